@@ -1,0 +1,304 @@
+#include "torch_xla_lite/csrc/dispatch/decode.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/jit_type.h>
+#include <c10/util/Exception.h>
+
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "torch_xla_lite/csrc/dispatch/words.h"
+
+namespace torch_xla_lite::dispatch {
+
+using c10::IValue;
+using c10::TypeKind;
+
+// Reads the words of one call, argument by argument, each under the type that the schema gives it.
+class CallPlan::Builder {
+ public:
+  Builder(const c10::FunctionSchema& schema, std::span<const uint64_t> words)
+      : schema_(schema), words_(words) {}
+
+  void Build(CallPlan* plan) {
+    for (const c10::Argument& argument : schema_.arguments()) {
+      current_ = argument.name();
+      plan->arguments_.push_back(Read(*argument.type()));
+    }
+    current_ = "(end)";
+    Expect(position_ == words_.size(), "words are left over");
+    plan->operand_count_ = operand_count_;
+    plan->scalar_count_ = scalar_count_;
+  }
+
+ private:
+  void Expect(bool condition, const char* what) const {
+    TORCH_CHECK(condition, "Malformed words of a call to ", schema_.operator_name(), ", argument ",
+                current_, ": ", what, " (at word ", position_, " of ", words_.size(), ").");
+  }
+
+  uint64_t Next() {
+    Expect(position_ < words_.size(), "the words end too early");
+    return words_[position_++];
+  }
+  int64_t NextInt() { return static_cast<int64_t>(Next()); }
+  double NextDouble() { return std::bit_cast<double>(Next()); }
+
+  // A count of words that are really there, so that a broken head cannot make us allocate without bound.
+  size_t Count(uint64_t count, size_t words_needed) {
+    Expect(words_needed <= words_.size() - position_, "the words end too early");
+    return count;
+  }
+
+  static Argument Constant(IValue value) {
+    Argument argument;
+    argument.constant = std::move(value);
+    return argument;
+  }
+
+  Argument Read(const c10::Type& type) {
+    if (type.kind() == TypeKind::OptionalType) {
+      if (position_ < words_.size() && TagOf(words_[position_]) == Tag::kNone) {
+        ++position_;
+        return Constant(IValue());
+      }
+      return Read(*type.castRaw<c10::OptionalType>()->getElementType());
+    }
+    const uint64_t head = Next();
+    const uint64_t payload = PayloadOf(head);
+    switch (TagOf(head)) {
+      case Tag::kNone:
+        // A missing tensor that the schema does not call optional is an undefined one.
+        if (type.kind() == TypeKind::TensorType) return Constant(at::Tensor());
+        return Constant(IValue());
+      case Tag::kTensor:
+        Expect(type.kind() == TypeKind::TensorType, "a tensor stands where the op takes none");
+        return Operand();
+      case Tag::kScalar:
+        return Runtime(type, payload);
+      case Tag::kBool:
+        return Constant(IValue(payload != 0));
+      case Tag::kInt:
+        // Python writes 1 for 1.0; a boxed kernel insists on the type of the schema.
+        if (type.kind() == TypeKind::FloatType) return Constant(static_cast<double>(NextInt()));
+        return Constant(NextInt());
+      case Tag::kDouble:
+        return Constant(NextDouble());
+      case Tag::kComplex: {
+        double real = NextDouble();
+        return Constant(c10::complex<double>(real, NextDouble()));
+      }
+      case Tag::kString:
+        return Constant(ReadString(payload));
+      case Tag::kDevice:
+        return Constant(c10::Device(c10::DeviceType::CPU));
+      case Tag::kList:
+        return ReadList(type, payload);
+      case Tag::kIntList: {
+        c10::List<int64_t> list;
+        for (size_t n = Count(payload, payload); n > 0; --n) list.push_back(NextInt());
+        return Constant(std::move(list));
+      }
+      case Tag::kDoubleList: {
+        c10::List<double> list;
+        for (size_t n = Count(payload, payload); n > 0; --n) list.push_back(NextDouble());
+        return Constant(std::move(list));
+      }
+      case Tag::kBoolList: {
+        c10::List<bool> list;
+        for (size_t n = Count(payload, payload); n > 0; --n) list.push_back(Next() != 0);
+        return Constant(std::move(list));
+      }
+    }
+    Expect(false, "unknown tag");
+    return {};
+  }
+
+  Argument Operand() {
+    Argument argument;
+    argument.source = Source::kOperand;
+    argument.index = static_cast<uint32_t>(operand_count_++);
+    return argument;
+  }
+
+  Argument Runtime(const c10::Type& type, uint64_t payload) {
+    Argument argument;
+    argument.index = static_cast<uint32_t>(scalar_count_++);
+    switch (type.kind()) {
+      case TypeKind::TensorType: {
+        argument.source = Source::kNumberTensor;
+        argument.wrapped = (payload & kWrappedNumber) != 0;
+        const uint64_t dtype = payload & (kWrappedNumber - 1);
+        Expect(dtype < static_cast<uint64_t>(c10::ScalarType::Undefined), "unknown scalar type");
+        argument.dtype = static_cast<c10::ScalarType>(dtype);
+        break;
+      }
+      case TypeKind::NumberType:
+        argument.source = Source::kNumber;
+        break;
+      case TypeKind::BoolType:
+        argument.source = Source::kBool;
+        break;
+      case TypeKind::IntType:
+      case TypeKind::SymIntType:
+        argument.source = Source::kInt;
+        break;
+      case TypeKind::FloatType:
+        argument.source = Source::kFloat;
+        break;
+      default:
+        Expect(false, "a runtime scalar stands where the op takes no number");
+    }
+    return argument;
+  }
+
+  std::string ReadString(uint64_t length) {
+    const size_t word_count = length / 8 + (length % 8 != 0);
+    Count(length, word_count);
+    std::string text(length, '\0');
+    // The words hold the characters in memory order of a little-endian machine, which every XLA host is.
+    std::memcpy(text.data(), words_.data() + position_, length);
+    position_ += word_count;
+    return text;
+  }
+
+  Argument ReadList(const c10::Type& type, uint64_t count) {
+    Expect(type.kind() == TypeKind::ListType, "a list stands where the op takes none");
+    const c10::Type& item = *type.castRaw<c10::ListType>()->getElementType();
+    const bool optional = item.kind() == TypeKind::OptionalType;
+    const TypeKind kind =
+        optional ? item.castRaw<c10::OptionalType>()->getElementType()->kind() : item.kind();
+    // An item takes at least its head, so more items than words is a broken count.
+    std::vector<Argument> items(Count(count, count));
+    for (Argument& value : items) value = Read(item);
+    switch (kind) {
+      case TypeKind::TensorType:
+        return List(optional ? Source::kMaybeTensors : Source::kTensors, std::move(items));
+      case TypeKind::NumberType:
+        return List(Source::kNumbers, std::move(items));
+      case TypeKind::StringType:
+        return Constant(ConstantList<std::string>(items, [](const IValue& value) {
+          return value.toStringRef();
+        }));
+      case TypeKind::IntType:
+      case TypeKind::SymIntType:
+        return Constant(ConstantList<int64_t>(items, [](const IValue& v) { return v.toInt(); }));
+      case TypeKind::FloatType:
+        return Constant(ConstantList<double>(items, [](const IValue& v) { return v.toDouble(); }));
+      case TypeKind::BoolType:
+        return Constant(ConstantList<bool>(items, [](const IValue& v) { return v.toBool(); }));
+      default:
+        Expect(false, "a list of this type cannot be passed");
+        return {};
+    }
+  }
+
+  static Argument List(Source source, std::vector<Argument> items) {
+    Argument list;
+    list.source = source;
+    list.items = std::move(items);
+    return list;
+  }
+
+  template <typename T, typename Convert>
+  c10::List<T> ConstantList(const std::vector<Argument>& items, Convert convert) const {
+    c10::List<T> list;
+    for (const Argument& item : items) {
+      Expect(item.source == Source::kConstant && !item.constant.isNone(),
+             "an item of this list cannot change at run time");
+      list.push_back(convert(item.constant));
+    }
+    return list;
+  }
+
+  const c10::FunctionSchema& schema_;
+  std::span<const uint64_t> words_;
+  size_t position_ = 0;
+  size_t operand_count_ = 0;
+  size_t scalar_count_ = 0;
+  std::string current_;
+};
+
+CallPlan::CallPlan(const c10::FunctionSchema& schema, std::span<const uint64_t> words) {
+  Builder(schema, words).Build(this);
+}
+
+c10::Scalar ToScalar(ScalarView view) {
+  switch (view.dtype) {
+#define CASE(ctype, name)     \
+  case c10::ScalarType::name: \
+    return c10::Scalar(*static_cast<const ctype*>(view.data));
+    AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_EXCEPT_COMPLEX_HALF_F8NZ(CASE)
+    CASE(uint16_t, UInt16)
+    CASE(uint32_t, UInt32)
+    CASE(uint64_t, UInt64)
+#undef CASE
+    default:
+      TORCH_CHECK(false, "A scalar argument cannot have dtype ", view.dtype, ".");
+  }
+}
+
+IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> operands,
+                      std::span<const ScalarView> scalars) {
+  switch (argument.source) {
+    case Source::kConstant:
+      return argument.constant;
+    case Source::kOperand:
+      return operands[argument.index];
+    case Source::kNumber:
+      return ToScalar(scalars[argument.index]);
+    case Source::kBool:
+      return ToScalar(scalars[argument.index]).toBool();
+    case Source::kInt:
+      return ToScalar(scalars[argument.index]).toLong();
+    case Source::kFloat:
+      return ToScalar(scalars[argument.index]).toDouble();
+    case Source::kNumberTensor: {
+      at::Tensor tensor = at::detail::scalar_tensor_static(ToScalar(scalars[argument.index]),
+                                                           argument.dtype, at::kCPU);
+      tensor.unsafeGetTensorImpl()->set_wrapped_number(argument.wrapped);
+      return tensor;
+    }
+    case Source::kTensors: {
+      c10::List<at::Tensor> list;
+      list.reserve(argument.items.size());
+      for (const Argument& item : argument.items) {
+        list.push_back(Make(item, operands, scalars).toTensor());
+      }
+      return list;
+    }
+    case Source::kMaybeTensors: {
+      c10::List<std::optional<at::Tensor>> list;
+      list.reserve(argument.items.size());
+      for (const Argument& item : argument.items) {
+        IValue value = Make(item, operands, scalars);
+        list.push_back(value.isNone() ? std::nullopt : std::optional(value.toTensor()));
+      }
+      return list;
+    }
+    case Source::kNumbers: {
+      c10::List<c10::Scalar> list;
+      list.reserve(argument.items.size());
+      for (const Argument& item : argument.items) {
+        list.push_back(Make(item, operands, scalars).toScalar());
+      }
+      return list;
+    }
+  }
+  TORCH_INTERNAL_ASSERT(false, "unknown source of an argument");
+}
+
+void CallPlan::Fill(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,
+                    torch::jit::Stack* stack) const {
+  TORCH_CHECK(operands.size() == operand_count_ && scalars.size() == scalar_count_,
+              "The words of the call name ", operand_count_, " operands and ", scalar_count_,
+              " runtime scalars, but ", operands.size(), " and ", scalars.size(), " were passed.");
+  for (const Argument& argument : arguments_) {
+    stack->push_back(Make(argument, operands, scalars));
+  }
+}
+
+}  // namespace torch_xla_lite::dispatch

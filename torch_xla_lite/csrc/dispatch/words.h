@@ -1,0 +1,57 @@
+// How the arguments of one op call are written down as 64-bit words.
+//
+// The words of a call are its cache key, the description that the lowerings read, and what the FFI handler turns back
+// into a call. Each value is one head word `tag | payload << 8`, followed by the words that the tag asks for:
+//
+//   kNone                          None, an undefined tensor, a generator
+//   kTensor    payload: anything   the next operand (the recorder puts the operand's shape there; readers skip it)
+//   kBool      payload: 0 or 1
+//   kInt       + 1 word            also ScalarType, Layout and MemoryFormat arguments
+//   kDouble    + 1 word            the bits
+//   kComplex   + 2 words           the bits of both parts
+//   kString    payload: length     + length/8 words rounded up, little endian, zero padded
+//   kList      payload: count      then the items, each with a head of its own
+//   kScalar    payload: see below  the next runtime scalar
+//   kDevice    payload: 0
+//   kIntList, kDoubleList, kBoolList   payload: count, + count words
+//
+// The payload of kScalar is a c10::ScalarType, plus kWrappedNumber for a Python number that stands for a tensor.
+//
+//   std::vector<uint64_t> words;
+//   words.push_back(Head(Tag::kInt));  words.push_back(3);
+//   TagOf(words[0]) == Tag::kInt;      // true
+
+#ifndef TORCH_XLA_LITE_CSRC_DISPATCH_WORDS_H_
+#define TORCH_XLA_LITE_CSRC_DISPATCH_WORDS_H_
+
+#include <cstdint>
+
+namespace torch_xla_lite::dispatch {
+
+enum class Tag : uint8_t {
+  kNone = 0,
+  kTensor = 1,
+  kBool = 2,
+  kInt = 3,
+  kDouble = 4,
+  kComplex = 5,
+  kString = 6,
+  kList = 7,
+  kScalar = 8,
+  kDevice = 9,
+  kIntList = 10,
+  kDoubleList = 11,
+  kBoolList = 12,
+};
+
+inline constexpr uint64_t kWrappedNumber = 1 << 7;
+
+inline constexpr uint64_t Head(Tag tag, uint64_t payload = 0) {
+  return static_cast<uint64_t>(tag) | payload << 8;
+}
+inline constexpr Tag TagOf(uint64_t word) { return static_cast<Tag>(word & 0xff); }
+inline constexpr uint64_t PayloadOf(uint64_t word) { return word >> 8; }
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_DISPATCH_WORDS_H_

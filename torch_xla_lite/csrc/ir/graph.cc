@@ -1,0 +1,215 @@
+#include "torch_xla_lite/csrc/ir/graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace torch_xla_lite::ir {
+namespace {
+
+// Words of a key. A leaf is its shape's address with the lowest bit set (and the second one when it is donated); an op
+// is its signature's address, then its counts, then its operands. A null word ends the steps; the roots follow.
+constexpr uint64_t kLeafBit = 1;
+constexpr uint64_t kDonatedBit = 2;
+constexpr uint64_t kEnd = 0;
+
+uint64_t WordOf(Position position) { return uint64_t{position.step} << 16 | position.output; }
+Position PositionOf(uint64_t word) {
+  return {static_cast<uint32_t>(word >> 16), static_cast<uint32_t>(word & 0xffff)};
+}
+
+class Linearizer {
+ public:
+  explicit Linearizer(uint64_t mark) : mark_(mark) {}
+
+  Graph Run(std::span<const Value* const> roots) {
+    for (const Value* root : roots) AddRoot(*root);
+    DonateLeaves();
+    graph_.key.push_back(kEnd);
+    for (const Value& root : graph_.roots) graph_.key.push_back(WordOf(PositionOfPending(root)));
+    return std::move(graph_);
+  }
+
+ private:
+  struct Frame {
+    Node* node;
+    size_t next_operand;
+  };
+
+  // The node's scratch space, cleared when this graph meets the node for the first time.
+  Node::Visit& VisitOf(Node& node) const {
+    if (node.visit.mark != mark_) node.visit = {.mark = mark_};
+    return node.visit;
+  }
+
+  void AddRoot(const Value& root) {
+    AddCalls(*root.node);
+    Node::Visit& visit = root.node->visit;
+    ++visit.references;
+    // Holders of the same result share one root. Most nodes have one result, so the search is rare.
+    if (visit.is_root) {
+      const auto same = [&](const Value& other) {
+        return other.node == root.node && other.output == root.output;
+      };
+      if (std::ranges::any_of(graph_.roots, same)) return;
+    }
+    visit.is_root = true;
+    graph_.roots.push_back(root);
+    ++visit.references;  // The graph's own.
+  }
+
+  // Appends a pending node and, before it, all that it needs.
+  void AddCalls(Node& root) {
+    Enter(root);
+    while (!stack_.empty()) {
+      Frame& frame = stack_.back();
+      const auto operands = frame.node->operands();
+      if (frame.next_operand == operands.size()) {
+        AppendCall(*frame.node);
+        stack_.pop_back();
+        continue;
+      }
+      const Value& operand = operands[frame.next_operand++];
+      if (operand.buffer() != nullptr) {
+        AddLeaf(operand);
+      } else {
+        Enter(*operand.node);
+      }
+    }
+  }
+
+  void Enter(Node& node) {
+    Node::Visit& visit = VisitOf(node);
+    if (visit.is_entered) return;
+    visit.is_entered = true;
+    stack_.push_back({&node, 0});
+  }
+
+  void AppendCall(Node& node) {
+    const auto operands = node.operands();
+    const auto scalars = node.scalars();
+    graph_.key.push_back(reinterpret_cast<uint64_t>(&node.signature()));
+    graph_.key.push_back(uint64_t{operands.size()} << 32 | scalars.size());
+    for (const Value& operand : operands) {
+      ++operand.node->visit.references;
+      graph_.key.push_back(WordOf(operand.buffer() != nullptr ? LeafPosition(operand)
+                                                              : PositionOfPending(operand)));
+    }
+    graph_.scalars.insert(graph_.scalars.end(), scalars.begin(), scalars.end());
+    node.visit.step = graph_.nodes.size();
+    graph_.nodes.push_back(&node);
+  }
+
+  static Position PositionOfPending(const Value& value) {
+    return {value.node->visit.step, value.output};
+  }
+
+  void AddLeaf(const Value& value) {
+    Node& node = *value.node;
+    Node::Visit& visit = VisitOf(node);
+    if (visit.is_leaf && FindLeaf(value) != graph_.leaves.size()) return;
+    if (!visit.is_leaf) visit.first_leaf = graph_.leaves.size();
+    visit.is_leaf = true;
+    leaf_words_.push_back(graph_.key.size());
+    leaf_steps_.push_back(graph_.nodes.size());
+    graph_.key.push_back(reinterpret_cast<uint64_t>(value.shape()) | kLeafBit);
+    graph_.leaves.push_back(value);
+    ++visit.references;  // The graph's own.
+    graph_.nodes.push_back(&node);
+  }
+
+  // A node's first leaf is known; the leaves of its further results stand somewhere behind it.
+  size_t FindLeaf(const Value& value) const {
+    size_t i = value.node->visit.first_leaf;
+    while (i < graph_.leaves.size() && !(graph_.leaves[i].node == value.node &&
+                                         graph_.leaves[i].output == value.output)) {
+      ++i;
+    }
+    return i;
+  }
+
+  Position LeafPosition(const Value& value) const { return {leaf_steps_[FindLeaf(value)], 0}; }
+
+  void DonateLeaves() {
+    MarkRetained();
+    std::vector<std::pair<const Shape*, int>> free_shapes;
+    for (const Value& root : graph_.roots) ++SlotsOf(free_shapes, root.shape());
+    for (size_t i = 0; i < graph_.leaves.size(); ++i) {
+      const Value& leaf = graph_.leaves[i];
+      const Node::Visit& visit = leaf.node->visit;
+      if (visit.is_retained || leaf.node->refs() != visit.references) continue;
+      if (leaf.node->num_outputs() != 1 || !leaf.buffer()->IsExclusive()) continue;
+      int& slots = SlotsOf(free_shapes, leaf.shape());
+      if (slots == 0) continue;
+      --slots;
+      graph_.key[leaf_words_[i]] |= kDonatedBit;
+    }
+  }
+
+  static int& SlotsOf(std::vector<std::pair<const Shape*, int>>& slots, const Shape* shape) {
+    for (auto& [other, count] : slots) {
+      if (other == shape) return count;
+    }
+    return slots.emplace_back(shape, 0).second;
+  }
+
+  // A node that someone outside the graph refers to will be computed again, so its leaves have to survive. A root with
+  // a single result is not: it will be a leaf itself.
+  void MarkRetained() {
+    for (auto it = graph_.nodes.rbegin(); it != graph_.nodes.rend(); ++it) {
+      Node& node = **it;
+      if (node.visit.is_root && node.num_outputs() == 1) {
+        node.visit.is_retained = false;
+        continue;
+      }
+      if (node.refs() > node.visit.references) node.visit.is_retained = true;
+      if (!node.visit.is_retained) continue;
+      for (const Value& operand : node.operands()) operand.node->visit.is_retained = true;
+    }
+  }
+
+  const uint64_t mark_;
+  Graph graph_;
+  std::vector<Frame> stack_;
+  std::vector<size_t> leaf_words_;    // Of each leaf: its word in the key
+  std::vector<uint32_t> leaf_steps_;  // and its step.
+};
+
+}  // namespace
+
+Graph Linearize(std::span<const Value* const> roots) {
+  static uint64_t mark = 0;
+  return Linearizer(++mark).Run(roots);
+}
+
+Description Describe(std::span<const uint64_t> key) {
+  Description description;
+  size_t i = 0;
+  while (key[i] != kEnd) {
+    const uint64_t word = key[i++];
+    Step step;
+    if (word & kLeafBit) {
+      step.leaf = reinterpret_cast<const Shape*>(word & ~(kLeafBit | kDonatedBit));
+      step.donated = (word & kDonatedBit) != 0;
+    } else {
+      step.signature = reinterpret_cast<const Signature*>(word);
+      const uint64_t counts = key[i++];
+      step.num_scalars = static_cast<uint32_t>(counts);
+      for (uint64_t n = counts >> 32; n > 0; --n) step.operands.push_back(PositionOf(key[i++]));
+    }
+    description.steps.push_back(std::move(step));
+  }
+  for (++i; i < key.size(); ++i) description.roots.push_back(PositionOf(key[i]));
+  return description;
+}
+
+void Commit(const Graph& graph, std::vector<Ref<Buffer>> results) {
+  for (size_t i = 0; i < graph.roots.size(); ++i) {
+    graph.roots[i].node->SetBuffer(graph.roots[i].output, std::move(results[i]));
+  }
+  for (const Value& root : graph.roots) {
+    Node& node = *root.node;
+    if (node.num_outputs() == 1 || !node.visit.is_retained) node.DropOperands();
+  }
+}
+
+}  // namespace torch_xla_lite::ir

@@ -1,0 +1,80 @@
+#include "torch_xla_lite/csrc/ir/node.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+namespace torch_xla_lite::ir {
+namespace {
+
+// The signature of all leaves of a shape: no op, no words, one result.
+const Signature* LeafSignature(const Shape* shape) {
+  static auto* mutex = new std::mutex;
+  static auto* signatures = new std::unordered_map<const Shape*, const Signature*>;
+  const std::lock_guard lock(*mutex);
+  const Signature*& signature = (*signatures)[shape];
+  if (signature == nullptr) {
+    signature = new Signature("", {}, {shape});
+  }
+  return signature;
+}
+
+}  // namespace
+
+Value* Node::operand_data() const {
+  return reinterpret_cast<Value*>(const_cast<Node*>(this) + 1);
+}
+
+uint64_t* Node::scalar_data() const {
+  return reinterpret_cast<uint64_t*>(operand_data() + num_operands_);
+}
+
+Ref<Node> Node::Create(const Signature* signature, std::span<Value> operands,
+                       std::span<const uint64_t> scalars) {
+  void* memory = ::operator new(sizeof(Node) + operands.size() * sizeof(Value) +
+                                scalars.size() * sizeof(uint64_t));
+  Node* node = new (memory) Node(signature, operands.size(), scalars.size());
+  Value* destination = node->operand_data();
+  for (Value& operand : operands) new (destination++) Value(std::move(operand));
+  std::ranges::copy(scalars, node->scalar_data());
+  return Ref<Node>::Take(node);
+}
+
+Ref<Node> Node::Leaf(const Shape* shape, Ref<Buffer> buffer) {
+  Ref<Node> node = Create(LeafSignature(shape), {}, {});
+  node->SetBuffer(0, std::move(buffer));
+  return node;
+}
+
+void Node::SetBuffer(uint32_t output, Ref<Buffer> buffer) {
+  if (results_ == nullptr) results_ = std::make_unique<Ref<Buffer>[]>(num_outputs());
+  results_[output] = std::move(buffer);
+}
+
+void Node::DropOperands() {
+  for (size_t i = 0; i < num_operands_; ++i) operand_data()[i] = Value();
+}
+
+void Node::Destroy(Node* node) {
+  // Destroying a node drops its operands, which may be the last references to further nodes. Those are queued by the
+  // outermost call instead of being destroyed on its stack.
+  thread_local std::vector<Node*>* queue = nullptr;
+  if (queue != nullptr) {
+    queue->push_back(node);
+    return;
+  }
+  std::vector<Node*> pending{node};
+  queue = &pending;
+  while (!pending.empty()) {
+    Node* next = pending.back();
+    pending.pop_back();
+    std::destroy_n(next->operand_data(), next->num_operands_);
+    next->~Node();
+    ::operator delete(next);
+  }
+  queue = nullptr;
+}
+
+}  // namespace torch_xla_lite::ir

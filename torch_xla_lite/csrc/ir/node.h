@@ -1,0 +1,105 @@
+// Nodes: recorded op calls and the values that they give.
+//
+// A Node is one call of a Signature on operands that are values of other nodes. Its results do not exist until a graph
+// that holds it has run; then the buffers are put into the node itself, so that everything that was recorded on it
+// meanwhile finds them. A leaf is a node that was born with its buffer.
+//
+//   Value x{Node::Leaf(shape, buffer), 0};
+//   std::array<Value, 2> operands{x, x};
+//   Value y{Node::Create(add, operands, /*scalars=*/{}), 0};
+//   y.buffer();   // nullptr: y is pending
+//
+// Operands and scalars lie behind the node in the same allocation: recording an op costs one. References are counted
+// atomically and dropped on any thread; everything else is guarded by the lock of whoever records (runtime/runtime.h).
+
+#ifndef TORCH_XLA_LITE_CSRC_IR_NODE_H_
+#define TORCH_XLA_LITE_CSRC_IR_NODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+namespace torch_xla_lite::ir {
+
+// Data on the device. What it is only the executor knows (runtime/executor.h).
+class Buffer : public RefCounted {
+ public:
+  virtual ~Buffer() = default;
+  // Whether nobody outside the graph can see the data, so that a computation may overwrite it.
+  virtual bool IsExclusive() const = 0;
+};
+
+class Node;
+
+// One result of one node.
+struct Value {
+  Ref<Node> node;
+  uint32_t output = 0;
+
+  explicit operator bool() const { return static_cast<bool>(node); }
+  const Shape* shape() const;
+  // The data, or nullptr while the value is pending.
+  Buffer* buffer() const;
+};
+
+class Node : public RefCounted {
+ public:
+  // Takes the operands over (they are left empty).
+  static Ref<Node> Create(const Signature* signature, std::span<Value> operands,
+                          std::span<const uint64_t> scalars);
+  static Ref<Node> Leaf(const Shape* shape, Ref<Buffer> buffer);
+  // Frees the node and, without recursion, all that only it kept: a chain may be a million nodes long.
+  static void Destroy(Node* node);
+
+  const Signature& signature() const { return *signature_; }
+  // Empty values once they were dropped.
+  std::span<const Value> operands() const { return {operand_data(), num_operands_}; }
+  std::span<const uint64_t> scalars() const { return {scalar_data(), num_scalars_}; }
+  size_t num_outputs() const { return signature_->outputs.size(); }
+  Buffer* buffer(uint32_t output) const {
+    return results_ == nullptr ? nullptr : results_[output].get();
+  }
+  void SetBuffer(uint32_t output, Ref<Buffer> buffer);
+  // To be called when all results that anyone can ask for exist: lets go of what they were computed from.
+  void DropOperands();
+
+  // Where in the user's program the call was recorded: a number that the recorder gave it, 0 for unknown.
+  uint32_t source = 0;
+
+  // Scratch space of the linearisation (ir/graph.cc): valid while `mark` is that of the current one.
+  struct Visit {
+    uint64_t mark = 0;
+    uint32_t step = 0;        // of the call
+    uint32_t first_leaf = 0;  // of the results that have data; a node may be both when only some of them have
+    uint32_t references = 0;  // from nodes and roots of the graph
+    bool is_entered = false;
+    bool is_leaf = false;
+    bool is_root = false;
+    bool is_retained = false;
+  } visit;
+
+ private:
+  Node(const Signature* signature, uint32_t num_operands, uint32_t num_scalars)
+      : signature_(signature), num_operands_(num_operands), num_scalars_(num_scalars) {}
+  ~Node() = default;
+
+  // The operands are placed behind the node, the scalars behind the operands.
+  Value* operand_data() const;
+  uint64_t* scalar_data() const;
+
+  const Signature* signature_;
+  const uint32_t num_operands_;
+  const uint32_t num_scalars_;
+  std::unique_ptr<Ref<Buffer>[]> results_;
+};
+
+inline const Shape* Value::shape() const { return node->signature().outputs[output]; }
+inline Buffer* Value::buffer() const { return node->buffer(output); }
+
+}  // namespace torch_xla_lite::ir
+
+#endif  // TORCH_XLA_LITE_CSRC_IR_NODE_H_

@@ -1,0 +1,47 @@
+// Shapes of recorded values.
+//
+// A Shape is what is known about a value before it exists: element type and dimensions. Shapes are interned: there is
+// one object for each, so that two shapes are equal exactly when their addresses are, and a shape costs one word in
+// the key of an op.
+//
+//   const Shape* s = Shape::Of(DType{6}, {8, 3});
+//   s == Shape::Of(DType{6}, {8, 3});   // true
+//   s->NumElements();                   // 24
+//
+// Thread-safe. Shapes live for ever: a program uses few.
+
+#ifndef TORCH_XLA_LITE_CSRC_IR_SHAPE_H_
+#define TORCH_XLA_LITE_CSRC_IR_SHAPE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace torch_xla_lite::ir {
+
+// An element type, by the number that the recording framework gives it. The IR copies and compares it and no more.
+enum class DType : uint8_t {};
+
+class Shape {
+ public:
+  static const Shape* Of(DType dtype, std::span<const int64_t> dims);
+  static const Shape* Of(DType dtype, std::initializer_list<int64_t> dims) {
+    return Of(dtype, std::span<const int64_t>(dims.begin(), dims.size()));
+  }
+
+  DType dtype() const { return dtype_; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  int64_t NumElements() const;
+  std::string ToString() const;
+
+ private:
+  Shape(DType dtype, std::span<const int64_t> dims) : dtype_(dtype), dims_(dims.begin(), dims.end()) {}
+
+  DType dtype_;
+  std::vector<int64_t> dims_;
+};
+
+}  // namespace torch_xla_lite::ir
+
+#endif  // TORCH_XLA_LITE_CSRC_IR_SHAPE_H_

@@ -1,0 +1,65 @@
+// Signatures: everything about an op call that decides how it is compiled.
+//
+// A Signature is the op, its constant arguments and the shapes of its operands (together its words), and the shapes of
+// its results. Two calls that differ only in the data they work on, or in runtime scalars, share one Signature, so a
+// graph's structure can be compared by signature addresses.
+//
+//   SignatureTable table;
+//   const Signature* s = table.Find(words);              // nullptr: not seen yet
+//   if (s == nullptr) s = table.Insert(std::make_unique<Signature>("aten::relu", words, outputs));
+//
+// Signatures live as long as their table. A SignatureTable is not thread-safe.
+
+#ifndef TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_
+#define TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/shape.h"
+
+namespace torch_xla_lite::ir {
+
+struct Signature {
+  Signature(std::string op, std::vector<uint64_t> words, std::vector<const Shape*> outputs)
+      : op(std::move(op)), words(std::move(words)), outputs(std::move(outputs)) {}
+  virtual ~Signature() = default;
+
+  // The name that lowerings are found by, such as "aten::add.Tensor".
+  std::string op;
+  // The key of the call. Its encoding belongs to whoever records; the IR compares it and no more.
+  std::vector<uint64_t> words;
+  // One for each result; nullptr where the op leaves a result undefined.
+  std::vector<const Shape*> outputs;
+};
+
+// An open-addressing hash table: a lookup is one probe and one comparison, and nothing is ever removed.
+class SignatureTable {
+ public:
+  SignatureTable();
+
+  const Signature* Find(std::span<const uint64_t> words) const;
+  // Keeps the signature that is there when another has the same words already.
+  const Signature* Insert(std::unique_ptr<Signature> signature);
+  size_t size() const { return owned_.size(); }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    const Signature* signature = nullptr;
+  };
+
+  const Slot& Probe(std::span<const uint64_t> words, uint64_t hash) const;
+  void Grow();
+
+  std::vector<Slot> slots_;
+  std::vector<std::unique_ptr<Signature>> owned_;
+};
+
+}  // namespace torch_xla_lite::ir
+
+#endif  // TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_

@@ -1,0 +1,49 @@
+// The executor: what the runtime needs of a compiler and a device.
+//
+// The runtime decides what runs and when; an Executor turns a graph's description into an executable, runs it on
+// buffers, and moves data in and out. The one that ships calls jax (csrc/python/executor.h); tests bring their own.
+//
+// All methods are called without the record lock and may throw; Compile and Execute are never called concurrently.
+
+#ifndef TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
+#define TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+
+namespace torch_xla_lite::runtime {
+
+class Executable : public ir::RefCounted {
+ public:
+  virtual ~Executable() = default;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
+  // One buffer for each root of the graph. May return before they are computed.
+  virtual std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable,
+                                                   const ir::Graph& graph) = 0;
+
+  // Copies dense row-major data to the device and from it. Download waits for the data.
+  virtual ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) = 0;
+  virtual void Download(ir::Buffer& buffer, void* data, size_t num_bytes) = 0;
+  // Waits until the data exists, and raises what went wrong on the way.
+  virtual void Await(ir::Buffer& buffer) = 0;
+
+  // Locks a mutex whose holders may be waiting for a lock that the caller has (Python's, say): gives that one up
+  // meanwhile.
+  virtual void Lock(std::mutex& mutex) { mutex.lock(); }
+};
+
+}  // namespace torch_xla_lite::runtime
+
+#endif  // TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_

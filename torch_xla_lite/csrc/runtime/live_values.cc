@@ -1,0 +1,39 @@
+#include "torch_xla_lite/csrc/runtime/live_values.h"
+
+#include <utility>
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+LiveValue* first = nullptr;
+LiveValue* last = nullptr;
+
+}  // namespace
+
+ir::Value LiveValue::Set(ir::Value value) {
+  Unlink();
+  std::swap(value_, value);
+  if (value_ && value_.buffer() == nullptr) LinkLast();
+  return value;
+}
+
+void LiveValue::LinkLast() {
+  previous_ = last;
+  (last == nullptr ? first : last->next_) = this;
+  last = this;
+}
+
+void LiveValue::Unlink() {
+  if (previous_ == nullptr && first != this) return;
+  (previous_ == nullptr ? first : previous_->next_) = next_;
+  (next_ == nullptr ? last : next_->previous_) = previous_;
+  previous_ = next_ = nullptr;
+}
+
+std::vector<LiveValue*> PendingValues() {
+  std::vector<LiveValue*> pending;
+  for (LiveValue* place = first; place != nullptr; place = place->next_) pending.push_back(place);
+  return pending;
+}
+
+}  // namespace torch_xla_lite::runtime
