@@ -1,0 +1,119 @@
+"""C++ rules: Bazel's own, with our flags, and shared objects that do not repeat each other's code."""
+
+load("//bazel:linking.bzl", "link_closure")
+
+_COPTS = [
+    "-std=c++20",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+]
+
+def lite_cc_library(name, copts = [], **kwargs):
+    """A C++20 library: one public header, or a tight pair.
+
+    Args:
+      name: of the target.
+      copts: flags beyond ours.
+      **kwargs: as for cc_library (srcs, hdrs, deps, alwayslink, visibility ...).
+    """
+    native.cc_library(
+        name = name,
+        copts = _COPTS + copts,
+        **kwargs
+    )
+
+def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs):
+    """A googletest program; `main` comes with it.
+
+    Args:
+      name: of the target.
+      deps: what is under test; googletest itself is added.
+      copts: flags beyond ours.
+      size: as for all tests.
+      env: variables beyond the place of torch's shared libraries.
+      **kwargs: as for cc_test (srcs, data, tags ...).
+    """
+    environment = {
+        # Programs are linked against interface libraries; the real ones are found when they run.
+        "LD_LIBRARY_PATH": "$(TORCH_LIBRARIES)",
+    }
+    environment.update(env)
+    native.cc_test(
+        name = name,
+        size = size,
+        copts = _COPTS + copts,
+        env = environment,
+        linkstatic = True,
+        toolchains = ["@torch//:runtime"],
+        deps = deps + ["@googletest//:gtest_main"],
+        **kwargs
+    )
+
+def lite_cc_shared_library(
+        name,
+        deps,
+        dynamic_deps = [],
+        linkopts = [],
+        rpaths = [],
+        visibility = None,
+        tags = []):
+    """A shared object that holds all code of `deps` but what one of `dynamic_deps` holds already.
+
+    Undefined symbols are errors: what is not in `deps` must be in a dynamic dependency or in an interface library.
+
+    Args:
+      name: path of the file in this package, such as "lib/libtorch_xla_lite.so"; its last part is the SONAME.
+      deps: C++ libraries; everything reachable goes in whole.
+      dynamic_deps: other lite_cc_shared_library targets, linked to at run time.
+      linkopts: linker flags beyond ours.
+      rpaths: folders in which dynamic dependencies are found, relative to the file itself.
+      visibility: of the target.
+      tags: of the target.
+    """
+    closure = name + ".closure"
+    link_closure(
+        name = closure,
+        dynamic_closures = [d + ".closure" for d in dynamic_deps],
+        dynamic_libraries = dynamic_deps,
+        tags = tags,
+        visibility = visibility,
+        deps = deps,
+    )
+    native.cc_binary(
+        name = name,
+        linkopts = linkopts + [
+            "-Wl,-soname," + name.split("/")[-1],
+            "-Wl,-z,defs",
+        ] + ["-Wl,-rpath,$$ORIGIN/" + folder for folder in rpaths],
+        linkshared = True,
+        linkstatic = True,
+        tags = tags,
+        visibility = visibility,
+        deps = [":" + closure],
+    )
+
+def lite_pybind_extension(name, srcs, deps = [], dynamic_deps = [], copts = [], **kwargs):
+    """A Python extension module made with pybind11.
+
+    Args:
+      name: file of the module in this package, such as "_XLAC.so".
+      srcs: its own sources.
+      deps: C++ libraries; pybind11 is added.
+      dynamic_deps: lite_cc_shared_library targets whose code the module uses but does not repeat.
+      copts: flags beyond ours.
+      **kwargs: as for lite_cc_shared_library (rpaths, linkopts, visibility ...).
+    """
+    native.cc_library(
+        name = name + ".code",
+        srcs = srcs,
+        # pybind11 asks for hidden symbols: types of two modules must not be taken for each other.
+        copts = _COPTS + ["-fvisibility=hidden"] + copts,
+        deps = deps + ["@pybind11"],
+    )
+    lite_cc_shared_library(
+        name = name,
+        dynamic_deps = dynamic_deps,
+        deps = [":" + name + ".code"],
+        **kwargs
+    )

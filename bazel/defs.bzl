@@ -1,0 +1,34 @@
+"""The rules of this project: the only file that BUILD files load from.
+
+    load("//bazel:defs.bzl", "lite_cc_library", "lite_cc_test")
+
+    lite_cc_library(
+        name = "shape",
+        srcs = ["shape.cc"],
+        hdrs = ["shape.h"],
+        deps = [":dtype"],
+    )
+
+The cc rules are Bazel's own with our compiler flags; what they do beyond that is in cc.bzl. The py rules are in
+python.bzl.
+"""
+
+load(
+    "//bazel:cc.bzl",
+    _lite_cc_library = "lite_cc_library",
+    _lite_cc_shared_library = "lite_cc_shared_library",
+    _lite_cc_test = "lite_cc_test",
+    _lite_pybind_extension = "lite_pybind_extension",
+)
+load(
+    "//bazel:python.bzl",
+    _lite_py_library = "lite_py_library",
+    _lite_py_test = "lite_py_test",
+)
+
+lite_cc_library = _lite_cc_library
+lite_cc_shared_library = _lite_cc_shared_library
+lite_cc_test = _lite_cc_test
+lite_py_library = _lite_py_library
+lite_py_test = _lite_py_test
+lite_pybind_extension = _lite_pybind_extension

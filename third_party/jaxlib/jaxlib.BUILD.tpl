@@ -1,0 +1,9 @@
+# The installed jaxlib (see //third_party/jaxlib).
+
+package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "xla_ffi",
+    hdrs = glob(["include/xla/ffi/api/*.h"]),
+    includes = ["include"],
+)

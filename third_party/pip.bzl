@@ -1,0 +1,80 @@
+"""How repository rules find the interpreter and the packages in its environment.
+
+Nothing is imported: a package is found by its import path and its version read from its metadata.
+"""
+
+# What the rc that setup.py writes tells repository rules. The fingerprint stands for the versions of the packages
+# below: when one changes, the rules run again.
+ENVIRON = ["TORCH_XLA_LITE_FINGERPRINT", "TORCH_XLA_LITE_PYTHON"]
+
+_LOCATE = """
+import importlib.metadata, importlib.util, sys
+spec = importlib.util.find_spec(sys.argv[1])
+if spec and spec.submodule_search_locations:
+    print(spec.submodule_search_locations[0])
+    print(importlib.metadata.version(sys.argv[1]))
+"""
+
+def find_python(repository_ctx):
+    """The interpreter that this tree is configured for.
+
+    That is TORCH_XLA_LITE_PYTHON (setup.py writes it into .bazelrc.generated), else the one of .venv, else python3.
+
+    Args:
+      repository_ctx: of the calling rule.
+
+    Returns:
+      Path of the interpreter, links not resolved: a virtual environment is known by the path.
+    """
+    named = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYTHON")
+    if named:
+        if not repository_ctx.path(named).exists:
+            fail(("The interpreter that this tree was configured for is gone: %s\n" +
+                  "Configure it again with one that exists:  python setup.py develop") % named)
+        return repository_ctx.path(named)
+    own = repository_ctx.path(Label("//:WORKSPACE")).dirname.get_child(".venv").get_child("bin").get_child("python")
+    if own.exists:
+        return own
+    found = repository_ctx.which("python3")
+    if not found:
+        fail("No Python found: there is no .venv in this tree and no python3 on PATH.\n" +
+             "Set this tree up first:  scripts/bootstrap.sh")
+
+    # What PATH offers may be a shim; ask it what it starts.
+    return repository_ctx.path(run_python(repository_ctx, found, ["-c", "import sys; print(sys.executable)"]).strip())
+
+def run_python(repository_ctx, python, arguments):
+    """Runs the interpreter, isolated from the user's settings, and returns what it prints."""
+    result = repository_ctx.execute([python, "-I"] + arguments)
+    if result.return_code != 0:
+        fail("%s failed:\n%s" % (" ".join([str(a) for a in [python] + arguments]), result.stderr))
+    return result.stdout
+
+def _pinned_version(repository_ctx, name):
+    for line in repository_ctx.read(Label("//:requirements.txt")).splitlines():
+        requirement = line.partition("#")[0].strip()
+        if requirement.startswith(name + "=="):
+            return requirement[len(name) + 2:]
+    fail("requirements.txt pins no version of %s." % name)
+
+def find_package(repository_ctx, python, name):
+    """A package in the interpreter's environment, in the version that requirements.txt pins.
+
+    Args:
+      repository_ctx: of the calling rule.
+      python: the interpreter, from find_python.
+      name: of the package, as imported and as pinned.
+
+    Returns:
+      struct(path, version): its folder, and its version without a local part such as "+cpu".
+    """
+    lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
+    pinned = _pinned_version(repository_ctx, name)
+    remedy = "Install what this tree is built against:  %s -m pip install -r requirements.txt" % python
+    if not lines:
+        fail("%s is not installed for %s.\n%s" % (name, python, remedy))
+    version = lines[1].partition("+")[0]
+    if version != pinned:
+        fail("%s %s is installed for %s, but this tree is built against %s %s.\n%s" %
+             (name, lines[1], python, name, pinned, remedy))
+    return struct(path = repository_ctx.path(lines[0]), version = version)

@@ -1,0 +1,10 @@
+# The installed pybind11 (see //third_party/pybind11).
+
+package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "pybind11",
+    hdrs = glob(["include/pybind11/**/*.h"]),
+    includes = ["include"],
+    deps = ["@python//:headers"],
+)

@@ -1,0 +1,46 @@
+"""@python: the interpreter that builds and tests use, and its C headers."""
+
+load("//third_party:pip.bzl", "ENVIRON", "find_python", "run_python")
+
+_OLDEST = (3, 11)
+
+_PROBE = """
+import sys, sysconfig
+print(sys.version_info.major, sys.version_info.minor)
+print(sysconfig.get_path("include"))
+"""
+
+_PACKAGES = """
+import importlib.metadata
+for line in sorted({f"{d.name}=={d.version}" for d in importlib.metadata.distributions()}):
+    print(line)
+"""
+
+def _python_repository_impl(repository_ctx):
+    python = find_python(repository_ctx)
+    version, include = run_python(repository_ctx, python, ["-c", _PROBE]).splitlines()
+    major, minor = [int(part) for part in version.split(" ")]
+    if (major, minor) < _OLDEST:
+        fail(("Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n" +
+              "Use a newer one:  python3.11 -m venv .venv && scripts/bootstrap.sh") % (major, minor, python))
+    headers = repository_ctx.path(include)
+    if not headers.get_child("Python.h").exists:
+        fail(("The C headers of %s are missing (%s/Python.h).\n" +
+              "Install them:  apt-get install python3-dev") % (python, include))
+    repository_ctx.symlink(headers, "include")
+    repository_ctx.file("packages.txt", run_python(repository_ctx, python, ["-c", _PACKAGES]))
+    repository_ctx.template("BUILD.bazel", Label("//third_party/python:python.BUILD.tpl"), executable = False)
+    repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))
+
+    # Symbols that an extension module may leave to the process that loads it.
+    run_python(repository_ctx, python, [
+        repository_ctx.path(Label("//third_party:interface.py")),
+        "--interpreter",
+        "python.S",
+    ])
+
+python_repository = repository_rule(
+    implementation = _python_repository_impl,
+    doc = "The interpreter, as configured by setup.py or found in this tree.",
+    environ = ENVIRON,
+)

@@ -1,0 +1,40 @@
+"""@torch: the C++ side of the installed torch, in layers.
+
+torch ships 9,431 headers. As one target they would cost each sandboxed compilation about a second, so the headers
+that a few roots reach by #include are made into layers; see torch.BUILD.tpl for what they are.
+"""
+
+load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python", "run_python")
+
+_LIBRARIES = ["c10", "torch_cpu", "torch_python"]
+
+def _torch_repository_impl(repository_ctx):
+    python = find_python(repository_ctx)
+    torch = find_package(repository_ctx, python, "torch")
+    for entry in torch.path.get_child("include").readdir():
+        # torch brings a pybind11 of its own; there is to be one only, @pybind11.
+        if entry.basename != "pybind11":
+            repository_ctx.symlink(entry, "include/" + entry.basename)
+    run_python(repository_ctx, python, [
+        repository_ctx.path(Label("//third_party/torch:layers.py")),
+        torch.path.get_child("include"),
+        "layers.bzl",
+    ])
+    libraries = torch.path.get_child("lib")
+    for name in _LIBRARIES:
+        run_python(repository_ctx, python, [
+            repository_ctx.path(Label("//third_party:interface.py")),
+            libraries.get_child("lib%s.so" % name),
+            name + ".S",
+        ])
+    repository_ctx.file(
+        "torch.bzl",
+        "TORCH = struct(libraries = %r, version = %r)\n" % (str(libraries), torch.version),
+    )
+    repository_ctx.template("BUILD.bazel", Label("//third_party/torch:torch.BUILD.tpl"), executable = False)
+
+torch_repository = repository_rule(
+    implementation = _torch_repository_impl,
+    doc = "Headers, interface libraries and version of the torch in the interpreter's environment.",
+    environ = ENVIRON,
+)

@@ -1,0 +1,85 @@
+# The installed torch, in layers of headers (see //third_party/torch). From the cheapest to include to the dearest:
+#
+#   c10          TensorImpl, StorageImpl, device guards, generators
+#   tensor_base  the part of at::Tensor that knows no operator
+#   stable       torch's stable ABI
+#   core         at::Tensor, operators one by one, the dispatcher, torch/library.h
+#   python       what knows Python
+
+load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
+load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
+load(":layers.bzl", "C10", "CORE", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":torch.bzl", "TORCH")
+
+package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "c10",
+    hdrs = C10,
+    includes = ["include"],
+    deps = [":interface_c10"],
+)
+
+cc_library(
+    name = "tensor_base",
+    hdrs = TENSOR_BASE,
+    includes = ["include"],
+    deps = [
+        ":c10",
+        ":interface_torch_cpu",
+    ],
+)
+
+cc_library(
+    name = "stable",
+    hdrs = STABLE,
+    includes = ["include"],
+    deps = [":interface_torch_cpu"],
+)
+
+cc_library(
+    name = "core",
+    hdrs = CORE,
+    includes = ["include"],
+    deps = [":tensor_base"],
+)
+
+cc_library(
+    name = "python",
+    hdrs = PYTHON,
+    includes = ["include"],
+    deps = [
+        ":core",
+        ":interface_torch_python",
+        "@pybind11",
+        "@python//:headers",
+    ],
+)
+
+interface_library(
+    name = "interface_c10",
+    srcs = ["c10.S"],
+    soname = "libc10.so",
+)
+
+interface_library(
+    name = "interface_torch_cpu",
+    srcs = ["torch_cpu.S"],
+    soname = "libtorch_cpu.so",
+)
+
+# Python's own symbols come with this one: the process that loads an extension module has them, whatever file they
+# are in.
+interface_library(
+    name = "interface_torch_python",
+    srcs = [
+        "torch_python.S",
+        "@python//:python.S",
+    ],
+    soname = "libtorch_python.so",
+)
+
+torch_runtime(
+    name = "runtime",
+    libraries = TORCH.libraries,
+)
