@@ -93,27 +93,43 @@ def lite_cc_shared_library(
         deps = [":" + closure],
     )
 
-def lite_pybind_extension(name, srcs, deps = [], dynamic_deps = [], copts = [], **kwargs):
+def lite_pybind_library(name, copts = [], deps = [], **kwargs):
+    """A C++ library that uses pybind11, to be part of a lite_pybind_extension.
+
+    Args:
+      name: of the target.
+      copts: flags beyond ours.
+      deps: C++ libraries; pybind11 is added.
+      **kwargs: as for lite_cc_library.
+    """
+    lite_cc_library(
+        name = name,
+        # pybind11 asks for hidden symbols: types of two modules must not be taken for each other.
+        copts = ["-fvisibility=hidden"] + copts,
+        deps = deps + ["@pybind11"],
+        **kwargs
+    )
+
+def lite_pybind_extension(name, deps, srcs = [], dynamic_deps = [], **kwargs):
     """A Python extension module made with pybind11.
 
     Args:
       name: file of the module in this package, such as "_XLAC.so".
+      deps: C++ libraries, those that use pybind11 as lite_pybind_library.
       srcs: its own sources.
-      deps: C++ libraries; pybind11 is added.
       dynamic_deps: lite_cc_shared_library targets whose code the module uses but does not repeat.
-      copts: flags beyond ours.
       **kwargs: as for lite_cc_shared_library (rpaths, linkopts, visibility ...).
     """
-    native.cc_library(
-        name = name + ".code",
-        srcs = srcs,
-        # pybind11 asks for hidden symbols: types of two modules must not be taken for each other.
-        copts = _COPTS + ["-fvisibility=hidden"] + copts,
-        deps = deps + ["@pybind11"],
-    )
+    if srcs:
+        lite_pybind_library(
+            name = name + ".code",
+            srcs = srcs,
+            deps = deps,
+        )
+        deps = [":" + name + ".code"]
     lite_cc_shared_library(
         name = name,
         dynamic_deps = dynamic_deps,
-        deps = [":" + name + ".code"],
+        deps = deps,
         **kwargs
     )

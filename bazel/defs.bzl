@@ -13,12 +13,14 @@ The cc rules are Bazel's own with our compiler flags; what they do beyond that i
 python.bzl.
 """
 
+load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
     _lite_cc_library = "lite_cc_library",
     _lite_cc_shared_library = "lite_cc_shared_library",
     _lite_cc_test = "lite_cc_test",
     _lite_pybind_extension = "lite_pybind_extension",
+    _lite_pybind_library = "lite_pybind_library",
 )
 load(
     "//bazel:python.bzl",
@@ -26,9 +28,11 @@ load(
     _lite_py_test = "lite_py_test",
 )
 
+lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library
 lite_cc_test = _lite_cc_test
 lite_py_library = _lite_py_library
 lite_py_test = _lite_py_test
 lite_pybind_extension = _lite_pybind_extension
+lite_pybind_library = _lite_pybind_library

@@ -51,12 +51,15 @@ LAYERS = (
         (
             "ATen/CPUGeneratorImpl.h",
             "ATen/EmptyTensor.h",
+            "ATen/ScalarOps.h",
             "ATen/Tensor.h",
-            "ATen/autocast_mode.h",
             "ATen/core/PhiloxRNGEngine.h",
+            "ATen/core/Generator.h",
             "ATen/core/Tensor.h",
             "ATen/core/dispatch/Dispatcher.h",
+            "ATen/core/function_schema.h",
             "ATen/core/ivalue.h",
+            "ATen/core/jit_type.h",
             "ATen/core/op_registration/adaption.h",
             "ATen/core/stack.h",
             "ATen/detail/PrivateUse1HooksInterface.h",
@@ -64,6 +67,10 @@ LAYERS = (
             "torch/library.h",
         ),
     ),
+    # One header an operator, so that nobody needs ATen/ATen.h.
+    Layer("OPERATORS", ("C10", "TENSOR_BASE", "CORE"), ()),
+    # This one header includes every operator in every form.
+    Layer("AUTOCAST", ("C10", "TENSOR_BASE", "CORE", "OPERATORS"), ("ATen/autocast_mode.h",)),
     Layer(
         "PYTHON",
         ("C10", "TENSOR_BASE", "CORE"),
@@ -102,7 +109,7 @@ def main(include: Path, output: Path) -> None:
         wanted["C10"] |= {
             path.relative_to(include).as_posix() for path in (include / folder).glob("*.h")
         }
-    wanted["CORE"] |= {
+    wanted["OPERATORS"] |= {
         path.relative_to(include).as_posix() for path in (include / "ATen/ops").glob("*_ops.h")
     }
     missing = [root for roots in wanted.values() for root in roots if not (include / root).is_file()]

@@ -3,12 +3,14 @@
 #   c10          TensorImpl, StorageImpl, device guards, generators
 #   tensor_base  the part of at::Tensor that knows no operator
 #   stable       torch's stable ABI
-#   core         at::Tensor, operators one by one, the dispatcher, torch/library.h
+#   core         at::Tensor, the dispatcher, torch/library.h
+#   operators    ATen/ops/*_ops.h: operators called by name (core has the most common ones already)
+#   autocast     ATen/autocast_mode.h, which includes every header of every operator
 #   python       what knows Python
 
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
-load(":layers.bzl", "C10", "CORE", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":layers.bzl", "AUTOCAST", "C10", "CORE", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
 load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
@@ -42,6 +44,20 @@ cc_library(
     hdrs = CORE,
     includes = ["include"],
     deps = [":tensor_base"],
+)
+
+cc_library(
+    name = "operators",
+    hdrs = OPERATORS,
+    includes = ["include"],
+    deps = [":core"],
+)
+
+cc_library(
+    name = "autocast",
+    hdrs = AUTOCAST,
+    includes = ["include"],
+    deps = [":operators"],
 )
 
 cc_library(
