@@ -1,0 +1,54 @@
+"""Lowerings: what each aten op is on XLA.
+
+`registry` explains what a lowering is and holds the table; every other file holds one family of ops and registers
+them when it is imported here. An op that has no lowering still works: the compiler falls back to PyTorch's
+decompositions and then to the ATen kernel.
+"""
+
+from torch_xla_lite.lowering import (
+    activation,
+    binary,
+    factories,
+    foreach,
+    loss,
+    matmul,
+    reduction,
+    softmax,
+    ternary,
+    unary,
+    views,
+)
+from torch_xla_lite.lowering.registry import (
+    LOWERINGS,
+    Lowering,
+    LoweringError,
+    Unsupported,
+    WrappedNumber,
+    call,
+    write_view,
+)
+
+FAMILIES = (
+    activation,
+    binary,
+    factories,
+    foreach,
+    loss,
+    matmul,
+    reduction,
+    softmax,
+    ternary,
+    unary,
+    views,
+)
+
+__all__ = [
+    "FAMILIES",
+    "LOWERINGS",
+    "Lowering",
+    "LoweringError",
+    "Unsupported",
+    "WrappedNumber",
+    "call",
+    "write_view",
+]

@@ -1,0 +1,308 @@
+"""Activation functions and their gradients.
+
+Formulas and their edge cases (what happens exactly at the kink) are those of torch; halves compute in float32.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.loss import softplus as log1p_exp
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    canonical_dim,
+    convert,
+    full,
+    opmath,
+)
+from torch_xla_lite.lowering.registry import lower
+
+
+def _like(x: jax.Array, value: Operand) -> jax.Array:
+    return full(x.shape, value, x.dtype)
+
+
+@lower("aten::threshold")
+def threshold(self: jax.Array, threshold: Operand, value: Operand) -> jax.Array:
+    return lax.select(lax.le(self, _like(self, threshold)), _like(self, value), self)
+
+
+@lower("aten::threshold_backward")
+def threshold_backward(
+    grad_output: jax.Array, self: jax.Array, threshold: Operand, *, outs
+) -> jax.Array:
+    grad = convert(grad_output, outs[0].dtype)
+    return lax.select(lax.le(self, _like(self, threshold)), _like(grad, 0), grad)
+
+
+@lower("aten::sigmoid_backward")
+def sigmoid_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
+    grad, y = opmath(grad_output), opmath(output)
+    return lax.mul(
+        grad, lax.mul(lax.sub(_like(y, 1), lax.conj(y) if y.dtype.kind == "c" else y), y)
+    )
+
+
+@lower("aten::tanh_backward")
+def tanh_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
+    grad, y = opmath(grad_output), opmath(output)
+    square = lax.mul(y, y)
+    if y.dtype.kind == "c":
+        square = lax.conj(square)
+    return lax.mul(grad, lax.sub(_like(y, 1), square))
+
+
+@lower("aten::gelu")
+def gelu(self: jax.Array, *, approximate: str = "none") -> jax.Array:
+    x = opmath(self)
+    half = lax.mul(_like(x, 0.5), x)
+    if approximate == "tanh":
+        return lax.mul(half, lax.add(_like(x, 1), lax.tanh(_tanh_argument(x))))
+    return lax.mul(half, lax.add(_like(x, 1), lax.erf(lax.mul(x, _like(x, np.sqrt(0.5))))))
+
+
+_KAPPA = 0.044715
+_BETA = float(np.sqrt(2 / np.pi))
+
+
+def _tanh_argument(x: jax.Array) -> jax.Array:
+    cube = lax.mul(lax.mul(x, x), x)
+    return lax.mul(_like(x, _BETA), lax.add(x, lax.mul(_like(x, _KAPPA), cube)))
+
+
+@lower("aten::gelu_backward")
+def gelu_backward(
+    grad_output: jax.Array, self: jax.Array, *, approximate: str = "none"
+) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    half, one = _like(x, 0.5), _like(x, 1)
+    if approximate == "tanh":
+        inner = lax.tanh(_tanh_argument(x))
+        left = lax.mul(half, lax.add(one, inner))
+        growth = lax.add(one, lax.mul(_like(x, 3 * _KAPPA), lax.mul(x, x)))
+        slope = lax.mul(lax.sub(one, lax.mul(inner, inner)), lax.mul(_like(x, _BETA), growth))
+        return lax.mul(grad, lax.add(left, lax.mul(lax.mul(half, x), slope)))
+    cdf = lax.mul(half, lax.add(one, lax.erf(lax.mul(x, _like(x, np.sqrt(0.5))))))
+    pdf = lax.mul(lax.exp(lax.mul(lax.mul(x, x), _like(x, -0.5))), _like(x, 1 / np.sqrt(2 * np.pi)))
+    return lax.mul(grad, lax.add(cdf, lax.mul(x, pdf)))
+
+
+@lower("aten::silu")
+def silu(self: jax.Array) -> jax.Array:
+    x = opmath(self)
+    return lax.mul(x, lax.logistic(x))
+
+
+@lower("aten::silu_backward")
+def silu_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    s, one = lax.logistic(x), _like(x, 1)
+    return lax.mul(grad, lax.mul(s, lax.add(one, lax.mul(x, lax.sub(one, s)))))
+
+
+@lower("aten::mish")
+def mish(self: jax.Array) -> jax.Array:
+    x = opmath(self)
+    return lax.mul(x, lax.tanh(log1p_exp(x)))
+
+
+@lower("aten::mish_backward")
+def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    inner, one = lax.tanh(log1p_exp(x)), _like(x, 1)
+    slope = lax.mul(lax.mul(x, lax.logistic(x)), lax.sub(one, lax.mul(inner, inner)))
+    return lax.mul(grad, lax.add(inner, slope))
+
+
+@lower("aten::softplus")
+def softplus(self: jax.Array, beta: Operand = 1, threshold: Operand = 20) -> jax.Array:
+    x = opmath(self)
+    scaled = lax.mul(x, _like(x, beta))
+    smooth = lax.div(lax.log1p(lax.exp(scaled)), _like(x, beta))
+    return lax.select(lax.gt(scaled, _like(x, threshold)), x, smooth)
+
+
+@lower("aten::softplus_backward")
+def softplus_backward(
+    grad_output: jax.Array, self: jax.Array, beta: Operand, threshold: Operand
+) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    scaled = lax.mul(x, _like(x, beta))
+    linear = lax.gt(scaled, _like(x, threshold))
+    return lax.select(linear, grad, lax.mul(grad, lax.logistic(scaled)))
+
+
+@lower("aten::log_sigmoid_forward")
+def log_sigmoid_forward(self: jax.Array, *, outs) -> tuple[jax.Array, jax.Array]:
+    # The second output is a buffer of the CPU kernel, which the backward below does without.
+    return lax.neg(log1p_exp(lax.neg(opmath(self)))), lax.full(outs[1].shape, 0, outs[1].dtype)
+
+
+@lower("aten::log_sigmoid_backward")
+def log_sigmoid_backward(grad_output: jax.Array, self: jax.Array, buffer: jax.Array) -> jax.Array:
+    return lax.mul(opmath(grad_output), lax.logistic(lax.neg(opmath(self))))
+
+
+@lower("aten::elu")
+def elu(
+    self: jax.Array, alpha: Operand = 1, scale: Operand = 1, input_scale: Operand = 1
+) -> jax.Array:
+    x = opmath(self)
+    negative = lax.mul(lax.expm1(lax.mul(x, _like(x, input_scale))), _like(x, alpha))
+    return lax.mul(lax.select(lax.gt(x, _like(x, 0)), x, negative), _like(x, scale))
+
+
+@lower("aten::elu_backward")
+def elu_backward(
+    grad_output: jax.Array,
+    alpha: Operand,
+    scale: Operand,
+    input_scale: Operand,
+    is_result: bool,
+    self_or_result: jax.Array,
+) -> jax.Array:
+    grad, x = opmath(grad_output), opmath(self_or_result)
+    positive = lax.mul(grad, _like(x, scale))
+    rate = _like(x, input_scale)
+    if is_result:
+        slope = lax.add(x, lax.mul(_like(x, alpha), _like(x, scale)))
+    else:
+        height = lax.mul(_like(x, alpha), _like(x, scale))
+        slope = lax.mul(height, lax.exp(lax.mul(x, rate)))
+    return lax.select(lax.gt(x, _like(x, 0)), positive, lax.mul(lax.mul(grad, rate), slope))
+
+
+@lower("aten::celu")
+def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
+    x = opmath(self)
+    height = _like(x, alpha)
+    negative = lax.mul(height, lax.expm1(lax.div(x, height)))
+    return lax.select(lax.gt(x, _like(x, 0)), x, negative)
+
+
+@lower("aten::leaky_relu")
+def leaky_relu(self: jax.Array, negative_slope: Operand = 0.01) -> jax.Array:
+    x = opmath(self)
+    return lax.select(lax.gt(x, _like(x, 0)), x, lax.mul(x, _like(x, negative_slope)))
+
+
+@lower("aten::leaky_relu_backward")
+def leaky_relu_backward(
+    grad_output: jax.Array, self: jax.Array, negative_slope: Operand, self_is_result: bool
+) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    return lax.select(lax.gt(x, _like(x, 0)), grad, lax.mul(grad, _like(x, negative_slope)))
+
+
+@lower("aten::hardtanh")
+def hardtanh(self: jax.Array, min_val: Operand = -1, max_val: Operand = 1) -> jax.Array:
+    return lax.min(lax.max(self, _like(self, min_val)), _like(self, max_val))
+
+
+@lower("aten::hardtanh_backward")
+def hardtanh_backward(
+    grad_output: jax.Array, self: jax.Array, min_val: Operand, max_val: Operand
+) -> jax.Array:
+    inside = lax.bitwise_and(lax.gt(self, _like(self, min_val)), lax.lt(self, _like(self, max_val)))
+    return lax.select(inside, grad_output, _like(grad_output, 0))
+
+
+@lower("aten::relu6")
+def relu6(self: jax.Array) -> jax.Array:
+    return hardtanh(self, 0, 6)
+
+
+def _gate(x: jax.Array) -> jax.Array:
+    return lax.clamp(np.array(0, x.dtype), lax.add(x, _like(x, 3)), np.array(6, x.dtype))
+
+
+@lower("aten::hardsigmoid")
+def hardsigmoid(self: jax.Array) -> jax.Array:
+    x = opmath(self)
+    return lax.div(_gate(x), _like(x, 6))
+
+
+@lower("aten::hardsigmoid_backward")
+def hardsigmoid_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    inside = lax.bitwise_and(lax.gt(x, _like(x, -3)), lax.lt(x, _like(x, 3)))
+    return lax.select(inside, lax.div(grad, _like(x, 6)), _like(x, 0))
+
+
+@lower("aten::hardswish")
+def hardswish(self: jax.Array) -> jax.Array:
+    x = opmath(self)
+    return lax.div(lax.mul(x, _gate(x)), _like(x, 6))
+
+
+@lower("aten::hardswish_backward")
+def hardswish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    middle = lax.mul(grad, lax.add(lax.div(x, _like(x, 3)), _like(x, 0.5)))
+    inner = lax.select(lax.lt(x, _like(x, 3)), middle, grad)
+    return lax.select(lax.le(x, _like(x, -3)), _like(x, 0), inner)
+
+
+@lower("aten::hardshrink")
+def hardshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
+    return lax.select(_within(self, lambd), _like(self, 0), self)
+
+
+def _within(x: jax.Array, lambd: Operand) -> jax.Array:
+    edge = _like(x, lambd)
+    return lax.bitwise_and(lax.ge(x, lax.neg(edge)), lax.le(x, edge))
+
+
+@lower("aten::hardshrink_backward")
+def hardshrink_backward(grad_out: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
+    return lax.select(_within(self, lambd), _like(grad_out, 0), grad_out)
+
+
+@lower("aten::softshrink")
+def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
+    edge = _like(self, lambd)
+    above = lax.sub(self, edge)
+    below = lax.add(self, edge)
+    # Zero times the value keeps a NaN.
+    middle = lax.mul(self, _like(self, 0))
+    inner = lax.select(lax.lt(self, lax.neg(edge)), below, middle)
+    return lax.select(lax.gt(self, edge), above, inner)
+
+
+@lower("aten::softshrink_backward")
+def softshrink_backward(grad_output: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
+    return lax.select(_within(self, lambd), _like(grad_output, 0), grad_output)
+
+
+@lower("aten::glu")
+def glu(self: jax.Array, dim: int = -1) -> jax.Array:
+    a, b = jnp.split(opmath(self), 2, canonical_dim(dim, self.ndim))
+    return lax.mul(a, lax.logistic(b))
+
+
+@lower("aten::glu_backward")
+def glu_backward(grad_output: jax.Array, self: jax.Array, dim: int) -> jax.Array:
+    dim = canonical_dim(dim, self.ndim)
+    a, b = jnp.split(opmath(self), 2, dim)
+    grad = opmath(grad_output)
+    gate = lax.logistic(b)
+    grad_a = lax.mul(grad, gate)
+    grad_b = lax.mul(lax.mul(grad_a, lax.sub(_like(gate, 1), gate)), a)
+    return lax.concatenate([grad_a, grad_b], dim)
+
+
+@lower("aten::rrelu_with_noise_backward")
+def rrelu_with_noise_backward(
+    grad_output: jax.Array,
+    self: jax.Array,
+    noise: jax.Array,
+    lower_: Operand,
+    upper: Operand,
+    training: bool,
+    self_is_result: bool,
+) -> jax.Array:
+    if training:
+        return lax.mul(grad_output, noise)
+    slope = lax.div(lax.add(_like(self, lower_), _like(self, upper)), _like(self, 2))
+    return lax.select(lax.gt(self, _like(self, 0)), grad_output, lax.mul(grad_output, slope))

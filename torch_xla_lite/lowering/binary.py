@@ -1,0 +1,404 @@
+"""Pointwise functions of two tensors, a tensor and a number, or two numbers' worth of both.
+
+All promote and broadcast as torch does; `outs[0]` already holds the resulting dtype and shape, except for
+comparisons, whose operands meet in `result_dtype`.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import special
+
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    broadcast,
+    convert,
+    full,
+    is_float,
+    is_integral,
+    is_number,
+    operands,
+    opmath_dtype,
+)
+from torch_xla_lite.lowering.registry import WrappedNumber, lower
+
+
+def _number(value: Operand) -> Operand:
+    """A `Scalar` argument as an operand: at run time it is a plain array, but promotes like a number."""
+    return WrappedNumber(value) if isinstance(value, (jax.Array, np.ndarray, np.generic)) else value
+
+
+def _pair(a: Operand, b: Operand, out: jax.ShapeDtypeStruct) -> list[jax.Array]:
+    return operands(a, b, dtype=out.dtype, shape=out.shape)
+
+
+def _wide_pair(a: Operand, b: Operand, out: jax.ShapeDtypeStruct) -> list[jax.Array]:
+    return operands(a, b, dtype=opmath_dtype(out.dtype), shape=out.shape)
+
+
+def scaled(x: jax.Array, alpha: Operand) -> jax.Array:
+    if is_number(alpha, 1):
+        return x
+    return lax.mul(x, full(x.shape, alpha, x.dtype))
+
+
+def _add(a: jax.Array, b: jax.Array) -> jax.Array:
+    return lax.bitwise_or(a, b) if a.dtype == np.bool_ else lax.add(a, b)
+
+
+def _mul(a: jax.Array, b: jax.Array) -> jax.Array:
+    return lax.bitwise_and(a, b) if a.dtype == np.bool_ else lax.mul(a, b)
+
+
+@lower("aten::add.Tensor", "aten::add.Scalar")
+def add(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    return _add(a, scaled(b, alpha))
+
+
+@lower("aten::sub.Tensor", "aten::sub.Scalar")
+def sub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    return lax.sub(a, scaled(b, alpha))
+
+
+@lower("aten::rsub.Tensor", "aten::rsub.Scalar")
+def rsub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    return lax.sub(b, scaled(a, alpha))
+
+
+@lower("aten::mul.Tensor", "aten::mul.Scalar")
+def mul(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return _mul(*_pair(self, other, outs[0]))
+
+
+@lower("aten::div.Tensor", "aten::div.Scalar")
+def div(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.div(*_pair(self, other, outs[0]))
+
+
+@lower("aten::div.Tensor_mode", "aten::div.Scalar_mode")
+def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) -> jax.Array:
+    if rounding_mode is None:
+        return div(self, other, outs=outs)
+    a, b = _wide_pair(self, other, outs[0])
+    return divide_rounded(a, b, rounding_mode)
+
+
+def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
+    if is_integral(a.dtype):
+        quotient = lax.div(a, b)
+        if rounding_mode == "trunc" or a.dtype.kind == "u":
+            return quotient
+        remainder = lax.rem(a, b)
+        zero = lax.full_like(a, 0)
+        off = lax.bitwise_and(
+            lax.ne(remainder, zero), lax.ne(lax.lt(remainder, zero), lax.lt(b, zero))
+        )
+        return lax.sub(quotient, convert(off, a.dtype))
+    if rounding_mode == "trunc":
+        quotient = lax.div(a, b)
+        return lax.select(
+            lax.lt(quotient, lax.full_like(a, 0)), lax.ceil(quotient), lax.floor(quotient)
+        )
+    # As in c10::div_floor_floating: the quotient of a - rem(a, b) is near an integer, which floor must not miss.
+    remainder = lax.rem(a, b)
+    zero = lax.full_like(a, 0)
+    quotient = lax.div(lax.sub(a, remainder), b)
+    off = lax.bitwise_and(lax.ne(remainder, zero), lax.ne(lax.lt(remainder, zero), lax.lt(b, zero)))
+    quotient = lax.select(off, lax.sub(quotient, lax.full_like(a, 1)), quotient)
+    floored = lax.floor(quotient)
+    above = lax.gt(lax.sub(quotient, floored), lax.full_like(a, 0.5))
+    floored = lax.select(above, lax.add(floored, lax.full_like(a, 1)), floored)
+    signed_zero = lax.mul(lax.full_like(a, 0), lax.div(a, b))
+    floored = lax.select(lax.eq(quotient, zero), signed_zero, floored)
+    return lax.select(lax.eq(b, zero), lax.div(a, b), floored)
+
+
+@lower("aten::floor_divide", "aten::floor_divide.Scalar")
+def floor_divide(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return divide_rounded(*_wide_pair(self, other, outs[0]), "floor")
+
+
+@lower("aten::fmod.Tensor", "aten::fmod.Scalar")
+def fmod(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.rem(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
+def remainder(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _wide_pair(self, other, outs[0])
+    rest = lax.rem(a, b)
+    zero = lax.full_like(a, 0)
+    other_sign = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(b, zero)))
+    return lax.select(other_sign, lax.add(rest, b), rest)
+
+
+@lower("aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", "aten::pow.Scalar")
+def pow_(self: Operand, exponent: Operand, *, outs) -> jax.Array:
+    return power(self, exponent, outs[0])
+
+
+def power(self: Operand, exponent: Operand, out: jax.ShapeDtypeStruct) -> jax.Array:
+    dtype = opmath_dtype(out.dtype)
+    if isinstance(exponent, (bool, int, float)) and not isinstance(self, (bool, int, float)):
+        x = broadcast(convert(self, dtype), out.shape)
+        if exponent == 1:
+            return x
+        if exponent == 2:
+            return lax.mul(x, x)
+        if exponent == 0.5 and not is_integral(dtype):
+            return lax.sqrt(x)
+        if exponent == -0.5 and not is_integral(dtype):
+            return lax.rsqrt(x)
+        if exponent == -1 and not is_integral(dtype):
+            return lax.div(lax.full_like(x, 1), x)
+        if exponent == 0:
+            return lax.full_like(x, 1)
+    a, b = operands(self, exponent, dtype=dtype, shape=out.shape)
+    if not is_integral(dtype):
+        return lax.pow(a, b)
+    if dtype == np.bool_:
+        return lax.bitwise_or(a, lax.bitwise_not(b))
+    return _integer_power(a, b)
+
+
+def _integer_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
+    """By squaring, with wrap-around; a negative exponent gives 0 but for bases 1 and -1."""
+    one, zero = lax.full_like(base, 1), lax.full_like(base, 0)
+    result, factor, left = one, base, lax.max(exponent, zero)
+    for _ in range(6 if base.dtype.itemsize == 8 else 5 if base.dtype.itemsize == 4 else 4):
+        odd = lax.eq(lax.bitwise_and(left, one), one)
+        result = lax.select(odd, lax.mul(result, factor), result)
+        factor = lax.mul(factor, factor)
+        left = lax.shift_right_logical(left, one)
+    if base.dtype.kind == "u":
+        return result
+    odd = lax.eq(lax.bitwise_and(exponent, one), one)
+    unit = lax.select(odd, base, one)
+    inverse = lax.select(lax.eq(lax.abs(base), one), unit, zero)
+    return lax.select(lax.lt(exponent, zero), inverse, result)
+
+
+def _compare(name: str, compare: Callable[[jax.Array, jax.Array], jax.Array]) -> None:
+    def tensor(self, other, *, outs):
+        return compare(*operands(self, other, shape=outs[0].shape))
+
+    def scalar(self, other, *, outs):
+        return compare(*operands(self, _number(other), shape=outs[0].shape))
+
+    lower(f"aten::{name}.Tensor")(tensor)
+    lower(f"aten::{name}.Scalar")(scalar)
+
+
+for _name, _fn in {
+    "eq": lax.eq,
+    "ge": lax.ge,
+    "gt": lax.gt,
+    "le": lax.le,
+    "lt": lax.lt,
+    "ne": lax.ne,
+}.items():
+    _compare(_name, _fn)
+
+
+def _logical(name: str, combine: Callable[[jax.Array, jax.Array], jax.Array]) -> None:
+    def lowering(self, other, *, outs):
+        a, b = (broadcast(truth(x), outs[0].shape) for x in (self, other))
+        return combine(a, b)
+
+    lower(f"aten::logical_{name}")(lowering)
+
+
+def truth(x: Operand) -> jax.Array:
+    return convert(x, np.dtype(np.bool_))
+
+
+_logical("and", lax.bitwise_and)
+_logical("or", lax.bitwise_or)
+_logical("xor", lax.bitwise_xor)
+
+
+def _bitwise(name: str, combine: Callable[[jax.Array, jax.Array], jax.Array]) -> None:
+    def lowering(self, other, *, outs):
+        return combine(*_pair(self, other, outs[0]))
+
+    suffixes = ("Tensor", "Scalar", "Scalar_Tensor")
+    lower(*(f"aten::bitwise_{name}.{suffix}" for suffix in suffixes))(lowering)
+
+
+_bitwise("and", lax.bitwise_and)
+_bitwise("or", lax.bitwise_or)
+_bitwise("xor", lax.bitwise_xor)
+
+_SHIFTS = ("{}.Tensor", "{}.Tensor_Scalar", "{}.Scalar_Tensor")
+
+
+@lower(
+    *(name.format("aten::bitwise_left_shift") for name in _SHIFTS),
+    "aten::__lshift__.Tensor",
+    "aten::__lshift__.Scalar",
+)
+def bitwise_left_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    if is_float(a.dtype):
+        return lax.mul(a, lax.exp2(b))
+    return lax.shift_left(a, b)
+
+
+@lower(
+    *(name.format("aten::bitwise_right_shift") for name in _SHIFTS),
+    "aten::__rshift__.Tensor",
+    "aten::__rshift__.Scalar",
+)
+def bitwise_right_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    if is_float(a.dtype):
+        return lax.div(a, lax.exp2(b))
+    return (
+        lax.shift_right_logical(a, b) if a.dtype.kind == "u" else lax.shift_right_arithmetic(a, b)
+    )
+
+
+@lower("aten::maximum", "aten::clamp_min.Tensor", "aten::clamp_min")
+def maximum(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.max(*_pair(self, other, outs[0]))
+
+
+@lower("aten::minimum", "aten::clamp_max.Tensor", "aten::clamp_max")
+def minimum(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.min(*_pair(self, other, outs[0]))
+
+
+@lower("aten::fmax")
+def fmax(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    return lax.select(lax.ne(a, a), b, lax.select(lax.ne(b, b), a, lax.max(a, b)))
+
+
+@lower("aten::fmin")
+def fmin(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    return lax.select(lax.ne(a, a), b, lax.select(lax.ne(b, b), a, lax.min(a, b)))
+
+
+@lower("aten::atan2")
+def atan2(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.atan2(*_pair(self, other, outs[0]))
+
+
+@lower("aten::copysign.Tensor", "aten::copysign.Scalar")
+def copysign(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _pair(self, other, outs[0])
+    return jnp.copysign(a, b)
+
+
+@lower("aten::hypot")
+def hypot(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return jnp.hypot(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::nextafter")
+def nextafter(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.nextafter(*_pair(self, other, outs[0]))
+
+
+@lower("aten::logaddexp")
+def logaddexp(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return jnp.logaddexp(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::logaddexp2")
+def logaddexp2(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return jnp.logaddexp2(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::ldexp.Tensor")
+def ldexp(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _wide_pair(self, other, outs[0])
+    return lax.mul(a, lax.exp2(b))
+
+
+@lower("aten::gcd")
+def gcd(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return jnp.gcd(*_pair(self, other, outs[0]))
+
+
+@lower("aten::lcm")
+def lcm(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return jnp.lcm(*_pair(self, other, outs[0]))
+
+
+@lower("aten::heaviside")
+def heaviside(self: Operand, values: Operand, *, outs) -> jax.Array:
+    a, b = _pair(self, values, outs[0])
+    zero = lax.full_like(a, 0)
+    step = convert(lax.gt(a, zero), a.dtype)
+    return lax.select(lax.eq(a, zero), b, step)
+
+
+@lower("aten::igamma")
+def igamma(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.igamma(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::igammac")
+def igammac(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return lax.igammac(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::xlogy.Tensor", "aten::xlogy.Scalar_Self", "aten::xlogy.Scalar_Other")
+def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _wide_pair(self, other, outs[0])
+    zero = lax.full_like(a, 0)
+    product = lax.select(lax.eq(a, zero), zero, lax.mul(a, lax.log(b)))
+    return lax.select(lax.ne(b, b), b, product)
+
+
+@lower(
+    "aten::special_xlog1py",
+    "aten::special_xlog1py.self_scalar",
+    "aten::special_xlog1py.other_scalar",
+)
+def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = _wide_pair(self, other, outs[0])
+    zero = lax.full_like(a, 0)
+    product = lax.select(lax.eq(a, zero), zero, lax.mul(a, lax.log1p(b)))
+    return lax.select(lax.ne(b, b), b, product)
+
+
+@lower("aten::special_zeta", "aten::special_zeta.self_scalar", "aten::special_zeta.other_scalar")
+def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
+    return special.zeta(*_wide_pair(self, other, outs[0]))
+
+
+@lower("aten::complex")
+def complex_(real: jax.Array, imag: jax.Array, *, outs) -> jax.Array:
+    return lax.complex(*(broadcast(x, outs[0].shape) for x in (real, imag)))
+
+
+@lower("aten::polar")
+def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
+    r, phi = (broadcast(x, outs[0].shape) for x in (abs, angle))
+    return lax.complex(lax.mul(r, lax.cos(phi)), lax.mul(r, lax.sin(phi)))
+
+
+@lower("aten::_prelu_kernel")
+def prelu(self: jax.Array, weight: jax.Array) -> jax.Array:
+    positive = lax.gt(self, lax.full_like(self, 0))
+    return lax.select(positive, self, lax.mul(self, broadcast(weight, self.shape)))
+
+
+@lower("aten::_prelu_kernel_backward")
+def prelu_backward(
+    grad_output: jax.Array, self: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    positive = lax.gt(self, lax.full_like(self, 0))
+    slope = broadcast(weight, self.shape)
+    grad_self = lax.select(positive, grad_output, lax.mul(slope, grad_output))
+    grad_weight = lax.select(positive, lax.full_like(self, 0), lax.mul(self, grad_output))
+    return grad_self, grad_weight

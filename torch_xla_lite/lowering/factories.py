@@ -1,0 +1,178 @@
+"""Tensors made from nothing, copies, and dtype changes.
+
+`empty` gives zeros: XLA has no uninitialised value, and a constant costs nothing until it is used.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import (
+    Number,
+    Operand,
+    broadcast,
+    convert,
+    full,
+    is_integral,
+    opmath_dtype,
+)
+from torch_xla_lite.lowering.registry import lower
+
+
+def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
+    return lax.full(outs[0].shape, 0, outs[0].dtype)
+
+
+@lower(
+    "aten::empty.memory_format",
+    "aten::empty_like",
+    "aten::empty_permuted",
+    "aten::empty_strided",
+    "aten::new_empty",
+    "aten::new_empty_strided",
+    "aten::new_zeros",
+    "aten::zero",
+    "aten::zeros",
+    "aten::zeros_like",
+    "aten::_efficientzerotensor",
+    "aten::_new_zeros_with_same_feature_meta",
+)
+def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
+    return _zeros(outs)
+
+
+@lower("aten::new_ones", "aten::ones", "aten::ones_like")
+def ones(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
+    return lax.full(outs[0].shape, 1, outs[0].dtype)
+
+
+@lower("aten::full")
+def full_(size: list[int], fill_value: Operand, *, dtype=None, outs) -> jax.Array:
+    return full(outs[0].shape, fill_value, outs[0].dtype)
+
+
+@lower("aten::full_like", "aten::fill.Scalar", "aten::fill.Tensor")
+def full_like(self: jax.Array, value: Operand, *, dtype=None, outs) -> jax.Array:
+    return full(outs[0].shape, value, outs[0].dtype)
+
+
+@lower("aten::new_full")
+def new_full(
+    self: jax.Array, size: list[int], fill_value: Operand, *, dtype=None, outs
+) -> jax.Array:
+    return full(outs[0].shape, fill_value, outs[0].dtype)
+
+
+@lower("aten::scalar_tensor")
+def scalar_tensor(s: Operand, *, dtype=None, outs) -> jax.Array:
+    return full((), s, outs[0].dtype)
+
+
+@lower("aten::arange", constants=True)
+def arange_end(end: Number, *, dtype=None, outs) -> jax.Array:
+    return _steps(0, 1, outs[0])
+
+
+@lower("aten::arange.start", constants=True)
+def arange_start(start: Number, end: Number, *, dtype=None, outs) -> jax.Array:
+    return _steps(start, 1, outs[0])
+
+
+@lower("aten::arange.start_step", constants=True)
+def arange(start: Number, end: Number, step: Number = 1, *, dtype=None, outs) -> jax.Array:
+    return _steps(start, step, outs[0])
+
+
+@lower("aten::range", "aten::range.step", constants=True)
+def range_(start: Number, end: Number, step: Number = 1, *, dtype=None, outs) -> jax.Array:
+    return _steps(start, step, outs[0])
+
+
+def _steps(start: Number, step: Number, out: jax.ShapeDtypeStruct) -> jax.Array:
+    dtype = opmath_dtype(out.dtype)
+    if is_integral(dtype):
+        start, step = int(start), int(step)
+    counted = lax.iota(dtype, out.shape[0])
+    if step != 1:
+        counted = lax.mul(counted, lax.full_like(counted, step))
+    return lax.add(counted, lax.full_like(counted, start)) if start else counted
+
+
+@lower("aten::linspace", constants=True)
+def linspace(start: Number, end: Number, steps: int, *, dtype=None, outs) -> jax.Array:
+    # As torch: from both ends, so that the last value is exactly `end`.
+    out = outs[0]
+    compute = np.dtype(np.float64) if is_integral(out.dtype) else opmath_dtype(out.dtype)
+    values = _linspace(start, end, steps, compute)
+    return (
+        lax.full(out.shape, start, out.dtype)
+        if steps == 1
+        else convert(jnp.asarray(values), out.dtype)
+    )
+
+
+def _linspace(start: Number, end: Number, steps: int, dtype: np.dtype) -> np.ndarray:
+    if steps < 2:
+        return np.full((steps,), start, dtype)
+    one = dtype.type
+    step = (one(end) - one(start)) / one(steps - 1)
+    index = np.arange(steps)
+    rising = one(start) + step * index.astype(dtype)
+    falling = one(end) - step * (steps - index - 1).astype(dtype)
+    return np.where(index < steps // 2, rising, falling).astype(dtype)
+
+
+@lower("aten::logspace", constants=True)
+def logspace(
+    start: Number, end: Number, steps: int, base: float = 10.0, *, dtype=None, outs
+) -> jax.Array:
+    exponents = _linspace(start, end, steps, np.dtype(np.float64))
+    return convert(jnp.asarray(np.power(base, exponents)), outs[0].dtype)
+
+
+@lower("aten::eye", "aten::eye.m")
+def eye(*args: object, dtype=None, outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
+    shape = outs[0].shape
+    same = lax.eq(
+        lax.broadcasted_iota(np.int32, shape, 0), lax.broadcasted_iota(np.int32, shape, 1)
+    )
+    return convert(same, outs[0].dtype)
+
+
+@lower("aten::tril_indices")
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, outs) -> jax.Array:
+    return jnp.asarray(np.stack(np.tril_indices(row, offset, col)).astype(outs[0].dtype))
+
+
+@lower("aten::triu_indices")
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, outs) -> jax.Array:
+    return jnp.asarray(np.stack(np.triu_indices(row, offset, col)).astype(outs[0].dtype))
+
+
+@lower(
+    "aten::alias",
+    "aten::alias_copy",
+    "aten::clone",
+    "aten::contiguous",
+    "aten::detach",
+    "aten::detach_copy",
+    "aten::lift",
+    "aten::lift_fresh",
+    "aten::lift_fresh_copy",
+    "aten::_lazy_clone",
+    "aten::_fw_primal",
+    "aten::_fw_primal_copy",
+)
+def identity(self: jax.Array, *args: object) -> jax.Array:
+    return self
+
+
+@lower("aten::copy", "aten::_copy_from")
+def copy(self: jax.Array, src: Operand, *, outs) -> jax.Array:
+    return broadcast(convert(src, outs[0].dtype), outs[0].shape)
+
+
+@lower("aten::_to_copy")
+def to_copy(self: jax.Array, *, dtype=None, outs) -> jax.Array:
+    return convert(self, outs[0].dtype)

@@ -1,0 +1,158 @@
+"""Matrix products.
+
+Halves are multiplied as they are and accumulated in float32; integers stay integers. `alpha` and `beta` cost
+nothing when they are 1, and a `beta` of 0 drops the added tensor, NaNs included, as torch does.
+"""
+
+import jax
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.binary import scaled
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    broadcast,
+    convert,
+    is_number,
+    opmath_dtype,
+)
+from torch_xla_lite.lowering.registry import lower
+
+
+def dot(a: jax.Array, b: jax.Array, dimension_numbers, dtype: np.dtype | None = None) -> jax.Array:
+    """`lax.dot_general` that accumulates halves in float32; `dtype` is the result's, by default that of `a`.
+
+    The result of half operands is float32 and is for the caller to round, at the end.
+    """
+    wanted = opmath_dtype(a.dtype if dtype is None else dtype)
+    if a.dtype == np.bool_:
+        a, b = convert(a, np.dtype(np.int32)), convert(b, np.dtype(np.int32))
+    return lax.dot_general(a, b, dimension_numbers, preferred_element_type=wanted)
+
+
+_MM = (((1,), (0,)), ((), ()))
+_BMM = (((2,), (1,)), ((0,), (0,)))
+
+
+@lower("aten::mm", "aten::mm.dtype", "aten::_int_mm")
+def mm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
+    return dot(self, mat2, _MM, outs[0].dtype)
+
+
+@lower("aten::bmm", "aten::bmm.dtype")
+def bmm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
+    return dot(self, mat2, _BMM, outs[0].dtype)
+
+
+@lower("aten::mv")
+def mv(self: jax.Array, vec: jax.Array) -> jax.Array:
+    return dot(self, vec, (((1,), (0,)), ((), ())))
+
+
+@lower("aten::dot")
+def dot_(self: jax.Array, tensor: jax.Array) -> jax.Array:
+    return dot(self, tensor, (((0,), (0,)), ((), ())))
+
+
+@lower("aten::vdot")
+def vdot(self: jax.Array, other: jax.Array) -> jax.Array:
+    return dot(lax.conj(self) if self.dtype.kind == "c" else self, other, (((0,), (0,)), ((), ())))
+
+
+def _plus(self: Operand, product: jax.Array, beta: Operand, alpha: Operand) -> jax.Array:
+    product = scaled(product, alpha)
+    if is_number(beta, 0):
+        return product
+    return lax.add(scaled(broadcast(convert(self, product.dtype), product.shape), beta), product)
+
+
+@lower("aten::addmm")
+def addmm(
+    self: Operand, mat1: jax.Array, mat2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
+) -> jax.Array:
+    return _plus(self, dot(mat1, mat2, _MM), beta, alpha)
+
+
+@lower("aten::addmm.dtype")
+def addmm_dtype(
+    self: Operand,
+    mat1: jax.Array,
+    mat2: jax.Array,
+    out_dtype: np.dtype,
+    *,
+    beta: Operand = 1,
+    alpha: Operand = 1,
+) -> jax.Array:
+    return _plus(self, dot(mat1, mat2, _MM, out_dtype), beta, alpha)
+
+
+@lower("aten::addmv")
+def addmv(
+    self: Operand, mat: jax.Array, vec: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
+) -> jax.Array:
+    return _plus(self, mv(mat, vec), beta, alpha)
+
+
+@lower("aten::addr")
+def addr(
+    self: Operand, vec1: jax.Array, vec2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1, outs
+) -> jax.Array:
+    shape, dtype = outs[0].shape, opmath_dtype(outs[0].dtype)
+    rows = lax.broadcast_in_dim(convert(vec1, dtype), shape, (0,))
+    columns = lax.broadcast_in_dim(convert(vec2, dtype), shape, (1,))
+    return _plus(self, lax.mul(rows, columns), beta, alpha)
+
+
+@lower("aten::baddbmm")
+def baddbmm(
+    self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
+) -> jax.Array:
+    return _plus(self, dot(batch1, batch2, _BMM), beta, alpha)
+
+
+@lower("aten::baddbmm.dtype")
+def baddbmm_dtype(
+    self: Operand,
+    batch1: jax.Array,
+    batch2: jax.Array,
+    out_dtype: np.dtype,
+    *,
+    beta: Operand = 1,
+    alpha: Operand = 1,
+) -> jax.Array:
+    return _plus(self, dot(batch1, batch2, _BMM, out_dtype), beta, alpha)
+
+
+@lower("aten::addbmm")
+def addbmm(
+    self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
+) -> jax.Array:
+    product = dot(batch1, batch2, (((0, 2), (0, 1)), ((), ())))
+    return _plus(self, product, beta, alpha)
+
+
+def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+    """`x @ weight.T + bias` over the last dimension of `x`, in the dtype of `x`."""
+    product = dot(x, weight, (((x.ndim - 1,), (1,)), ((), ())))
+    if bias is not None:
+        product = lax.add(product, broadcast(convert(bias, product.dtype), product.shape))
+    return convert(product, x.dtype)
+
+
+@lower("aten::linear")
+def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+    return linear(input, weight, bias)
+
+
+@lower("aten::_addmm_activation")
+def addmm_activation(
+    self: Operand,
+    mat1: jax.Array,
+    mat2: jax.Array,
+    *,
+    beta: Operand = 1,
+    alpha: Operand = 1,
+    use_gelu: bool = False,
+) -> jax.Array:
+    x = _plus(self, dot(mat1, mat2, _MM), beta, alpha)
+    return jax.nn.gelu(x, approximate=True) if use_gelu else lax.max(x, lax.full_like(x, 0))

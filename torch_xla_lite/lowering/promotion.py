@@ -1,0 +1,194 @@
+"""Type promotion and broadcasting as torch does them.
+
+    x + 2.5            # x int32: result_dtype(x, WrappedNumber(2.5)) is float32, the default dtype
+    x16 + zero_dim32   # a 0-d tensor does not widen a tensor of the same category: float16
+
+Lowerings use lax primitives, which neither promote nor broadcast; `operands` does both, and emits nothing for
+arrays that already have the right dtype and shape.
+"""
+
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from jax import lax
+
+from torch_xla_lite.lowering.registry import WrappedNumber
+
+Number: TypeAlias = int | float | bool | complex
+Operand: TypeAlias = jax.Array | WrappedNumber | Number
+
+_BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
+_HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
+_OF_TORCH = {
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
+    torch.float16: np.dtype(np.float16),
+    torch.bfloat16: np.dtype(jnp.bfloat16),
+}
+_COMPLEX_OF = {np.dtype(np.float64): np.dtype(np.complex128)}
+_REAL_OF = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+_MAX_SCALAR = {
+    _BOOL: np.dtype(np.bool_),
+    _INTEGER: np.dtype(np.int64),
+}
+
+
+def category(dtype: np.dtype) -> int:
+    """0 bool, 1 integer, 2 float, 3 complex: what a 0-d operand needs to exceed to change a result's dtype."""
+    kind = dtype.kind
+    if kind == "b":
+        return _BOOL
+    if kind in "iu":
+        return _INTEGER
+    return _COMPLEX if kind == "c" else _FLOAT
+
+
+def default_float() -> np.dtype:
+    return _OF_TORCH[torch.get_default_dtype()]
+
+
+def is_float(dtype: np.dtype) -> bool:
+    return category(dtype) == _FLOAT
+
+
+def is_complex(dtype: np.dtype) -> bool:
+    return dtype.kind == "c"
+
+
+def is_integral(dtype: np.dtype) -> bool:
+    """Integers and bool."""
+    return dtype.kind in "biu"
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    return _REAL_OF.get(dtype, dtype)
+
+
+def opmath_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype torch computes in: float32 for the half precisions."""
+    return np.dtype(np.float32) if dtype in _HALVES else dtype
+
+
+def opmath(x: jax.Array) -> jax.Array:
+    return convert(x, opmath_dtype(x.dtype))
+
+
+def _number_dtype(value: object) -> np.dtype:
+    """Of a Python number or of the value of a WrappedNumber, with the default dtype's width."""
+    kind = _COMPLEX
+    if isinstance(value, bool):
+        kind = _BOOL
+    elif isinstance(value, int):
+        kind = _INTEGER
+    elif isinstance(value, float):
+        kind = _FLOAT
+    elif not isinstance(value, complex):
+        kind = category(value.dtype)
+    if kind == _FLOAT:
+        return default_float()
+    if kind == _COMPLEX:
+        return _COMPLEX_OF.get(default_float(), np.dtype(np.complex64))
+    return _MAX_SCALAR[kind]
+
+
+def result_dtype(*items: Operand) -> np.dtype:
+    """As `torch.result_type`: tensors outrank 0-d tensors, which outrank numbers, within a category."""
+    ranks: list[np.dtype | None] = [None, None, None]
+    for item in items:
+        if isinstance(item, WrappedNumber):
+            rank, dtype = 2, _number_dtype(item.value)
+        elif isinstance(item, (bool, int, float, complex)):
+            rank, dtype = 2, _number_dtype(item)
+        else:
+            rank, dtype = (0 if item.ndim else 1), item.dtype
+        seen = ranks[rank]
+        ranks[rank] = dtype if seen is None else _promote(seen, dtype)
+    result: np.dtype | None = None
+    for dtype in ranks:
+        if dtype is None:
+            continue
+        if result is None:
+            result = dtype
+        elif category(dtype) > category(result):
+            # Complex by a lower rank keeps the width of the float it meets: float64 and 1j give complex128.
+            result = _promote(result, dtype) if is_complex(dtype) and is_float(result) else dtype
+    assert result is not None
+    return result
+
+
+def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
+    if a == b:
+        return a
+    if category(a) != category(b):
+        low, high = sorted((a, b), key=category)
+        if is_complex(high) and low == np.float64:
+            return np.dtype(np.complex128)
+        return high
+    return np.dtype(jnp.promote_types(a, b))
+
+
+def convert(x: Operand, dtype: np.dtype) -> jax.Array:
+    """`x` as an array of `dtype`; nothing is emitted when it is one."""
+    if isinstance(x, WrappedNumber):
+        x = x.value
+    if isinstance(x, (bool, int, float, complex)):
+        return lax.full((), x, dtype)
+    if x.dtype == dtype:
+        return x
+    if is_complex(x.dtype) and not is_complex(dtype) and dtype != np.bool_:
+        x = lax.real(x)
+    return lax.convert_element_type(x, dtype)
+
+
+def broadcast(x: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Aligned at the last dimension, as torch and numpy align."""
+    if x.shape == tuple(shape):
+        return x
+    offset = len(shape) - x.ndim
+    return lax.broadcast_in_dim(x, shape, range(offset, len(shape)))
+
+
+def operands(
+    *items: Operand, dtype: np.dtype | None = None, shape: tuple[int, ...] | None = None
+) -> list[jax.Array]:
+    """The items as arrays of one dtype and one shape, by default the promoted ones."""
+    if dtype is None:
+        dtype = result_dtype(*items)
+    if shape is None:
+        shape = np.broadcast_shapes(*(getattr(item, "shape", ()) for item in items))
+    return [broadcast(convert(item, dtype), shape) for item in items]
+
+
+def full(shape: tuple[int, ...], value: Operand, dtype: np.dtype) -> jax.Array:
+    """A constant or a runtime scalar in every place."""
+    if isinstance(value, (bool, int, float, complex)):
+        return lax.full(tuple(shape), value, dtype)
+    return broadcast(convert(value, dtype), tuple(shape))
+
+
+def is_number(value: object, number: Number) -> bool:
+    """Whether `value` is known while tracing to be `number`."""
+    return isinstance(value, (bool, int, float, complex)) and value == number
+
+
+def canonical_dims(dims: "int | list[int] | None", ndim: int) -> tuple[int, ...]:
+    """Sorted, non-negative; None and [] mean all. A 0-d tensor accepts dims 0 and -1 and has none."""
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        dims = [dims]
+    if not dims:
+        return tuple(range(ndim))
+    if ndim == 0:
+        return ()
+    return tuple(sorted(dim % ndim for dim in dims))
+
+
+def canonical_dim(dim: int, ndim: int) -> int:
+    return dim % ndim if ndim else 0

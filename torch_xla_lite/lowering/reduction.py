@@ -1,0 +1,342 @@
+"""Reductions over dimensions.
+
+Halves are summed in float32, integers and bool in int64, as torch does; `keepdim` is a reshape at the end.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.binary import truth
+from torch_xla_lite.lowering.promotion import (
+    Number,
+    canonical_dim,
+    canonical_dims,
+    convert,
+    is_complex,
+    is_float,
+    is_integral,
+    operands,
+    opmath,
+    opmath_dtype,
+    real_dtype,
+)
+from torch_xla_lite.lowering.registry import Unsupported, lower
+
+Dims = int | list[int] | None
+
+
+def kept(x: jax.Array, dims: tuple[int, ...], keepdim: bool) -> jax.Array:
+    """The reduced `x` with the reduced dimensions put back as ones, if asked for."""
+    return lax.expand_dims(x, dims) if keepdim and dims else x
+
+
+def sum_over(x: jax.Array, dims: tuple[int, ...], keepdim: bool = False) -> jax.Array:
+    return kept(lax.reduce_sum(x, dims) if dims else x, dims, keepdim)
+
+
+def count_over(x: jax.Array, dims: tuple[int, ...]) -> int:
+    return int(np.prod([x.shape[dim] for dim in dims], dtype=np.int64))
+
+
+@lower("aten::sum", "aten::sum.dim_IntList")
+def sum_(
+    self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
+) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
+
+
+@lower("aten::nansum")
+def nansum(
+    self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
+) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    x = lax.select(lax.ne(x, x), lax.full_like(x, 0), x)
+    return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
+
+
+@lower("aten::mean", "aten::mean.dim")
+def mean(
+    self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
+) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return mean_over(x, canonical_dims(dim, x.ndim), keepdim)
+
+
+def mean_over(x: jax.Array, dims: tuple[int, ...], keepdim: bool = False) -> jax.Array:
+    total = sum_over(x, dims, keepdim)
+    return lax.div(total, lax.full_like(total, count_over(x, dims)))
+
+
+@lower("aten::prod", "aten::prod.dim_int")
+def prod(
+    self: jax.Array, dim: int | None = None, keepdim: bool = False, *, dtype=None, outs
+) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    dims = canonical_dims(dim, x.ndim)
+    return kept(lax.reduce_prod(x, dims) if dims else x, dims, keepdim)
+
+
+def _extreme(x: jax.Array, dims: tuple[int, ...], keepdim: bool, largest: bool) -> jax.Array:
+    reduce = lax.reduce_max if largest else lax.reduce_min
+    return kept(reduce(x, dims) if dims else x, dims, keepdim)
+
+
+@lower("aten::amax")
+def amax(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
+    return _extreme(self, canonical_dims(dim, self.ndim), keepdim, True)
+
+
+@lower("aten::amin")
+def amin(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
+    return _extreme(self, canonical_dims(dim, self.ndim), keepdim, False)
+
+
+@lower("aten::max")
+def max_(self: jax.Array) -> jax.Array:
+    return amax(self)
+
+
+@lower("aten::min")
+def min_(self: jax.Array) -> jax.Array:
+    return amin(self)
+
+
+@lower("aten::aminmax", "aten::_aminmax", "aten::_aminmax.dim")
+def aminmax(
+    self: jax.Array, dim: int | None = None, keepdim: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    return amin(self, dim, keepdim), amax(self, dim, keepdim)
+
+
+def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array, jax.Array]:
+    """Value and position of the extreme along `dim`; NaN beats all, the first of equals wins.
+
+    One variadic reduction: value and position in separate ones would read the input twice.
+    """
+    if x.shape[dim] == 0:
+        raise Unsupported("the extreme of nothing")
+    compare = lax.gt if largest else lax.lt
+    if x.dtype == np.bool_:
+        value, index = extreme_with_index(convert(x, np.dtype(np.int8)), dim, largest)
+        return truth(value), index
+    worst = _worst(x.dtype, largest)
+    index_dtype = np.dtype(np.int32) if x.shape[dim] < 2**31 else np.dtype(np.int64)
+    indices = lax.broadcasted_iota(index_dtype, x.shape, dim)
+
+    def better(a, b):
+        (a_value, a_index), (b_value, b_index) = a, b
+        a_wins = compare(a_value, b_value)
+        equal = lax.eq(a_value, b_value)
+        if is_float(x.dtype):
+            a_nan, b_nan = lax.ne(a_value, a_value), lax.ne(b_value, b_value)
+            a_wins = lax.bitwise_or(a_wins, lax.bitwise_and(a_nan, lax.bitwise_not(b_nan)))
+            equal = lax.bitwise_or(equal, lax.bitwise_and(a_nan, b_nan))
+        first = lax.bitwise_and(equal, lax.lt(a_index, b_index))
+        a_wins = lax.bitwise_or(a_wins, first)
+        return lax.select(a_wins, a_value, b_value), lax.select(a_wins, a_index, b_index)
+
+    # The neutral index is the largest one, so that an element equal to `worst` still beats the neutral pair.
+    init = (np.array(worst, x.dtype), np.array(np.iinfo(index_dtype).max, index_dtype))
+    value, index = lax.reduce((x, indices), init, better, (dim,))
+    return value, convert(index, np.dtype(np.int64))
+
+
+def _worst(dtype: np.dtype, largest: bool) -> float | int:
+    if is_integral(dtype):
+        return int(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
+    return -np.inf if largest else np.inf
+
+
+def _indexed(self: jax.Array, dim: int, keepdim: bool, largest: bool):
+    if self.ndim == 0:
+        return self, lax.full((), 0, np.int64)
+    dim = dim % self.ndim
+    value, index = extreme_with_index(self, dim, largest)
+    return kept(value, (dim,), keepdim), kept(index, (dim,), keepdim)
+
+
+@lower("aten::max.dim")
+def max_dim(self: jax.Array, dim: int, keepdim: bool = False) -> tuple[jax.Array, jax.Array]:
+    return _indexed(self, dim, keepdim, True)
+
+
+@lower("aten::min.dim")
+def min_dim(self: jax.Array, dim: int, keepdim: bool = False) -> tuple[jax.Array, jax.Array]:
+    return _indexed(self, dim, keepdim, False)
+
+
+def _position(self: jax.Array, dim: int | None, keepdim: bool, largest: bool) -> jax.Array:
+    if dim is not None:
+        return _indexed(self, dim, keepdim, largest)[1]
+    _, index = _indexed(lax.reshape(self, (self.size,)), 0, False, largest)
+    return lax.reshape(index, (1,) * self.ndim) if keepdim else index
+
+
+@lower("aten::argmax")
+def argmax(self: jax.Array, dim: int | None = None, keepdim: bool = False) -> jax.Array:
+    return _position(self, dim, keepdim, True)
+
+
+@lower("aten::argmin")
+def argmin(self: jax.Array, dim: int | None = None, keepdim: bool = False) -> jax.Array:
+    return _position(self, dim, keepdim, False)
+
+
+def _truth_over(
+    reduce: Callable[[jax.Array, tuple[int, ...]], jax.Array],
+) -> Callable[..., jax.Array]:
+    def lowering(self, dim=None, keepdim=False):
+        x = truth(self)
+        dims = canonical_dims(dim, x.ndim)
+        return kept(reduce(x, dims) if dims else x, dims, keepdim)
+
+    return lowering
+
+
+lower("aten::any", "aten::any.dim", "aten::any.dims", "aten::_is_any_true")(
+    _truth_over(lax.reduce_or)
+)
+lower("aten::all", "aten::all.dim", "aten::all.dims", "aten::_is_all_true")(
+    _truth_over(lax.reduce_and)
+)
+
+
+@lower("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
+def count_nonzero(self: jax.Array, dim: Dims = None) -> jax.Array:
+    return sum_over(convert(truth(self), np.dtype(np.int64)), canonical_dims(dim, self.ndim))
+
+
+@lower("aten::equal")
+def equal(self: jax.Array, other: jax.Array) -> jax.Array:
+    return lax.reduce_and(lax.eq(*operands(self, other)), tuple(range(self.ndim)))
+
+
+def moments(
+    x: jax.Array, dims: tuple[int, ...], correction: float, keepdim: bool
+) -> tuple[jax.Array, jax.Array]:
+    """Variance and mean in two passes over `x`."""
+    center = mean_over(x, dims, True)
+    offset = lax.sub(x, jnp.broadcast_to(center, x.shape))
+    square = (
+        lax.real(lax.mul(offset, lax.conj(offset)))
+        if is_complex(x.dtype)
+        else lax.mul(offset, offset)
+    )
+    total = sum_over(square, dims, keepdim)
+    freedom = max(count_over(x, dims) - correction, 0)
+    return lax.div(total, lax.full_like(total, freedom)), lax.reshape(center, total.shape)
+
+
+def _var_mean(self, dim, correction, keepdim):
+    x = opmath(self)
+    return moments(x, canonical_dims(dim, x.ndim), 1 if correction is None else correction, keepdim)
+
+
+@lower("aten::var.correction", constants=True)
+def var(
+    self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
+) -> jax.Array:
+    return _var_mean(self, dim, correction, keepdim)[0]
+
+
+@lower("aten::std.correction", constants=True)
+def std(
+    self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
+) -> jax.Array:
+    return lax.sqrt(_var_mean(self, dim, correction, keepdim)[0])
+
+
+@lower("aten::var_mean.correction", constants=True)
+def var_mean(
+    self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    return _var_mean(self, dim, correction, keepdim)
+
+
+@lower("aten::std_mean.correction", constants=True)
+def std_mean(
+    self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    variance, center = _var_mean(self, dim, correction, keepdim)
+    return lax.sqrt(variance), center
+
+
+@lower("aten::logsumexp")
+def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    dims = canonical_dims(dim, x.ndim)
+    if not dims or x.size == 0:
+        return kept(lax.log(sum_over(lax.exp(x), dims)), dims, keepdim)
+    top = lax.reduce_max(x, dims)
+    top = lax.select(lax.lt(lax.abs(top), lax.full_like(top, np.inf)), top, lax.full_like(top, 0))
+    shifted = lax.exp(lax.sub(x, jnp.broadcast_to(lax.expand_dims(top, dims), x.shape)))
+    return kept(lax.add(lax.log(lax.reduce_sum(shifted, dims)), top), dims, keepdim)
+
+
+def vector_norm(x: jax.Array, ord: Number, dim: Dims, keepdim: bool) -> jax.Array:
+    """The p-norm of the absolute values over `dim`; computed in at least float32."""
+    x = opmath(x)
+    size = lax.abs(x)
+    dims = canonical_dims(dim, x.ndim)
+    if ord == 2:
+        square = lax.mul(size, size) if is_complex(x.dtype) else lax.mul(x, x)
+        return lax.sqrt(sum_over(square, dims, keepdim))
+    if ord == 1:
+        return sum_over(size, dims, keepdim)
+    if ord == 0:
+        return sum_over(convert(truth(x), real_dtype(x.dtype)), dims, keepdim)
+    if ord in (np.inf, -np.inf):
+        return _extreme(size, dims, keepdim, ord > 0)
+    total = sum_over(lax.pow(size, lax.full_like(size, ord)), dims, keepdim)
+    return lax.pow(total, lax.full_like(total, 1 / ord))
+
+
+@lower("aten::linalg_vector_norm", constants=True)
+def linalg_vector_norm(
+    self: jax.Array, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype=None
+) -> jax.Array:
+    return vector_norm(self if dtype is None else convert(self, dtype), ord, dim, keepdim)
+
+
+@lower("aten::norm.Scalar", "aten::norm.ScalarOpt_dim", constants=True)
+def norm(
+    self: jax.Array, p: Number | None = 2, dim: Dims = None, keepdim: bool = False
+) -> jax.Array:
+    return vector_norm(self, 2 if p is None else p, dim, keepdim)
+
+
+@lower("aten::norm.ScalarOpt_dim_dtype", constants=True)
+def norm_dtype(
+    self: jax.Array, p: Number | None, dim: Dims, keepdim: bool, *, dtype: np.dtype
+) -> jax.Array:
+    return vector_norm(convert(self, dtype), 2 if p is None else p, dim, keepdim)
+
+
+@lower("aten::norm.ScalarOpt_dtype", constants=True)
+def norm_all_dtype(self: jax.Array, p: Number | None, *, dtype: np.dtype) -> jax.Array:
+    return vector_norm(convert(self, dtype), 2 if p is None else p, None, False)
+
+
+@lower("aten::trace")
+def trace(self: jax.Array, *, outs) -> jax.Array:
+    return jnp.trace(convert(self, outs[0].dtype))
+
+
+@lower("aten::renorm", constants=True)
+def renorm(self: jax.Array, p: Number, dim: int, maxnorm: Number) -> jax.Array:
+    x = opmath(self)
+    dim = canonical_dim(dim, x.ndim)
+    rest = tuple(i for i in range(x.ndim) if i != dim)
+    size = vector_norm(x, p, list(rest), True)
+    factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), jnp.ones_like(size))
+    return lax.mul(x, jnp.broadcast_to(factor, x.shape))
+
+
+@lower("aten::dist", constants=True)
+def dist(self: jax.Array, other: jax.Array, p: Number = 2) -> jax.Array:
+    return vector_norm(lax.sub(*operands(self, other)), p, None, False)

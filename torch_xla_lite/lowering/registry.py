@@ -1,0 +1,242 @@
+"""The table of lowerings: aten op name -> function on jax arrays.
+
+A lowering is an ordinary function that takes the arguments of the op's *functional* overload and returns jax
+arrays. It runs while `jax.jit` traces a recorded graph, never per op at run time.
+
+    @lower("aten::relu")
+    def relu(self: jax.Array) -> jax.Array:
+        return lax.max(self, lax.full_like(self, 0))
+
+What a lowering receives:
+  * tensors as `jax.Array`, `Tensor[]` as list, `Tensor?` as array or None;
+  * a Python number in a tensor's place (the 2 in `x * 2`) as `WrappedNumber`, which promotes like one;
+  * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps 0, ±1, 2 and 0.5 in the graph and
+    passes other values at run time, so that a new learning rate compiles nothing. An op whose scalars must be
+    known while tracing says `constants=True`;
+  * dtypes as numpy dtypes (or None). Device, layout, memory format, generator, pin_memory and non_blocking mean
+    nothing at this level and are dropped.
+A parameter named `outs` asks for the shapes and dtypes that torch inferred for the outputs, one named `key` for a
+jax PRNG key.
+
+`call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider one.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+import torch
+from jax import lax
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WrappedNumber:
+    """A Python number that stands where a tensor could: it takes part in type promotion only by its category.
+
+    value: 0-d, of dtype float64, int64, bool or complex128.
+    """
+
+    value: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lowering:
+    """One entry of the table.
+
+    constants: `Scalar` arguments arrive as Python numbers and belong to the graph's key.
+    wants_outs, wants_key: the function has a parameter `outs` or `key`.
+    """
+
+    fn: Callable[..., Any]
+    constants: bool
+    wants_outs: bool
+    wants_key: bool
+
+
+class LoweringError(RuntimeError):
+    """A lowering failed or returned what torch did not expect; the message names the op."""
+
+
+class Unsupported(NotImplementedError):
+    """Raised by a lowering for arguments that it does not cover; the compiler then takes the next way."""
+
+
+LOWERINGS: dict[str, Lowering] = {}
+VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
+
+# c10::ScalarType -> what XLA calls it. A dtype that is not here has no counterpart and must not default to one.
+DTYPES: dict[int, np.dtype] = {
+    0: np.dtype(np.uint8),
+    1: np.dtype(np.int8),
+    2: np.dtype(np.int16),
+    3: np.dtype(np.int32),
+    4: np.dtype(np.int64),
+    5: np.dtype(np.float16),
+    6: np.dtype(np.float32),
+    7: np.dtype(np.float64),
+    9: np.dtype(np.complex64),
+    10: np.dtype(np.complex128),
+    11: np.dtype(np.bool_),
+    15: np.dtype(ml_dtypes.bfloat16),
+    23: np.dtype(ml_dtypes.float8_e5m2),
+    24: np.dtype(ml_dtypes.float8_e4m3fn),
+    25: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    26: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    27: np.dtype(np.uint16),
+    28: np.dtype(np.uint32),
+    29: np.dtype(np.uint64),
+}
+
+
+def lower(*names: str, constants: bool = False) -> Callable[[Callable], Callable]:
+    """Registers the decorated function as the lowering of the named overloads."""
+
+    def register(fn: Callable) -> Callable:
+        code = fn.__code__
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        entry = Lowering(fn, constants, "outs" in parameters, "key" in parameters)
+        for name in names:
+            if name in LOWERINGS:
+                raise LoweringError(f"{name} has two lowerings: {LOWERINGS[name].fn} and {fn}")
+            LOWERINGS[name] = entry
+        return fn
+
+    return register
+
+
+def writes(*names: str) -> Callable[[Callable], Callable]:
+    """Registers the decorated function as the inverse of a view: `fn(base, value, *view_args)` -> new base."""
+
+    def register(fn: Callable) -> Callable:
+        for name in names:
+            VIEW_WRITES[name] = fn
+        return fn
+
+    return register
+
+
+def call(
+    op_name: str,
+    args: Sequence[Any],
+    outs: Sequence[jax.ShapeDtypeStruct | None],
+    key: jax.Array | None = None,
+) -> list[jax.Array | None]:
+    """Lowers one op call; all outputs as one flat list, `Tensor[]` outputs spread out.
+
+    Args:
+      op_name: as in `LOWERINGS`, for example "aten::add.Tensor".
+      args: all arguments in schema order, decoded as the module's docstring says, dtypes still as integers.
+      outs: what torch inferred for each output; None for one that torch leaves undefined.
+      key: for random ops.
+
+    Raises:
+      Unsupported: the lowering does not cover these arguments.
+      LoweringError: anything else went wrong.
+    """
+    entry = LOWERINGS[op_name]
+    try:
+        positional, keywords = _bind(op_name, args)
+        if entry.wants_outs:
+            keywords["outs"] = outs
+        if entry.wants_key:
+            keywords["key"] = key
+        results = _flatten(entry.fn(*positional, **keywords))
+        if len(results) != len(outs):
+            raise LoweringError(f"it gave {len(results)} outputs, torch expects {len(outs)}")
+        return [_checked(result, out) for result, out in zip(results, outs, strict=True)]
+    except Unsupported:
+        raise
+    except Exception as error:
+        raise LoweringError(f"lowering of {op_name} failed: {error}") from error
+
+
+def write_view(
+    op_name: str, args: Sequence[Any], base: jax.Array, value: jax.Array, output: int | None = None
+) -> jax.Array:
+    """The base after `value` was written through the view `op_name(*args)` of it.
+
+    Args:
+      args: of the view op, in schema order; the first, the viewed tensor, is not looked at.
+      output: which output, for views that have several (split, unbind).
+    """
+    try:
+        positional, keywords = _bind(op_name, [base, *args[1:]])
+        inverse = VIEW_WRITES.get(op_name)
+        if inverse is not None and output is None:
+            return inverse(base, value, *positional[1:], **keywords)
+        return _scatter_through_view(op_name, positional, keywords, base, value, output)
+    except Exception as error:
+        raise LoweringError(f"writing through {op_name} failed: {error}") from error
+
+
+def _scatter_through_view(
+    op_name: str,
+    positional: list[Any],
+    keywords: dict[str, Any],
+    base: jax.Array,
+    value: jax.Array,
+    output: int | None,
+) -> jax.Array:
+    # Any view of positions tells where each element of the written value belongs, whatever the view is.
+    positions = lax.iota(np.int64, base.size).reshape(base.shape)
+    entry = LOWERINGS[op_name]
+    if entry.wants_outs:
+        keywords["outs"] = [jax.ShapeDtypeStruct(value.shape, np.dtype(np.int64))]
+    seen = entry.fn(positions, *positional[1:], **keywords)
+    where = seen if output is None else seen[output]
+    flat = base.reshape(-1).at[where.reshape(-1)].set(value.reshape(-1), mode="promise_in_bounds")
+    return flat.reshape(base.shape)
+
+
+@functools.cache
+def _slots(op_name: str) -> tuple[tuple[str, bool, bool, bool], ...]:
+    """(name, dropped, is a dtype, keyword only) of each schema argument."""
+    name, _, overload = op_name.partition(".")
+    schema = torch._C._get_schema(name, overload)
+    slots = []
+    for argument in schema.arguments:
+        kind = str(argument.real_type)
+        dropped = kind.removeprefix("Optional[").removesuffix("]") in _MEANINGLESS_TYPES
+        dropped = dropped or argument.name in _MEANINGLESS_NAMES
+        slots.append((argument.name, dropped, "ScalarType" in kind, argument.kwarg_only))
+    return tuple(slots)
+
+
+_MEANINGLESS_TYPES = frozenset({"Device", "Layout", "MemoryFormat", "Generator"})
+_MEANINGLESS_NAMES = frozenset({"pin_memory", "non_blocking", "generator"})
+
+
+def _bind(op_name: str, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for (name, dropped, is_dtype, keyword_only), value in zip(_slots(op_name), args, strict=True):
+        if dropped:
+            continue
+        if is_dtype and value is not None:
+            value = DTYPES[value]
+        if keyword_only:
+            keywords[name] = value
+        else:
+            positional.append(value)
+    return positional, keywords
+
+
+def _flatten(result: Any) -> list[Any]:
+    if not isinstance(result, (tuple, list)):
+        return [result]
+    flat: list[Any] = []
+    for item in result:
+        flat.extend(item) if isinstance(item, (tuple, list)) else flat.append(item)
+    return flat
+
+
+def _checked(result: Any, out: jax.ShapeDtypeStruct | None) -> jax.Array | None:
+    if out is None:
+        return None
+    if result.shape != out.shape:
+        raise LoweringError(f"it gave shape {result.shape}, torch expects {out.shape}")
+    return result if result.dtype == out.dtype else lax.convert_element_type(result, out.dtype)

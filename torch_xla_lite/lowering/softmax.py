@@ -1,0 +1,107 @@
+"""Softmax and log-softmax, forward and backward.
+
+Computed in float32 for halves. `half_to_float` needs nothing of its own: `outs` holds the resulting dtype.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import canonical_dims, convert, opmath, opmath_dtype
+from torch_xla_lite.lowering.registry import lower
+
+
+def _along(x: jax.Array, dim: int) -> tuple[int, ...]:
+    return canonical_dims(dim, x.ndim)
+
+
+def _spread(x: jax.Array, dims: tuple[int, ...], shape: tuple[int, ...]) -> jax.Array:
+    return lax.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in dims])
+
+
+def _shifted(x: jax.Array, dims: tuple[int, ...]) -> jax.Array:
+    """`x` minus its largest element: exp cannot overflow, and the result is the same."""
+    return lax.sub(x, _spread(lax.reduce_max(x, dims), dims, x.shape))
+
+
+def softmax_along(x: jax.Array, dim: int) -> jax.Array:
+    """Of an array that is float32 or wider."""
+    dims = _along(x, dim)
+    if not dims or x.size == 0:
+        return lax.full_like(x, 1)
+    numerator = lax.exp(_shifted(x, dims))
+    return lax.div(numerator, _spread(lax.reduce_sum(numerator, dims), dims, x.shape))
+
+
+@lower("aten::_softmax", "aten::softmax.int")
+def softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
+    return softmax_along(opmath(self), dim)
+
+
+@lower("aten::_safe_softmax")
+def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, outs) -> jax.Array:
+    """A row of -inf, which softmax turns into NaN, gives zeros: nothing to attend to."""
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    dims = _along(x, dim)
+    if not dims or x.size == 0:
+        return lax.full_like(x, 1)
+    top = lax.reduce_max(x, dims)
+    nothing = _spread(lax.eq(top, lax.full_like(top, -np.inf)), dims, x.shape)
+    return jnp.where(nothing, lax.full_like(x, 0), softmax_along(x, dim))
+
+
+@lower("aten::_log_softmax", "aten::log_softmax.int")
+def log_softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
+    x = opmath(self)
+    dims = _along(x, dim)
+    if not dims or x.size == 0:
+        return lax.full_like(x, 0)
+    shifted = _shifted(x, dims)
+    total = lax.log(lax.reduce_sum(lax.exp(shifted), dims))
+    return lax.sub(shifted, _spread(total, dims, x.shape))
+
+
+@lower("aten::_softmax_backward_data")
+def softmax_backward(
+    grad_output: jax.Array, output: jax.Array, dim: int, input_dtype: np.dtype
+) -> jax.Array:
+    grad, y = opmath(grad_output), opmath(output)
+    dims = _along(y, dim)
+    product = lax.mul(grad, y)
+    total = lax.reduce_sum(product, dims) if dims else product
+    return lax.sub(product, lax.mul(y, _spread(total, dims, y.shape)))
+
+
+@lower("aten::_log_softmax_backward_data")
+def log_softmax_backward(
+    grad_output: jax.Array, output: jax.Array, dim: int, input_dtype: np.dtype
+) -> jax.Array:
+    grad, y = opmath(grad_output), opmath(output)
+    dims = _along(y, dim)
+    total = lax.reduce_sum(grad, dims) if dims else grad
+    return lax.sub(grad, lax.mul(lax.exp(y), _spread(total, dims, y.shape)))
+
+
+@lower("aten::_masked_softmax")
+def masked_softmax(
+    self: jax.Array, mask: jax.Array, dim: int | None = None, mask_type: int | None = None
+) -> jax.Array:
+    """True in `mask` hides. Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of `self`."""
+    x = opmath(self)
+    if mask_type == 1 and mask.ndim == 2 and x.ndim == 4:
+        mask = lax.broadcast_in_dim(mask, x.shape, (0, 3))
+    else:
+        mask = jnp.broadcast_to(mask, x.shape)
+    hidden = lax.select(mask, lax.full_like(x, -np.inf), x)
+    dims = _along(x, -1 if dim is None else dim)
+    top = lax.reduce_max(hidden, dims)
+    nothing = _spread(lax.eq(top, lax.full_like(top, -np.inf)), dims, x.shape)
+    return lax.select(nothing, lax.full_like(x, 0), softmax_along(hidden, dims[0]))
+
+
+@lower("aten::_masked_softmax_backward")
+def masked_softmax_backward(
+    grad_output: jax.Array, output: jax.Array, mask: jax.Array, dim: int | None = None
+) -> jax.Array:
+    return softmax_backward(grad_output, output, -1 if dim is None else dim, None)

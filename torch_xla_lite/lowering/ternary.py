@@ -1,0 +1,121 @@
+"""Pointwise functions of three operands: selection, clamping, interpolation and the fused multiply-adds."""
+
+import jax
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.binary import truth
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    broadcast,
+    convert,
+    full,
+    is_number,
+    operands,
+    opmath_dtype,
+)
+from torch_xla_lite.lowering.registry import lower
+
+
+@lower("aten::where.self")
+def where(condition: jax.Array, self: Operand, other: Operand, *, outs) -> jax.Array:
+    a, b = operands(self, other, dtype=outs[0].dtype, shape=outs[0].shape)
+    return lax.select(broadcast(truth(condition), outs[0].shape), a, b)
+
+
+@lower("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
+def masked_fill(self: jax.Array, mask: jax.Array, value: Operand, *, outs) -> jax.Array:
+    shape = outs[0].shape
+    filled = full(shape, value, self.dtype)
+    return lax.select(broadcast(truth(mask), shape), filled, broadcast(self, shape))
+
+
+@lower("aten::clamp", "aten::clamp.Tensor")
+def clamp(
+    self: Operand, min: Operand | None = None, max: Operand | None = None, *, outs
+) -> jax.Array:
+    dtype, shape = outs[0].dtype, outs[0].shape
+    x = broadcast(convert(self, dtype), shape)
+    if min is not None:
+        x = lax.max(x, full(shape, min, dtype))
+    return x if max is None else lax.min(x, full(shape, max, dtype))
+
+
+@lower("aten::lerp.Scalar", "aten::lerp.Tensor")
+def lerp(self: Operand, end: Operand, weight: Operand, *, outs) -> jax.Array:
+    dtype = opmath_dtype(outs[0].dtype)
+    return interpolate(*operands(self, end, dtype=dtype, shape=outs[0].shape), weight)
+
+
+def interpolate(a: jax.Array, b: jax.Array, weight: Operand) -> jax.Array:
+    """The formula of torch, which is exact at weight 1 as well as at 0."""
+    span = lax.sub(b, a)
+    one = lax.full_like(a, 1)
+    if isinstance(weight, (int, float)):
+        w = full(a.shape, weight, a.dtype)
+        if abs(weight) < 0.5:
+            return lax.add(a, lax.mul(w, span))
+        return lax.sub(b, lax.mul(lax.sub(one, w), span))
+    w = full(a.shape, weight, a.dtype)
+    near_a = lax.add(a, lax.mul(w, span))
+    near_b = lax.sub(b, lax.mul(lax.sub(one, w), span))
+    magnitude = lax.abs(w)
+    return lax.select(lax.lt(magnitude, lax.full_like(magnitude, 0.5)), near_a, near_b)
+
+
+@lower("aten::addcmul")
+def addcmul(
+    self: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1, outs
+) -> jax.Array:
+    dtype = opmath_dtype(outs[0].dtype)
+    return add_product(*operands(self, tensor1, tensor2, dtype=dtype, shape=outs[0].shape), value)
+
+
+def add_product(x: jax.Array, a: jax.Array, b: jax.Array, value: Operand) -> jax.Array:
+    if is_number(value, 1):
+        return lax.add(x, lax.mul(a, b))
+    return lax.add(x, lax.mul(lax.mul(full(a.shape, value, a.dtype), a), b))
+
+
+@lower("aten::addcdiv")
+def addcdiv(
+    self: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1, outs
+) -> jax.Array:
+    dtype = opmath_dtype(outs[0].dtype)
+    return add_quotient(*operands(self, tensor1, tensor2, dtype=dtype, shape=outs[0].shape), value)
+
+
+def add_quotient(x: jax.Array, a: jax.Array, b: jax.Array, value: Operand) -> jax.Array:
+    if is_number(value, 1):
+        return lax.add(x, lax.div(a, b))
+    return lax.add(x, lax.div(lax.mul(full(a.shape, value, a.dtype), a), b))
+
+
+@lower("aten::_masked_scale")
+def masked_scale(self: jax.Array, mask: jax.Array, scale: float) -> jax.Array:
+    return lax.mul(lax.mul(self, convert(mask, self.dtype)), lax.full_like(self, scale))
+
+
+@lower("aten::isclose")
+def isclose(
+    self: jax.Array,
+    other: jax.Array,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+    *,
+    outs,
+) -> jax.Array:
+    a, b = operands(self, other, shape=outs[0].shape)
+    close = lax.eq(a, b)
+    if equal_nan:
+        close = lax.bitwise_or(close, lax.bitwise_and(lax.ne(a, a), lax.ne(b, b)))
+    if a.dtype.kind in "biu":
+        a, b = convert(a, np.dtype(np.float64)), convert(b, np.dtype(np.float64))
+    distance = lax.abs(lax.sub(a, b))
+    allowed = lax.add(
+        full(a.shape, atol, distance.dtype),
+        lax.mul(full(a.shape, rtol, distance.dtype), lax.abs(b)),
+    )
+    finite = lax.lt(distance, lax.full_like(distance, np.inf))
+    return lax.bitwise_or(close, lax.bitwise_and(finite, lax.le(distance, allowed)))

@@ -1,0 +1,351 @@
+"""Pointwise functions of one tensor.
+
+Most are one XLA operation and stand in `_DIRECT`; integers are first converted to the float dtype torch infers.
+Compositions compute halves in float32, as torch does, and are rounded once by `registry.call`.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import special
+
+from torch_xla_lite.lowering.promotion import (
+    category,
+    convert,
+    full,
+    is_complex,
+    is_float,
+    is_integral,
+    opmath,
+    opmath_dtype,
+    real_dtype,
+)
+from torch_xla_lite.lowering.registry import LOWERINGS, Lowering, lower
+
+_DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "acos": lax.acos,
+    "acosh": lax.acosh,
+    "asin": lax.asin,
+    "asinh": lax.asinh,
+    "atan": lax.atan,
+    "atanh": lax.atanh,
+    "cos": lax.cos,
+    "cosh": lax.cosh,
+    "digamma": lax.digamma,
+    "erf": lax.erf,
+    "erfc": lax.erfc,
+    "erfinv": lax.erf_inv,
+    "exp": lax.exp,
+    "exp2": lax.exp2,
+    "expm1": lax.expm1,
+    "i0": special.i0,
+    "lgamma": lax.lgamma,
+    "log": lax.log,
+    "log1p": lax.log1p,
+    "neg": lax.neg,
+    "rsqrt": lax.rsqrt,
+    "sigmoid": lax.logistic,
+    "sin": lax.sin,
+    "sinc": jnp.sinc,
+    "sinh": lax.sinh,
+    "special_entr": special.entr,
+    "special_i0e": special.i0e,
+    "special_i1": special.i1,
+    "special_i1e": special.i1e,
+    "special_log_ndtr": special.log_ndtr,
+    "special_ndtri": special.ndtri,
+    "sqrt": lax.sqrt,
+    "tan": lax.tan,
+    "tanh": lax.tanh,
+}
+# These have no version for halves, or one that rounds in between.
+_IN_OPMATH = frozenset(
+    ["digamma", "erfinv", "i0", "lgamma", "sinc", "special_entr", "special_i0e", "special_i1"]
+    + [
+        "special_i1e",
+        "special_log_ndtr",
+        "special_ndtri",
+        "acosh",
+        "asinh",
+        "atanh",
+        "asin",
+        "acos",
+    ]
+)
+
+
+def direct(name: str) -> Callable[[jax.Array, np.dtype], jax.Array]:
+    """The pointwise function `name` on an array already known to have the result's dtype."""
+    compute = _DIRECT[name]
+    if name in _IN_OPMATH:
+        return lambda x, dtype: compute(convert(x, opmath_dtype(dtype)))
+    return lambda x, dtype: compute(convert(x, dtype))
+
+
+def _register_direct(name: str) -> None:
+    compute = direct(name)
+
+    def lowering(self, *, outs):
+        return compute(self, outs[0].dtype)
+
+    lowering.__name__ = name
+    lower(f"aten::{name}")(lowering)
+
+
+for _name in _DIRECT:
+    _register_direct(_name)
+
+
+@lower("aten::abs")
+def abs_(self: jax.Array) -> jax.Array:
+    return self if self.dtype.kind in "bu" else lax.abs(self)
+
+
+@lower("aten::angle")
+def angle(self: jax.Array, *, outs) -> jax.Array:
+    if is_complex(self.dtype):
+        return lax.atan2(lax.imag(self), lax.real(self))
+    x = convert(self, outs[0].dtype)
+    turned = lax.select(
+        lax.lt(x, lax.full_like(x, 0)), lax.full_like(x, np.pi), lax.full_like(x, 0)
+    )
+    return lax.select(lax.ne(x, x), x, turned)
+
+
+@lower("aten::bitwise_not")
+def bitwise_not(self: jax.Array) -> jax.Array:
+    return lax.bitwise_not(self)
+
+
+@lower("aten::ceil")
+def ceil(self: jax.Array) -> jax.Array:
+    return self if is_integral(self.dtype) else lax.ceil(self)
+
+
+@lower("aten::conj_physical", "aten::_conj_physical", "aten::_conj", "aten::_conj_copy")
+def conj_physical(self: jax.Array) -> jax.Array:
+    return lax.conj(self) if is_complex(self.dtype) else self
+
+
+@lower("aten::deg2rad")
+def deg2rad(self: jax.Array, *, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return lax.mul(x, lax.full_like(x, np.pi / 180))
+
+
+@lower("aten::rad2deg")
+def rad2deg(self: jax.Array, *, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return lax.mul(x, lax.full_like(x, 180 / np.pi))
+
+
+@lower("aten::floor")
+def floor(self: jax.Array) -> jax.Array:
+    return self if is_integral(self.dtype) else lax.floor(self)
+
+
+@lower("aten::frac")
+def frac(self: jax.Array) -> jax.Array:
+    return lax.sub(self, truncate(self))
+
+
+@lower("aten::isinf")
+def isinf(self: jax.Array) -> jax.Array:
+    return jnp.isinf(self)
+
+
+@lower("aten::isnan")
+def isnan(self: jax.Array) -> jax.Array:
+    return lax.ne(self, self)
+
+
+@lower("aten::isneginf")
+def isneginf(self: jax.Array) -> jax.Array:
+    if is_integral(self.dtype):
+        return lax.full(self.shape, False)
+    return lax.eq(self, lax.full_like(self, -np.inf))
+
+
+@lower("aten::isposinf")
+def isposinf(self: jax.Array) -> jax.Array:
+    if is_integral(self.dtype):
+        return lax.full(self.shape, False)
+    return lax.eq(self, lax.full_like(self, np.inf))
+
+
+def _log_base(x: jax.Array, dtype: np.dtype, base: float) -> jax.Array:
+    wide = convert(x, opmath_dtype(dtype))
+    return lax.mul(lax.log(wide), lax.full_like(wide, 1 / np.log(base)))
+
+
+@lower("aten::log10")
+def log10(self: jax.Array, *, outs) -> jax.Array:
+    return _log_base(self, outs[0].dtype, 10.0)
+
+
+@lower("aten::log2")
+def log2(self: jax.Array, *, outs) -> jax.Array:
+    return _log_base(self, outs[0].dtype, 2.0)
+
+
+@lower("aten::logical_not")
+def logical_not(self: jax.Array) -> jax.Array:
+    return lax.eq(self, lax.full_like(self, 0))
+
+
+@lower("aten::logit", constants=True)
+def logit(self: jax.Array, eps: float | None = None, *, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    if eps is not None:
+        x = lax.clamp(np.array(eps, x.dtype), x, np.array(1 - eps, x.dtype))
+    return lax.log(lax.div(x, lax.sub(lax.full_like(x, 1), x)))
+
+
+@lower("aten::logit_backward", constants=True)
+def logit_backward(grad_output: jax.Array, self: jax.Array, eps: float | None = None) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    slope = lax.div(grad, lax.mul(x, lax.sub(lax.full_like(x, 1), x)))
+    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+    inside = lax.bitwise_and(
+        lax.ge(x, full(x.shape, low, x.dtype)), lax.le(x, full(x.shape, high, x.dtype))
+    )
+    return lax.select(inside, slope, lax.full_like(x, np.nan if eps is None else 0))
+
+
+@lower("aten::nan_to_num", constants=True)
+def nan_to_num(
+    self: jax.Array,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> jax.Array:
+    if is_integral(self.dtype):
+        return self
+    return jnp.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
+
+
+@lower("aten::mvlgamma")
+def mvlgamma(self: jax.Array, p: int, *, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    total = lax.full_like(x, p * (p - 1) / 4 * np.log(np.pi))
+    for i in range(p):
+        total = lax.add(total, lax.lgamma(lax.sub(x, lax.full_like(x, i / 2))))
+    return total
+
+
+@lower("aten::polygamma")
+def polygamma(n: int, self: jax.Array, *, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return lax.digamma(x) if n == 0 else lax.polygamma(lax.full_like(x, n), x)
+
+
+@lower("aten::positive")
+def positive(self: jax.Array) -> jax.Array:
+    return self
+
+
+@lower("aten::reciprocal")
+def reciprocal(self: jax.Array, *, outs) -> jax.Array:
+    x = convert(self, outs[0].dtype)
+    return lax.div(lax.full_like(x, 1), x)
+
+
+@lower("aten::relu")
+def relu(self: jax.Array) -> jax.Array:
+    return lax.max(self, lax.full_like(self, 0))
+
+
+@lower("aten::round")
+def round_(self: jax.Array) -> jax.Array:
+    if is_integral(self.dtype):
+        return self
+    return lax.round(self, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+@lower("aten::round.decimals")
+def round_decimals(self: jax.Array, *, decimals: int) -> jax.Array:
+    if is_integral(self.dtype):
+        return self
+    x = opmath(self)
+    scale = lax.full_like(x, 10.0 ** abs(decimals))
+    if decimals >= 0:
+        return lax.div(lax.round(lax.mul(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
+    return lax.mul(lax.round(lax.div(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
+
+
+@lower("aten::sgn")
+def sgn(self: jax.Array) -> jax.Array:
+    return sign(self)
+
+
+@lower("aten::sign")
+def sign(self: jax.Array) -> jax.Array:
+    if self.dtype == np.bool_:
+        return self
+    if is_float(self.dtype):
+        # torch has sign(nan) == 0.
+        return lax.select(lax.ne(self, self), lax.full_like(self, 0), lax.sign(self))
+    return lax.sign(self)
+
+
+@lower("aten::signbit")
+def signbit(self: jax.Array) -> jax.Array:
+    if category(self.dtype) == 0:
+        return lax.full(self.shape, False)
+    return jnp.signbit(self) if is_float(self.dtype) else lax.lt(self, lax.full_like(self, 0))
+
+
+@lower("aten::trunc")
+def truncate(self: jax.Array) -> jax.Array:
+    if is_integral(self.dtype):
+        return self
+    # Towards zero, keeping the sign of zero.
+    return lax.select(lax.lt(self, lax.full_like(self, 0)), lax.ceil(self), lax.floor(self))
+
+
+@lower("aten::frexp.Tensor")
+def frexp(self: jax.Array) -> tuple[jax.Array, jax.Array]:
+    mantissa, exponent = jnp.frexp(self)
+    return mantissa, exponent
+
+
+@lower("aten::view_as_real", "aten::view_as_real_copy")
+def view_as_real(self: jax.Array) -> jax.Array:
+    return jnp.stack([lax.real(self), lax.imag(self)], axis=-1)
+
+
+@lower("aten::view_as_complex", "aten::view_as_complex_copy")
+def view_as_complex(self: jax.Array) -> jax.Array:
+    return lax.complex(self[..., 0], self[..., 1])
+
+
+@lower("aten::real")
+def real(self: jax.Array) -> jax.Array:
+    return lax.real(self) if is_complex(self.dtype) else self
+
+
+@lower("aten::imag")
+def imag(self: jax.Array) -> jax.Array:
+    return lax.imag(self)
+
+
+@lower("aten::special_erfcx")
+def special_erfcx(self: jax.Array, *, outs) -> jax.Array:
+    # exp(x²)·erfc(x) overflows from x ≈ 9 on in float32; there the asymptotic series is exact to rounding.
+    x = convert(self, real_dtype(opmath_dtype(outs[0].dtype)))
+    one = lax.full_like(x, 1)
+    edge = 25.0 if x.dtype == np.float64 else 8.0
+    inverse = lax.div(one, lax.mul(x, x))
+    series = one
+    for k in range(9, 0, -2):
+        series = lax.sub(one, lax.mul(lax.mul(lax.full_like(x, k / 2), inverse), series))
+    large = lax.mul(lax.div(lax.full_like(x, 1 / np.sqrt(np.pi)), x), series)
+    return jnp.where(x > edge, large, lax.mul(lax.exp(lax.mul(x, x)), lax.erfc(x)))
+
+
+def entry(name: str) -> Lowering:
+    """The lowering of the one-tensor op `name`, for `_foreach_{name}`."""
+    return LOWERINGS[f"aten::{name}"]

@@ -1,0 +1,444 @@
+"""Views, as functions of the viewed tensor, and the inverse step of each for writing through it.
+
+    view:   y = x.t()[0]        ->  select(t(x), 0, 0)
+    write:  y.fill_(5)          ->  x' = t⁻¹(select_write(t(x), full(5), 0, 0))
+
+Strides do not exist here: a tensor is its logical, row-major value. A view without an inverse of its own is
+written by scattering through the positions it shows (`registry.write_view`).
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import canonical_dim, is_complex
+from torch_xla_lite.lowering.registry import Unsupported, lower, writes
+
+Index = int | jax.Array
+
+
+def _starts(x: jax.Array, dim: int, start: Index) -> list[Index]:
+    zero = np.int64(0)
+    return [start if i == dim else zero for i in range(x.ndim)]
+
+
+# Reshapes.
+
+
+@lower(
+    "aten::view",
+    "aten::view_copy",
+    "aten::_unsafe_view",
+    "aten::reshape",
+    "aten::_reshape_copy",
+    "aten::_reshape_alias",
+    "aten::_reshape_alias_copy",
+    "aten::squeeze",
+    "aten::squeeze_copy",
+    "aten::squeeze.dim",
+    "aten::squeeze_copy.dim",
+    "aten::squeeze.dims",
+    "aten::squeeze_copy.dims",
+    "aten::unsqueeze",
+    "aten::unsqueeze_copy",
+)
+def view(self: jax.Array, *args: object, outs) -> jax.Array:
+    return lax.reshape(self, outs[0].shape)
+
+
+@writes(
+    "aten::view",
+    "aten::_unsafe_view",
+    "aten::_reshape_alias",
+    "aten::squeeze",
+    "aten::squeeze.dim",
+    "aten::squeeze.dims",
+    "aten::unsqueeze",
+)
+def write_view(base: jax.Array, value: jax.Array, *args: object) -> jax.Array:
+    return lax.reshape(value, base.shape)
+
+
+@lower("aten::view.dtype", "aten::view_copy.dtype")
+def view_dtype(self: jax.Array, dtype: np.dtype, *, outs) -> jax.Array:
+    return _bitcast(self, outs[0].dtype)
+
+
+def _bitcast(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    if x.dtype == dtype:
+        return x
+    if np.bool_ in (x.dtype, dtype) or is_complex(x.dtype) or is_complex(dtype):
+        return _bitcast_uncommon(x, dtype)
+    narrow, wide = x.dtype.itemsize, dtype.itemsize
+    if wide > narrow:
+        x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * narrow // wide, wide // narrow))
+    x = lax.bitcast_convert_type(x, dtype)
+    return lax.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1])) if wide < narrow else x
+
+
+def _bitcast_uncommon(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    if x.dtype == np.bool_:
+        return _bitcast(lax.convert_element_type(x, np.uint8), dtype)
+    if dtype == np.bool_:
+        return lax.ne(_bitcast(x, np.dtype(np.uint8)), np.uint8(0))
+    if is_complex(x.dtype):
+        parts = jnp.stack([lax.real(x), lax.imag(x)], axis=-1)
+        return _bitcast(lax.reshape(parts, (*x.shape[:-1], 2 * x.shape[-1])), dtype)
+    part = np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+    parts = _bitcast(x, part)
+    parts = lax.reshape(parts, (*parts.shape[:-1], parts.shape[-1] // 2, 2))
+    return lax.complex(parts[..., 0], parts[..., 1])
+
+
+@writes("aten::view.dtype")
+def write_view_dtype(base: jax.Array, value: jax.Array, dtype: np.dtype) -> jax.Array:
+    return _bitcast(value, base.dtype)
+
+
+@writes("aten::view_as_real")
+def write_view_as_real(base: jax.Array, value: jax.Array) -> jax.Array:
+    return lax.complex(value[..., 0], value[..., 1])
+
+
+@writes("aten::view_as_complex")
+def write_view_as_complex(base: jax.Array, value: jax.Array) -> jax.Array:
+    return jnp.stack([lax.real(value), lax.imag(value)], axis=-1)
+
+
+@writes("aten::alias", "aten::detach", "aten::lift", "aten::lift_fresh", "aten::_fw_primal")
+def write_alias(base: jax.Array, value: jax.Array, *args: object) -> jax.Array:
+    return value
+
+
+@writes("aten::_conj")
+def write_conj(base: jax.Array, value: jax.Array) -> jax.Array:
+    return lax.conj(value)
+
+
+@lower("aten::_neg_view", "aten::_neg_view_copy")
+def neg_view(self: jax.Array) -> jax.Array:
+    return lax.neg(self)
+
+
+@writes("aten::_neg_view")
+def write_neg_view(base: jax.Array, value: jax.Array) -> jax.Array:
+    return lax.neg(value)
+
+
+@writes("aten::real")
+def write_real(base: jax.Array, value: jax.Array) -> jax.Array:
+    return lax.complex(value, lax.imag(base)) if is_complex(base.dtype) else value
+
+
+@writes("aten::imag")
+def write_imag(base: jax.Array, value: jax.Array) -> jax.Array:
+    return lax.complex(lax.real(base), value)
+
+
+# Permutations.
+
+
+@lower("aten::permute", "aten::permute_copy")
+def permute(self: jax.Array, dims: list[int]) -> jax.Array:
+    return lax.transpose(self, [canonical_dim(dim, self.ndim) for dim in dims])
+
+
+@writes("aten::permute")
+def write_permute(base: jax.Array, value: jax.Array, dims: list[int]) -> jax.Array:
+    return lax.transpose(value, np.argsort([canonical_dim(dim, base.ndim) for dim in dims]))
+
+
+@lower("aten::transpose.int", "aten::transpose_copy.int")
+def transpose(self: jax.Array, dim0: int, dim1: int) -> jax.Array:
+    if self.ndim == 0:
+        return self
+    order = list(range(self.ndim))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return lax.transpose(self, order)
+
+
+@writes("aten::transpose.int")
+def write_transpose(base: jax.Array, value: jax.Array, dim0: int, dim1: int) -> jax.Array:
+    return transpose(value, dim0, dim1)
+
+
+@lower("aten::t", "aten::t_copy", "aten::numpy_T")
+def t(self: jax.Array) -> jax.Array:
+    return lax.transpose(self, tuple(reversed(range(self.ndim))))
+
+
+@writes("aten::t")
+def write_t(base: jax.Array, value: jax.Array) -> jax.Array:
+    return t(value)
+
+
+# Broadcasting and overlapping views.
+
+
+@lower("aten::expand", "aten::expand_copy", "aten::broadcast_to")
+def expand(self: jax.Array, size: list[int], *, implicit: bool = False, outs) -> jax.Array:
+    shape = outs[0].shape
+    offset = len(shape) - self.ndim
+    return lax.broadcast_in_dim(self, shape, range(offset, len(shape)))
+
+
+@lower("aten::as_strided", "aten::as_strided_copy")
+def as_strided(
+    self: jax.Array, size: list[int], stride: list[int], storage_offset: int | None = None
+) -> jax.Array:
+    flat = lax.reshape(self, (self.size,))
+    return flat.at[strided_positions(size, stride, storage_offset)].get(mode="promise_in_bounds")
+
+
+def strided_positions(size: list[int], stride: list[int], offset: int | None) -> np.ndarray:
+    positions = np.full((1,) * len(size), offset or 0, np.int64)
+    for dim, (length, step) in enumerate(zip(size, stride, strict=True)):
+        shape = [1] * len(size)
+        shape[dim] = length
+        positions = positions + (np.arange(length) * step).reshape(shape)
+    return np.broadcast_to(positions, size)
+
+
+@lower("aten::as_strided_scatter")
+def as_strided_scatter(
+    self: jax.Array,
+    src: jax.Array,
+    size: list[int],
+    stride: list[int],
+    storage_offset: int | None = None,
+) -> jax.Array:
+    positions = strided_positions(size, stride, storage_offset).reshape(-1)
+    flat = lax.reshape(self, (self.size,)).at[positions].set(src.reshape(-1))
+    return lax.reshape(flat, self.shape)
+
+
+@lower("aten::unfold", "aten::unfold_copy")
+def unfold(self: jax.Array, dimension: int, size: int, step: int) -> jax.Array:
+    if self.ndim == 0:
+        return jnp.broadcast_to(self, (size,))
+    dim = canonical_dim(dimension, self.ndim)
+    windows = (self.shape[dim] - size) // step + 1
+    positions = np.arange(windows)[:, None] * step + np.arange(size)[None, :]
+    taken = jnp.take(self, positions.reshape(-1), axis=dim, mode="clip")
+    shape = (*self.shape[:dim], windows, size, *self.shape[dim + 1 :])
+    return jnp.moveaxis(lax.reshape(taken, shape), dim + 1, -1)
+
+
+@lower("aten::unfold_backward")
+def unfold_backward(
+    grad_in: jax.Array, input_sizes: list[int], dim: int, size: int, step: int
+) -> jax.Array:
+    dim = canonical_dim(dim, len(input_sizes))
+    windows = grad_in.shape[dim]
+    positions = (np.arange(windows)[:, None] * step + np.arange(size)[None, :]).reshape(-1)
+    moved = jnp.moveaxis(jnp.moveaxis(grad_in, -1, dim + 1), (dim, dim + 1), (0, 1))
+    moved = lax.reshape(moved, (windows * size, *moved.shape[2:]))
+    rest = [length for i, length in enumerate(input_sizes) if i != dim]
+    total = jnp.zeros((input_sizes[dim], *rest), grad_in.dtype).at[positions].add(moved)
+    return jnp.moveaxis(total, 0, dim)
+
+
+@lower("aten::diagonal", "aten::diagonal_copy")
+def diagonal(self: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> jax.Array:
+    return jnp.diagonal(self, offset, dim1, dim2)
+
+
+@writes("aten::diagonal")
+def write_diagonal(
+    base: jax.Array, value: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> jax.Array:
+    length = value.shape[-1]
+    steps = np.arange(length)
+    row, column = (steps, steps + offset) if offset >= 0 else (steps - offset, steps)
+    moved = jnp.moveaxis(base, (dim1, dim2), (0, 1))
+    moved = moved.at[row, column].set(jnp.moveaxis(value, -1, 0), unique_indices=True)
+    return jnp.moveaxis(moved, (0, 1), (dim1, dim2))
+
+
+@lower("aten::diagonal_scatter")
+def diagonal_scatter(
+    self: jax.Array, src: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> jax.Array:
+    return write_diagonal(self, src, offset, dim1, dim2)
+
+
+@lower("aten::diagonal_backward")
+def diagonal_backward(
+    grad_output: jax.Array, input_sizes: list[int], offset: int, dim1: int, dim2: int
+) -> jax.Array:
+    zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
+    return write_diagonal(zeros, grad_output, offset, dim1, dim2)
+
+
+# Slices. An index or start that arrives as an array is known only at run time, is not negative and is in range.
+
+
+@lower("aten::select.int", "aten::select_copy.int")
+def select(self: jax.Array, dim: int, index: Index) -> jax.Array:
+    dim = canonical_dim(dim, self.ndim)
+    if isinstance(index, int):
+        index = index + self.shape[dim] if index < 0 else index
+        return lax.index_in_dim(self, index, dim, keepdims=False)
+    return lax.dynamic_index_in_dim(self, index, dim, keepdims=False)
+
+
+@writes("aten::select.int")
+def write_select(base: jax.Array, value: jax.Array, dim: int, index: Index) -> jax.Array:
+    dim = canonical_dim(dim, base.ndim)
+    if isinstance(index, int) and index < 0:
+        index += base.shape[dim]
+    return lax.dynamic_update_slice(base, lax.expand_dims(value, (dim,)), _starts(base, dim, index))
+
+
+@lower("aten::select_scatter")
+def select_scatter(self: jax.Array, src: jax.Array, dim: int, index: Index) -> jax.Array:
+    return write_select(self, src, dim, index)
+
+
+@lower("aten::select_backward")
+def select_backward(
+    grad_output: jax.Array, input_sizes: list[int], dim: int, index: Index
+) -> jax.Array:
+    zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
+    return write_select(zeros, grad_output, dim, index)
+
+
+def _clamped(position: Index | None, length: int, default: int) -> Index:
+    if position is None:
+        return default
+    if not isinstance(position, int):
+        return position
+    if position < 0:
+        position += length
+    return min(max(position, 0), length)
+
+
+@lower("aten::slice.Tensor", "aten::slice_copy.Tensor")
+def slice_(
+    self: jax.Array,
+    dim: int = 0,
+    start: Index | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    outs,
+) -> jax.Array:
+    dim = canonical_dim(dim, self.ndim)
+    return _slice(self, dim, start, step, outs[0].shape[dim])
+
+
+def _slice(x: jax.Array, dim: int, start: Index | None, step: int, length: int) -> jax.Array:
+    first = _clamped(start, x.shape[dim], 0)
+    if isinstance(first, int):
+        first = min(first, x.shape[dim])
+        limit = min(first + (length - 1) * step + 1, x.shape[dim]) if length else first
+        return lax.slice_in_dim(x, first, limit, step, dim)
+    if step == 1:
+        return lax.dynamic_slice_in_dim(x, first, length, dim)
+    positions = lax.add(
+        lax.mul(lax.iota(np.int64, length), np.full(length, step)),
+        jnp.broadcast_to(first, (length,)),
+    )
+    return jnp.take(x, positions, axis=dim, mode="clip")
+
+
+@writes("aten::slice.Tensor")
+def write_slice(
+    base: jax.Array,
+    value: jax.Array,
+    dim: int = 0,
+    start: Index | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> jax.Array:
+    dim = canonical_dim(dim, base.ndim)
+    if value.shape[dim] == 0:
+        return base
+    if value.shape == base.shape and step == 1:
+        return value
+    first = _clamped(start, base.shape[dim], 0)
+    if step == 1:
+        return lax.dynamic_update_slice(base, value, _starts(base, dim, first))
+    positions = first + np.arange(value.shape[dim]) * step
+    moved = (
+        jnp.moveaxis(base, dim, 0)
+        .at[positions]
+        .set(jnp.moveaxis(value, dim, 0), unique_indices=True)
+    )
+    return jnp.moveaxis(moved, 0, dim)
+
+
+@lower("aten::slice_scatter")
+def slice_scatter(
+    self: jax.Array,
+    src: jax.Array,
+    dim: int = 0,
+    start: Index | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> jax.Array:
+    dim = canonical_dim(dim, self.ndim)
+    first = _clamped(start, self.shape[dim], 0)
+    if isinstance(first, int):
+        stop = max(first, _clamped(end, self.shape[dim], self.shape[dim]))
+        length = len(range(first, stop, step))
+        shape = tuple(length if i == dim else n for i, n in enumerate(self.shape))
+        src = jnp.broadcast_to(src, shape)
+    return write_slice(self, src, dim, start, end, step)
+
+
+@lower("aten::slice_backward")
+def slice_backward(
+    grad_output: jax.Array,
+    input_sizes: list[int],
+    dim: int,
+    start: Index,
+    end: int | None,
+    step: int,
+) -> jax.Array:
+    dim = canonical_dim(dim, len(input_sizes))
+    first = _clamped(start, input_sizes[dim], 0)
+    if not isinstance(first, int) or grad_output.shape[dim] == 0:
+        zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
+        return write_slice(zeros, grad_output, dim, first, end, step)
+    # One pad, which XLA fuses into what follows; an update of zeros is a copy.
+    padding = [(0, 0, 0)] * grad_output.ndim
+    spread = (grad_output.shape[dim] - 1) * step + 1
+    padding[dim] = (first, input_sizes[dim] - first - spread, step - 1)
+    return lax.pad(grad_output, np.array(0, grad_output.dtype), padding)
+
+
+@lower("aten::slice_inverse")
+def slice_inverse(*args: object) -> jax.Array:
+    raise Unsupported("slice_inverse")
+
+
+# Views with several outputs.
+
+
+@lower("aten::split.Tensor", "aten::split_copy.Tensor", "aten::unsafe_split.Tensor")
+def split(self: jax.Array, split_size: int, dim: int = 0) -> list[jax.Array]:
+    dim = canonical_dim(dim, self.ndim)
+    length = self.shape[dim]
+    if length == 0 or split_size == 0:
+        return [self]
+    return [
+        lax.slice_in_dim(self, start, min(start + split_size, length), 1, dim)
+        for start in range(0, length, split_size)
+    ]
+
+
+@lower("aten::split_with_sizes", "aten::split_with_sizes_copy", "aten::unsafe_split_with_sizes")
+def split_with_sizes(self: jax.Array, split_sizes: list[int], dim: int = 0) -> list[jax.Array]:
+    stops = np.cumsum(split_sizes)
+    return [
+        lax.slice_in_dim(self, int(stop) - size, int(stop), 1, canonical_dim(dim, self.ndim))
+        for size, stop in zip(split_sizes, stops, strict=True)
+    ]
+
+
+@lower("aten::unbind.int", "aten::unbind_copy.int")
+def unbind(self: jax.Array, dim: int = 0) -> list[jax.Array]:
+    dim = canonical_dim(dim, self.ndim)
+    return [lax.index_in_dim(self, i, dim, keepdims=False) for i in range(self.shape[dim])]
