@@ -1,0 +1,42 @@
+#include "torch_xla_lite/csrc/tensor/alias.h"
+
+#include <mutex>
+#include <utility>
+
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::tensor {
+namespace {
+
+int64_t ByteSize(const ir::Shape* shape) {
+  return shape->NumElements() * static_cast<int64_t>(c10::elementSize(ScalarTypeOf(shape)));
+}
+
+c10::DataPtr NoData() { return {nullptr, c10::Device(c10::DeviceType::PrivateUse1, 0)}; }
+
+}  // namespace
+
+Alias::Alias(const ir::Shape* shape)
+    : StorageImpl(use_byte_size_t(), ByteSize(shape), NoData(), /*allocator=*/nullptr,
+                  /*resizable=*/false),
+      shape_(shape) {}
+
+Alias::~Alias() {
+  ir::Value last;
+  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+  // Unlinked under the lock; `last` was declared first, so the value itself is let go of after it.
+  last = place_.Set({});
+}
+
+ir::Value Alias::SetValue(ir::Value value) {
+  ++generation_;
+  const ir::Shape* shape = value.shape();
+  if (shape != shape_) {
+    shape_ = shape;
+    set_nbytes(ByteSize(shape));
+  }
+  return place_.Set(std::move(value));
+}
+
+}  // namespace torch_xla_lite::tensor

@@ -1,0 +1,113 @@
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+#include <utility>
+
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::tensor {
+namespace {
+
+constexpr c10::DispatchKeySet kKeys{c10::DispatchKey::PrivateUse1,
+                                    c10::DispatchKey::AutogradPrivateUse1};
+
+caffe2::TypeMeta TypeMetaOf(const ir::Shape* shape) {
+  return c10::scalarTypeToTypeMeta(ScalarTypeOf(shape));
+}
+
+}  // namespace
+
+XTensorImpl::XTensorImpl(const c10::intrusive_ptr<Alias>& alias)
+    : TensorImpl(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>(alias)), kKeys, TypeMetaOf(alias->shape())), shape_(alias->shape()) {
+  set_sizes_contiguous(shape_->dims());
+}
+
+XTensorImpl::XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep> step,
+                         const ir::Shape* shape, const Layout& layout, int64_t storage_offset)
+    : TensorImpl(c10::Storage(source.storage_), kKeys, TypeMetaOf(shape)),
+      shape_(shape),
+      is_row_major_(layout.strides.empty()),
+      step_(std::move(step)) {
+  if (is_row_major_) {
+    set_sizes_contiguous(shape->dims());
+  } else {
+    set_sizes_and_strides(shape->dims(), layout.strides);
+  }
+  storage_offset_ = storage_offset;
+}
+
+ir::Value XTensorImpl::Read() {
+  const Alias& source = alias();
+  if (step_ == nullptr) return source.value();
+  if (!cached_ || cached_generation_ != source.generation()) {
+    cached_ = ReadThrough(step_.get(), source.value());
+    cached_generation_ = source.generation();
+  }
+  return cached_;
+}
+
+ir::Value XTensorImpl::Write(ir::Value value) {
+  Alias& target = alias();
+  if (step_ == nullptr) {
+    if (value.shape() != shape_) TakeShape(value.shape());
+    return target.SetValue(std::move(value));
+  }
+  ir::Value base = WriteThrough(step_.get(), target.value(), value);
+  ir::Value replaced = target.SetValue(std::move(base));
+  cached_ = std::move(value);
+  cached_generation_ = target.generation();
+  return replaced;
+}
+
+void XTensorImpl::TakeShape(const ir::Shape* shape) {
+  shape_ = shape;
+  set_sizes_contiguous(shape->dims());
+}
+
+void XTensorImpl::BecomeViewOf(const XTensorImpl& source) {
+  storage_ = source.storage_;
+  sizes_and_strides_ = source.sizes_and_strides_;
+  storage_offset_ = source.storage_offset_;
+  data_type_ = source.data_type_;
+  refresh_numel();
+  refresh_contiguous();
+  shape_ = source.shape_;
+  is_row_major_ = source.is_row_major_;
+  step_ = source.step_;
+  cached_ = {};
+}
+
+template <typename Version>
+c10::intrusive_ptr<c10::TensorImpl> XTensorImpl::Detached(Version&& version,
+                                                          bool allow_metadata_change) const {
+  auto copy = c10::make_intrusive<XTensorImpl>(
+      *this, step_, shape_, Layout{is_row_major_ ? std::vector<int64_t>() : strides().vec(), 0},
+      storage_offset_);
+  copy_tensor_metadata(this, copy.get(), std::forward<Version>(version), allow_metadata_change);
+  return copy;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> XTensorImpl::shallow_copy_and_detach(
+    const c10::VariableVersion& version_counter, bool allow_metadata_change) const {
+  return Detached(version_counter, allow_metadata_change);
+}
+
+c10::intrusive_ptr<c10::TensorImpl> XTensorImpl::shallow_copy_and_detach(
+    c10::VariableVersion&& version_counter, bool allow_metadata_change) const {
+  return Detached(std::move(version_counter), allow_metadata_change);
+}
+
+void XTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
+  const XTensorImpl* source = From(impl.get());
+  TORCH_CHECK(source != nullptr, "a tensor on jax cannot take over the data of one on ",
+              impl->device(), ".\nMove it first:  other.to('jax')");
+  copy_tensor_metadata(source, this, version_counter(), allow_tensor_metadata_change());
+  BecomeViewOf(*source);
+}
+
+at::TensorBase MakeTensor(ir::Value value) {
+  auto alias = c10::make_intrusive<Alias>(value.shape());
+  alias->SetValue(std::move(value));
+  return at::detail::make_tensor_base<XTensorImpl>(alias);
+}
+
+}  // namespace torch_xla_lite::tensor

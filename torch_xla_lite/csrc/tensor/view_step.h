@@ -1,0 +1,46 @@
+// View steps: how a view's value follows from its base.
+//
+// A ViewStep is one view op, with its runtime scalars (the i of x[i]), behind the steps that its operand was made by. The
+// chain is read from the view back to the base. Nothing is recorded when a view is made; reading a view records
+// its steps on the base's current value, writing through it records their inverses.
+//
+//   ir::Value v = ReadThrough(step.get(), base);             // step3(step2(step1(base)))
+//   ir::Value b = WriteThrough(step.get(), base, new_v);     // the base with that part replaced
+//
+// Immutable, hence shared between views and threads.
+
+#ifndef TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
+#define TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
+
+#include <c10/util/SmallVector.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <utility>
+
+#include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/tensor/op_signature.h"
+
+namespace torch_xla_lite::tensor {
+
+struct ViewStep : c10::intrusive_ptr_target {
+  using Scalars = c10::SmallVector<uint64_t, 2>;
+
+  ViewStep(c10::intrusive_ptr<ViewStep> previous, const OpSignature* signature, uint32_t output,
+           Scalars scalars)
+      : previous(std::move(previous)),
+        signature(signature),
+        output(output),
+        scalars(std::move(scalars)) {}
+
+  const c10::intrusive_ptr<ViewStep> previous;  // Null: the step starts at the base.
+  const OpSignature* const signature;
+  const uint32_t output;
+  const Scalars scalars;
+};
+
+ir::Value ReadThrough(const ViewStep* step, ir::Value base);
+ir::Value WriteThrough(const ViewStep* step, ir::Value base, ir::Value value);
+
+}  // namespace torch_xla_lite::tensor
+
+#endif  // TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
