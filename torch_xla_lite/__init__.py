@@ -1,0 +1,50 @@
+"""PyTorch on XLA: an unchanged training loop on device 'jax'.
+
+    import torch, torch_xla_lite
+
+    x = torch.randn(8, 3, device="jax", requires_grad=True)
+    loss = (x.relu() ** 2).sum()        # recorded
+    loss.backward()                     # recorded
+    loss.item()                         # compiled by XLA as one graph, and run
+
+Importing the package checks that torch and jax are the ones it was built for, loads the compiled
+bridge, names the device and connects the compiler, in this order:
+
+    _preflight  versions, variables; every error ends in the command that mends it
+    _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
+    device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
+    tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
+    compiler    turns a recorded graph into an XLA executable
+    environment default_env(): what plain `torch.randn(1)` gives
+"""
+
+from . import _preflight
+
+_preflight.check()
+_XLAC = _preflight.load_extension()
+
+# Only after the checks: these import torch, jax and the extension.
+from . import compiler, debug, device, environment, tensor  # noqa: E402
+from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
+from .tensor import XLATensor2  # noqa: E402
+
+device.register()
+tensor.register()
+compiler.register()
+debug.register()
+
+sync = device.synchronize
+
+__all__ = [
+    "Environment",
+    "XLATensor2",
+    "compiler",
+    "debug",
+    "default_env",
+    "device",
+    "disable_globally",
+    "enable_globally",
+    "environment",
+    "sync",
+    "tensor",
+]

@@ -1,0 +1,60 @@
+"""The environment variables that torch_xla_lite knows, and what each may hold.
+
+    check(os.environ)      # ValueError for TORCH_XLA_LITE_IR_DEBUG=yes or TORCH_XLA_LITE_IRDEBUG=1
+
+A misspelled variable does nothing, and nothing shows that it does nothing; so every name with our
+prefix that is not listed here is an error. The build has a table of its own,
+bazel/pybuild/options.py, which is not part of a wheel; a test holds the names in both equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PREFIX = "TORCH_XLA_LITE_"
+
+# Read when the package is imported: name -> the values it may hold.
+RUN_TIME: dict[str, tuple[str, ...]] = {
+    "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
+}
+
+# Read by the build, which checks their values; at run time it is enough that the name is right.
+BUILD_TIME: tuple[str, ...] = (
+    "TORCH_XLA_LITE_BAZEL",
+    "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",
+    "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS",
+)
+
+
+def check(environ: Mapping[str, str]) -> None:
+    """Raises ValueError, which ends in what to do, for a name or a value that is not known."""
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or name in BUILD_TIME or not environ[name]:
+            continue  # empty means unset, as in most programs
+        if name not in RUN_TIME:
+            raise ValueError(_unknown(name))
+        values = RUN_TIME[name]
+        if environ[name] not in values:
+            raise ValueError(
+                f"{name}={environ[name]} is not understood: it may be {' or '.join(values)}.\n"
+                f"Correct it:  export {name}={values[-1]}    (or: unset {name})"
+            )
+
+
+def enabled(environ: Mapping[str, str], name: str) -> bool:
+    """Whether the 0/1 variable `name` is on. Unset is off."""
+    assert RUN_TIME[name] == ("0", "1"), name
+    return environ.get(name, "0") == "1"
+
+
+def _unknown(name: str) -> str:
+    import difflib  # only a mistake pays for this import
+
+    known = sorted([*RUN_TIME, *BUILD_TIME])
+    near = difflib.get_close_matches(name, known, n=1)
+    guess = f" Did you mean {near[0]}?" if near else ""
+    return (
+        f"{name} is set, but torch_xla_lite knows no such variable.{guess}\n"
+        f"Known: {', '.join(known)}.\n"
+        f"Remove it:  unset {name}"
+    )

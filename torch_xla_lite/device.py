@@ -1,0 +1,292 @@
+"""The device 'jax' as torch knows it: this module is `torch.jax`, as torch/cuda is `torch.cuda`.
+
+    torch.jax.is_available()           # True
+    torch.jax.synchronize()            # runs what is recorded and waits for it
+    torch.jax.manual_seed(0)           # torch.manual_seed(0) does this too
+
+torch finds a device's functions by their names in its module: torch.random seeds through
+`manual_seed_all` and saves state through `get_rng_state`, torch.autocast asks
+`get_amp_supported_dtype`, torch.load and checkpointing enter `device(index)`. There is one jax
+device, index 0, and no stream but the default one, as in csrc/device.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _XLAC
+
+NAME = "jax"
+
+# Checkpointing saves and restores the random state of a device only if it finds this.
+_initialized = True
+
+_forked = False
+
+_register_lock = threading.Lock()
+_registered = False
+
+
+def register() -> None:
+    """Names the device, makes this module `torch.jax`, adds `.jax()` to Tensor and Module."""
+    global _registered
+    with _register_lock:
+        if _registered:
+            return
+        taken = torch._C._get_privateuse1_backend_name()
+        if taken not in ("privateuseone", NAME):
+            raise ImportError(
+                f"torch has room for one device of this kind, which is named {taken!r} already.\n"
+                "Import torch_xla_lite in a process that does not import that package."
+            )
+        torch.utils.rename_privateuse1_backend(NAME)
+        torch._register_device_module(NAME, sys.modules[__name__])
+        torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
+        torch.nn.Module._apply = _keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
+        os.register_at_fork(after_in_child=_after_fork_in_child)
+        _registered = True
+
+
+# --- which device ---------------------------------------------------------------------------------
+
+
+def is_available() -> bool:
+    """Whether the device can be used. Always: XLA compiles for the CPU if there is nothing else."""
+    return True
+
+
+def is_initialized() -> bool:
+    return True
+
+
+def init() -> None:
+    """Does nothing: importing torch_xla_lite initialises the device."""
+
+
+def device_count() -> int:
+    return 1
+
+
+def current_device() -> int:
+    return 0
+
+
+def set_device(device: torch.device | str | int | None) -> None:
+    """Accepts the one device there is. Raises RuntimeError for any other."""
+    _index(device)
+
+
+class device:
+    """Context in which a device is the current one. With one device: checks that it is that one."""
+
+    def __init__(self, device: torch.device | str | int | None = None) -> None:
+        self.idx = _index(device)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class device_of(device):
+    """Context in which the device of `tensor` is the current one; nothing for other devices."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        super().__init__(tensor.device if tensor.device.type == NAME else None)
+
+
+def get_device_name(device: torch.device | str | int | None = None) -> str:
+    """What XLA runs on, for people to read, as `cpu` or `NVIDIA H200`."""
+    _index(device)
+    import jax
+
+    return jax.devices()[0].device_kind
+
+
+def get_device_properties(device: torch.device | str | int | None = None) -> dict[str, Any]:
+    """Name, platform (`cpu`, `gpu`, ...) and the id that jax uses for the device."""
+    _index(device)
+    import jax
+
+    used = jax.devices()[0]
+    return {"name": used.device_kind, "platform": used.platform, "id": used.id}
+
+
+def synchronize(device: torch.device | str | int | None = None) -> None:
+    """Runs all recorded work and waits until it is done.
+
+    Values that nobody can ask for any more are not computed: a tensor that was dropped is not part
+    of the graph.
+    """
+    _index(device)
+    _XLAC.sync()
+
+
+def _index(device: torch.device | str | int | None) -> int:
+    if device is None:
+        return 0
+    if not isinstance(device, int):
+        named = torch.device(device)
+        if named.type != NAME:
+            raise ValueError(
+                f"expected a {NAME} device, found {named}.\nName it:  torch.device('{NAME}')"
+            )
+        device = 0 if named.index is None else named.index
+    if device not in (-1, 0):
+        raise RuntimeError(
+            f"there is no device {NAME}:{device}: torch_xla_lite has one device.\n"
+            f"Use it:  device='{NAME}'"
+        )
+    return 0
+
+
+# --- random numbers -------------------------------------------------------------------------------
+# The state of a generator is a pair (seed, offset); see csrc/device/generator.h. As a tensor it is
+# 16 bytes.
+
+
+def manual_seed(seed: int) -> None:
+    """Starts the random sequence of `seed` from its beginning. Negative seeds count from 2**64."""
+    _XLAC.manual_seed(int(seed) % 2**64)
+
+
+def manual_seed_all(seed: int) -> None:
+    manual_seed(seed)
+
+
+def seed() -> int:
+    """Seeds from the system's entropy and returns the seed."""
+    return _XLAC.seed()
+
+
+def seed_all() -> None:
+    seed()
+
+
+def initial_seed() -> int:
+    return _XLAC.initial_seed()
+
+
+def get_rng_state(device: torch.device | str | int | None = None) -> torch.Tensor:
+    """State of the default generator: a CPU byte tensor, `[16]`, seed and offset."""
+    _index(device)
+    with torch._C.DisableTorchFunction():  # a CPU tensor also where factories give jax tensors
+        words = [_signed(word) for word in _XLAC.get_rng_state()]
+        return torch.tensor(words, dtype=torch.int64, device="cpu").view(torch.uint8)
+
+
+def set_rng_state(new_state: torch.Tensor, device: torch.device | str | int | None = None) -> None:
+    """Puts the default generator into a state that `get_rng_state` returned."""
+    _index(device)
+    with torch._C.DisableTorchFunction():
+        state = new_state.detach().cpu().contiguous()
+        if state.dtype != torch.uint8 or state.numel() != 16:
+            raise RuntimeError(
+                f"a random state of device {NAME} is 16 bytes, "
+                f"found {tuple(state.shape)} of {state.dtype}.\n"
+                f"Pass what torch.{NAME}.get_rng_state() returned."
+            )
+        seed_, offset = (word % 2**64 for word in state.view(torch.int64).tolist())
+    _XLAC.set_rng_state(seed_, offset)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
+    for state in new_states:
+        set_rng_state(state)
+
+
+def _signed(word: int) -> int:
+    return word - 2**64 if word >= 2**63 else word
+
+
+# --- autocast -------------------------------------------------------------------------------------
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """The dtypes that `torch.autocast('jax', dtype=...)` may compute in."""
+    return [torch.bfloat16, torch.float16]
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    return True
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def _is_in_bad_fork() -> bool:
+    """Whether this process was forked from one with the device: XLA's threads are not here."""
+    return _forked
+
+
+def _after_fork_in_child() -> None:
+    global _forked
+    _forked = True
+
+
+# --- modules --------------------------------------------------------------------------------------
+
+
+def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
+    """`Module._apply` that keeps Parameters the same objects when they move to jax or from it.
+
+    An optimizer made before `model.to('jax')` holds the model's Parameters, so they must stay those
+    objects, as they do for `model.cuda()`. torch would make new ones: a jax tensor cannot be
+    assigned to the `.data` of a CPU tensor. The flag
+    torch.__future__.set_swap_module_params_on_conversion would help, but changes load_state_dict
+    and every other conversion in the process. So only a Parameter that crosses is swapped, here;
+    all else is torch's own `_apply`.
+    """
+
+    def _apply(
+        self: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True
+    ) -> Any:
+        def convert(tensor: torch.Tensor) -> torch.Tensor:
+            moved = fn(tensor)
+            if (
+                isinstance(tensor, torch.nn.Parameter)
+                and tensor.device.type != moved.device.type
+                and NAME in (tensor.device.type, moved.device.type)
+                and not torch.nn.parameter.is_lazy(tensor)
+            ):
+                _swap(tensor, moved, fn)
+                return tensor
+            return moved
+
+        return apply(self, convert, recurse)
+
+    _apply.__doc__ = apply.__doc__
+    return _apply
+
+
+def _swap(
+    parameter: torch.nn.Parameter, moved: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    """Gives `parameter` the content of `moved`, and its gradient that of `fn(gradient)`."""
+    gradient = parameter.grad
+    parameter.grad = None  # the gradient goes its own way; swapping moves only the parameter
+    replacement = torch.nn.Parameter(moved, requires_grad=parameter.requires_grad)
+    # Swapping exchanges class and attributes as well; with equal ones the parameter keeps its own.
+    replacement.__class__ = type(parameter)
+    replacement.__dict__.update(parameter.__dict__)
+    try:
+        torch.utils.swap_tensors(parameter, replacement)
+    except RuntimeError as error:
+        parameter.grad = gradient
+        raise RuntimeError(
+            f"a parameter cannot move to {moved.device} while something else holds it: {error}\n"
+            "Move the module before the forward pass, or after the backward pass:  model.to(...)"
+        ) from error
+    if gradient is not None:
+        parameter.grad = fn(gradient).requires_grad_(gradient.requires_grad)
