@@ -1,0 +1,26 @@
+"""The setuptools half of the build, one concern a file.
+
+What happens on `python setup.py develop`, in the order in which the files call each other:
+
+    develop.py      the command: arguments, build, editable install, last line
+    options.py      the environment variables that steer the build, as one typed table
+    build.py        one build, from the options to the files in the package
+    find_bazel.py   which Bazel to call
+    configure.py    what Bazel must be told of this machine: .bazelrc.generated
+      packages.py     which torch and jax are installed, and which are wanted
+      preflight.py    what must be there before a build is worth starting
+      toolchain.py    which compiler, libc and linker: what a cache key has to tell apart
+    invoke.py       the one call of Bazel
+    events.py       what Bazel did, from its event file and execution log
+    outputs.py      built files to their places in the package, atomically and only when they differ
+    editable.py     the editable install: a .pth file and a .dist-info folder
+    report.py       the last line, and build/report.json
+
+`flow.py` is setup.py for every other command, `commands.py` holds the setuptools commands,
+`clean.py` what one of them does, and `backend.py` the PEP 517/660 hooks. All call the same
+functions.
+
+A `develop` that finds nothing to do takes little longer than Bazel itself. So what it imports is
+kept small: modules that only a real change needs (hashing, TOML, setuptools) are imported where
+they are used.
+"""

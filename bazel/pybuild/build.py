@@ -1,0 +1,106 @@
+"""One build: everything between "these are the options" and "these files are in the package".
+
+    report = build(root, options, os.environ)
+
+The steps are those of PyTorch's setup.py, in its order: look for what is missing, prepare and
+configure, build, install. Each raises BuildError with a message for the user; until all is built,
+nothing in the package changes.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from bazel.pybuild import configure, find_bazel, invoke
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import Options
+from bazel.pybuild.report import Report, summarize, write
+
+
+def bazel_command(root: Path, options: Options, environ: Mapping[str, str]) -> invoke.Command:
+    """The command that builds; nothing is run or written.
+
+    Raises:
+      BuildError: there is no Bazel.
+    """
+    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
+    return invoke.build_command(bazel, options, root / "build")
+
+
+def build(
+    root: Path,
+    options: Options,
+    environ: Mapping[str, str],
+    *,
+    since: float | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Report:
+    """Builds and puts what was built into the package.
+
+    Args:
+      root: of the tree.
+      options: from the environment.
+      environ: usually os.environ.
+      since: time.perf_counter() when the command began; None for now.
+      meanwhile: called while Bazel works.
+
+    Returns:
+      What was done; build/report.json has it too.
+
+    Raises:
+      BuildError: the build failed; the package is as it was.
+    """
+    since = time.perf_counter() if since is None else since
+    with _alone(root):
+        bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
+        configure.ensure(root, bazel, options, environ)
+        command = invoke.build_command(bazel, options, root / "build")
+        with invoke.started(command, root) as process:
+            # Two dozen milliseconds of imports that are not needed earlier, hidden behind Bazel's
+            # own.
+            from bazel.pybuild import events, outputs
+
+            meanwhile()
+        outcome = events.read(command.events, command.log, invoke.TARGET)
+        succeeded = process.returncode == 0 and bool(outcome.outputs)
+        changed = outputs.install(outcome.outputs, root) if succeeded else {}
+        report = summarize(outcome, changed, succeeded, time.perf_counter() - since)
+        write(report, root)
+    if not succeeded:
+        print(report.line(), flush=True)
+        raise _failure(command, process.returncode, outcome.exit_name)
+    return report
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Lets one build at a time install into this tree; a second one waits."""
+    folder = root / "build"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _failure(command: invoke.Command, code: int, exit_name: str) -> BuildError:
+    """The error for a Bazel that ended with something else than success."""
+    shown = " ".join(command.arguments)
+    if exit_name == "INTERRUPTED" or code == 8:
+        return BuildError(
+            "The build was interrupted. The installed files are as they were.", f"It was:  {shown}"
+        )
+    if exit_name == "COMMAND_LINE_ERROR" or code == 2:
+        return BuildError(
+            "Bazel rejects its command line; it says above why.",
+            "Options of your own are in TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS, "
+            f"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n  {shown}",
+        )
+    said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
+    return BuildError(
+        f"Bazel could not build {invoke.TARGET} ({said}); it says above why.\n"
+        "The installed files are as they were.",
+        "To see every command that it runs:  VERBOSE=1 python setup.py develop",
+    )

@@ -1,0 +1,221 @@
+"""What Bazel must be told of this machine: written to .bazelrc.generated, which .bazelrc imports.
+
+    python -m bazel.pybuild.configure        # afterwards a bare `bazel build //...` uses the same
+    Python
+
+The file holds the interpreter, the versions of the packages that the C++ code is built against (so
+that an upgrade makes Bazel read them again), where the disk cache is, and the flags that only a
+newer Bazel knows. Its first lines say what all that was derived from. As long as they hold, nothing
+is looked up again: `develop` compares them at every start, and that has to cost milliseconds.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bazel.pybuild import find_bazel, packages, toolchain
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import Options
+
+FILE = ".bazelrc.generated"
+
+_HEADER = (
+    "# Written by bazel/pybuild/configure.py; it is written again when one of these changes:\n"
+)
+
+
+def ensure(
+    root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
+) -> bool:
+    """Writes .bazelrc.generated unless it is there and right.
+
+    Args:
+      root: of the tree.
+      bazel: that will be called; newer ones are told more.
+      options: its startup options matter: asking Bazel what it knows must not restart its server.
+      environ: usually os.environ.
+
+    Returns:
+      Whether the file was written.
+
+    Raises:
+      BuildError: something that a build needs is missing; the file is as it was.
+    """
+    installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
+    header = _header(root, bazel, installed, environ)
+    try:
+        current = (root / FILE).read_text()
+    except OSError:
+        current = ""
+    if current.startswith(header):
+        return False
+    from bazel.pybuild import preflight
+
+    preflight.check(root, installed)
+    flags = _known_flags(root, bazel, options)
+    content = header + "".join(f"{line}\n" for line in _lines(installed, flags, environ))
+    replacement = root / (FILE + ".new")
+    replacement.write_text(content)
+    replacement.replace(root / FILE)
+    return True
+
+
+def python_executable() -> str:
+    """This interpreter, by a name that does not depend on how it was called.
+
+    `python setup.py` and `python3 setup.py` are the same interpreter; if they gave Bazel two names,
+    alternating them would make it read everything again.
+    """
+    for name in ("python", f"python{sys.version_info.major}"):
+        candidate = os.path.join(sys.prefix, "bin", name)
+        if os.path.exists(candidate) and os.path.samefile(candidate, sys.executable):
+            return candidate
+    return sys.executable
+
+
+def cache_home(environ: Mapping[str, str]) -> Path:
+    """Where this project keeps what can be made again, by the XDG rules."""
+    named = environ.get("XDG_CACHE_HOME", "")
+    # A relative path is invalid by those rules, and to be ignored.
+    base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
+    return base / "torch_xla_lite"
+
+
+def _header(
+    root: Path,
+    bazel: find_bazel.Bazel,
+    installed: Mapping[str, packages.Package],
+    environ: Mapping[str, str],
+) -> str:
+    """What the file is derived from, as comment lines: names, and times of change instead of
+    contents."""
+    facts = [
+        ("code", _times([Path(__file__), root / "requirements.txt"])),
+        ("python", f"{python_executable()} {sys.version.split()[0]}"),
+        (
+            "bazel",
+            f"{bazel.executable} {_times([bazel.executable.resolve(), root / '.bazeliskrc'])}",
+        ),
+        ("bazelisk", environ.get("USE_BAZEL_VERSION", "")),
+        ("toolchain", " ".join(f"{file} {_times([file])}" for file in toolchain.files(environ))),
+        ("cache", str(cache_home(environ))),
+    ]
+    facts += [
+        (name, f"{package.version} {package.changed_ns}")
+        for name, package in sorted(installed.items())
+    ]
+    return _HEADER + "".join(f"#   {name}: {value}\n" for name, value in facts)
+
+
+def _times(files: list[Path]) -> str:
+    times = []
+    for file in files:
+        try:
+            times.append(str(os.stat(file).st_mtime_ns))
+        except OSError:
+            times.append("none")
+    return " ".join(times)
+
+
+def _lines(
+    installed: Mapping[str, packages.Package],
+    flags: frozenset[str],
+    environ: Mapping[str, str],
+) -> list[str]:
+    """The settings themselves."""
+    fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(installed)}"
+    lines = [
+        "",
+        "# The interpreter whose torch, jaxlib and headers are used. Only repository rules read it:",
+        "# it is no part of any cache key.",
+        _option("common", f"--repo_env=TORCH_XLA_LITE_PYTHON={python_executable()}"),
+        "",
+        "# What is installed there: when this changes, the repository rules run again.",
+        _option("common", f"--repo_env=TORCH_XLA_LITE_FINGERPRINT={fingerprint}"),
+        "",
+        "# Results of actions, shared by all checkouts of this user.",
+        _option("build", f"--disk_cache={cache_home(environ) / 'bazel'}"),
+        "",
+        "# Part of every cache key: compiler, C library, linker. Bazel does not hash them.",
+        _option("build", f"--remote_default_exec_properties=toolchain={toolchain.silo(environ)}"),
+    ]
+    if "experimental_disk_cache_gc_max_size" in flags:
+        lines += [
+            "",
+            "# This Bazel can keep the cache small; an older one leaves that to the user.",
+            "common --experimental_disk_cache_gc_max_size=5G",
+        ]
+    if "enable_bzlmod" in flags:
+        lines += [
+            "",
+            "# The outside world is described in WORKSPACE, which Debian 12's Bazel reads too.",
+            "common --noenable_bzlmod",
+        ]
+    if "enable_workspace" in flags:
+        lines += ["common --enable_workspace"]
+    return lines
+
+
+def _option(command: str, option: str) -> str:
+    """One line of an rc file, which Bazel splits into words as a shell does."""
+    import shlex
+
+    return f"{command} {shlex.quote(option)}"
+
+
+def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
+    """Those of the flags above that this Bazel accepts; it is asked, because Debian's tells no
+    version."""
+    import base64
+    import binascii
+    import subprocess
+
+    command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
+    process = subprocess.run(command, cwd=root, capture_output=True, check=False)
+    if process.returncode != 0:
+        raise _cannot_start(bazel, command, process.stderr.decode(errors="replace"))
+    try:
+        description = base64.b64decode(process.stdout)
+    except binascii.Error:
+        description = b""
+    names = ("enable_bzlmod", "enable_workspace", "experimental_disk_cache_gc_max_size")
+    # A protocol buffer; a field's text stands in it as it is, after its length.
+    return frozenset(name for name in names if bytes([len(name)]) + name.encode() in description)
+
+
+def _cannot_start(bazel: find_bazel.Bazel, command: list[str], said: str) -> BuildError:
+    """The error for a Bazel that fails before it looks at this tree."""
+    said = said.strip() or "(it printed nothing)"
+    if bazel.is_bazelisk:
+        return BuildError(
+            f"{bazel.executable} could not provide a Bazel; it said:\n{said}",
+            "If Bazel's download host cannot be reached from here, use the distribution's Bazel:\n"
+            f"  {find_bazel.APT_COMMAND}\n"
+            "  USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop",
+        )
+    return BuildError(
+        f"Bazel does not start; it said:\n{said}",
+        f"The command was:  {' '.join(command)}",
+    )
+
+
+def main() -> int:
+    """Writes the file for the calling interpreter and says so."""
+    root = Path(__file__).resolve().parents[2]
+    from bazel.pybuild import options as options_table
+
+    try:
+        options = options_table.read(os.environ)
+        bazel = find_bazel.find(options.bazel, os.environ.get("PATH", os.defpath))
+        written = ensure(root, bazel, options, os.environ)
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    state = "written" if written else "up to date"
+    print(f"{FILE}: {state}, for {python_executable()} and {bazel.executable}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

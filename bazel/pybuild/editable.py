@@ -1,0 +1,171 @@
+"""The editable install: Python imports the package from the source tree, and installers know of it.
+
+    if not in_place(root, site):
+        install(root, site)
+
+It consists of a .pth file, which makes Python search the tree, and of a .dist-info folder as pip
+would make it, so that `pip list`, `importlib.metadata` and `pip uninstall` work. `develop` writes
+both itself, because starting pip for that takes longer than a whole incremental build; the PEP 660
+hook packs the same files into a wheel.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bazel.pybuild.errors import BuildError
+
+if TYPE_CHECKING:
+    from bazel.pybuild.metadata import Metadata
+
+NAME = "torch_xla_lite"
+PTH = f"__editable__.{NAME}.pth"
+
+
+class Installed(NamedTuple):
+    """What is installed under our name.
+
+    Attributes:
+      info: its .dist-info folder.
+      is_editable: whether it is one of ours, of this or of another tree.
+    """
+
+    info: Path
+    is_editable: bool
+
+
+def site_folder() -> Path:
+    """Where this interpreter's packages are installed."""
+    # What sysconfig says, without the import: on a virtual environment there is one candidate.
+    folder = (
+        Path(sys.prefix)
+        / sys.platlibdir
+        / f"python{sys.version_info.major}.{sys.version_info.minor}"
+        / "site-packages"
+    )
+    if sys.prefix != sys.base_prefix and folder.is_dir():
+        return folder
+    import sysconfig
+
+    return Path(sysconfig.get_path("purelib"))
+
+
+def check_writable(site: Path) -> None:
+    """Raises BuildError when nothing can be installed there, which is better known before a build
+    than after."""
+    if not os.access(site, os.W_OK):
+        raise BuildError(
+            f"The packages of {sys.executable} are in {site}, where you may not write.",
+            "Use an environment of your own:  python3 -m venv .venv && . .venv/bin/activate",
+        )
+
+
+def in_place(root: Path, site: Path) -> bool:
+    """Whether the editable install of this tree is there and as new as pyproject.toml."""
+    try:
+        if (site / PTH).read_text() != _pth_text(root):
+            return False
+        described = os.stat(root / "pyproject.toml").st_mtime_ns
+        (entry,) = installed(site)
+        return entry.is_editable and os.stat(entry.info / "METADATA").st_mtime_ns >= described
+    except (OSError, ValueError):
+        # A file is missing, or there is not exactly one .dist-info folder.
+        return False
+
+
+def installed(site: Path) -> list[Installed]:
+    """What is installed under our name; more than one entry is the remainder of something
+    interrupted."""
+    found = []
+    for entry in os.listdir(site):
+        if entry.startswith(f"{NAME}-") and entry.endswith(".dist-info"):
+            info = site / entry
+            record = info / "RECORD"
+            found.append(Installed(info, record.exists() and PTH in record.read_text()))
+    return found
+
+
+def install(root: Path, site: Path) -> None:
+    """Makes the editable install of this tree, in place of whatever is installed under our name."""
+    from bazel.pybuild import metadata
+
+    described = metadata.read(root)
+    others = installed(site)
+    if any(not other.is_editable for other in others):
+        _uninstall()
+    for other in others:
+        _remove(other.info)
+    folder = site / described.folder
+    # The .dist-info folder appears at once and whole; without the .pth file it would only be a
+    # wrong claim, so that one is there before.
+    _write(site / PTH, _pth_text(root))
+    temporary = site / f".{described.folder}.new"
+    _remove(temporary)
+    temporary.mkdir()
+    contents = files(root, described)
+    contents[f"{described.folder}/INSTALLER"] = "setup.py\n"
+    contents[f"{described.folder}/direct_url.json"] = _direct_url(root)
+    for path, text in contents.items():
+        if path.startswith(described.folder):
+            (temporary / Path(path).name).write_text(text)
+    record = f"{described.folder}/RECORD"
+    (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in [*contents, record]))
+    temporary.rename(folder)
+
+
+def files(root: Path, described: "Metadata") -> dict[str, str]:
+    """The files of the install, relative to the folder of packages, without what their installer
+    adds."""
+    contents = {
+        PTH: _pth_text(root),
+        f"{described.folder}/METADATA": described.text(),
+        f"{described.folder}/WHEEL": (
+            f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
+        f"{described.folder}/top_level.txt": f"{NAME}\n",
+    }
+    if described.entry_points:
+        contents[f"{described.folder}/entry_points.txt"] = described.entry_points_text()
+    return contents
+
+
+def _pth_text(root: Path) -> str:
+    return f"{root}\n"
+
+
+def _direct_url(root: Path) -> str:
+    """PEP 610: where the install comes from; pip shows it as the project's location."""
+    import json
+
+    return json.dumps({"dir_info": {"editable": True}, "url": root.as_uri()}) + "\n"
+
+
+def _uninstall() -> None:
+    """Removes an ordinary install: a copy in site-packages would be imported instead of the
+    tree."""
+    import subprocess
+
+    print(
+        f"{NAME} is installed from a wheel; it is uninstalled, so that this tree takes its place."
+    )
+    command = [sys.executable, "-m", "pip", "uninstall", "--yes", "--quiet", NAME]
+    process = subprocess.run(command, check=False)
+    if process.returncode != 0:
+        raise BuildError(
+            f"An installed {NAME} could not be removed; it would hide this tree.",
+            f"Remove it by hand:  {' '.join(command)}",
+        )
+
+
+def _write(file: Path, text: str) -> None:
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.write_text(text)
+    temporary.replace(file)
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_dir():
+        for entry in folder.iterdir():
+            entry.unlink()
+        folder.rmdir()

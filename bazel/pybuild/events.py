@@ -1,0 +1,189 @@
+"""What Bazel did: read from its build event file and its execution log.
+
+    outcome = read(command.events, command.log, TARGET)
+    outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
+    outcome.ran["CppCompile"]     # how many compilers were started
+
+Both files have the form that Bazel 4.2.3 and 7.7.1 share. What they count are actions that start a
+process or would have; Bazel's own internal ones (writing a parameter file, making a link) are left
+out.
+"""
+
+import collections
+import json
+import os
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+COMPILE = frozenset({"CppCompile"})
+LINK = frozenset({"CppLink"})
+
+
+class Output(NamedTuple):
+    """A file of the target.
+
+    Attributes:
+      path: where it belongs, relative to the root of the tree, such as torch_xla_lite/_XLAC.so.
+      file: where Bazel has put it.
+    """
+
+    path: str
+    file: Path
+
+
+class Outcome(NamedTuple):
+    """What came of a call of Bazel.
+
+    Attributes:
+      exit_name: such as SUCCESS or BUILD_FAILURE; empty when Bazel did not come so far as to say.
+      outputs: files of the target; empty unless it was built.
+      ran: how many actions of a mnemonic were run.
+      disk_hits: how many were found in the disk cache.
+      remote_hits: how many were found in the remote cache.
+      local_hits: how many were known from an earlier build in this checkout; None when Bazel does
+        not say. A server that has seen the earlier build asks for none, so a repeated build has 0.
+        Bazel 4 does not say.
+    """
+
+    exit_name: str
+    outputs: tuple[Output, ...]
+    ran: Mapping[str, int]
+    disk_hits: int
+    remote_hits: int
+    local_hits: int | None
+
+
+def read(events: Path, log: Path, target: str) -> Outcome:
+    """Reads both files; what is missing of them counts as nothing.
+
+    Args:
+      events: written by --build_event_json_file.
+      log: written by --execution_log_json_file.
+      target: label whose files are wanted.
+    """
+    exit_name = ""
+    started_s = 0.0
+    caches = _Caches(None, False)
+    local_hits = None
+    file_sets: dict[str, dict[str, Any]] = {}
+    wanted: list[str] = []
+    for event in _events(events):
+        identity = event["id"]
+        if "started" in event:
+            started_s = int(event["started"]["startTimeMillis"]) / 1000
+        elif "optionsParsed" in event:
+            caches = _caches(event["optionsParsed"].get("cmdLine", []))
+        elif "namedSetOfFiles" in event:
+            file_sets[identity["namedSet"]["id"]] = event["namedSetOfFiles"]
+        elif "completed" in event:
+            if identity["targetCompleted"]["label"] == target and event["completed"].get("success"):
+                for group in event["completed"].get("outputGroup", []):
+                    if group["name"] == "default":
+                        wanted = [file_set["id"] for file_set in group.get("fileSets", [])]
+        elif "finished" in event:
+            exit_name = event["finished"].get("exitCode", {}).get("name", "")
+        elif "buildMetrics" in event:
+            statistics = event["buildMetrics"].get("actionSummary", {}).get("actionCacheStatistics")
+            if statistics is not None:
+                local_hits = int(statistics.get("hits", 0))
+    ran: collections.Counter[str] = collections.Counter()
+    disk_hits = remote_hits = 0
+    for spawn in _spawns(log):
+        if not (spawn.get("cacheHit") or spawn.get("remoteCacheHit")):
+            ran[_mnemonic(spawn)] += 1
+        elif _from_disk(spawn, caches, started_s):
+            disk_hits += 1
+        else:
+            remote_hits += 1
+    outputs = {output.path: output for output in _outputs(wanted, file_sets)}
+    return Outcome(exit_name, tuple(outputs.values()), ran, disk_hits, remote_hits, local_hits)
+
+
+def _events(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        # Most of the file repeats the command line; what is not asked for is not worth parsing.
+        try:
+            yield json.loads(line)
+        except ValueError:
+            # The last line of a Bazel that was killed.
+            return
+
+
+def _outputs(names: list[str], file_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[Output]:
+    """The files of some sets and of the sets that they include, in the order in which Bazel names
+    them."""
+    pending, seen = list(reversed(names)), set(names)
+    while pending:
+        file_set = file_sets.get(pending.pop(), {})
+        for file in file_set.get("files", []):
+            path = urllib.parse.unquote(urllib.parse.urlsplit(file["uri"]).path)
+            yield Output(file["name"], Path(path))
+        for inner in reversed(file_set.get("fileSets", [])):
+            if inner["id"] not in seen:
+                seen.add(inner["id"])
+                pending.append(inner["id"])
+
+
+def _spawns(file: Path) -> Iterator[dict[str, Any]]:
+    """The entries of an execution log: JSON objects one after the other, each over many lines."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return
+    decoder = json.JSONDecoder()
+    position = 0
+    while True:
+        position = text.find("{", position)
+        if position < 0:
+            return
+        try:
+            entry, position = decoder.raw_decode(text, position)
+        except ValueError:
+            return
+        yield entry
+
+
+def _mnemonic(spawn: Mapping[str, Any]) -> str:
+    """The kind of an action, as Bazel 7 names it; Bazel 4 calls the making of an archive a link."""
+    made = spawn.get("listedOutputs") or [""]
+    if spawn["mnemonic"] == "CppLink" and made[0].endswith(".a"):
+        return "CppArchive"
+    return spawn["mnemonic"]
+
+
+class _Caches(NamedTuple):
+    disk: Path | None
+    remote: bool
+
+
+def _caches(command_line: list[str]) -> _Caches:
+    """Which caches were in use, from the options that were in effect; the last one of a name
+    counts."""
+    values = dict(option.partition("=")[::2] for option in command_line)
+    disk = values.get("--disk_cache", "")
+    return _Caches(Path(disk) if disk else None, bool(values.get("--remote_cache")))
+
+
+def _from_disk(spawn: Mapping[str, Any], caches: _Caches, started_s: float) -> bool:
+    """Whether a hit came from the disk cache rather than from the remote one.
+
+    Bazel 7 says which; Bazel 4 calls both remote. But what comes from the remote cache is put into
+    the disk cache on its way, so it is new there.
+    """
+    if spawn.get("runner") == "disk cache hit" or not caches.remote:
+        return True
+    if caches.disk is None:
+        return False
+    for output in spawn.get("actualOutputs", []):
+        digest = output["digest"]["hash"]
+        try:
+            return os.stat(caches.disk / "cas" / digest[:2] / digest).st_mtime < started_s
+        except OSError:
+            continue
+    return False

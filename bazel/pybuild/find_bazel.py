@@ -1,0 +1,62 @@
+"""Which Bazel to call: the one that is asked for, else bazelisk, else bazel.
+
+find(options.bazel, os.environ.get("PATH", "")).executable     # PosixPath('/usr/bin/bazel')
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from bazel.pybuild.errors import BuildError
+
+# Without Bazel's release host: Debian's own Bazel, and the rule sets that it does not carry.
+APT_COMMAND = "sudo apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
+NPM_COMMAND = "npm install --global @bazel/bazelisk"
+
+
+class Bazel(NamedTuple):
+    """A Bazel to call.
+
+    Attributes:
+      executable: absolute; symbolic links are kept.
+      is_bazelisk: whether it is the launcher, which fetches the Bazel that .bazeliskrc names.
+    """
+
+    executable: Path
+    is_bazelisk: bool
+
+
+def find(wanted: str | None, path: str) -> Bazel:
+    """Finds Bazel.
+
+    Args:
+      wanted: value of TORCH_XLA_LITE_BAZEL: a path or a name on `path`; None to look for one.
+      path: folders to search, as in PATH.
+
+    Raises:
+      BuildError: there is none; the message has the command that installs one.
+    """
+    for name in [wanted] if wanted else ["bazelisk", "bazel"]:
+        found = shutil.which(name, path=path)
+        if found:
+            executable = Path(os.path.abspath(found))
+            return Bazel(executable, _is_bazelisk(executable))
+    if wanted:
+        raise BuildError(
+            f"TORCH_XLA_LITE_BAZEL={wanted} is not a program that can be run.",
+            "Correct it, or unset it to use what is on PATH:  unset TORCH_XLA_LITE_BAZEL",
+        )
+    raise BuildError(
+        "Bazel was not found: there is neither bazelisk nor bazel on PATH.",
+        f"Install one, then run the command again:  {_install_command()}",
+    )
+
+
+def _is_bazelisk(executable: Path) -> bool:
+    # npm's package installs the launcher as `bazel` too, as a link to its own folder.
+    return "bazelisk" in executable.name or "bazelisk" in str(executable.resolve())
+
+
+def _install_command() -> str:
+    return APT_COMMAND if Path("/usr/bin/apt-get").exists() else NPM_COMMAND

@@ -1,0 +1,126 @@
+"""The one call of Bazel in a build.
+
+    command = build_command(bazel, options, root / "build")
+    with started(command, root) as process:    # Bazel works; there is time to do something else
+        ...
+    process.returncode
+
+On a terminal Bazel writes to it itself, so that its progress and the compiler's messages look as
+they do without us. Elsewhere what it says is passed on, but for the lines that tell nothing in a
+log.
+"""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from bazel.pybuild.find_bazel import Bazel
+from bazel.pybuild.options import Mode, Options
+
+# The files that become part of the Python package.
+TARGET = "//torch_xla_lite:outputs"
+
+_MODE_OPTIONS = {
+    # Release is what .bazelrc says; to repeat it here would only be a chance to differ from a bare
+    # `bazel build`.
+    Mode.RELEASE: [],
+    Mode.DEBUG: ["--compilation_mode=dbg"],
+    Mode.RELEASE_WITH_DEBUG_INFO: ["--copt=-g", "--strip=never"],
+}
+
+
+class Command(NamedTuple):
+    """A call of Bazel.
+
+    Attributes:
+      arguments: the whole command line.
+      events: file that Bazel writes its build events to.
+      log: file that Bazel writes the commands to that it ran or found in a cache.
+      filtered: whether its messages go to a log rather than to a person.
+    """
+
+    arguments: tuple[str, ...]
+    events: Path
+    log: Path
+    filtered: bool
+
+
+def build_command(
+    bazel: Bazel, options: Options, folder: Path, terminal: bool | None = None
+) -> Command:
+    """The command that builds TARGET.
+
+    Args:
+      bazel: to call.
+      options: from the environment.
+      folder: for the files that Bazel writes about the build.
+      terminal: whether a person is watching; None to look.
+    """
+    events, log = folder / "events.json", folder / "execution.json"
+    arguments = [str(bazel.executable), *options.startup_options, "build"]
+    if options.verbose:
+        arguments += ["--subcommands"]
+    else:
+        # What was built is said in our last line; warnings, errors and progress stay.
+        arguments += ["--ui_event_filters=-info", "--show_result=0"]
+    filtered = not (sys.stderr.isatty() if terminal is None else terminal)
+    if filtered:
+        # In a log each step of the progress is a line of its own; one in five seconds shows that it
+        # lives.
+        arguments += ["--show_progress_rate_limit=5"]
+    arguments += _MODE_OPTIONS[options.mode]
+    if options.max_jobs is not None:
+        arguments += [f"--jobs={options.max_jobs}"]
+    arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
+    arguments += options.build_options
+    return Command((*arguments, TARGET), events, log, filtered and not options.verbose)
+
+
+@contextmanager
+def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Starts Bazel; on leaving the block it has ended.
+
+    Files of an earlier build are removed first: what is there afterwards, this call has written.
+    """
+    command.events.parent.mkdir(parents=True, exist_ok=True)
+    for file in (command.events, command.log):
+        file.unlink(missing_ok=True)
+    process = subprocess.Popen(
+        command.arguments,
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if command.filtered else None,
+    )
+    reader = threading.Thread(target=_pass_on, args=(process.stderr,))
+    reader.start()
+    try:
+        yield process
+    finally:
+        _wait(process)
+        reader.join()
+
+
+# Phases that every build goes through, and the end that our own last line tells better.
+_NOISE = (b"Loading:", b"Analyzing:", b"INFO: Build completed", b"[0 / ")
+
+
+def _pass_on(messages: IO[bytes] | None) -> None:
+    for line in messages or ():
+        if line.strip() and not line.startswith(_NOISE):
+            sys.stderr.buffer.write(line)
+            sys.stderr.buffer.flush()
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> None:
+    while True:
+        try:
+            process.wait()
+            return
+        except KeyboardInterrupt:
+            # The terminal sent it to Bazel too, which now ends its actions in order. Leaving before
+            # it would let the next command run into a server that is still busy.
+            continue

@@ -1,0 +1,190 @@
+"""The environment variables that steer the build: one typed table, and the only place that reads
+them.
+
+    options = read({"MAX_JOBS": "2", "DEBUG": "1"})
+    options.max_jobs     # 2
+    options.mode         # Mode.DEBUG
+
+A name that starts with TORCH_XLA_LITE_ and is not in the table is an error, and so is a value that
+has not the type of its variable: a misspelt option that is silently ignored costs a whole build to
+notice.
+"""
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from bazel.pybuild.errors import BuildError
+
+PREFIX = "TORCH_XLA_LITE_"
+
+
+class Mode(enum.Enum):
+    """How the C++ code is compiled."""
+
+    RELEASE = "release"
+    DEBUG = "debug"
+    RELEASE_WITH_DEBUG_INFO = "release with debug information"
+
+
+class Options(NamedTuple):
+    """Values of the variables that a build reads.
+
+    Attributes:
+      bazel: Bazel to call, a path or a name on PATH; None to look for one.
+      startup_options: for Bazel itself; they stand before the word `build`.
+      build_options: for `bazel build`; they come last, so that they win.
+      mode: how to compile.
+      max_jobs: how many actions run at once; None leaves it to Bazel.
+      verbose: whether every command is shown.
+    """
+
+    bazel: str | None = None
+    startup_options: tuple[str, ...] = ()
+    build_options: tuple[str, ...] = ()
+    mode: Mode = Mode.RELEASE
+    max_jobs: int | None = None
+    verbose: bool = False
+
+
+def _flag(text: str) -> bool:
+    # The words are those that PyTorch's own setup.py takes.
+    word = text.upper()
+    if word in ("1", "ON", "YES", "TRUE", "Y"):
+        return True
+    if word in ("0", "OFF", "NO", "FALSE", "N"):
+        return False
+    raise ValueError(text)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _words(text: str) -> tuple[str, ...]:
+    import shlex
+
+    return tuple(shlex.split(text))
+
+
+class Kind(NamedTuple):
+    """Type of a variable: what a value must look like, and how it is read."""
+
+    description: str
+    parse: Callable[[str], Any]
+
+
+FLAG = Kind("0 or 1", _flag)
+COUNT = Kind("a whole number from 1", _count)
+COMMAND = Kind("a path, or a name on PATH", str)
+WORDS = Kind("words as a shell splits them", _words)
+
+
+class Variable(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+      name: of the environment variable.
+      kind: its type.
+      default: what holds when it is unset or empty, in words.
+      meaning: one sentence.
+    """
+
+    name: str
+    kind: Kind
+    default: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable(
+        "TORCH_XLA_LITE_BAZEL",
+        COMMAND,
+        "bazelisk, then bazel, on PATH",
+        "The Bazel that setup.py calls.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS",
+        WORDS,
+        "none",
+        "Options for Bazel itself, such as --output_user_root=/fast/disk.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",
+        WORDS,
+        "none",
+        "Options for `bazel build`; they come last and so win over all others.",
+    ),
+    Variable("DEBUG", FLAG, "0", "Compile without optimisation and with debug information."),
+    Variable(
+        "REL_WITH_DEB_INFO",
+        FLAG,
+        "0",
+        "Compile with optimisation and with debug information; DEBUG=1 wins over it.",
+    ),
+    Variable("MAX_JOBS", COUNT, "as many as Bazel likes", "How many compilers run at once."),
+    Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
+    Variable(
+        "TORCH_XLA_LITE_IR_DEBUG",
+        FLAG,
+        "0",
+        "Read when a program runs: remember the line that recorded each operation.",
+    ),
+)
+
+_BY_NAME = {variable.name: variable for variable in VARIABLES}
+
+
+def read(environ: Mapping[str, str]) -> Options:
+    """Reads the variables of the table.
+
+    Args:
+      environ: usually os.environ.
+
+    Raises:
+      BuildError: a TORCH_XLA_LITE_ name that is not in the table, or a value of the wrong type.
+    """
+    for name in environ:
+        if name.startswith(PREFIX) and name not in _BY_NAME:
+            raise _unknown(name)
+    values = {variable.name: _value(variable, environ) for variable in VARIABLES}
+    mode = Mode.RELEASE
+    if values["REL_WITH_DEB_INFO"]:
+        mode = Mode.RELEASE_WITH_DEBUG_INFO
+    if values["DEBUG"]:
+        mode = Mode.DEBUG
+    return Options(
+        bazel=values["TORCH_XLA_LITE_BAZEL"],
+        startup_options=values["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"] or (),
+        build_options=values["TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"] or (),
+        mode=mode,
+        max_jobs=values["MAX_JOBS"],
+        verbose=bool(values["VERBOSE"]),
+    )
+
+
+def _value(variable: Variable, environ: Mapping[str, str]) -> Any:
+    """The parsed value, or None where the variable is unset or empty."""
+    text = environ.get(variable.name, "").strip()
+    if not text:
+        return None
+    try:
+        return variable.kind.parse(text)
+    except ValueError:
+        raise BuildError(
+            f"{variable.name}={text!r} is not {variable.kind.description}.",
+            f"Correct it, or unset it for the default ({variable.default}):  unset {variable.name}",
+        ) from None
+
+
+def _unknown(name: str) -> BuildError:
+    import difflib
+
+    nearest = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0)[0]
+    return BuildError(
+        f"{name} is set, but there is no such variable. The nearest one is {nearest}.",
+        f"Rename it, or unset it:  unset {name}",
+    )

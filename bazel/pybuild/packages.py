@@ -1,0 +1,119 @@
+"""Which Python packages the C++ code is built against: installed and wanted versions, without
+importing any.
+
+    installed(["torch"], sys.path)["torch"].version     # "2.13.0+cpu"
+    wanted(root)["torch"]                               # "2.13.0", from requirements.txt
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+# What the build takes headers, symbols or version numbers from.
+BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
+
+
+class Package(NamedTuple):
+    """An installed distribution.
+
+    Attributes:
+      name: as its .dist-info folder spells it.
+      version: with its local part, such as 2.13.0+cpu.
+      info: its .dist-info folder.
+    """
+
+    name: str
+    version: str
+    info: Path
+
+    @property
+    def changed_ns(self) -> int:
+        """When it was installed: pip writes the list of files last."""
+        for name in ("RECORD", "METADATA", "."):
+            try:
+                return os.stat(self.info / name).st_mtime_ns
+            except OSError:
+                continue
+        return 0
+
+
+def search_path() -> list[str]:
+    """Where packages of this interpreter are: sys.path, and its own folders where an isolated build
+    hides them."""
+    folders = [folder for folder in sys.path if folder]
+    if not any(folder.startswith(sys.prefix) and "-packages" in folder for folder in folders):
+        import sysconfig
+
+        folders += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return folders
+
+
+def installed(names: Iterable[str], folders: Iterable[str]) -> dict[str, Package]:
+    """Finds distributions by the names of their .dist-info folders.
+
+    Reading the folders' names takes a millisecond, importing importlib.metadata alone takes twenty.
+
+    Args:
+      names: of distributions.
+      folders: to search; the first hit wins, as for imports.
+    """
+    missing = set(names)
+    found: dict[str, Package] = {}
+    for folder in folders:
+        try:
+            entries = os.listdir(folder)
+        except OSError:
+            continue
+        for entry in entries:
+            if not entry.endswith(".dist-info"):
+                continue
+            name, _, version = entry.removesuffix(".dist-info").partition("-")
+            name = name.lower().replace("_", "-")
+            if name in missing:
+                missing.discard(name)
+                found[name] = Package(name, version, Path(folder) / entry)
+    return found
+
+
+def wanted(root: Path) -> dict[str, str]:
+    """Versions that this tree is built for: those that requirements.txt pins."""
+    pins = {}
+    for line in (root / "requirements.txt").read_text().splitlines():
+        name, equals, version = line.partition("#")[0].partition("==")
+        if equals:
+            pins[name.strip()] = version.strip()
+    return pins
+
+
+def same_release(version: str, pin: str) -> bool:
+    """Whether an installed version is the wanted one; 2.13.0+cpu is a 2.13.0."""
+    return version.partition("+")[0] == pin
+
+
+def fingerprint(packages: Mapping[str, Package]) -> str:
+    """Names, versions and a hash of the installed files, so that what Bazel has read of them is
+    read again.
+
+    The same packages have the same fingerprint in any environment: it is made of what RECORD says,
+    and that holds paths relative to the environment.
+    """
+    import hashlib
+
+    parts = []
+    for name, package in sorted(packages.items()):
+        record = package.info / "RECORD"
+        content = record.read_bytes() if record.exists() else b""
+        # What pip and Python add on one machine says nothing about the package: compiled files and
+        # the installer.
+        lines = (
+            line
+            for line in sorted(content.splitlines())
+            if b"__pycache__" not in line
+            and b".dist-info/" not in line
+            and not line.startswith(b"..")
+        )
+        digest = hashlib.sha256(b"\n".join(lines)).hexdigest()[:12]
+        parts.append(f"{name}-{package.version}-{digest}")
+    return ",".join(parts)

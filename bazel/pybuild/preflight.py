@@ -1,0 +1,63 @@
+"""What must be there before a build is worth starting: a usable Python, and the packages this tree
+is built for.
+
+    check(root, installed(BUILT_AGAINST, sys.path))     # raises BuildError, or all is well
+
+Nothing is imported from torch or jax: a broken one must give a message and not a traceback.
+"""
+
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+from bazel.pybuild import packages
+from bazel.pybuild.errors import BuildError
+
+
+def check(root: Path, installed: Mapping[str, packages.Package]) -> None:
+    """Checks Python and the packages.
+
+    Args:
+      root: of the tree, where requirements.txt is.
+      installed: what was found of packages.BUILT_AGAINST.
+
+    Raises:
+      BuildError: the first thing that is missing or of the wrong version.
+    """
+    check_python(sys.implementation.name, Path(sysconfig.get_path("include")))
+    check_packages(packages.wanted(root), installed)
+
+
+def check_python(implementation: str, include: Path) -> None:
+    """Checks that extension modules can be compiled for this interpreter."""
+    if implementation != "cpython":
+        raise BuildError(
+            f"{sys.executable} is {implementation}, and torch exists for CPython only.",
+            "Make an environment with CPython:  python3 -m venv .venv",
+        )
+    if not (include / "Python.h").exists():
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise BuildError(
+            f"The C headers of {sys.executable} are missing: there is no {include / 'Python.h'}.",
+            f"Install them, then run the command again:  sudo apt-get install python{version}-dev",
+        )
+
+
+def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.Package]) -> None:
+    """Checks that what the C++ code is built against is there, in the version that is wanted."""
+    install = f"{sys.executable} -m pip install -r requirements.txt"
+    for name in packages.BUILT_AGAINST:
+        package = installed.get(name)
+        pin = wanted.get(name)
+        if package is None:
+            raise BuildError(
+                f"{name} is not installed for {sys.executable}.",
+                f"Install what this tree is built for:  {install}",
+            )
+        if pin is not None and not packages.same_release(package.version, pin):
+            raise BuildError(
+                f"This tree is built for {name} {pin}, but {name} {package.version} is installed\n"
+                f"in {package.info.parent}.",
+                f"Install what this tree is built for:  {install}",
+            )

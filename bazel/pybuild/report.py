@@ -1,0 +1,107 @@
+"""What a build did: the last line that it prints, and build/report.json.
+
+    torch_xla_lite: built in 1.3 s; 1 compiled, 1 linked, 0 other; 0 from a cache; replaced _XLAC.so
+
+The keys of the file are stable: `succeeded`, `wall_s`, `actions.compile/link/other`,
+`cache_hits.local/disk/remote`, and for each of `outputs` its `path` and whether it `changed`.
+Actions are those that started a process. `cache_hits.local` is null under Bazel 4, which does not
+count them.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bazel.pybuild import events
+
+FILE = Path("build") / "report.json"
+
+
+class Report(NamedTuple):
+    """Summary of a build.
+
+    Attributes:
+      succeeded: whether all was built and is in its place.
+      wall_s: seconds from the start of the command.
+      compiled: compilers that were run.
+      linked: programs and shared objects that were linked.
+      other: further processes that were run, archivers among them.
+      disk_hits: actions found in the disk cache.
+      remote_hits: actions found in the remote cache.
+      local_hits: actions known from an earlier build in this checkout; None when unknown.
+      changed: for each path in the package, whether its content is new.
+    """
+
+    succeeded: bool
+    wall_s: float
+    compiled: int
+    linked: int
+    other: int
+    disk_hits: int
+    remote_hits: int
+    local_hits: int | None
+    changed: Mapping[str, bool]
+
+    def line(self) -> str:
+        """The summary in one line."""
+        done = self.compiled + self.linked + self.other + self.disk_hits + self.remote_hits
+        replaced = [Path(path).name for path, changed in self.changed.items() if changed]
+        verb = "built" if done or replaced else "up to date"
+        if not self.succeeded:
+            verb = "failed"
+        caches = f"{self.disk_hits + self.remote_hits} from a cache"
+        if self.remote_hits:
+            caches += f" ({self.remote_hits} remote)"
+        parts = [
+            f"torch_xla_lite: {verb} in {self.wall_s:.2f} s",
+            f"{self.compiled} compiled, {self.linked} linked, {self.other} other",
+            caches,
+            f"replaced {', '.join(replaced) or 'no file'}",
+        ]
+        return "; ".join(parts)
+
+    def as_json(self) -> str:
+        """The content of build/report.json."""
+        content = {
+            "succeeded": self.succeeded,
+            "wall_s": round(self.wall_s, 3),
+            "actions": {"compile": self.compiled, "link": self.linked, "other": self.other},
+            "cache_hits": {
+                "local": self.local_hits,
+                "disk": self.disk_hits,
+                "remote": self.remote_hits,
+            },
+            "outputs": [
+                {"path": path, "changed": changed} for path, changed in self.changed.items()
+            ],
+        }
+        return json.dumps(content, indent=2) + "\n"
+
+
+def summarize(
+    outcome: events.Outcome, changed: Mapping[str, bool], succeeded: bool, wall_s: float
+) -> Report:
+    """Makes the summary of a call of Bazel and of what was installed."""
+    compiled = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.COMPILE)
+    linked = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.LINK)
+    return Report(
+        succeeded=succeeded,
+        wall_s=wall_s,
+        compiled=compiled,
+        linked=linked,
+        other=sum(outcome.ran.values()) - compiled - linked,
+        disk_hits=outcome.disk_hits,
+        remote_hits=outcome.remote_hits,
+        local_hits=outcome.local_hits,
+        changed=changed,
+    )
+
+
+def write(report: Report, root: Path) -> None:
+    """Writes build/report.json."""
+    file = root / FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.write_text(report.as_json())
+    temporary.replace(file)

@@ -1,0 +1,56 @@
+"""Which compiler, C library and linker make the object files: the part of a cache key that Bazel
+cannot see.
+
+Bazel hashes the sources, the flags and the path of the compiler, but not the compiler. Two machines
+that share a cache and differ in it would take each other's objects. So a hash of what these
+programs say of themselves goes into the key of every cached action:
+
+    silo(os.environ)     # "3f1a0c9b2d44"
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+_LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
+
+
+def silo(environ: Mapping[str, str]) -> str:
+    """Twelve hexadecimal digits that differ when the toolchain does."""
+    import hashlib
+
+    search = environ.get("PATH", os.defpath)
+    said = [_says(compiler(environ), "-v"), _says("ldd", "--version")]
+    said += [_says(linker, "--version") for linker in _LINKERS if shutil.which(linker, path=search)]
+    return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
+
+
+def compiler(environ: Mapping[str, str]) -> str:
+    """The C++ compiler that Bazel's own configuration picks: CC, else gcc."""
+    return environ.get("CC") or "gcc"
+
+
+def files(environ: Mapping[str, str]) -> list[Path]:
+    """Files whose change means that the hash must be made again; those that exist, links
+    resolved."""
+    search = environ.get("PATH", os.defpath)
+    names = [compiler(environ), *_LINKERS, "ldd"]
+    found = [shutil.which(name, path=search) for name in names]
+    return sorted({Path(os.path.realpath(path)) for path in found if path})
+
+
+def _says(program: str, option: str) -> str:
+    import subprocess
+
+    try:
+        process = subprocess.run(
+            [program, option],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except OSError as error:
+        return f"{program}: {error.strerror}"
+    return process.stdout + process.stderr

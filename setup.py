@@ -1,0 +1,34 @@
+"""Builds and installs torch_xla_lite.
+
+    python setup.py develop        build what changed and import the package from this tree
+    python setup.py clean          remove what was built; downloads and caches stay
+
+What is packaged is named in pyproject.toml; how it is built is in bazel/pybuild, whose __init__.py
+says which file does what.
+"""
+
+import sys
+import time
+
+SINCE = time.perf_counter()
+
+# Written so that older interpreters can read it: they are the ones that need the message.
+if sys.version_info < (3, 11):
+    sys.exit(
+        "error: Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n"
+        "Use a newer one:  python3.11 setup.py %s"
+        % (sys.version_info[0], sys.version_info[1], sys.executable, " ".join(sys.argv[1:]))
+    )
+
+import os  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+if __name__ == "__main__" and sys.argv[1:2] == ["develop"]:
+    from bazel.pybuild import develop
+
+    sys.exit(develop.main(sys.argv[2:], SINCE))
+
+from bazel.pybuild import flow  # noqa: E402
+
+flow.main()
