@@ -27,7 +27,8 @@ class Shard:
 
 def main(arguments: list[str]) -> int:
     options = [
-        # Nothing is read or written but what the target declares: no pyproject.toml, no cache in the source tree.
+        # Nothing is read or written but what the target declares: no pyproject.toml, no cache in
+        # the source tree.
         f"--config-file={os.devnull}",
         f"--rootdir={os.getcwd()}",
         "--import-mode=importlib",
@@ -51,8 +52,9 @@ def main(arguments: list[str]) -> int:
         # Tells Bazel that this program knows about shards.
         Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
     code = pytest.main(options + arguments, plugins=plugins)
-    sharded_away = code == pytest.ExitCode.NO_TESTS_COLLECTED and shards > 1
-    return 0 if sharded_away else int(code)
+    # A filter or a shard may leave this target nothing to do; a target without tests is an error.
+    nothing_left = code == pytest.ExitCode.NO_TESTS_COLLECTED and (wanted or shards > 1)
+    return 0 if nothing_left else int(code)
 
 
 if __name__ == "__main__":

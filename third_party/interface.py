@@ -3,8 +3,9 @@
     python interface.py /path/to/libc10.so c10.S
     python interface.py --interpreter python.S
 
-Assembled and linked, the file gives a shared object that has the symbols of the original but none of its code: a
-small thing to link against. Reads the ELF file itself, so that no other tool is needed.
+Assembled and linked, the file gives a shared object that has the symbols of the original but none
+of its code: a small thing to link against. Reads the ELF file itself, so that no other tool is
+needed.
 """
 
 import mmap
@@ -57,7 +58,7 @@ def exported_symbols(path: Path) -> Iterator[Symbol]:
 
 
 def assembler(symbols: list[Symbol]) -> Iterator[str]:
-    """Definitions of the symbols: functions as labels, data with their sizes, thread-local data as such."""
+    """Definitions of the symbols: functions as labels, data with their sizes."""
     sections = [
         (".text", "%function", lambda s: s.kind not in (_STT_OBJECT, _STT_TLS)),
         ('.section .bss,"aw",%nobits', "%object", lambda s: s.kind == _STT_OBJECT),
@@ -75,7 +76,7 @@ def assembler(symbols: list[Symbol]) -> Iterator[str]:
 
 
 def interpreter_binary() -> Path:
-    """The file that offers Python's C API: libpython if the interpreter is linked to it, else the program."""
+    """The file that offers Python's C API: libpython if the interpreter has one, else itself."""
     if sysconfig.get_config_var("Py_ENABLE_SHARED"):
         folder, name = sysconfig.get_config_vars("LIBDIR", "INSTSONAME")
         return Path(folder) / name

@@ -2,9 +2,9 @@
 
     python layers.py .../torch/include layers.bzl
 
-Each layer holds what its roots reach and no earlier layer on its path holds. The text is followed whatever
-the preprocessor would decide, so a layer may hold a few headers too many (648 against 643 for torch/library.h) but
-none too few.
+Each layer holds what its roots reach and no layer below holds. The text is followed whatever the
+preprocessor would decide, so a layer may hold a few headers too many (648 against 643 for
+torch/library.h) but none too few.
 """
 
 import os
@@ -51,6 +51,7 @@ LAYERS = (
         (
             "ATen/CPUGeneratorImpl.h",
             "ATen/EmptyTensor.h",
+            "ATen/Parallel.h",
             "ATen/ScalarOps.h",
             "ATen/Tensor.h",
             "ATen/core/PhiloxRNGEngine.h",
@@ -112,7 +113,9 @@ def main(include: Path, output: Path) -> None:
     wanted["OPERATORS"] |= {
         path.relative_to(include).as_posix() for path in (include / "ATen/ops").glob("*_ops.h")
     }
-    missing = [root for roots in wanted.values() for root in roots if not (include / root).is_file()]
+    missing = [
+        root for roots in wanted.values() for root in roots if not (include / root).is_file()
+    ]
     if missing:
         raise SystemExit(f"torch has no header {missing[0]}: adapt LAYERS in {__file__}")
 

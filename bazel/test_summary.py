@@ -1,0 +1,91 @@
+"""Counts the test cases of a `bazel test`, for the last line of scripts/test.sh.
+
+    python -m bazel.test_summary EVENTS      # prints "412 passed, 0 failed"
+
+EVENTS is the file that `--build_event_json_file` wrote. Cases come from the XML report of each
+target; a target that failed without a report of a failed case counts as one case, and so does one
+that was to be tested but did not build. Bazel names no targets of a package that it could not
+read; such a failure counts as one case. The exit status is 1 unless all passed.
+"""
+
+import json
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Cases(NamedTuple):
+    passed: int
+    failed: int
+
+    def __add__(self, other: "Cases") -> "Cases":
+        return Cases(self.passed + other.passed, self.failed + other.failed)
+
+
+def cases(events: str) -> Cases:
+    """What came of all tests that the events tell of."""
+    exit_name = ""
+    expected: set[str] = set()
+    passed_targets: dict[str, bool] = {}
+    reports: dict[tuple[str, int, int], Path] = {}
+    for line in events.splitlines():
+        event = json.loads(line)
+        identity = event["id"]
+        if "targetConfigured" in identity:
+            if event.get("configured", {}).get("targetKind", "").endswith("_test rule"):
+                expected.add(identity["targetConfigured"]["label"])
+        elif "finished" in event:
+            exit_name = event["finished"].get("exitCode", {}).get("name", "")
+        elif "testSummary" in event:
+            status = event["testSummary"]["overallStatus"]
+            passed_targets[identity["testSummary"]["label"]] = status in ("PASSED", "FLAKY")
+        elif "testResult" in event:
+            result = identity["testResult"]
+            part = result["label"], result.get("run", 0), result.get("shard", 0)
+            for output in event["testResult"].get("testActionOutput", []):
+                if output["name"] == "test.xml":
+                    path = urllib.parse.unquote(urllib.parse.urlsplit(output["uri"]).path)
+                    # Of several runs or attempts the last one counts.
+                    reports[part] = Path(path)
+    total = Cases(0, 0)
+    for label in sorted(expected | set(passed_targets)):
+        counted = Cases(0, 0)
+        for (reported, _, _), path in reports.items():
+            if reported == label:
+                counted += _cases_of_report(path)
+        if not passed_targets.get(label, False) and not counted.failed:
+            counted += Cases(0, 1)
+        total += counted
+    if exit_name != "SUCCESS" and not total.failed:
+        total += Cases(0, 1)
+    return total
+
+
+def _cases_of_report(path: Path) -> Cases:
+    """Cases of one JUnit report; those that were skipped did neither pass nor fail."""
+    try:
+        found = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return Cases(0, 0)
+    failed = sum(
+        case.find("failure") is not None or case.find("error") is not None for case in found
+    )
+    skipped = sum(
+        case.find("skipped") is not None or case.get("status") == "notrun" for case in found
+    )
+    return Cases(len(found) - failed - skipped, failed)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    total = cases(Path(arguments[0]).read_text(encoding="utf-8"))
+    print(f"{total.passed} passed, {total.failed} failed")
+    return 0 if total.passed and not total.failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+# What bootstrap.sh and test.sh need before they can start: system packages, .venv, and Bazel's settings.
+# To be sourced by bash with the root of the tree as the current folder; nothing here is run on its own.
+#
+#   install_system_packages   by apt, what is missing, and says so; nothing when nothing is missing
+#   make_environment          .venv, with the versions of requirements.txt
+#   configure_bazel           .bazelrc.generated, for the interpreter of .venv
+#   BAZEL                     the Bazel to call, set by install_system_packages
+#
+# Each does nothing when there is nothing to do.
+
+say() { printf '%s\n' "$*"; }
+give_up() { printf 'error: %s\n' "$@" >&2; exit 1; }
+
+# Bazel, pip and the caches need a home folder; cron and containers may not have one.
+if [[ -z ${HOME:-} ]]; then
+  HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
+  export HOME
+fi
+
+find_bazel() {
+  if [[ -n ${TORCH_XLA_LITE_BAZEL:-} ]]; then
+    BAZEL=$TORCH_XLA_LITE_BAZEL
+    command -v "$BAZEL" >/dev/null ||
+      give_up "TORCH_XLA_LITE_BAZEL=$BAZEL is not a program that can be run." "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
+  else
+    BAZEL=$(command -v bazelisk || command -v bazel)
+  fi
+}
+
+# The interpreter that .venv is made with: python3 if it is new enough, else a newer one under its own name.
+find_python() {
+  local name
+  for name in python3 python3.11 python3.12 python3.13; do
+    if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      BASE_PYTHON=$name
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Prints the packages that are missing, found by what they provide: it does not matter who installed it.
+missing_packages() {
+  if ! find_python; then
+    echo python3 python3-dev python3-venv
+  else
+    "$BASE_PYTHON" -c 'import ensurepip' 2>/dev/null || echo python3-venv
+    "$BASE_PYTHON" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev
+  fi
+  command -v "${CC:-gcc}" >/dev/null && command -v g++ >/dev/null || echo g++
+  [[ -e /usr/include/gtest/gtest.h || -e /usr/local/include/gtest/gtest.h ]] || echo libgtest-dev
+  command -v git >/dev/null || echo git
+  find_bazel
+  [[ -n $BAZEL ]] || echo bazel-bootstrap
+  # Debian's Bazel 4 does not carry these rule sets; Bazels of other origin fetch them.
+  if [[ -z $BAZEL || -d /usr/share/bazel ]]; then
+    [[ -d /usr/share/bazel/rules/java ]] || echo bazel-rules-java
+    [[ -d /usr/share/bazel/rules/proto ]] || echo bazel-rules-proto
+  fi
+}
+
+install_system_packages() {
+  local missing as_root=()
+  missing=$(missing_packages | xargs)
+  if [[ -n $missing ]]; then
+    command -v apt-get >/dev/null ||
+      give_up "These are missing, under the names that Debian has for them: $missing" "Install them by this system's own means, and run this again."
+    if [[ $(id -u) != 0 ]]; then
+      command -v sudo >/dev/null || give_up "To install $missing takes root, and there is no sudo." "As root:  apt-get install $missing"
+      as_root=(sudo)
+    fi
+    say "Installing system packages by apt: $missing"
+    "${as_root[@]}" apt-get update -q </dev/null
+    # shellcheck disable=SC2086  # A list of words.
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing </dev/null
+  fi
+  find_python || give_up "No Python 3.11 or newer was found." "Install one, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
+  find_bazel
+  [[ -n $BAZEL ]] || give_up "Bazel was not found." "Install one:  apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
+}
+
+make_environment() {
+  # The copy says what is installed. It is written last, so an installation that was cut short is taken up again.
+  local installed=.venv/.requirements.txt
+  cmp -s requirements.txt "$installed" && .venv/bin/python -c '' 2>/dev/null && return
+  if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    say "Making .venv with $("$BASE_PYTHON" --version)"
+    "$BASE_PYTHON" -m venv --clear .venv
+  fi
+  say "Installing the Python packages of requirements.txt into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt </dev/null ||
+    give_up "pip could not install the packages of requirements.txt." "See its message above; then run this again."
+  cp requirements.txt "$installed"
+}
+
+configure_bazel() {
+  .venv/bin/python -m bazel.pybuild.configure
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs all tests, from nothing: what they need is set up first, as by bootstrap.sh.
+#
+#   scripts/test.sh                           all of them
+#   scripts/test.sh //test/csrc/...           some
+#   scripts/test.sh --test_filter=views       arguments go to `bazel test`; without a target it is //test/...
+#
+# The last line is stable for other programs: "N passed, N failed", the test cases that Bazel has results of; a
+# target without results (it did not build, or was killed) counts as one that failed. Results of tests whose inputs
+# have not changed are Bazel's earlier ones.
+#
+# With CI set, actions and tests run in sandboxes where the machine allows that.
+#
+# Exit status: 0 when all passed; otherwise Bazel's, such as 1 for a failed build and 3 for failed tests.
+set -euo pipefail
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+  sed -n '2,/^set -e/{/^set -e/d;s/^# \{0,1\}//;p}' "$0"
+  exit 0
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/setup_env.sh
+
+install_system_packages
+make_environment
+configure_bazel
+
+options=()
+if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
+  sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
+  if [[ -w /dev/shm ]] && "$sandbox" -- /bin/true 2>/dev/null; then
+    options+=(--config=ci)
+  else
+    say "Sandboxes do not work on this machine; tests run without."
+  fi
+fi
+targets=(//test/...)
+for argument in "$@"; do
+  [[ $argument == //* ]] && targets=()
+done
+
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+code=0
+"$BAZEL" test "${options[@]}" --keep_going --build_event_json_file="$events" "$@" "${targets[@]}" </dev/null || code=$?
+.venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
+exit "$code"

@@ -1,0 +1,78 @@
+"""The runner of lite_py_test, started as Bazel starts it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+_TESTS = """
+def test_one(): pass
+def test_two(): pass
+def test_three(): assert False
+"""
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    (tmp_path / "some_test.py").write_text(_TESTS)
+    return tmp_path
+
+
+def _run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TEST") and name != "XML_OUTPUT_FILE"
+    }
+    return subprocess.run(
+        [sys.executable, "-P", Path("bazel/pytest_runner.py").absolute(), "some_test.py"],
+        cwd=folder,
+        env=inherited | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_failed_test_fails_the_target(target: Path):
+    result = _run(target)
+    assert result.returncode == 1
+    assert "1 failed, 2 passed" in result.stdout
+
+
+def test_the_filter_chooses_tests(target: Path):
+    result = _run(target, TESTBRIDGE_TEST_ONLY="two")
+    assert result.returncode == 0
+    assert "1 passed" in result.stdout
+
+
+def test_a_filter_that_matches_nothing_here_passes(target: Path):
+    assert _run(target, TESTBRIDGE_TEST_ONLY="nothing_has_this_name").returncode == 0
+
+
+def test_a_target_without_tests_fails(tmp_path: Path):
+    (tmp_path / "some_test.py").write_text("def helper(): pass\n")
+    assert _run(tmp_path).returncode != 0
+
+
+@pytest.mark.parametrize(("index", "line"), [("0", "1 failed, 1 passed"), ("1", "1 passed")])
+def test_shards_share_the_tests(target: Path, index: str, line: str):
+    status = target / "status"
+    result = _run(
+        target,
+        TEST_TOTAL_SHARDS="2",
+        TEST_SHARD_INDEX=index,
+        TEST_SHARD_STATUS_FILE=str(status),
+    )
+    assert line in result.stdout
+    assert status.exists()
+
+
+def test_the_report_has_every_case(target: Path):
+    report = target / "report.xml"
+    _run(target, XML_OUTPUT_FILE=str(report))
+    names = {case.get("name") for case in ElementTree.parse(report).iter("testcase")}
+    assert names == {"test_one", "test_two", "test_three"}

@@ -1,0 +1,27 @@
+"""The files of the source tree, for tests that look at all of them."""
+
+import functools
+import os
+from pathlib import Path
+
+# The tests run among links to the sources; the link to WORKSPACE leads to the tree itself.
+ROOT = Path("WORKSPACE").resolve().parent
+
+_NOT_OURS = {"build", "dist"}
+
+
+@functools.cache
+def files(*suffixes: str) -> list[Path]:
+    """Our files whose names end in one of the suffixes, relative to ROOT; no products."""
+    found: list[Path] = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith((".", "bazel-"))
+            and name not in _NOT_OURS
+            and not name.endswith(".egg-info")
+        ]
+        found += [Path(folder, name).relative_to(ROOT) for name in names if name.endswith(suffixes)]
+    assert found, f"no files with {suffixes} under {ROOT}"
+    return sorted(found)

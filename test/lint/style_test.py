@@ -1,0 +1,42 @@
+"""Style: ruff for Python, clang-format for C++, and a first line that says what a file is for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test.lint.source_tree import ROOT, files
+
+_TOOLS = Path(sys.executable).parent
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_ruff_has_nothing_to_say():
+    result = _run(_TOOLS / "ruff", "check", "--no-cache", *files(".py"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_clang_format_would_change_nothing():
+    result = _run(_TOOLS / "clang-format", "--dry-run", "--Werror", *files(".h", ".cc"))
+    assert result.returncode == 0, result.stderr
+
+
+def _says_what_it_is_for(file: Path) -> bool:
+    """Whether a file has to: not an empty __init__.py, and not a .cc, whose header says it."""
+    if file.suffix == ".cc":
+        return not (ROOT / file).with_suffix(".h").exists()
+    return (ROOT / file).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "file",
+    [f for f in files(".h", ".cc", ".py", ".bzl", ".sh") if _says_what_it_is_for(f)],
+    ids=str,
+)
+def test_a_file_begins_with_what_it_is_for(file: Path):
+    start = {".h": "// ", ".cc": "// ", ".py": ('"""', "#!"), ".bzl": '"""', ".sh": "#"}
+    assert (ROOT / file).read_text(encoding="utf-8").startswith(start[file.suffix])

@@ -1,0 +1,42 @@
+"""Layers of torch's headers."""
+
+from pathlib import Path
+
+from third_party.torch import layers
+
+
+def _tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_a_closure_follows_both_forms_of_include(tmp_path: Path):
+    include = _tree(
+        tmp_path,
+        {
+            "a/root.h": '#include <b/angle.h>\n  #  include "beside.h"\n',
+            "a/beside.h": "#include <vector>\n",
+            "b/angle.h": "",
+            "b/other.h": "",
+        },
+    )
+    assert layers.closure(include, {"a/root.h"}) == {"a/root.h", "a/beside.h", "b/angle.h"}
+
+
+def test_headers_that_include_each_other_are_followed_once(tmp_path: Path):
+    include = _tree(tmp_path, {"a.h": "#include <b.h>", "b.h": "#include <a.h>"})
+    assert layers.closure(include, {"a.h"}) == {"a.h", "b.h"}
+
+
+def test_pybind11_is_left_to_its_own_repository(tmp_path: Path):
+    include = _tree(tmp_path, {"a.h": "#include <pybind11/pybind11.h>", "pybind11/pybind11.h": ""})
+    assert layers.closure(include, {"a.h"}) == {"a.h"}
+
+
+def test_every_layer_stands_on_layers_named_before_it():
+    seen: set[str] = set()
+    for layer in layers.LAYERS:
+        assert set(layer.below) <= seen
+        seen.add(layer.name)
