@@ -1,0 +1,169 @@
+// torch.autocast('jax'): casts the inputs of the ops in autocast_ops.h, as CUDA's autocast does.
+//
+//   with torch.autocast('jax', dtype=torch.bfloat16):
+//       y = model(x)            # products in bfloat16, losses and norms in float32
+//
+// One boxed kernel per policy serves all ops: it casts the tensors that lie on the stack and calls
+// the op again with autocast off. torch's own way, a typed wrapper per op, needs all of ATen's
+// headers and half a minute of compiler time.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "torch_xla_lite/csrc/device/autocast_ops.h"
+
+// Declared in ATen/autocast_mode.h, which includes ATen/ATen.h (5 s of compiler time for these two
+// functions).
+namespace at::autocast {
+TORCH_API ScalarType get_autocast_dtype(DeviceType device_type);
+TORCH_API Tensor cached_cast(ScalarType to_type, const Tensor& arg, DeviceType device_type);
+}  // namespace at::autocast
+
+namespace torch_xla_lite::device {
+namespace {
+
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using c10::ScalarType;
+using torch::jit::Stack;
+
+constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+
+// float64 is left alone: who asked for it wants it.
+bool IsEligible(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().type() == kType && tensor.is_floating_point() &&
+         tensor.scalar_type() != ScalarType::Double;
+}
+
+// Calls `visit` with each tensor among the arguments of `op`, also with those in lists. What
+// `visit` returns takes the tensor's place.
+template <typename Visit>
+void ReplaceTensors(const OperatorHandle& op, Stack* stack, Visit visit) {
+  const size_t count = op.schema().arguments().size();
+  for (size_t i = 0; i < count; ++i) {
+    c10::IValue& value = torch::jit::peek(*stack, i, count);
+    if (value.isTensor()) {
+      value = visit(value.toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> tensors;
+      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(visit(tensor));
+      value = std::move(tensors);
+    }
+  }
+}
+
+void CastAll(const OperatorHandle& op, Stack* stack, ScalarType dtype) {
+  ReplaceTensors(op, stack, [dtype](const at::Tensor& tensor) {
+    return at::autocast::cached_cast(dtype, tensor, kType);
+  });
+}
+
+void CallWithoutAutocast(const OperatorHandle& op, Stack* stack) {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastPrivateUse1);
+  op.callBoxed(stack);
+}
+
+struct LowerPrecision final : c10::OperatorKernel {
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    // The casts run without autocast too, or each would come back here.
+    c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastPrivateUse1);
+    CastAll(op, stack, at::autocast::get_autocast_dtype(kType));
+    op.callBoxed(stack);
+  }
+};
+
+struct Float32 final : c10::OperatorKernel {
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastPrivateUse1);
+    CastAll(op, stack, ScalarType::Float);
+    op.callBoxed(stack);
+  }
+};
+
+struct Float32Dtype final : c10::OperatorKernel {
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    const auto& schema = op.schema();
+    size_t count = schema.arguments().size();
+    const c10::IValue& first = torch::jit::peek(*stack, 0, count);
+    if (first.isTensor() && IsEligible(first.toTensor())) {
+      c10::IValue& dtype = torch::jit::peek(*stack, *schema.argumentIndexWithName("dtype"), count);
+      if (dtype.isNone()) dtype = ScalarType::Float;
+    }
+    CallWithoutAutocast(op, stack);
+  }
+};
+
+class Float32Overload final : public c10::OperatorKernel {
+ public:
+  explicit Float32Overload(OperatorHandle with_dtype) : with_dtype_(std::move(with_dtype)) {}
+
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    const at::Tensor& first =
+        torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
+    ScalarType dtype = IsEligible(first) ? ScalarType::Float : first.scalar_type();
+    stack->emplace_back(dtype);
+    CallWithoutAutocast(with_dtype_, stack);
+  }
+
+ private:
+  OperatorHandle with_dtype_;
+};
+
+struct Promote final : c10::OperatorKernel {
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastPrivateUse1);
+    const ScalarType low = at::autocast::get_autocast_dtype(kType);
+    ScalarType widest = low;
+    ReplaceTensors(op, stack, [&](const at::Tensor& tensor) {
+      if (IsEligible(tensor) && tensor.scalar_type() != low) widest = ScalarType::Float;
+      return tensor;
+    });
+    CastAll(op, stack, widest);
+    op.callBoxed(stack);
+  }
+};
+
+struct Forbidden final : c10::OperatorKernel {
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack*) {
+    TORCH_CHECK(
+        false, op.operator_name(),
+        " is unsafe under autocast: its inputs are probabilities, which float16 rounds to 0 or 1.\n"
+        "Use binary_cross_entropy_with_logits (BCEWithLogitsLoss), or leave autocast for this op.");
+  }
+};
+
+std::string Aten(std::string_view name) { return "aten::" + std::string(name); }
+
+// What is in no list passes through autocast untouched.
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
+  using torch::CppFunction;
+  auto add = [&library](std::string_view name, auto kernel) {
+    library.impl(Aten(name).c_str(), CppFunction::makeFromBoxedFunctor(std::move(kernel)));
+  };
+  for (std::string_view name : kLowerPrecisionOps) add(name, std::make_unique<LowerPrecision>());
+  for (std::string_view name : kFloat32Ops) add(name, std::make_unique<Float32>());
+  for (std::string_view name : kFloat32DtypeOps) add(name, std::make_unique<Float32Dtype>());
+  for (std::string_view name : kPromoteOps) add(name, std::make_unique<Promote>());
+  for (const DtypeOverload& overload : kFloat32OverloadOps) {
+    std::string base(overload.op.substr(0, overload.op.find('.')));
+    add(overload.op,
+        std::make_unique<Float32Overload>(c10::Dispatcher::singleton().findSchemaOrThrow(
+            Aten(base).c_str(), std::string(overload.with_dtype).c_str())));
+  }
+  add("binary_cross_entropy", std::make_unique<Forbidden>());
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::device

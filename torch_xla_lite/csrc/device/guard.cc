@@ -1,0 +1,86 @@
+#include "torch_xla_lite/csrc/device/guard.h"
+
+#include <c10/core/DeviceCapability.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+namespace torch_xla_lite::device {
+namespace {
+
+constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+
+// Never destroyed: a thread of the autograd engine may wait for the device while the process exits.
+std::function<void()>& Synchronize() {
+  static auto* synchronize = new std::function<void()>();
+  return *synchronize;
+}
+
+void RunSynchronize() {
+  if (Synchronize()) Synchronize()();
+}
+
+class JaxGuardImpl final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return kType; }
+
+  c10::Device exchangeDevice(c10::Device device) const override {
+    CheckDeviceIndex(device.index());
+    return Current();
+  }
+  c10::Device getDevice() const override { return Current(); }
+  void setDevice(c10::Device device) const override { CheckDeviceIndex(device.index()); }
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::DeviceIndex deviceCount() const noexcept override { return kDeviceCount; }
+
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
+    c10::DeviceCapability capability;
+    auto& types = capability.capability_data.supported_scalar_types;
+    // XLA has no quantized types and no complex half.
+    types.has_ComplexHalf = false;
+    types.has_QInt8 = false;
+    types.has_QUInt8 = false;
+    types.has_QInt32 = false;
+    types.has_QUInt4x2 = false;
+    types.has_QUInt2x4 = false;
+    return capability;
+  }
+
+  c10::Stream getStream(c10::Device) const override { return DefaultStream(); }
+  c10::Stream getDefaultStream(c10::Device) const override { return DefaultStream(); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return DefaultStream(); }
+  c10::Stream getNewStream(c10::Device, int) const override { return DefaultStream(); }
+  c10::Stream exchangeStream(c10::Stream) const override { return DefaultStream(); }
+  bool queryStream(const c10::Stream&) const override { return true; }
+  void synchronizeStream(const c10::Stream&) const override { RunSynchronize(); }
+  void synchronizeDevice(c10::DeviceIndex index) const override {
+    CheckDeviceIndex(index);
+    RunSynchronize();
+  }
+
+  // With one stream in recording order an event has nothing to order, so it is always reached.
+  void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+  void synchronizeEvent(void*) const override { RunSynchronize(); }
+
+ private:
+  static c10::Device Current() { return c10::Device(kType, kCurrentDevice); }
+  static c10::Stream DefaultStream() { return c10::Stream(c10::Stream::DEFAULT, Current()); }
+};
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, JaxGuardImpl)
+
+}  // namespace
+
+void SetSynchronize(std::function<void()> synchronize) { Synchronize() = std::move(synchronize); }
+
+void CheckDeviceIndex(c10::DeviceIndex index) {
+  TORCH_CHECK(index >= -1 && index < kDeviceCount,
+              "There is one jax device, 'jax:0'; device 'jax:", static_cast<int>(index),
+              "' does not exist.\nUse device='jax'.");
+}
+
+}  // namespace torch_xla_lite::device
