@@ -47,7 +47,8 @@ class CallPlan::Builder {
   int64_t NextInt() { return static_cast<int64_t>(Next()); }
   double NextDouble() { return std::bit_cast<double>(Next()); }
 
-  // A count of words that are really there, so that a broken head cannot make us allocate without bound.
+  // A count of words that are really there, so that a broken head cannot make us allocate without
+  // bound.
   size_t Count(uint64_t count, size_t words_needed) {
     Expect(words_needed <= words_.size() - position_, "the words end too early");
     return count;
@@ -80,41 +81,66 @@ class CallPlan::Builder {
       case Tag::kScalar:
         return Runtime(type, payload);
       case Tag::kBool:
-        return Constant(IValue(payload != 0));
+        return Number(type, payload != 0);
       case Tag::kInt:
-        // Python writes 1 for 1.0; a boxed kernel insists on the type of the schema.
-        if (type.kind() == TypeKind::FloatType) return Constant(static_cast<double>(NextInt()));
-        return Constant(NextInt());
+        return Number(type, NextInt());
       case Tag::kDouble:
-        return Constant(NextDouble());
+        return Number(type, NextDouble());
       case Tag::kComplex: {
         double real = NextDouble();
-        return Constant(c10::complex<double>(real, NextDouble()));
+        return Number(type, c10::complex<double>(real, NextDouble()));
       }
       case Tag::kString:
+        Expect(type.kind() == TypeKind::StringType, "a string stands where the op takes none");
         return Constant(ReadString(payload));
       case Tag::kDevice:
+        Expect(type.kind() == TypeKind::DeviceObjType, "a device stands where the op takes none");
         return Constant(c10::Device(c10::DeviceType::CPU));
       case Tag::kList:
         return ReadList(type, payload);
-      case Tag::kIntList: {
-        c10::List<int64_t> list;
-        for (size_t n = Count(payload, payload); n > 0; --n) list.push_back(NextInt());
-        return Constant(std::move(list));
-      }
-      case Tag::kDoubleList: {
-        c10::List<double> list;
-        for (size_t n = Count(payload, payload); n > 0; --n) list.push_back(NextDouble());
-        return Constant(std::move(list));
-      }
-      case Tag::kBoolList: {
-        c10::List<bool> list;
-        for (size_t n = Count(payload, payload); n > 0; --n) list.push_back(Next() != 0);
-        return Constant(std::move(list));
-      }
+      case Tag::kIntList:
+        return NumberList<int64_t>(type, payload, [this] { return NextInt(); });
+      case Tag::kDoubleList:
+        return NumberList<double>(type, payload, [this] { return NextDouble(); });
+      case Tag::kBoolList:
+        return NumberList<bool>(type, payload, [this] { return Next() != 0; });
     }
     Expect(false, "unknown tag");
     return {};
+  }
+
+  // A constant number, as the type that the schema asks for.
+  Argument Number(const c10::Type& type, const c10::Scalar& value) const {
+    switch (type.kind()) {
+      case TypeKind::NumberType:
+        return Constant(value);
+      case TypeKind::BoolType:
+        return Constant(value.toBool());
+      case TypeKind::IntType:
+      case TypeKind::SymIntType:
+        Expect(value.isIntegral(/*includeBool=*/true), "the op takes an integer");
+        return Constant(value.toLong());
+      case TypeKind::FloatType:
+        return Constant(value.toDouble());
+      case TypeKind::TensorType: {
+        // The 2 in `x * 2`.
+        at::Tensor tensor = at::detail::scalar_tensor_static(value, value.type(), at::kCPU);
+        tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+        return Constant(std::move(tensor));
+      }
+      default:
+        Expect(false, "a number stands where the op takes none");
+        return {};
+    }
+  }
+
+  template <typename T, typename NextItem>
+  Argument NumberList(const c10::Type& type, uint64_t count, NextItem next) {
+    Expect(type.kind() == TypeKind::ListType, "a list stands where the op takes none");
+    c10::List<T> list;
+    list.reserve(Count(count, count));
+    for (; count > 0; --count) list.push_back(next());
+    return Constant(std::move(list));
   }
 
   Argument Operand() {
@@ -159,7 +185,8 @@ class CallPlan::Builder {
     const size_t word_count = length / 8 + (length % 8 != 0);
     Count(length, word_count);
     std::string text(length, '\0');
-    // The words hold the characters in memory order of a little-endian machine, which every XLA host is.
+    // The words hold the characters in memory order of a little-endian machine, which every XLA
+    // host is.
     std::memcpy(text.data(), words_.data() + position_, length);
     position_ += word_count;
     return text;
@@ -180,9 +207,8 @@ class CallPlan::Builder {
       case TypeKind::NumberType:
         return List(Source::kNumbers, std::move(items));
       case TypeKind::StringType:
-        return Constant(ConstantList<std::string>(items, [](const IValue& value) {
-          return value.toStringRef();
-        }));
+        return Constant(ConstantList<std::string>(
+            items, [](const IValue& value) { return value.toStringRef(); }));
       case TypeKind::IntType:
       case TypeKind::SymIntType:
         return Constant(ConstantList<int64_t>(items, [](const IValue& v) { return v.toInt(); }));

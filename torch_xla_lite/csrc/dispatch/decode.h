@@ -1,15 +1,16 @@
 // From the words of a recorded call back to a call: the reader of words.h.
 //
-// The words stay the same from run to run of a graph, only operands and runtime scalars change. So a CallPlan is made
-// once per call site: it checks the words against the op's schema and keeps the constant arguments ready. Filling it
-// in costs little more than pushing the arguments.
+// The words stay the same from run to run of a graph, only operands and runtime scalars change. So
+// a CallPlan is made once per call site: it checks the words against the op's schema and keeps the
+// constant arguments ready. Filling it in costs little more than pushing the arguments.
 //
 //   CallPlan plan(op.schema(), words);          // raises when the words do not fit the schema
 //   torch::jit::Stack stack;
 //   plan.Fill(operands, scalars, &stack);       // in the order in which the words name them
 //   op.callBoxed(&stack);
 //
-// Device arguments become the CPU, generators None. Thread-safe after construction: Fill() is const.
+// Device arguments become the CPU, generators None. Thread-safe after construction: Fill() is
+// const.
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_DECODE_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_DECODE_H_
@@ -52,15 +53,15 @@ class CallPlan {
   // How an argument, or an item of a list argument, comes about.
   enum class Source : uint8_t {
     kConstant,
-    kOperand,        // operands[index]
-    kNumber,         // scalars[index] as a number
-    kBool,           // scalars[index] as the type that the schema asks for
+    kOperand,  // operands[index]
+    kNumber,   // scalars[index] as a number
+    kBool,     // scalars[index] as the type that the schema asks for
     kInt,
     kFloat,
-    kNumberTensor,   // scalars[index] as a 0-d tensor
-    kTensors,        // Tensor[] of the items
-    kMaybeTensors,   // Tensor?[] of the items
-    kNumbers,        // Scalar[] of the items
+    kNumberTensor,  // scalars[index] as a 0-d tensor
+    kTensors,       // Tensor[] of the items
+    kMaybeTensors,  // Tensor?[] of the items
+    kNumbers,       // Scalar[] of the items
   };
   struct Argument {
     Source source = Source::kConstant;

@@ -1,0 +1,129 @@
+#include "torch_xla_lite/csrc/ffi/aten_call.h"
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/stack.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ffi/out_overload.h"
+
+namespace torch_xla_lite::ffi {
+namespace {
+
+using torch::jit::Stack;
+
+// These write to arguments (running statistics, noise) that their schemas do not mark as written.
+constexpr std::array<std::string_view, 4> kWritesUnmarked = {
+    "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
+    "aten::_batch_norm_impl_index"};
+
+c10::OperatorHandle FindOp(std::string_view name) {
+  const size_t dot = name.find('.');
+  c10::OperatorName op_name(std::string(name.substr(0, dot)),
+                            dot == std::string_view::npos ? "" : std::string(name.substr(dot + 1)));
+  auto op = c10::Dispatcher::singleton().findSchema(op_name);
+  TORCH_CHECK(op.has_value(), "torch has no op ", name, ".");
+  TORCH_CHECK(!op->hasTag(at::Tag::nondeterministic_seeded), name,
+              " draws random numbers, which must not come from the CPU's generator.\n"
+              "It needs a lowering of its own in torch_xla_lite/lowering.");
+  return *op;
+}
+
+bool WritesOperands(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name().name;
+  return op.schema().is_mutable() ||
+         std::find(kWritesUnmarked.begin(), kWritesUnmarked.end(), name) != kWritesUnmarked.end();
+}
+
+// Sets the thread's dispatch state to what it is in a fresh thread with autograd off, for the time
+// of one call. XLA may run us on the user's thread, inside a torch.func transform, a tracing mode
+// or autocast, none of which may see us.
+class KernelKeysGuard {
+ public:
+  KernelKeysGuard()
+      : guard_(c10::default_included_set.remove(c10::DispatchKey::ADInplaceOrView),
+               c10::default_excluded_set | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                   c10::autocast_dispatch_keyset) {}
+
+ private:
+  c10::impl::ForceDispatchKeyGuard guard_;
+};
+
+}  // namespace
+
+AtenCall::AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined)
+    : name_(op),
+      op_(FindOp(op)),
+      plan_(op_.schema(), words),
+      defined_(defined),
+      copy_operands_(WritesOperands(op_)) {
+  const bool all_defined = defined_.find('0') == std::string::npos;
+  if (all_defined && !copy_operands_ && defined_.size() == op_.schema().returns().size()) {
+    out_op_ = FindOutOverload(op_);
+  }
+}
+
+void AtenCall::Run(std::span<const at::Tensor> operands,
+                   std::span<const dispatch::ScalarView> scalars,
+                   std::span<const at::Tensor> outputs) const {
+  KernelKeysGuard keys;
+  Stack stack;
+  stack.reserve(op_.schema().arguments().size() + outputs.size());
+  if (copy_operands_) {
+    std::vector<at::Tensor> copies;
+    copies.reserve(operands.size());
+    for (const at::Tensor& operand : operands) copies.push_back(operand.clone());
+    plan_.Fill(copies, scalars, &stack);
+  } else {
+    plan_.Fill(operands, scalars, &stack);
+  }
+  if (out_op_.has_value()) {
+    RunInto(&stack, outputs);
+  } else {
+    RunAndCopy(&stack, outputs);
+  }
+}
+
+void AtenCall::RunInto(Stack* stack, std::span<const at::Tensor> outputs) const {
+  for (const at::Tensor& output : outputs) stack->emplace_back(output);
+  out_op_->callBoxed(stack);
+}
+
+void AtenCall::RunAndCopy(Stack* stack, std::span<const at::Tensor> outputs) const {
+  op_.callBoxed(stack);
+  size_t position = 0;
+  size_t copied = 0;
+  auto take = [&](const at::Tensor& result) {
+    TORCH_CHECK(position < defined_.size(), "returns more outputs than the graph was told of (",
+                defined_.size(), ").");
+    if (defined_[position++] == '0') return;
+    TORCH_CHECK(result.defined(), "leaves output ", position - 1,
+                " undefined, but the graph was told that it is there.");
+    const at::Tensor& output = outputs[copied++];
+    TORCH_CHECK(result.sizes() == output.sizes(), "returns a tensor of shape ", result.sizes(),
+                " as output ", position - 1, ", but the graph was told ", output.sizes(), ".");
+    TORCH_CHECK(c10::canCast(result.scalar_type(), output.scalar_type()), "returns dtype ",
+                result.scalar_type(), " as output ", position - 1, ", but the graph was told ",
+                output.scalar_type(), ".");
+    output.copy_(result);
+  };
+  for (const c10::IValue& value : *stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& item : value.toTensorVector()) take(item);
+    } else if (value.isTensor()) {
+      take(value.toTensor());
+    } else {
+      // A number among the outputs is no value of the graph.
+      take(at::Tensor());
+    }
+  }
+  TORCH_CHECK(copied == outputs.size(), "returns fewer outputs than the graph was told of (",
+              outputs.size(), ").");
+}
+
+}  // namespace torch_xla_lite::ffi

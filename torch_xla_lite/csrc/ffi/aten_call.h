@@ -1,0 +1,64 @@
+// One call of an ATen CPU kernel on memory that belongs to someone else.
+//
+// Ops without a lowering to XLA run in the middle of an XLA program as what they are in torch:
+// kernels on CPU memory. An AtenCall is made once per call site from what does not change (op,
+// constant arguments, which outputs exist) and run as often as the program runs.
+//
+//   AtenCall call("aten::topk", words, /*defined=*/"11");
+//   call.Run(operands, scalars, outputs);    // writes the results into `outputs`
+//
+// Where the op has an out= kernel for the CPU, results are computed in place; elsewhere they are
+// copied. Operands are never written to, also where the kernel would (batch norm and its running
+// statistics): such operands are copied first. Thread-safe: Run() is const, and one program may run
+// on several threads at once.
+
+#ifndef TORCH_XLA_LITE_CSRC_FFI_ATEN_CALL_H_
+#define TORCH_XLA_LITE_CSRC_FFI_ATEN_CALL_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "torch_xla_lite/csrc/dispatch/decode.h"
+
+namespace torch_xla_lite::ffi {
+
+class AtenCall {
+ public:
+  // `op` is a full name such as "aten::add.Tensor"; `words` are its arguments as in
+  // dispatch/words.h; `defined` has one character per output, '1' where the op returns a tensor and
+  // '0' where torch leaves the output undefined. Raises for an unknown op, words that do not fit,
+  // and random ops.
+  AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined);
+
+  size_t operand_count() const { return plan_.operand_count(); }
+  size_t scalar_count() const { return plan_.scalar_count(); }
+
+  // Calls the kernel. `outputs` are the defined ones in order, list outputs flattened. Raises what
+  // the kernel raises.
+  void Run(std::span<const at::Tensor> operands, std::span<const dispatch::ScalarView> scalars,
+           std::span<const at::Tensor> outputs) const;
+
+  const std::string& name() const { return name_; }
+
+ private:
+  void RunInto(torch::jit::Stack* stack, std::span<const at::Tensor> outputs) const;
+  void RunAndCopy(torch::jit::Stack* stack, std::span<const at::Tensor> outputs) const;
+
+  std::string name_;
+  c10::OperatorHandle op_;
+  std::optional<c10::OperatorHandle> out_op_;
+  dispatch::CallPlan plan_;
+  std::string defined_;
+  bool copy_operands_;
+};
+
+}  // namespace torch_xla_lite::ffi
+
+#endif  // TORCH_XLA_LITE_CSRC_FFI_ATEN_CALL_H_

@@ -1,0 +1,126 @@
+// The XLA custom call "torch_xla_lite.aten": runs an ATen CPU kernel in the middle of an XLA
+// program.
+//
+//   operands of the op, then runtime scalars (0-d)  ->  outputs of the op that are defined
+//   attributes: op       "aten::topk"
+//               words    int64[]; the arguments (dispatch/words.h)
+//               defined  "110"; which outputs there are
+//
+// XLA instantiates the call when it compiles the program and executes it whenever the program runs;
+// what can be worked out once is worked out then. torch_xla_lite/lowering/ffi.py registers the
+// functions below with jax; jaxlib needs no Python to call them.
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
+#include <xla/ffi/api/ffi.h>
+
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "torch_xla_lite/csrc/ffi/aten_call.h"
+#include "torch_xla_lite/csrc/ffi/buffer.h"
+#include "torch_xla_lite/csrc/ffi/threads.h"
+
+namespace torch_xla_lite::ffi {
+namespace {
+
+namespace xffi = ::xla::ffi;
+
+// An AtenCall as XLA keeps it. XLA writes `id` when the type is registered.
+struct AtenCallState {
+  static xffi::TypeId id;
+  static const xffi::TypeInfo info;
+
+  AtenCall call;
+};
+
+xffi::TypeId AtenCallState::id = {};
+const xffi::TypeInfo AtenCallState::info = xffi::MakeTypeInfo<AtenCallState>();
+
+// Errors name the op: whoever reads the message wrote torch code and knows nothing of custom calls.
+xffi::Error Failure(std::string_view op, const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  const char* message = torch_error ? torch_error->what_without_backtrace() : error.what();
+  return xffi::Error(xffi::ErrorCode::kInvalidArgument, std::string(op) + ": " + message);
+}
+
+xffi::ErrorOr<std::unique_ptr<AtenCallState>> Instantiate(std::string_view op,
+                                                          xffi::Span<const int64_t> words,
+                                                          std::string_view defined) {
+  try {
+    const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
+    return std::make_unique<AtenCallState>(
+        AtenCallState{AtenCall(op, std::span(first, words.size()), defined)});
+  } catch (const std::exception& error) {
+    return xffi::Unexpected(Failure(op, error));
+  }
+}
+
+at::Tensor ViewOf(const xffi::AnyBuffer& buffer) {
+  const auto dimensions = buffer.dimensions();
+  const auto dtype = ScalarTypeOf(static_cast<XLA_FFI_DataType>(buffer.element_type()));
+  return at::Tensor(View(dtype, {dimensions.begin(), dimensions.size()}, buffer.untyped_data()));
+}
+
+size_t TotalBytes(std::span<const at::Tensor> tensors) {
+  size_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
+                    xffi::RemainingRets results) {
+  const AtenCall& call = state->call;
+  try {
+    const size_t operand_count = call.operand_count();
+    TORCH_CHECK(arguments.size() == operand_count + call.scalar_count(), "expects ", operand_count,
+                " operands and ", call.scalar_count(), " runtime scalars, got ", arguments.size(),
+                " arguments in all.");
+    c10::SmallVector<at::Tensor, 8> operands;
+    for (size_t i = 0; i < operand_count; ++i) {
+      operands.push_back(ViewOf(*arguments.get<xffi::AnyBuffer>(i)));
+    }
+    c10::SmallVector<dispatch::ScalarView, 4> scalars;
+    for (size_t i = operand_count; i < arguments.size(); ++i) {
+      const xffi::AnyBuffer scalar = *arguments.get<xffi::AnyBuffer>(i);
+      scalars.push_back({ScalarTypeOf(static_cast<XLA_FFI_DataType>(scalar.element_type())),
+                         scalar.untyped_data()});
+    }
+    c10::SmallVector<at::Tensor, 4> outputs;
+    for (size_t i = 0; i < results.size(); ++i) {
+      outputs.push_back(ViewOf(**results.get<xffi::AnyBuffer>(i)));
+    }
+    SerialBelow serial(TotalBytes(operands) + TotalBytes(outputs));
+    call.Run(operands, scalars, outputs);
+    return xffi::Error::Success();
+  } catch (const std::exception& error) {
+    return Failure(call.name(), error);
+  }
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::ffi
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenInstantiate, torch_xla_lite::ffi::Instantiate,
+                              xla::ffi::Ffi::BindInstantiate()
+                                  .Attr<std::string_view>("op")
+                                  .Attr<xla::ffi::Span<const int64_t>>("words")
+                                  .Attr<std::string_view>("defined"));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenExecute, torch_xla_lite::ffi::Execute,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::State<torch_xla_lite::ffi::AtenCallState>>()
+                                  .RemainingArgs()
+                                  .RemainingRets());
+
+extern "C" XLA_FFI_TypeId* TorchXlaLiteAtenTypeId() {
+  return &torch_xla_lite::ffi::AtenCallState::id;
+}
+
+extern "C" const XLA_FFI_TypeInfo* TorchXlaLiteAtenTypeInfo() {
+  return &torch_xla_lite::ffi::AtenCallState::info;
+}

@@ -1,0 +1,35 @@
+#include "torch_xla_lite/csrc/ffi/threads.h"
+
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+
+namespace torch_xla_lite::ffi {
+namespace {
+
+using SetThreads = void (*)(int);
+
+// The OpenMP runtime that torch has loaded. Its setting is one of the calling thread,
+// at::set_num_threads would change it for all. Looked up by name because torch brings a copy of its
+// own: linking to OpenMP would load a second one.
+SetThreads OpenMpSetThreads() {
+  static const auto found =
+      reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  return found;
+}
+
+}  // namespace
+
+SerialBelow::SerialBelow(size_t bytes) {
+  if (bytes >= kSerialBytes) return;
+  // The first call on a thread applies torch.set_num_threads to it, so it must come before ours.
+  const int threads = at::get_num_threads();
+  if (threads == 1 || OpenMpSetThreads() == nullptr) return;
+  threads_before_ = threads;
+  OpenMpSetThreads()(1);
+}
+
+SerialBelow::~SerialBelow() {
+  if (threads_before_ != 0) OpenMpSetThreads()(threads_before_);
+}
+
+}  // namespace torch_xla_lite::ffi
