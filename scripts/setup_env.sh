@@ -70,9 +70,12 @@ install_system_packages() {
       as_root=(sudo)
     fi
     say "Installing system packages by apt: $missing"
-    "${as_root[@]}" apt-get update -q </dev/null
+    # apt's hundreds of lines tell nothing that this one did not; what goes wrong it writes to stderr.
     # shellcheck disable=SC2086  # A list of words.
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing </dev/null
+    "${as_root[@]}" apt-get update -qq </dev/null >/dev/null &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends $missing </dev/null >/dev/null ||
+      give_up "apt could not install $missing." "See its message above; then run this again."
   fi
   find_python || give_up "No Python 3.11 or newer was found." "Install one, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
   find_bazel

@@ -27,8 +27,13 @@ configure_bazel
 options=()
 if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
   sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
-  if [[ -w /dev/shm ]] && "$sandbox" -- /bin/true 2>/dev/null; then
+  if "$sandbox" -- /bin/true 2>/dev/null; then
     options+=(--config=ci)
+    # Sandboxes are made of links to inputs; in memory these cost half. Tests put their files there too.
+    shm_free=$(df --output=avail --block-size=1M /dev/shm 2>/dev/null | tail -n 1)
+    if [[ -w /dev/shm && ${shm_free:-0} -ge 2048 ]]; then
+      options+=(--sandbox_base=/dev/shm)
+    fi
   else
     say "Sandboxes do not work on this machine; tests run without."
   fi

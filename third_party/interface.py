@@ -76,11 +76,20 @@ def assembler(symbols: list[Symbol]) -> Iterator[str]:
 
 
 def interpreter_binary() -> Path:
-    """The file that offers Python's C API: libpython if the interpreter has one, else itself."""
-    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
-        folder, name = sysconfig.get_config_vars("LIBDIR", "INSTSONAME")
-        return Path(folder) / name
-    return Path(sys.executable).resolve()
+    """The file that offers Python's C API: the interpreter, or the libpython that it is linked to.
+
+    Debian's interpreter has the API although its settings tell of a shared library, so look.
+    """
+    folder, multiarch, name = sysconfig.get_config_vars("LIBDIR", "MULTIARCH", "INSTSONAME")
+    candidates = [Path(sys.executable).resolve()]
+    if folder and name:
+        candidates += [Path(folder) / name, Path(folder) / (multiarch or "") / name]
+    for candidate in candidates:
+        if candidate.is_file() and any(
+            s.name == "Py_IsInitialized" for s in exported_symbols(candidate)
+        ):
+            return candidate
+    raise SystemExit(f"none of these offers Python's C API: {', '.join(map(str, candidates))}")
 
 
 def main(source: str, target: str) -> None:
