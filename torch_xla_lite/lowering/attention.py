@@ -1,0 +1,169 @@
+"""Attention: the fused kernels of torch's transformer modules, written as products and a softmax.
+
+`scaled_dot_product_attention` itself is a composite that reaches XLA as its parts.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.activation import gelu
+from torch_xla_lite.lowering.matmul import dot, linear
+from torch_xla_lite.lowering.norm import layer_norm
+from torch_xla_lite.lowering.promotion import broadcast, convert, opmath
+from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.softmax import masked_softmax, softmax_along
+
+_SCORES = (((3,), (3,)), ((0, 1), (0, 1)))
+_MIX = (((3,), (2,)), ((0, 1), (0, 1)))
+
+
+def _heads(x: jax.Array, count: int) -> jax.Array:
+    """[batch, length, heads · width] -> [batch, heads, length, width]."""
+    batch, length, width = x.shape
+    return lax.transpose(lax.reshape(x, (batch, length, count, width // count)), (0, 2, 1, 3))
+
+
+def _merged(x: jax.Array) -> jax.Array:
+    batch, heads, length, width = x.shape
+    return lax.reshape(lax.transpose(x, (0, 2, 1, 3)), (batch, length, heads * width))
+
+
+@lower("aten::_transform_bias_rescale_qkv")
+def transform_bias_rescale_qkv(
+    qkv: jax.Array, qkv_bias: jax.Array, num_heads: int
+) -> tuple[jax.Array, ...]:
+    total = lax.add(qkv, broadcast(qkv_bias, qkv.shape))
+    query, key, value = (_heads(x, num_heads) for x in jnp.split(total, 3, axis=2))
+    width = query.shape[-1]
+    return lax.div(query, lax.full_like(query, math.sqrt(width))), key, value
+
+
+@lower("aten::_native_multi_head_attention")
+def native_multi_head_attention(
+    query: jax.Array,
+    key_: jax.Array,
+    value: jax.Array,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: jax.Array,
+    qkv_bias: jax.Array,
+    proj_weight: jax.Array,
+    proj_bias: jax.Array,
+    mask: jax.Array | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[jax.Array, jax.Array | None]:
+    weights = jnp.split(qkv_weight, 3)
+    biases = jnp.split(qkv_bias, 3)
+    q, k, v = (
+        _heads(linear(x, w, b), num_head)
+        for x, w, b in zip((query, key_, value), weights, biases, strict=True)
+    )
+    q = lax.div(q, lax.full_like(q, math.sqrt(q.shape[-1])))
+    scores = dot(q, k, _SCORES)
+    if mask is None:
+        chance = softmax_along(scores, -1)
+    else:
+        chance = masked_softmax(scores, mask, -1, mask_type)
+    mixed = convert(dot(convert(chance, v.dtype), v, _MIX), query.dtype)
+    output = linear(_merged(mixed), proj_weight, proj_bias)
+    if not need_weights:
+        return output, None
+    if average_attn_weights:
+        chance = lax.div(
+            lax.reduce_sum(chance, (1,)), np.array(num_head, chance.dtype)[None, None, None]
+        )
+    return output, chance
+
+
+@lower("aten::_transformer_encoder_layer_fwd")
+def transformer_encoder_layer_fwd(
+    src: jax.Array,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: jax.Array,
+    qkv_bias: jax.Array,
+    proj_weight: jax.Array,
+    proj_bias: jax.Array,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: jax.Array,
+    norm_bias_1: jax.Array,
+    norm_weight_2: jax.Array,
+    norm_bias_2: jax.Array,
+    ffn_weight_1: jax.Array,
+    ffn_bias_1: jax.Array,
+    ffn_weight_2: jax.Array,
+    ffn_bias_2: jax.Array,
+    mask: jax.Array | None = None,
+    mask_type: int | None = None,
+) -> jax.Array:
+    def normed(x: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+        return convert(layer_norm(opmath(x), x.ndim - 1, weight, bias, eps)[0], x.dtype)
+
+    def attend(x: jax.Array) -> jax.Array:
+        return native_multi_head_attention(
+            *(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask),
+            need_weights=False,
+            mask_type=mask_type,
+        )[0]
+
+    def feed_forward(x: jax.Array) -> jax.Array:
+        hidden = linear(x, ffn_weight_1, ffn_bias_1)
+        hidden = gelu(hidden) if use_gelu else lax.max(hidden, lax.full_like(hidden, 0))
+        return linear(convert(hidden, x.dtype), ffn_weight_2, ffn_bias_2)
+
+    if norm_first:
+        x = lax.add(src, attend(normed(src, norm_weight_1, norm_bias_1)))
+        return lax.add(x, feed_forward(normed(x, norm_weight_2, norm_bias_2)))
+    x = normed(lax.add(src, attend(src)), norm_weight_1, norm_bias_1)
+    return normed(lax.add(x, feed_forward(x)), norm_weight_2, norm_bias_2)
+
+
+def _attend(
+    query: jax.Array,
+    key_: jax.Array,
+    value: jax.Array,
+    bias: jax.Array | None,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[jax.Array, jax.Array]:
+    """Attention weights and the log of each row's sum, in float32 for halves."""
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = dot(query, key_, _SCORES)
+    scores = lax.mul(scores, lax.full_like(scores, factor))
+    if is_causal:
+        row = lax.broadcasted_iota(np.int32, scores.shape, 2)
+        column = lax.broadcasted_iota(np.int32, scores.shape, 3)
+        scores = lax.select(lax.ge(row, column), scores, lax.full_like(scores, -np.inf))
+    if bias is not None:
+        if bias.dtype == np.bool_:
+            visible = broadcast(bias, scores.shape)
+            scores = lax.select(visible, scores, lax.full_like(scores, -np.inf))
+        else:
+            scores = lax.add(scores, broadcast(convert(bias, scores.dtype), scores.shape))
+    total = jax.nn.logsumexp(scores, axis=-1)
+    return jnp.nan_to_num(jnp.exp(scores - total[..., None]), nan=0.0), total
+
+
+@lower("aten::_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention_for_cpu(
+    query: jax.Array,
+    key_: jax.Array,
+    value: jax.Array,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: jax.Array | None = None,
+    scale: float | None = None,
+) -> tuple[jax.Array, jax.Array]:
+    if dropout_p:
+        raise Unsupported("dropout inside attention")
+    chance, total = _attend(query, key_, value, attn_mask, is_causal, scale)
+    return dot(convert(chance, value.dtype), value, _MIX), total

@@ -1,0 +1,339 @@
+"""Ops without a lowering, taken apart by PyTorch's own decompositions into ops that have one.
+
+    results = decompose("aten::logit", [x, 1e-6], outs)    # None: call the ATen kernel instead
+
+PyTorch decomposes some 400 ops into others. One is traced with the shapes and dtypes at hand and
+the ops found are lowered one by one, so that XLA can fuse them, which it cannot do with an ATen
+kernel in its program. Tracing costs a second when it is first used (imports) and 5 to 30 ms an op
+and shape afterwards, which is little beside compiling the graph; a traced op is kept.
+"""
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+from jax import lax
+
+from torch_xla_lite.lowering import registry
+
+# Beyond this, what is traced is a loop written out, and the kernel is the better program.
+_MAX_STEPS = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tensor:
+    """A tensor argument as far as tracing is concerned."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class _Constant:
+    """Any other argument; the type is there because 1, 1.0 and True are equal to each other."""
+
+    type: type
+    value: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class _Value:
+    """The value number `index` of a program."""
+
+    index: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+    """One op of a program; its outputs are the next values."""
+
+    op_name: str
+    args: tuple[Any, ...]
+    outs: tuple[jax.ShapeDtypeStruct | None, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Program:
+    """A decomposed op. The first values are the tensors among its arguments."""
+
+    steps: tuple[_Step, ...]
+    results: tuple[Any, ...]
+
+
+class _NoProgram(Exception):
+    """The op cannot be decomposed into ops that have lowerings."""
+
+
+def decompose(
+    op_name: str, args: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct | None]
+) -> list[jax.Array | None] | None:
+    """Lowers one op call through PyTorch's decomposition; arguments and result as `registry.call`.
+
+    Returns:
+      None where there is no decomposition, or one of its ops has no lowering.
+    """
+    program = _program(op_name, tuple(_describe(arg) for arg in args))
+    if program is None or len(program.results) != len(outs):
+        return None
+    values: list[Any] = list(_tensors(args))
+    try:
+        for step in program.steps:
+            step_args = [_resolve(arg, values) for arg in step.args]
+            values += registry.call(step.op_name, step_args, step.outs)
+    except (registry.Unsupported, registry.LoweringError):
+        return None
+    results = [_resolve(result, values) for result in program.results]
+    if any(
+        out is not None and _shape(result) != out.shape for result, out in _pairs(results, outs)
+    ):
+        return None
+    return [
+        None if out is None else lax.convert_element_type(result, out.dtype)
+        for result, out in _pairs(results, outs)
+    ]
+
+
+def _pairs(results: list[Any], outs: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(results, outs, strict=True)
+
+
+def _shape(result: Any) -> tuple[int, ...] | None:
+    return None if result is None else result.shape
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (jax.Array, np.ndarray, registry.WrappedNumber))
+
+
+def _tensors(args: Any) -> Iterator[Any]:
+    """The arrays among the arguments, those in lists too, in order."""
+    for arg in args:
+        if isinstance(arg, (list, tuple)):
+            yield from _tensors(arg)
+        elif _is_tensor(arg):
+            yield arg
+
+
+def _describe(arg: Any) -> Any:
+    """What tracing must know of an argument: hashable, and equal where the program is the same."""
+    if isinstance(arg, registry.WrappedNumber):
+        return _Tensor((), np.dtype(arg.value.dtype))
+    if _is_tensor(arg):
+        return _Tensor(arg.shape, np.dtype(arg.dtype))
+    if isinstance(arg, (list, tuple)):
+        return tuple(_describe(item) for item in arg)
+    return _Constant(type(arg), arg)
+
+
+def _resolve(arg: Any, values: Sequence[Any]) -> Any:
+    if isinstance(arg, _Value):
+        return values[arg.index]
+    if isinstance(arg, list):
+        return [_resolve(item, values) for item in arg]
+    return arg
+
+
+@functools.lru_cache(maxsize=4096)
+def _program(op_name: str, signature: tuple[Any, ...]) -> _Program | None:
+    op = _overload(op_name)
+    if torch.Tag.nondeterministic_seeded in op.tags:
+        return None
+    if op not in _table():
+        return None
+    try:
+        return _read(_trace(op, signature))
+    except Exception:
+        # A decomposition may ask for a value, loop over data or meet what fake tensors cannot do.
+        # The ATen kernel has none of these limits, and raises the error that the user deserves.
+        return None
+
+
+def _overload(op_name: str) -> torch._ops.OpOverload:
+    namespace, _, rest = op_name.partition("::")
+    name, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+
+
+@functools.cache
+def _table() -> dict[torch._ops.OpOverload, Callable]:
+    """How to take apart each op that has no lowering, the primitives of decompositions included."""
+    from torch._decomp import decomposition_table
+
+    table = {
+        op: function
+        for op, function in decomposition_table.items()
+        if isinstance(op, torch._ops.OpOverload) and op.name() not in registry.LOWERINGS
+    }
+    # Many decompositions end in prims; those name the aten function that they stand for.
+    for name in dir(torch.ops.prims):
+        prim = getattr(torch.ops.prims, name)
+        if isinstance(prim, torch._ops.OpOverloadPacket) and hasattr(prim.default, "impl_aten"):
+            table[prim.default] = prim.default.impl_aten
+    return table
+
+
+def _trace(op: torch._ops.OpOverload, signature: tuple[Any, ...]) -> torch.fx.Graph:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    # The user's modes must not see this: the program is ours, not theirs.
+    with (
+        _disable_current_modes(),
+        torch._C.DisableTorchFunction(),
+        torch.no_grad(),
+        FakeTensorMode(allow_non_fake_inputs=True),
+    ):
+        examples = [
+            torch.empty(tensor.shape, dtype=_torch_dtype(tensor.dtype))
+            for tensor in _flat(signature)
+            if isinstance(tensor, _Tensor)
+        ]
+
+        def run(*tensors: torch.Tensor) -> Any:
+            positional, keywords = _bind(op, signature, iter(tensors))
+            return op(*positional, **keywords)
+
+        traced = make_fx(
+            torch.func.functionalize(run, remove="mutations"),
+            decomposition_table=_table(),
+            tracing_mode="real",
+            _allow_non_fake_inputs=True,
+        )(*examples)
+    traced.graph.eliminate_dead_code()
+    return traced.graph
+
+
+def _flat(signature: tuple[Any, ...]) -> Iterator[Any]:
+    for item in signature:
+        if isinstance(item, tuple):
+            yield from _flat(item)
+        else:
+            yield item
+
+
+def _bind(
+    op: torch._ops.OpOverload, signature: tuple[Any, ...], tensors: Iterator[torch.Tensor]
+) -> tuple[list[Any], dict[str, Any]]:
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for argument, described in zip(op._schema.arguments, signature, strict=True):
+        value = _example(described, tensors)
+        kind = str(argument.real_type)
+        if any(name in kind for name in ("Device", "Layout", "MemoryFormat", "Generator")):
+            value = None
+        elif "ScalarType" in kind and value is not None:
+            value = _torch_dtype(registry.DTYPES[value])
+        if argument.kwarg_only:
+            keywords[argument.name] = value
+        else:
+            positional.append(value)
+    return positional, keywords
+
+
+def _example(described: Any, tensors: Iterator[torch.Tensor]) -> Any:
+    if isinstance(described, _Tensor):
+        return next(tensors)
+    if isinstance(described, tuple):
+        return [_example(item, tensors) for item in described]
+    return described.value
+
+
+def _read(graph: torch.fx.Graph) -> _Program:
+    """The traced graph as a program of lowered ops.
+
+    Raises:
+      _NoProgram: something in it has no lowering.
+    """
+    values: dict[torch.fx.Node, Any] = {}
+    steps: list[_Step] = []
+    count = 0
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            values[node] = _Value(count)
+            count += 1
+        elif node.op == "output":
+            results = node.args[0]
+            flat = results if isinstance(results, (list, tuple)) else (results,)
+            return _Program(tuple(steps), tuple(_reference(item, values) for item in flat))
+        elif node.op == "call_function" and node.target is operator.getitem:
+            source, index = node.args
+            values[node] = values[source][index]
+        elif node.op == "call_function" and len(steps) < _MAX_STEPS:
+            step = _step(node, values)
+            steps.append(step)
+            outputs = [_Value(count + i) for i in range(len(step.outs))]
+            count += len(outputs)
+            single = isinstance(node.meta["val"], torch.Tensor)
+            values[node] = outputs[0] if single else outputs
+        else:
+            raise _NoProgram(node.op)
+    raise _NoProgram("no output")
+
+
+def _step(node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> _Step:
+    op = node.target
+    if not isinstance(op, torch._ops.OpOverload) or op._schema.is_mutable:
+        raise _NoProgram(str(op))
+    entry = registry.LOWERINGS.get(op.name())
+    if entry is None or entry.wants_key:
+        raise _NoProgram(op.name())
+    args = []
+    for position, argument in enumerate(op._schema.arguments):
+        if position < len(node.args):
+            value = node.args[position]
+        else:
+            value = node.kwargs.get(argument.name, argument.default_value)
+        value = _reference(value, values)
+        if str(argument.type) == "Tensor" and isinstance(value, (bool, int, float, complex)):
+            value = registry.WrappedNumber(np.asarray(value))
+        args.append(value)
+    result = node.meta["val"]
+    outputs = result if isinstance(result, (list, tuple)) else (result,)
+    return _Step(op.name(), tuple(args), tuple(_struct(output) for output in outputs))
+
+
+def _reference(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
+    """An argument in a traced graph, as `registry.call` takes it, but for values."""
+    if isinstance(value, torch.fx.Node):
+        return values[value]
+    if isinstance(value, (list, tuple)):
+        return [_reference(item, values) for item in value]
+    if isinstance(value, torch.dtype):
+        return _code(value)
+    if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
+        return None
+    return value
+
+
+def _struct(output: Any) -> jax.ShapeDtypeStruct | None:
+    if output is None:
+        return None
+    return jax.ShapeDtypeStruct(tuple(output.shape), registry.DTYPES[_code(output.dtype)])
+
+
+# In the order of c10::ScalarType; None for what XLA has not.
+_TORCH_DTYPES = (
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.float32, torch.float64, None, torch.complex64, torch.complex128),
+    *(torch.bool, None, None, None, torch.bfloat16, *[None] * 7),
+    *(torch.float8_e5m2, torch.float8_e4m3fn, torch.float8_e5m2fnuz, torch.float8_e4m3fnuz),
+    *(torch.uint16, torch.uint32, torch.uint64),
+)
+
+
+def _code(dtype: torch.dtype) -> int:
+    return _TORCH_DTYPES.index(dtype)
+
+
+@functools.cache
+def _torch_dtype(dtype: np.dtype) -> torch.dtype:
+    codes = [code for code, known in registry.DTYPES.items() if known == dtype]
+    if not codes:
+        raise _NoProgram(f"dtype {dtype}")
+    return _TORCH_DTYPES[codes[0]]

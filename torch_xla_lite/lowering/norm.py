@@ -1,0 +1,457 @@
+"""Batch, layer, group and weight normalisation, forward and backward.
+
+Statistics are in float32 for halves. Variances take two passes: the mean of squares minus the square of the mean
+loses all digits when the mean is large.
+"""
+
+import jax
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import convert, opmath, opmath_dtype
+from torch_xla_lite.lowering.reduction import mean_over, vector_norm
+from torch_xla_lite.lowering.registry import lower
+
+Triple = tuple[jax.Array | None, jax.Array | None, jax.Array | None]
+
+
+def _at(values: jax.Array, like: jax.Array, dims: tuple[int, ...]) -> jax.Array:
+    """`values` at the dimensions `dims` of the shape of `like`, and in its dtype."""
+    return lax.broadcast_in_dim(convert(values, like.dtype), like.shape, dims)
+
+
+def _channel(values: jax.Array, like: jax.Array) -> jax.Array:
+    return _at(values, like, (1,))
+
+
+def _but_channel(x: jax.Array) -> tuple[int, ...]:
+    return (0, *range(2, x.ndim))
+
+
+def _rsqrt(variance: jax.Array, eps: float) -> jax.Array:
+    return lax.rsqrt(lax.add(variance, lax.full_like(variance, eps)))
+
+
+def _affine(
+    x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, dims: tuple[int, ...]
+) -> jax.Array:
+    if weight is not None:
+        x = lax.mul(x, _at(weight, x, dims))
+    return x if bias is None else lax.add(x, _at(bias, x, dims))
+
+
+# Batch norm.
+
+
+def batch_statistics(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Mean and biased variance per channel."""
+    dims = _but_channel(x)
+    center = mean_over(x, dims)
+    offset = lax.sub(x, _channel(center, x))
+    return center, mean_over(lax.mul(offset, offset), dims)
+
+
+def _centered(
+    x: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    center: jax.Array,
+    invstd: jax.Array,
+) -> jax.Array:
+    scale = invstd if weight is None else lax.mul(invstd, convert(weight, invstd.dtype))
+    scaled = lax.mul(lax.sub(x, _channel(center, x)), _channel(scale, x))
+    return scaled if bias is None else lax.add(scaled, _channel(bias, x))
+
+
+def _moved(running: jax.Array, batch: jax.Array, momentum: float) -> jax.Array:
+    old, new = opmath(running), convert(batch, opmath_dtype(running.dtype))
+    keep = lax.mul(lax.full_like(old, 1 - momentum), old)
+    return lax.add(keep, lax.mul(lax.full_like(old, momentum), new))
+
+
+def _batch_norm(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array | None,
+    running_var: jax.Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array | None]:
+    """Output, mean, 1/std, and the running statistics afterwards."""
+    x = opmath(input)
+    if not training:
+        center, variance = opmath(running_mean), opmath(running_var)
+        invstd = _rsqrt(variance, eps)
+        output = _centered(x, weight, bias, convert(center, x.dtype), convert(invstd, x.dtype))
+        return output, center, invstd, running_mean, running_var
+    center, variance = batch_statistics(x)
+    invstd = _rsqrt(variance, eps)
+    output = _centered(x, weight, bias, center, invstd)
+    if running_mean is not None:
+        running_mean = _moved(running_mean, center, momentum)
+    if running_var is not None:
+        count = x.size // x.shape[1] if x.shape[1] else 0
+        unbiased = lax.mul(variance, lax.full_like(variance, count / max(count - 1, 1)))
+        running_var = _moved(running_var, unbiased, momentum)
+    return output, center, invstd, running_mean, running_var
+
+
+def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | None:
+    """Evaluation saves nothing on some devices: then torch expects an empty tensor."""
+    if out is None or value.shape == out.shape:
+        return value
+    return lax.full(out.shape, 0, out.dtype)
+
+
+@lower("aten::native_batch_norm")
+def native_batch_norm(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array | None,
+    running_var: jax.Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    output, center, invstd, *_ = _batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    return output, _saved(center, outs[1]), _saved(invstd, outs[2])
+
+
+@lower("aten::_native_batch_norm_legit.no_stats")
+def native_batch_norm_no_stats(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    return native_batch_norm(input, weight, bias, None, None, True, momentum, eps, outs=outs)
+
+
+@lower("aten::_native_batch_norm_legit_no_training")
+def native_batch_norm_no_training(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array,
+    running_var: jax.Array,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    return native_batch_norm(
+        input, weight, bias, running_mean, running_var, False, momentum, eps, outs=outs
+    )
+
+
+@lower("aten::_native_batch_norm_legit_functional")
+def native_batch_norm_functional(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array,
+    running_var: jax.Array,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    output, center, invstd, new_mean, new_var = _batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    return output, _saved(center, outs[1]), _saved(invstd, outs[2]), new_mean, new_var
+
+
+@lower("aten::_batch_norm_with_update_functional")
+def batch_norm_with_update(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array,
+    running_var: jax.Array,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    output, center, invstd, new_mean, new_var = _batch_norm(
+        input, weight, bias, running_mean, running_var, True, momentum, eps
+    )
+    return output, center, invstd, _reserve(outs[3]), new_mean, new_var
+
+
+@lower("aten::_batch_norm_no_update")
+def batch_norm_no_update(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array | None,
+    running_var: jax.Array | None,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    output, center, invstd, *_ = _batch_norm(
+        input, weight, bias, running_mean, running_var, False, momentum, eps
+    )
+    return output, _saved(center, outs[1]), _saved(invstd, outs[2]), _reserve(outs[3])
+
+
+def _reserve(out: jax.ShapeDtypeStruct | None) -> jax.Array | None:
+    return None if out is None else lax.full(out.shape, 0, out.dtype)
+
+
+@lower("aten::native_batch_norm_backward")
+def native_batch_norm_backward(
+    grad_out: jax.Array,
+    input: jax.Array,
+    weight: jax.Array | None,
+    running_mean: jax.Array | None,
+    running_var: jax.Array | None,
+    save_mean: jax.Array | None,
+    save_invstd: jax.Array | None,
+    train: bool,
+    eps: float,
+    output_mask: list[bool],
+) -> Triple:
+    x, grad = opmath(input), opmath(grad_out)
+    if train:
+        center, invstd = save_mean, save_invstd
+    else:
+        center, invstd = running_mean, _rsqrt(opmath(running_var), eps)
+    center, invstd = convert(center, x.dtype), convert(invstd, x.dtype)
+    dims = _but_channel(x)
+    offset = lax.sub(x, _channel(center, x))
+    grad_sum = lax.reduce_sum(grad, dims)
+    projection = lax.reduce_sum(lax.mul(grad, offset), dims)
+    scale = invstd if weight is None else lax.mul(invstd, convert(weight, x.dtype))
+    if train:
+        count = lax.full_like(center, x.size // x.shape[1])
+        share = lax.div(lax.mul(lax.mul(projection, invstd), invstd), count)
+        inner = lax.sub(grad, lax.mul(offset, _channel(share, x)))
+        inner = lax.sub(inner, _channel(lax.div(grad_sum, count), x))
+    else:
+        inner = grad
+    return (
+        lax.mul(inner, _channel(scale, x)) if output_mask[0] else None,
+        lax.mul(projection, invstd) if output_mask[1] else None,
+        grad_sum if output_mask[2] else None,
+    )
+
+
+@lower("aten::batch_norm_backward")
+def batch_norm_backward(
+    grad_out: jax.Array,
+    input: jax.Array,
+    weight: jax.Array | None,
+    running_mean: jax.Array | None,
+    running_var: jax.Array | None,
+    save_mean: jax.Array | None,
+    save_var: jax.Array | None,
+    update: bool,
+    eps: float,
+    output_mask: list[bool],
+    reserve: jax.Array,
+) -> Triple:
+    return native_batch_norm_backward(
+        grad_out,
+        input,
+        weight,
+        running_mean,
+        running_var,
+        save_mean,
+        save_var,
+        update,
+        eps,
+        output_mask,
+    )
+
+
+# Layer norm: the last dimensions are normalised, each row by itself.
+
+
+def _rows(x: jax.Array, lead: int) -> tuple[int, ...]:
+    return tuple(range(lead, x.ndim))
+
+
+@lower("aten::native_layer_norm")
+def native_layer_norm(
+    input: jax.Array,
+    normalized_shape: list[int],
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    x = opmath(input)
+    lead = x.ndim - len(normalized_shape)
+    output, center, rstd = layer_norm(x, lead, weight, bias, eps)
+    return output, lax.reshape(center, outs[1].shape), lax.reshape(rstd, outs[2].shape)
+
+
+def layer_norm(
+    x: jax.Array, lead: int, weight: jax.Array | None, bias: jax.Array | None, eps: float
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Normalises all but the first `lead` dimensions; the mean and 1/std have the first ones only."""
+    rows, outer = _rows(x, lead), tuple(range(lead))
+    center = mean_over(x, rows)
+    offset = lax.sub(x, _at(center, x, outer))
+    rstd = _rsqrt(mean_over(lax.mul(offset, offset), rows), eps)
+    return _affine(lax.mul(offset, _at(rstd, x, outer)), weight, bias, rows), center, rstd
+
+
+@lower("aten::native_layer_norm_backward")
+def native_layer_norm_backward(
+    grad_out: jax.Array,
+    input: jax.Array,
+    normalized_shape: list[int],
+    mean: jax.Array,
+    rstd: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    output_mask: list[bool],
+) -> Triple:
+    x, grad = opmath(input), opmath(grad_out)
+    lead = x.ndim - len(normalized_shape)
+    rows, outer = _rows(x, lead), tuple(range(lead))
+    outer_shape = x.shape[:lead]
+    center = convert(lax.reshape(mean, outer_shape), x.dtype)
+    scale = convert(lax.reshape(rstd, outer_shape), x.dtype)
+    unit = lax.mul(lax.sub(x, _at(center, x, outer)), _at(scale, x, outer))
+    scaled = grad if weight is None else lax.mul(grad, _at(weight, grad, rows))
+    mean_scaled = mean_over(scaled, rows)
+    mean_projected = mean_over(lax.mul(scaled, unit), rows)
+    inner = lax.sub(scaled, _at(mean_scaled, x, outer))
+    inner = lax.sub(inner, lax.mul(unit, _at(mean_projected, x, outer)))
+    return (
+        lax.mul(inner, _at(scale, x, outer)) if output_mask[0] else None,
+        lax.reduce_sum(lax.mul(grad, unit), outer) if output_mask[1] else None,
+        lax.reduce_sum(grad, outer) if output_mask[2] else None,
+    )
+
+
+# Group norm: [N, C, *spatial] seen as [N, groups, C / groups · spatial].
+
+
+@lower("aten::native_group_norm")
+def native_group_norm(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    grouped = lax.reshape(opmath(input), (N, group, C // group * HxW))
+    output, center, rstd = layer_norm(grouped, 2, None, None, eps)
+    output = _affine(lax.reshape(output, (N, C, HxW)), weight, bias, (1,))
+    return lax.reshape(output, input.shape), center, rstd
+
+
+@lower("aten::native_group_norm_backward")
+def native_group_norm_backward(
+    grad_out: jax.Array,
+    input: jax.Array,
+    mean: jax.Array,
+    rstd: jax.Array,
+    weight: jax.Array | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    output_mask: list[bool],
+) -> Triple:
+    flat, grouped = (N, C, HxW), (N, group, C // group * HxW)
+    x, grad = lax.reshape(opmath(input), grouped), lax.reshape(opmath(grad_out), flat)
+    center, scale = convert(mean, x.dtype), convert(rstd, x.dtype)
+    unit = lax.mul(lax.sub(x, _at(center, x, (0, 1))), _at(scale, x, (0, 1)))
+    scaled = grad if weight is None else lax.mul(grad, _channel(weight, grad))
+    scaled = lax.reshape(scaled, grouped)
+    inner = lax.sub(scaled, _at(mean_over(scaled, (2,)), x, (0, 1)))
+    projected = mean_over(lax.mul(scaled, unit), (2,))
+    inner = lax.sub(inner, lax.mul(unit, _at(projected, x, (0, 1))))
+    grad_input = lax.reshape(lax.mul(inner, _at(scale, x, (0, 1))), input.shape)
+    unit = lax.reshape(unit, flat)
+    return (
+        grad_input if output_mask[0] else None,
+        lax.reduce_sum(lax.mul(grad, unit), (0, 2)) if output_mask[1] else None,
+        lax.reduce_sum(grad, (0, 2)) if output_mask[2] else None,
+    )
+
+
+# RMS norm.
+
+
+@lower("aten::_fused_rms_norm")
+def fused_rms_norm(
+    input: jax.Array,
+    normalized_shape: list[int],
+    weight: jax.Array | None,
+    eps: float | None,
+    *,
+    outs,
+) -> tuple[jax.Array, jax.Array]:
+    x = opmath(input)
+    lead = x.ndim - len(normalized_shape)
+    rows, outer = _rows(x, lead), tuple(range(lead))
+    eps = float(np.finfo(np.float32).eps) if eps is None else eps
+    rstd = _rsqrt(mean_over(lax.mul(x, x), rows), eps)
+    output = _affine(lax.mul(x, _at(rstd, x, outer)), weight, None, rows)
+    return output, lax.reshape(rstd, outs[1].shape)
+
+
+@lower("aten::_fused_rms_norm_backward")
+def fused_rms_norm_backward(
+    grad_out: jax.Array,
+    input: jax.Array,
+    normalized_shape: list[int],
+    rstd: jax.Array,
+    weight: jax.Array | None,
+    output_mask: list[bool],
+) -> tuple[jax.Array | None, jax.Array | None]:
+    x, grad = opmath(input), opmath(grad_out)
+    lead = x.ndim - len(normalized_shape)
+    rows, outer = _rows(x, lead), tuple(range(lead))
+    scale = _at(lax.reshape(rstd, x.shape[:lead]), x, outer)
+    unit = lax.mul(x, scale)
+    scaled = grad if weight is None else lax.mul(grad, _at(weight, grad, rows))
+    projected = _at(mean_over(lax.mul(scaled, unit), rows), x, outer)
+    return (
+        lax.mul(lax.sub(scaled, lax.mul(unit, projected)), scale) if output_mask[0] else None,
+        lax.reduce_sum(lax.mul(grad, unit), outer) if output_mask[1] else None,
+    )
+
+
+# Weight norm: w = g · v / |v|, the norm over all dimensions but `dim`.
+
+
+@lower("aten::_weight_norm_interface")
+def weight_norm_interface(v: jax.Array, g: jax.Array, dim: int = 0) -> tuple[jax.Array, jax.Array]:
+    rest = [i for i in range(v.ndim) if i != dim % v.ndim]
+    norm = vector_norm(v, 2, rest, True)
+    scale = lax.div(convert(g, norm.dtype), norm)
+    return lax.mul(opmath(v), lax.broadcast_in_dim(scale, v.shape, range(v.ndim))), norm
+
+
+@lower("aten::_weight_norm_interface_backward")
+def weight_norm_interface_backward(
+    grad_w: jax.Array, saved_v: jax.Array, saved_g: jax.Array, saved_norms: jax.Array, dim: int
+) -> tuple[jax.Array, jax.Array]:
+    _, pull = jax.vjp(lambda v, g: weight_norm_interface(v, g, dim)[0], saved_v, saved_g)
+    return pull(opmath(grad_w))

@@ -1,0 +1,138 @@
+"""Fused optimizer steps (`fused=True`): the whole update of all parameters as one op.
+
+torch's kernels update in place; their functional forms return each list anew, gradients included.
+"""
+
+import jax
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import Operand, convert, full, opmath
+from torch_xla_lite.lowering.registry import lower
+
+Tensors = list[jax.Array]
+
+
+def _like(x: jax.Array, value: Operand) -> jax.Array:
+    return full(x.shape, value, x.dtype)
+
+
+def _gradient(
+    grad: jax.Array, grad_scale: jax.Array | None, maximize: bool
+) -> tuple[jax.Array, jax.Array]:
+    """The unscaled gradient as torch leaves it behind, and the one to descend along."""
+    wide = opmath(grad)
+    if grad_scale is not None:
+        wide = lax.div(wide, _like(wide, grad_scale))
+    return wide, lax.neg(wide) if maximize else wide
+
+
+def _unless(found_inf: jax.Array | None, old: Tensors, new: Tensors) -> Tensors:
+    if found_inf is None:
+        return new
+    skip = lax.eq(lax.reshape(found_inf, ()), np.array(1, found_inf.dtype))
+    return [lax.select(skip, convert(a, b.dtype), b) for a, b in zip(old, new, strict=True)]
+
+
+def _adam(
+    decoupled: bool,
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    max_exp_avg_sqs: Tensors,
+    state_steps: Tensors,
+    *,
+    lr: Operand,
+    beta1: float,
+    beta2: float,
+    weight_decay: float,
+    eps: float,
+    amsgrad: bool,
+    maximize: bool,
+    grad_scale: jax.Array | None = None,
+    found_inf: jax.Array | None = None,
+) -> tuple[Tensors, ...]:
+    new: tuple[Tensors, ...] = ([], [], [], [], [])
+    for i, param in enumerate(params):
+        x = opmath(param)
+        left_grad, grad = _gradient(grads[i], grad_scale, maximize)
+        rate = _like(x, lr)
+        if weight_decay:
+            if decoupled:
+                decay = lax.mul(rate, _like(x, weight_decay))
+                x = lax.sub(x, lax.mul(decay, x))
+            else:
+                grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
+        mean, square = opmath(exp_avgs[i]), opmath(exp_avg_sqs[i])
+        mean = lax.add(mean, lax.mul(_like(x, 1 - beta1), lax.sub(grad, mean)))
+        kept = lax.mul(square, _like(x, beta2))
+        square = lax.add(kept, lax.mul(_like(x, 1 - beta2), lax.mul(grad, grad)))
+        step = convert(lax.reshape(state_steps[i], ()), np.dtype(np.float32))
+        one = np.array(1, np.float32)
+        correction1 = one - lax.pow(np.array(beta1, np.float32), step)
+        correction2 = one - lax.pow(np.array(beta2, np.float32), step)
+        largest = square
+        if amsgrad:
+            largest = lax.max(opmath(max_exp_avg_sqs[i]), square)
+            new[4].append(largest)
+        root = lax.div(lax.sqrt(largest), _like(x, lax.sqrt(correction2)))
+        rate = lax.div(rate, _like(x, correction1))
+        x = lax.sub(x, lax.div(lax.mul(rate, mean), lax.add(root, _like(x, eps))))
+        for part, value in zip(new, (x, left_grad, mean, square), strict=False):
+            part.append(value)
+    old = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
+    merged = [_unless(found_inf, a[: len(b)], b) for a, b in zip(old, new, strict=True)]
+    if not amsgrad:
+        merged[4] = list(max_exp_avg_sqs)
+    return tuple(merged)
+
+
+@lower("aten::_fused_adam", "aten::_fused_adam.tensor_lr")
+def fused_adam(*args: Tensors, **options) -> tuple[Tensors, ...]:
+    return _adam(False, *args, **options)
+
+
+@lower("aten::_fused_adamw", "aten::_fused_adamw.tensor_lr")
+def fused_adamw(*args: Tensors, **options) -> tuple[Tensors, ...]:
+    return _adam(True, *args, **options)
+
+
+@lower("aten::_fused_sgd", "aten::_fused_sgd.tensor_lr")
+def fused_sgd(
+    self: Tensors,
+    grads: Tensors,
+    momentum_buffer_list: Tensors,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: Operand,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    is_first_step: bool,
+    grad_scale: jax.Array | None = None,
+    found_inf: jax.Array | None = None,
+) -> tuple[Tensors, Tensors, Tensors]:
+    params, left, buffers = [], [], []
+    for i, param in enumerate(self):
+        x = opmath(param)
+        left_grad, grad = _gradient(grads[i], grad_scale, maximize)
+        left.append(left_grad)
+        if weight_decay:
+            grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
+        if momentum:
+            buffer = grad
+            if not is_first_step:
+                kept = lax.mul(opmath(momentum_buffer_list[i]), _like(x, momentum))
+                buffer = lax.add(kept, lax.mul(grad, _like(x, 1 - dampening)))
+            buffers.append(buffer)
+            grad = lax.add(grad, lax.mul(buffer, _like(x, momentum))) if nesterov else buffer
+        params.append(lax.sub(x, lax.mul(_like(x, lr), grad)))
+    if not buffers:
+        buffers = list(momentum_buffer_list)
+    return (
+        _unless(found_inf, self, params),
+        _unless(found_inf, grads, left),
+        _unless(found_inf, momentum_buffer_list, buffers),
+    )

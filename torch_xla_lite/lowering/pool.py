@@ -1,0 +1,516 @@
+"""Pooling: maximum and average, plain and adaptive, in two and three dimensions (torch maps one to two).
+
+A pooling window is walked as strided slices, one per place in the window, combined pointwise: XLA fuses them into
+one loop. On the CPU that is 2.7 times faster than `reduce_window`, and scattering the gradient to the recorded
+positions is 50 times faster than `select_and_scatter`, which `jax.grad` of a pooling uses (measured on
+[64, 32, 28, 28], window 2). Windows of more than `_MANY` places use `reduce_window`.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import convert, is_float, is_integral, opmath
+from torch_xla_lite.lowering.registry import lower
+
+_MANY = 32
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Window:
+    """One number per spatial dimension; `sizes` are those of the input, `counts` of the output."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    sizes: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.kernel)
+
+    @property
+    def offsets(self) -> list[tuple[int, ...]]:
+        """Places in the window, row-major, as distances from its first."""
+        steps = (range(0, k * d, d) for k, d in zip(self.kernel, self.dilation, strict=True))
+        return list(itertools.product(*steps))
+
+    def margins(self) -> list[tuple[int, int]]:
+        """What to pad before and after, so that every window is whole; negative cuts off what none reaches."""
+        margins = []
+        for k, s, p, d, n, count in zip(
+            self.kernel,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.sizes,
+            self.counts,
+            strict=True,
+        ):
+            reach = (count - 1) * s + (k - 1) * d + 1
+            margins.append((p, reach - n - p))
+        return margins
+
+
+def _window(
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    kernel: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+) -> Window:
+    rank = 3 if len(kernel) == 3 else max(len(kernel), len(stride), len(padding), 2)
+
+    def full(values: list[int]) -> tuple[int, ...]:
+        return tuple(values) * rank if len(values) == 1 else tuple(values)
+
+    kernel_ = full(kernel)
+    return Window(
+        kernel_,
+        full(stride) if stride else kernel_,
+        full(padding),
+        full(dilation),
+        tuple(sizes[-rank:]),
+        tuple(counts[-rank:]),
+    )
+
+
+def _padded(x: jax.Array, window: Window, value: float | int) -> jax.Array:
+    margins = [(0, 0, 0)] * (x.ndim - window.rank)
+    margins += [(low, high, 0) for low, high in window.margins()]
+    if not any(low or high for low, high, _ in margins):
+        return x
+    return lax.pad(x, np.array(value, x.dtype), margins)
+
+
+def _slices(x: jax.Array, window: Window, value: float | int) -> list[jax.Array]:
+    """For each place in the window, what all windows have there."""
+    x = _padded(x, window, value)
+    lead = x.ndim - window.rank
+    slices = []
+    for offset in window.offsets:
+        limits = [
+            o + (count - 1) * s + 1
+            for o, count, s in zip(offset, window.counts, window.stride, strict=True)
+        ]
+        slices.append(
+            lax.slice(
+                x,
+                (*(0,) * lead, *offset),
+                (*x.shape[:lead], *limits),
+                (*(1,) * lead, *window.stride),
+            )
+        )
+    return slices
+
+
+def _lowest(dtype: np.dtype) -> float | int:
+    return int(np.iinfo(dtype).min) if is_integral(dtype) else -np.inf
+
+
+def _strides(sizes: Sequence[int]) -> list[int]:
+    return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+
+def max_with_position(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
+    """The maxima and their positions in the flattened spatial dimensions, int32.
+
+    The first of equals wins; NaN beats all. Values come from `max` alone, so that XLA drops the positions when
+    nothing uses them.
+    """
+    if math.prod(window.kernel) > _MANY:
+        return _max_by_reduce_window(x, window)
+    strides = _strides(window.sizes)
+    slices = _slices(x, window, _lowest(x.dtype))
+    distances = [int(np.dot(offset, strides)) for offset in window.offsets]
+    best = slices[0]
+    distance = _first_distance(best.shape, window, strides)
+    for candidate, steps in zip(slices[1:], distances[1:], strict=True):
+        wins = lax.gt(candidate, best)
+        if is_float(x.dtype):
+            wins = lax.bitwise_or(wins, lax.ne(candidate, candidate))
+        distance = lax.select(wins, lax.full_like(distance, steps), distance)
+        best = lax.max(best, candidate)
+    return best, lax.add(_window_starts(best.shape, window, strides), distance)
+
+
+def _window_starts(shape: tuple[int, ...], window: Window, strides: list[int]) -> jax.Array:
+    lead = len(shape) - window.rank
+    total = lax.full(shape, -int(np.dot(window.padding, strides)), np.int32)
+    for i in range(window.rank):
+        counter = lax.broadcasted_iota(np.int32, shape, lead + i)
+        step = window.stride[i] * strides[i]
+        total = lax.add(total, lax.mul(counter, lax.full_like(counter, step)))
+    return total
+
+
+def _first_distance(shape: tuple[int, ...], window: Window, strides: list[int]) -> jax.Array:
+    """Of the first place in each window that is not padding: what a window of nothing but -inf reports."""
+    if not any(window.padding):
+        return lax.full(shape, 0, np.int32)
+    distance = np.zeros((1,) * window.rank, np.int64)
+    for i in range(window.rank):
+        start = np.arange(window.counts[i]) * window.stride[i] - window.padding[i]
+        step = window.dilation[i]
+        inside = np.where(start < 0, -(start // step) * step, 0)
+        axis = [1] * window.rank
+        axis[i] = -1
+        distance = distance + (inside * strides[i]).reshape(axis)
+    constant = np.broadcast_to(distance, window.counts).astype(np.int32)
+    return jnp.broadcast_to(constant, shape)
+
+
+def _max_by_reduce_window(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
+    lead = x.ndim - window.rank
+    positions = lax.iota(np.int32, math.prod(window.sizes))
+    positions = jnp.broadcast_to(lax.reshape(positions, window.sizes), x.shape)
+
+    def better(a, b):
+        wins = lax.gt(a[0], b[0])
+        same = lax.eq(a[0], b[0])
+        if is_float(x.dtype):
+            a_nan, b_nan = lax.ne(a[0], a[0]), lax.ne(b[0], b[0])
+            wins = lax.bitwise_or(wins, lax.bitwise_and(a_nan, lax.bitwise_not(b_nan)))
+            same = lax.bitwise_or(same, lax.bitwise_and(a_nan, b_nan))
+        wins = lax.bitwise_or(wins, lax.bitwise_and(same, lax.lt(a[1], b[1])))
+        return lax.select(wins, a[0], b[0]), lax.select(wins, a[1], b[1])
+
+    ones = (1,) * lead
+    return lax.reduce_window(
+        (x, positions),
+        (np.array(_lowest(x.dtype), x.dtype), np.array(np.iinfo(np.int32).max, np.int32)),
+        better,
+        (*ones, *window.kernel),
+        (*ones, *window.stride),
+        [(0, 0)] * lead + window.margins(),
+        window_dilation=(*ones, *window.dilation),
+    )
+
+
+@lower("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices")
+def max_pool_with_indices(
+    self: jax.Array,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool = False,
+    *,
+    outs,
+) -> tuple[jax.Array, jax.Array]:
+    window = _window(self.shape, outs[0].shape, kernel_size, stride, padding, dilation)
+    if 0 in outs[0].shape:
+        return lax.full(outs[0].shape, 0, self.dtype), lax.full(outs[0].shape, 0, np.int64)
+    value, position = max_with_position(self, window)
+    return value, convert(position, np.dtype(np.int64))
+
+
+def scatter_to_positions(
+    grad: jax.Array, positions: jax.Array, shape: tuple[int, ...], rank: int, unique: bool
+) -> jax.Array:
+    """Adds each element of `grad` at its position in the flattened last `rank` dimensions of zeros."""
+    lead = math.prod(shape[: len(shape) - rank])
+    spatial = math.prod(shape[len(shape) - rank :])
+    if 0 in grad.shape or 0 in shape:
+        return lax.full(shape, 0, grad.dtype)
+    each = grad.size // lead
+    column = convert(lax.reshape(positions, (lead, each)), np.dtype(np.int32))
+    row = lax.broadcasted_iota(np.int32, (lead, each), 0)
+    zeros = lax.full((lead, spatial), 0, grad.dtype)
+    added = zeros.at[row, column].add(
+        lax.reshape(grad, (lead, each)), mode="promise_in_bounds", unique_indices=unique
+    )
+    return lax.reshape(added, shape)
+
+
+@lower("aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward")
+def max_pool_with_indices_backward(
+    grad_output: jax.Array,
+    self: jax.Array,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
+    indices: jax.Array,
+) -> jax.Array:
+    window = _window(self.shape, grad_output.shape, kernel_size, stride, padding, dilation)
+    reach = [(k - 1) * d + 1 for k, d in zip(window.kernel, window.dilation, strict=True)]
+    unique = all(s >= r for s, r in zip(window.stride, reach, strict=True))
+    return scatter_to_positions(grad_output, indices, self.shape, window.rank, unique)
+
+
+# Average.
+
+
+def _divisors(
+    window: Window, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None
+) -> np.ndarray | int:
+    """What each window's sum is divided by; one number if all agree."""
+    if divisor_override is not None:
+        return divisor_override
+    counts = np.ones((1,) * window.rank, np.int64)
+    for i in range(window.rank):
+        n, p = window.sizes[i], window.padding[i]
+        start = np.arange(window.counts[i]) * window.stride[i] - p
+        stop = np.minimum(start + window.kernel[i], n + p)
+        if not count_include_pad:
+            start, stop = np.maximum(start, 0), np.minimum(stop, n)
+        axis = [1] * window.rank
+        axis[i] = -1
+        # One dimension at a time: a window's size is the product of its extents.
+        counts = counts * (stop - start).reshape(axis)
+    if counts.size and (counts == counts.flat[0]).all():
+        return int(counts.flat[0])
+    return np.broadcast_to(counts, window.counts)
+
+
+def _divided(x: jax.Array, divisors: np.ndarray | int) -> jax.Array:
+    if isinstance(divisors, int):
+        return lax.div(x, lax.full_like(x, divisors))
+    return lax.div(x, jnp.broadcast_to(divisors.astype(x.dtype), x.shape))
+
+
+def _window_sum(x: jax.Array, window: Window) -> jax.Array:
+    if math.prod(window.kernel) > _MANY:
+        lead = (1,) * (x.ndim - window.rank)
+        return lax.reduce_window(
+            x,
+            np.array(0, x.dtype),
+            lax.add,
+            (*lead, *window.kernel),
+            (*lead, *window.stride),
+            [(0, 0)] * len(lead) + window.margins(),
+        )
+    first, *rest = _slices(x, window, 0)
+    for part in rest:
+        first = lax.add(first, part)
+    return first
+
+
+@lower("aten::avg_pool2d", "aten::avg_pool3d")
+def avg_pool(
+    self: jax.Array,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    outs,
+) -> jax.Array:
+    if 0 in outs[0].shape:
+        return lax.full(outs[0].shape, 0, self.dtype)
+    window = _window(self.shape, outs[0].shape, kernel_size, stride, padding, [1])
+    divisors = _divisors(window, ceil_mode, count_include_pad, divisor_override)
+    return _divided(_window_sum(opmath(self), window), divisors)
+
+
+@lower("aten::avg_pool2d_backward", "aten::avg_pool3d_backward")
+def avg_pool_backward(
+    grad_output: jax.Array,
+    self: jax.Array,
+    kernel_size: list[int],
+    stride: list[int],
+    padding: list[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> jax.Array:
+    if 0 in grad_output.shape:
+        return lax.full_like(self, 0)
+    window = _window(self.shape, grad_output.shape, kernel_size, stride, padding, [1])
+    grad = _divided(
+        opmath(grad_output), _divisors(window, ceil_mode, count_include_pad, divisor_override)
+    )
+    exact = all(margin == (0, 0) for margin in window.margins())
+    if window.stride == window.kernel and exact:
+        return _repeated(grad, window.kernel)
+    shape = jax.ShapeDtypeStruct(self.shape, grad.dtype)
+    return jax.linear_transpose(lambda x: _by_reduce_window(x, window), shape)(grad)[0]
+
+
+def _by_reduce_window(x: jax.Array, window: Window) -> jax.Array:
+    # Its transpose is one more reduce_window; that of slices is a chain of pads and additions.
+    lead = (1,) * (x.ndim - window.rank)
+    return lax.reduce_window(
+        _padded(x, window, 0),
+        np.array(0, x.dtype),
+        lax.add,
+        (*lead, *window.kernel),
+        (*lead, *window.stride),
+        "VALID",
+    )
+
+
+def _repeated(x: jax.Array, factors: Sequence[int]) -> jax.Array:
+    """Each element of the last dimensions repeated: the gradient of windows that do not overlap."""
+    lead = x.ndim - len(factors)
+    shape, dims = list(x.shape[:lead]), list(range(lead))
+    for size, factor in zip(x.shape[lead:], factors, strict=True):
+        dims.append(len(shape))
+        shape += [size, factor]
+    final = (*x.shape[:lead], *(n * f for n, f in zip(x.shape[lead:], factors, strict=True)))
+    return lax.reshape(lax.broadcast_in_dim(x, shape, dims), final)
+
+
+# Adaptive: the window of output i is [floor(i·n / m), ceil((i + 1)·n / m)).
+
+
+def _bounds(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    index = np.arange(count)
+    return (index * size) // count, -((-(index + 1) * size) // count)
+
+
+def _even_window(sizes: Sequence[int], counts: Sequence[int]) -> Window | None:
+    if any(count == 0 or size % count for size, count in zip(sizes, counts, strict=True)):
+        return None
+    kernel = tuple(size // count for size, count in zip(sizes, counts, strict=True))
+    zeros, ones = (0,) * len(kernel), (1,) * len(kernel)
+    return Window(kernel, kernel, zeros, ones, tuple(sizes), tuple(counts))
+
+
+def _averaging(size: int, count: int, dtype: np.dtype) -> np.ndarray:
+    """[count, size]: the matrix that averages each window of one dimension."""
+    start, stop = _bounds(size, count)
+    place = np.arange(size)
+    inside = (place >= start[:, None]) & (place < stop[:, None])
+    return (inside / (stop - start)[:, None]).astype(dtype)
+
+
+def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
+    rank = len(counts)
+    window = _even_window(x.shape[-rank:], counts)
+    if window is not None:
+        if all(count == 1 for count in counts):
+            dims = tuple(range(x.ndim - rank, x.ndim))
+            total = lax.expand_dims(lax.reduce_sum(x, dims), dims)
+        else:
+            total = _window_sum(x, window)
+        return _divided(total, math.prod(window.kernel))
+    for i, count in enumerate(counts):
+        dim = x.ndim - rank + i
+        matrix = _averaging(x.shape[dim], count, x.dtype)
+        # The contracted dimension goes, the new one comes last; the dimensions return to order by rotation.
+        x = jnp.moveaxis(lax.dot_general(x, matrix, (((dim,), (1,)), ((), ()))), -1, dim)
+    return x
+
+
+@lower("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d")
+def adaptive_avg_pool(self: jax.Array, output_size: list[int]) -> jax.Array:
+    return _adaptive_average(opmath(self), output_size)
+
+
+@lower("aten::_adaptive_avg_pool2d_backward")
+def adaptive_avg_pool2d_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    return _adaptive_average_backward(grad_output, self, 2)
+
+
+@lower("aten::_adaptive_avg_pool3d_backward")
+def adaptive_avg_pool3d_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    return _adaptive_average_backward(grad_output, self, 3)
+
+
+def _adaptive_average_backward(grad_output: jax.Array, self: jax.Array, rank: int) -> jax.Array:
+    grad = opmath(grad_output)
+    counts = grad.shape[-rank:]
+    window = _even_window(self.shape[-rank:], counts)
+    if window is not None:
+        return _repeated(_divided(grad, math.prod(window.kernel)), window.kernel)
+    shape = jax.ShapeDtypeStruct(self.shape, grad.dtype)
+    return jax.linear_transpose(lambda x: _adaptive_average(x, counts), shape)(grad)[0]
+
+
+def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.Array]:
+    rank = len(counts)
+    sizes = x.shape[-rank:]
+    window = _even_window(sizes, counts)
+    if window is not None:
+        return max_with_position(x, window)
+    # Windows of unlike sizes: all are taken as long as the longest; the surplus repeats the last place.
+    position = np.zeros((), np.int64)
+    for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        start, stop = _bounds(size, count)
+        longest = int((stop - start).max())
+        places = np.minimum(start[:, None] + np.arange(longest), (stop - 1)[:, None])
+        x = jnp.take(x, places.reshape(-1), axis=x.ndim - rank + i)
+        position = position[..., None, None] * size + places
+    lead = x.shape[:-rank]
+    shape = list(lead)
+    for count, size in zip(counts, x.shape[len(lead) :], strict=True):
+        shape += [count, size // count]
+    order = [*range(len(lead))]
+    order += [len(lead) + 2 * i for i in range(rank)]
+    order += [len(lead) + 2 * i + 1 for i in range(rank)]
+    grouped = lax.transpose(lax.reshape(x, shape), order)
+    flat = lax.reshape(grouped, (*lead, *counts, math.prod(grouped.shape[-rank:])))
+    # position: [c0, k0, c1, k1, ...] -> [c0, c1, ..., k0·k1·...]
+    arranged = position.transpose([2 * i for i in range(rank)] + [2 * i + 1 for i in range(rank)])
+    arranged = arranged.reshape(*counts, -1).astype(np.int32)
+    best = flat[..., 0]
+    where = jnp.broadcast_to(arranged[..., 0], best.shape)
+    for k in range(1, flat.shape[-1]):
+        candidate = flat[..., k]
+        wins = lax.gt(candidate, best)
+        if is_float(x.dtype):
+            wins = lax.bitwise_or(wins, lax.ne(candidate, candidate))
+        where = lax.select(wins, jnp.broadcast_to(arranged[..., k], best.shape), where)
+        best = lax.max(best, candidate)
+    return best, where
+
+
+@lower("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d")
+def adaptive_max_pool(self: jax.Array, output_size: list[int]) -> tuple[jax.Array, jax.Array]:
+    value, position = _adaptive_max(self, output_size)
+    return value, convert(position, np.dtype(np.int64))
+
+
+@lower("aten::adaptive_max_pool2d_backward")
+def adaptive_max_pool2d_backward(
+    grad_output: jax.Array, self: jax.Array, indices: jax.Array
+) -> jax.Array:
+    return scatter_to_positions(grad_output, indices, self.shape, 2, False)
+
+
+@lower("aten::adaptive_max_pool3d_backward")
+def adaptive_max_pool3d_backward(
+    grad_output: jax.Array, self: jax.Array, indices: jax.Array
+) -> jax.Array:
+    return scatter_to_positions(grad_output, indices, self.shape, 3, False)
+
+
+@lower("aten::max_unpool2d")
+def max_unpool2d(self: jax.Array, indices: jax.Array, output_size: list[int]) -> jax.Array:
+    return _unpool(self, indices, output_size)
+
+
+@lower("aten::max_unpool3d")
+def max_unpool3d(
+    self: jax.Array,
+    indices: jax.Array,
+    output_size: list[int],
+    stride: list[int],
+    padding: list[int],
+) -> jax.Array:
+    return _unpool(self, indices, output_size)
+
+
+def _unpool(x: jax.Array, indices: jax.Array, output_size: list[int]) -> jax.Array:
+    rank = len(output_size)
+    lead = x.shape[: x.ndim - rank]
+    rows, spatial = math.prod(lead), math.prod(output_size)
+    column = lax.reshape(indices, (rows, x.size // rows))
+    row = lax.broadcasted_iota(np.int64, column.shape, 0)
+    zeros = lax.full((rows, spatial), 0, x.dtype)
+    values = lax.reshape(x, column.shape)
+    return lax.reshape(zeros.at[row, column].set(values), (*lead, *output_size))

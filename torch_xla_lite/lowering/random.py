@@ -1,0 +1,270 @@
+"""Random numbers.
+
+Each op gets a key that the recorder derives from the generator's seed and offset, as a runtime parameter: a new
+seed compiles nothing. The numbers are not those of torch on the CPU, but their distributions are, and equal seeds
+give equal numbers.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    broadcast,
+    convert,
+    full,
+    is_complex,
+    is_integral,
+    opmath,
+    opmath_dtype,
+)
+from torch_xla_lite.lowering.registry import lower
+
+Outs = list[jax.ShapeDtypeStruct]
+
+
+def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax.Array:
+    """True with the given probability, from 32 random bits each: no conversion to floats is needed."""
+    if probability >= 1:
+        return lax.full(shape, True)
+    threshold = np.uint32(min(int(probability * 2**32), 2**32 - 1))
+    return lax.lt(jax.random.bits(key, shape, np.uint32), lax.full(shape, threshold, np.uint32))
+
+
+@lower("aten::native_dropout", "aten::_fused_dropout")
+def native_dropout(
+    input: jax.Array, p: float, train: bool | None = True, *, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    if train is False or p == 0:
+        return input, lax.full(input.shape, True)
+    if p == 1:
+        return lax.full_like(input, 0), lax.full(input.shape, False)
+    mask = keep_mask(key, 1 - p, input.shape)
+    scaled = lax.mul(opmath(input), lax.full_like(opmath(input), 1 / (1 - p)))
+    return lax.select(mask, scaled, lax.full_like(scaled, 0)), mask
+
+
+@lower("aten::native_dropout_backward")
+def native_dropout_backward(grad_output: jax.Array, mask: jax.Array, scale: float) -> jax.Array:
+    grad = opmath(grad_output)
+    return lax.select(mask, lax.mul(grad, lax.full_like(grad, scale)), lax.full_like(grad, 0))
+
+
+# Distributions over the shape of the output. `_uniform` is in [0, 1), `_open_uniform` in (0, 1).
+
+
+def _wide(out: jax.ShapeDtypeStruct) -> np.dtype:
+    return np.dtype(np.float32) if is_integral(out.dtype) else opmath_dtype(out.dtype)
+
+
+def _uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
+    return jax.random.uniform(key, out.shape, _wide(out))
+
+
+def _open_uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
+    dtype = _wide(out)
+    return jax.random.uniform(key, out.shape, dtype, minval=np.finfo(dtype).tiny)
+
+
+def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
+    dtype = out.dtype if is_complex(out.dtype) else _wide(out)
+    return jax.random.normal(key, out.shape, dtype)
+
+
+@lower("aten::rand", "aten::rand.generator", "aten::rand_like", "aten::rand_like.generator")
+def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
+    if is_complex(outs[0].dtype):
+        real, imag = jax.random.split(key)
+        part = np.dtype(np.float32 if outs[0].dtype == np.complex64 else np.float64)
+        shape = outs[0].shape
+        parts = (jax.random.uniform(k, shape, part) for k in (real, imag))
+        return lax.complex(*parts)
+    return _below_one(_uniform(key, outs[0]), outs[0].dtype)
+
+
+def _below_one(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Rounding to a half precision may reach 1, which the interval excludes."""
+    if dtype == x.dtype:
+        return x
+    return lax.min(x, lax.full_like(x, float(1 - jnp.finfo(dtype).epsneg)))
+
+
+@lower("aten::randn", "aten::randn.generator", "aten::randn_like", "aten::randn_like.generator")
+def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
+    return _normal(key, outs[0])
+
+
+@lower("aten::uniform")
+def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> jax.Array:
+    unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
+    if (from_, to) == (0, 1):
+        return unit
+    return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, from_))
+
+
+@lower("aten::normal_functional", "aten::normal.float_float")
+def normal(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
+    # normal_functional(self, mean, std) and normal(mean, std, size) differ in where the numbers stand.
+    numbers = [value for value in args if isinstance(value, (int, float))]
+    center, spread = (*numbers, *(0.0, 1.0)[len(numbers) :])
+    x = _normal(key, outs[0])
+    x = x if spread == 1 else lax.mul(x, lax.full_like(x, spread))
+    return x if center == 0 else lax.add(x, lax.full_like(x, center))
+
+
+@lower("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
+def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
+    x = _normal(key, outs[0])
+    scaled = lax.mul(x, full(x.shape, std, x.dtype))
+    return lax.add(scaled, full(x.shape, mean, x.dtype))
+
+
+@lower("aten::log_normal")
+def log_normal(self: jax.Array, mean: float = 1, std: float = 2, *, outs, key) -> jax.Array:
+    return lax.exp(normal(mean, std, outs=outs, key=key))
+
+
+@lower("aten::exponential")
+def exponential(self: jax.Array, lambd: float = 1, *, outs, key) -> jax.Array:
+    u = _open_uniform(key, outs[0])
+    return lax.div(lax.neg(lax.log(u)), lax.full_like(u, lambd))
+
+
+@lower("aten::geometric")
+def geometric(self: jax.Array, p: float, *, outs, key) -> jax.Array:
+    u = _open_uniform(key, outs[0])
+    return lax.ceil(lax.div(lax.log(u), lax.full_like(u, np.log1p(-p))))
+
+
+@lower("aten::cauchy")
+def cauchy(self: jax.Array, median: float = 0, sigma: float = 1, *, outs, key) -> jax.Array:
+    u = _open_uniform(key, outs[0])
+    angle = lax.mul(lax.sub(u, lax.full_like(u, 0.5)), lax.full_like(u, np.pi))
+    return lax.add(lax.mul(lax.tan(angle), lax.full_like(u, sigma)), lax.full_like(u, median))
+
+
+@lower("aten::bernoulli", "aten::bernoulli.Tensor")
+def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.Array:
+    chance = opmath(self if p is None else p)
+    u = jax.random.uniform(key, outs[0].shape, np.float32)
+    return lax.lt(convert(u, chance.dtype), broadcast(chance, outs[0].shape))
+
+
+@lower("aten::bernoulli.p")
+def bernoulli_p(self: jax.Array, p: float = 0.5, *, outs, key) -> jax.Array:
+    return keep_mask(key, p, outs[0].shape)
+
+
+# Integers.
+
+
+def _integers(key: jax.Array, out: jax.ShapeDtypeStruct, low: int, high: int) -> jax.Array:
+    return jax.random.randint(key, out.shape, low, high, np.int64)
+
+
+@lower("aten::randint", "aten::randint.generator")
+def randint(high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
+    return _integers(key, outs[0], 0, high)
+
+
+@lower("aten::randint.low", "aten::randint.low_generator")
+def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
+    return _integers(key, outs[0], low, high)
+
+
+@lower("aten::randint_like", "aten::randint_like.generator")
+def randint_like(self: jax.Array, high: int, *, dtype=None, outs, key) -> jax.Array:
+    return _integers(key, outs[0], 0, high)
+
+
+@lower("aten::randint_like.low_dtype", "aten::randint_like.low_generator_dtype")
+def randint_like_low(self: jax.Array, low: int, high: int, *, dtype=None, outs, key) -> jax.Array:
+    return _integers(key, outs[0], low, high)
+
+
+@lower("aten::random.from")
+def random_from(self: jax.Array, from_: int, to: int | None, *, outs, key) -> jax.Array:
+    return _integers(key, outs[0], from_, _default_end(outs[0].dtype) if to is None else to)
+
+
+@lower("aten::random.to")
+def random_to(self: jax.Array, to: int, *, outs, key) -> jax.Array:
+    return _integers(key, outs[0], 0, to)
+
+
+@lower("aten::random")
+def random(self: jax.Array, *, outs, key) -> jax.Array:
+    return _integers(key, outs[0], 0, _default_end(outs[0].dtype))
+
+
+def _default_end(dtype: np.dtype) -> int:
+    """Up to here every integer has its own value in `dtype`."""
+    if dtype == np.bool_:
+        return 2
+    if is_integral(dtype):
+        return min(int(np.iinfo(dtype).max) + 1, 2**63 - 1)
+    return 2 ** (jnp.finfo(dtype).nmant + 1)
+
+
+@lower("aten::randperm", "aten::randperm.generator")
+def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
+    if n == 0:
+        return lax.full((0,), 0, outs[0].dtype)
+    return jax.random.permutation(key, n)
+
+
+@lower("aten::multinomial")
+def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *, key) -> jax.Array:
+    weights = opmath(self)
+    logits = lax.log(weights)
+    if replacement:
+        shape = (num_samples, *weights.shape[:-1])
+        return jnp.moveaxis(jax.random.categorical(key, logits, shape=shape), 0, -1)
+    # The largest of Gumbel-perturbed logits is a sample, the next largest one without the first, and so on.
+    gumbel = jax.random.gumbel(key, logits.shape, logits.dtype)
+    return lax.top_k(lax.add(logits, gumbel), num_samples)[1]
+
+
+@lower("aten::poisson")
+def poisson(self: jax.Array, *, outs, key) -> jax.Array:
+    return jax.random.poisson(key, opmath(self), outs[0].shape)
+
+
+@lower("aten::binomial")
+def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
+    return jax.random.binomial(key, opmath(count), opmath(prob), outs[0].shape)
+
+
+@lower("aten::_standard_gamma")
+def standard_gamma(self: jax.Array, *, key) -> jax.Array:
+    return jax.random.gamma(key, opmath(self))
+
+
+@lower("aten::_sample_dirichlet")
+def sample_dirichlet(self: jax.Array, *, key) -> jax.Array:
+    gamma = jax.random.loggamma(key, opmath(self))
+    return jax.nn.softmax(gamma, axis=-1)
+
+
+@lower("aten::rrelu_with_noise_functional")
+def rrelu_with_noise(
+    self: jax.Array,
+    noise: jax.Array,
+    lower_: Operand = 0.125,
+    upper: Operand = 1 / 3,
+    training: bool = False,
+    *,
+    key,
+) -> tuple[jax.Array, jax.Array]:
+    x = opmath(self)
+    low, high = full(x.shape, lower_, x.dtype), full(x.shape, upper, x.dtype)
+    negative = lax.le(x, lax.full_like(x, 0))
+    if not training:
+        slope = lax.div(lax.add(low, high), lax.full_like(x, 2))
+        return lax.select(negative, lax.mul(x, slope), x), noise
+    u = jax.random.uniform(key, x.shape, x.dtype)
+    drawn = lax.add(low, lax.mul(u, lax.sub(high, low)))
+    slope = lax.select(negative, drawn, lax.full_like(x, 1))
+    return lax.mul(x, slope), slope
