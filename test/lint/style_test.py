@@ -26,9 +26,9 @@ def test_clang_format_would_change_nothing():
 
 
 def _says_what_it_is_for(file: Path) -> bool:
-    """Whether a file has to: not an empty __init__.py, and not a .cc, whose header says it."""
+    """Whether a file has to: not a .cc whose header says it, and not an empty __init__.py."""
     if file.suffix == ".cc":
-        return not (ROOT / file).with_suffix(".h").exists()
+        return not file.stem.endswith("_test") and not (ROOT / file).with_suffix(".h").exists()
     return (ROOT / file).stat().st_size > 0
 
 
