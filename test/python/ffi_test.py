@@ -175,6 +175,7 @@ def test_dtypes_with_few_kernels_can_be_copied(dtype):
         ("aten::topk", (random(3, 7), 2)),
         ("aten::sort", (random(3, 7),)),
         ("aten::cumsum", (random(3, 4), 1)),
+        ("aten::huber_loss", (random(3, 4), random(3, 4), 1, 0.5)),
         ("aten::grid_sampler_2d", (random(1, 2, 4, 4), random(1, 3, 3, 2), 0, 0, False)),
         ("aten::histc", (random(20), 5)),
         ("aten::bincount", (torch.tensor([1, 1, 3]),)),

@@ -56,6 +56,7 @@ bool SameCall(const FunctionSchema& functional, const FunctionSchema& out) {
 }  // namespace
 
 std::optional<c10::OperatorHandle> FindOutOverload(const c10::OperatorHandle& op) {
+  if (!op.hasTag(at::Tag::pointwise)) return std::nullopt;
   for (const Argument& output : op.schema().returns()) {
     if (output.type()->kind() != c10::TypeKind::TensorType) return std::nullopt;
   }
