@@ -1,6 +1,10 @@
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
 #include <array>
+#include <utility>
 
 namespace torch_xla_lite::tensor {
 namespace {

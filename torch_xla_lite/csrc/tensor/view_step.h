@@ -12,10 +12,11 @@
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
 #define TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
 
-#include <c10/util/SmallVector.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
@@ -23,7 +24,7 @@
 namespace torch_xla_lite::tensor {
 
 struct ViewStep : c10::intrusive_ptr_target {
-  using Scalars = c10::SmallVector<uint64_t, 2>;
+  using Scalars = std::vector<uint64_t>;
 
   ViewStep(c10::intrusive_ptr<ViewStep> previous, const OpSignature* signature, uint32_t output,
            Scalars scalars)

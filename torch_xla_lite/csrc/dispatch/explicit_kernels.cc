@@ -1,0 +1,243 @@
+#include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "torch_xla_lite/csrc/dispatch/record.h"
+#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using c10::DispatchKeySet;
+using c10::OperatorHandle;
+using runtime::Runtime;
+using tensor::Layout;
+using tensor::XTensorImpl;
+using torch::jit::Stack;
+
+constexpr c10::DeviceType kJax = c10::DeviceType::PrivateUse1;
+
+bool IsJax(const at::Tensor& tensor) { return tensor.device().type() == kJax; }
+
+// A second tensor on the same memory, seen in the same way.
+at::Tensor SharedWith(const at::Tensor& tensor) {
+  const XTensorImpl& impl = *XTensorImpl::From(tensor);
+  const Layout layout{impl.is_row_major() ? std::vector<int64_t>() : impl.strides().vec(), 0};
+  return at::detail::make_tensor<XTensorImpl>(impl, impl.step(), impl.shape(), layout,
+                                              impl.storage_offset());
+}
+
+// The whole of what a tensor shares memory with.
+at::Tensor BaseOf(c10::StorageImpl* storage) {
+  auto* alias = dynamic_cast<tensor::Alias*>(storage);
+  TORCH_CHECK(alias != nullptr, "expected a storage on jax, found one on ", storage->device(),
+              ".\nMove its tensor first:  tensor.to('jax')");
+  return at::detail::make_tensor<XTensorImpl>(
+      c10::intrusive_ptr<tensor::Alias>::reclaim_copy(alias));
+}
+
+at::Tensor CopyOf(const at::Tensor& tensor) {
+  // Values never change, so a copy is a new place for the same one.
+  const std::lock_guard lock(Runtime::Get().record_lock());
+  return at::Tensor(tensor::MakeTensor(XTensorImpl::From(tensor)->Read()));
+}
+
+void Assign(const at::Tensor& target, const at::Tensor& source) {
+  const std::lock_guard lock(Runtime::Get().record_lock());
+  XTensorImpl::From(target)->Write(XTensorImpl::From(source)->Read());
+}
+
+// copy_(Tensor(a!) self, Tensor src, bool non_blocking) -> Tensor(a!)
+void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor source = (*stack)[stack->size() - 2].toTensor();
+  const at::Tensor self = (*stack)[stack->size() - 3].toTensor();
+  torch::jit::drop(*stack, 3);
+  if (!IsJax(self)) {
+    TORCH_CHECK(self.device().is_cpu(), "jax tensors are copied to the CPU only, not to ",
+                self.device(), ".\nCopy in two steps:  x.cpu().to('", self.device(), "')");
+    self.copy_(Download(source));
+  } else {
+    // Sizes and dtypes that differ are resolved where the data is. A CPU tensor is converted before it is sent.
+    at::Tensor value = source;
+    if (value.scalar_type() != self.scalar_type()) value = value.to(self.scalar_type());
+    if (!IsJax(value)) value = Upload(value);
+    if (value.sizes() != self.sizes()) value = value.expand(self.sizes());
+    Assign(self, value);
+  }
+  stack->emplace_back(self);
+}
+
+// _to_copy(Tensor self, *, ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory, bool non_blocking,
+//          MemoryFormat? memory_format) -> Tensor
+void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 7);
+  const at::Tensor self = arguments[0].toTensor();
+  const auto dtype = arguments[1].toOptional<at::ScalarType>();
+  const auto device = arguments[3].toOptional<c10::Device>();
+  const bool leaves = device && device->type() != kJax;
+  if (!leaves && dtype && *dtype != self.scalar_type()) {
+    static auto* recorder = new RecordKernel;
+    return (*recorder)(op, keys, stack);
+  }
+  torch::jit::drop(*stack, 7);
+  if (leaves) {
+    const at::Tensor on_cpu = Download(self);
+    stack->emplace_back(on_cpu.to(*device, dtype.value_or(on_cpu.scalar_type())));
+  } else {
+    stack->emplace_back(CopyOf(self));
+  }
+}
+
+// clone(Tensor self, *, MemoryFormat? memory_format) -> Tensor
+void Clone(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor self = (*stack)[stack->size() - 2].toTensor();
+  torch::jit::drop(*stack, 2);
+  stack->emplace_back(CopyOf(self));
+}
+
+// detach(Tensor(a) self) -> Tensor(a), and others that give their argument back
+void Share(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor self = torch::jit::pop(*stack).toTensor();
+  stack->emplace_back(SharedWith(self));
+}
+
+// _local_scalar_dense(Tensor self) -> Scalar
+void LocalScalarDense(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor self = torch::jit::pop(*stack).toTensor();
+  stack->emplace_back(Download(self).item());
+}
+
+// as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor(a)
+//
+// Sizes and strides are those of the memory and not of the tensor, so the step starts at the base.
+void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor self = arguments[0].toTensor();
+  const auto offset = arguments[3].toOptional<int64_t>().value_or(self.storage_offset());
+  const at::Tensor base = BaseOf(self.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  TORCH_CHECK(base.scalar_type() == self.scalar_type(),
+              "as_strided on a tensor that was viewed as ", self.scalar_type(),
+              " is not supported on jax.\nCopy it first:  x.clone().as_strided(...)");
+  *(stack->end() - 4) = base;
+  *(stack->end() - 1) = offset;
+  static auto* recorder = new RecordKernel;
+  (*recorder)(op, keys, stack);
+}
+
+// as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor(a!)
+void AsStridedInPlace(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor self = arguments[0].toTensor();
+  const at::Tensor view = self.as_strided(arguments[1].toDimVector(), arguments[2].toDimVector(),
+                                          arguments[3].toOptional<int64_t>());
+  XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
+  torch::jit::drop(*stack, 4);
+  stack->emplace_back(self);
+}
+
+// resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format) -> Tensor(a!)
+void Resize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor self = arguments[0].toTensor();
+  const at::DimVector size = arguments[1].toDimVector();
+  torch::jit::drop(*stack, 3);
+  if (self.sizes() != at::IntArrayRef(size)) {
+    TORCH_CHECK(XTensorImpl::From(self)->step() == nullptr,
+                "a view on jax cannot be resized.\nCopy it first:  x = x.clone()");
+    // Elements keep their places in memory; new ones, undefined in torch, are zero.
+    const at::Tensor resized = self.new_zeros(size);
+    const int64_t kept = std::min(self.numel(), resized.numel());
+    if (kept > 0) {
+      resized.view({-1}).narrow(0, 0, kept).copy_(self.view({-1}).narrow(0, 0, kept));
+    }
+    Assign(self, resized);
+  }
+  stack->emplace_back(self);
+}
+
+// set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)
+void SetToTensor(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor source = torch::jit::pop(*stack).toTensor();
+  const XTensorImpl* impl = XTensorImpl::From(source);
+  TORCH_CHECK(impl != nullptr, "set_ needs a source on jax, found one on ", source.device(),
+              ".\nMove it first:  source.to('jax')");
+  XTensorImpl::From(torch::jit::peek(*stack, 0, 1).toTensor())->BecomeViewOf(*impl);
+}
+
+// set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)
+void SetToStorage(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const c10::Storage source = torch::jit::pop(*stack).toStorage();
+  const at::Tensor flat = BaseOf(source.unsafeGetStorageImpl()).view({-1});
+  XTensorImpl::From(torch::jit::peek(*stack, 0, 1).toTensor())
+      ->BecomeViewOf(*XTensorImpl::From(flat));
+}
+
+// set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size,
+//                                    SymInt[] stride) -> Tensor(a!)
+void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 5);
+  const at::Tensor self = arguments[0].toTensor();
+  const c10::Storage source = arguments[1].toStorage();
+  const at::DimVector size = arguments[3].toDimVector();
+  at::DimVector stride = arguments[4].toDimVector();
+  if (stride.size() != size.size()) stride = at::DimVector(self.new_zeros(size).strides());
+  const at::Tensor view = BaseOf(source.unsafeGetStorageImpl())
+                              .as_strided(size, stride, arguments[2].toInt());
+  XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
+  torch::jit::drop(*stack, 5);
+  stack->emplace_back(self);
+}
+
+// native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,
+//                   bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)
+//
+// In training it updates the running statistics, which its schema does not say. _native_batch_norm_legit is the same op
+// with a schema that does.
+void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 8);
+  const bool updates = arguments[5].toBool() && arguments[3].isTensor() &&
+                       arguments[3].toTensor().defined() && arguments[4].isTensor() &&
+                       arguments[4].toTensor().defined();
+  if (updates) {
+    static const auto* legit = new OperatorHandle(
+        c10::Dispatcher::singleton().findSchemaOrThrow("aten::_native_batch_norm_legit", ""));
+    return legit->callBoxed(stack);
+  }
+  static auto* recorder = new RecordKernel;
+  (*recorder)(op, keys, stack);
+}
+
+template <void (*kernel)(const OperatorHandle&, DispatchKeySet, Stack*)>
+torch::CppFunction Boxed() {
+  return torch::CppFunction::makeFromBoxedFunction<kernel>();
+}
+
+constexpr ExplicitKernel kKernels[] = {
+    {"_local_scalar_dense", Boxed<LocalScalarDense>},
+    {"_to_copy", Boxed<ToCopy>},
+    {"alias", Boxed<Share>},
+    {"as_strided", Boxed<AsStrided>},
+    {"as_strided_", Boxed<AsStridedInPlace>},
+    {"clone", Boxed<Clone>},
+    {"copy_", Boxed<Copy>},
+    {"detach", Boxed<Share>},
+    {"lift_fresh", Boxed<Share>},
+    {"native_batch_norm", Boxed<NativeBatchNorm>},
+    {"resize_", Boxed<Resize>},
+    {"set_.source_Storage", Boxed<SetToStorage>},
+    {"set_.source_Storage_storage_offset", Boxed<SetToStorageAt>},
+    {"set_.source_Tensor", Boxed<SetToTensor>},
+};
+
+}  // namespace
+
+std::span<const ExplicitKernel> ExplicitKernels() { return kKernels; }
+
+}  // namespace torch_xla_lite::dispatch

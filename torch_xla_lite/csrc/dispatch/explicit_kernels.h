@@ -1,0 +1,25 @@
+// The ops that are not recorded like all others: those that move data between devices or change what a tensor is.
+//
+//   for (const ExplicitKernel& kernel : ExplicitKernels()) library.impl(kernel.name, kernel.function());
+//
+// They are boxed like the recorder, so that each costs a line here and nothing at compile time.
+
+#ifndef TORCH_XLA_LITE_CSRC_DISPATCH_EXPLICIT_KERNELS_H_
+#define TORCH_XLA_LITE_CSRC_DISPATCH_EXPLICIT_KERNELS_H_
+
+#include <torch/library.h>
+
+#include <span>
+
+namespace torch_xla_lite::dispatch {
+
+struct ExplicitKernel {
+  const char* name;  // In aten: "copy_", "set_.source_Tensor".
+  torch::CppFunction (*function)();
+};
+
+std::span<const ExplicitKernel> ExplicitKernels();
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_DISPATCH_EXPLICIT_KERNELS_H_

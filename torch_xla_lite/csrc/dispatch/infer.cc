@@ -1,0 +1,109 @@
+#include "torch_xla_lite/csrc/dispatch/infer.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using tensor::Layout;
+using tensor::OpSignature;
+
+at::Tensor MetaOf(const at::Tensor& tensor, bool with_strides) {
+  // A number keeps its value: some meta kernels read it, and it decides type promotion as a number.
+  if (tensor.device().is_cpu()) return tensor;
+  const at::Tensor meta(
+      with_strides
+          ? at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type())
+          : at::detail::empty_meta(tensor.sizes(), tensor.scalar_type()));
+  return meta;
+}
+
+// Calls the op on meta tensors and leaves its results on the stack. Returns the arguments that were written to.
+std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                   torch::jit::Stack* stack) {
+  const bool with_strides = info.IsView();
+  for (const c10::IValue& argument : arguments) {
+    stack->push_back(MapArgument(argument, c10::Device(c10::kMeta), [&](const at::Tensor& tensor) {
+      return MetaOf(tensor, with_strides);
+    }));
+  }
+  std::vector<c10::IValue> mutated;
+  for (const int i : info.mutated) mutated.push_back((*stack)[i]);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  info.op.callBoxed(stack);
+  return mutated;
+}
+
+class Outputs {
+ public:
+  Outputs(const OpInfo& info, const Call& call, OpSignature* signature)
+      : info_(info), call_(call), signature_(*signature) {}
+
+  void Add(const c10::IValue& result) {
+    if (!result.isList()) {
+      signature_.result_sizes.push_back(-1);
+      AddTensor(result);
+      return;
+    }
+    const auto items = result.toListRef();
+    signature_.result_sizes.push_back(static_cast<int>(items.size()));
+    for (const c10::IValue& item : items) AddTensor(item);
+  }
+
+ private:
+  void AddTensor(const c10::IValue& result) {
+    Layout layout;
+    if (result.isNone() || !result.toTensor().defined()) {
+      signature_.outputs.push_back(nullptr);
+    } else {
+      const at::Tensor& tensor = result.toTensor();
+      signature_.outputs.push_back(
+          tensor::ShapeOf(tensor.scalar_type(), tensor.sizes(), signature_.op));
+      if (info_.IsView()) {
+        if (!tensor.is_contiguous()) layout.strides = tensor.strides().vec();
+        layout.offset = tensor.storage_offset() - call_.runtime_offset;
+      }
+    }
+    signature_.layouts.push_back(std::move(layout));
+  }
+
+  const OpInfo& info_;
+  const Call& call_;
+  OpSignature& signature_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                   const Call& call) {
+  auto signature = std::make_unique<OpSignature>(
+      info.name, std::vector<uint64_t>(call.words.begin(), call.words.end()),
+      std::vector<const ir::Shape*>());
+  torch::jit::Stack stack;
+  std::vector<c10::IValue> mutated;
+  try {
+    mutated = RunOnMeta(info, arguments, &stack);
+  } catch (const std::exception&) {
+    // The shape depends on data, torch has no meta kernel, or the call is wrong. The CPU kernel knows which.
+    signature->runs_on_cpu = true;
+    return signature;
+  }
+  Outputs outputs(info, call, signature.get());
+  for (size_t i = 0; i < stack.size(); ++i) {
+    if (info.results[i] < 0) outputs.Add(stack[i]);
+  }
+  for (const c10::IValue& argument : mutated) outputs.Add(argument);
+  return signature;
+}
+
+}  // namespace torch_xla_lite::dispatch

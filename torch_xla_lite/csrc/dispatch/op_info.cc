@@ -1,0 +1,189 @@
+#include "torch_xla_lite/csrc/dispatch/op_info.h"
+
+#include <ATen/core/jit_type.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using Overloads = std::unordered_multimap<std::string, c10::OperatorHandle>;
+
+// All aten overloads by their base name ("aten::add"). Built on first use: it takes a millisecond.
+const Overloads& AllOverloads() {
+  static const auto* overloads = [] {
+    auto* all = new Overloads;
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      if (!name.name.starts_with("aten::")) continue;
+      if (auto op = dispatcher.findSchema(name)) all->emplace(name.name, *op);
+    }
+    return all;
+  }();
+  return *overloads;
+}
+
+std::string FullName(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+bool IsWritten(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+bool Mutates(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.arguments(), IsWritten);
+}
+
+// Whether `functional` takes what `schema` takes, apart from out= arguments, and writes to nothing.
+bool IsFunctionalFormOf(const c10::FunctionSchema& functional, const c10::FunctionSchema& schema) {
+  if (Mutates(functional)) return false;
+  std::vector<const c10::Argument*> wanted;
+  for (const auto& argument : schema.arguments()) {
+    if (!argument.is_out()) wanted.push_back(&argument);
+  }
+  return std::ranges::equal(
+      functional.arguments(), wanted, [](const c10::Argument& a, const c10::Argument* b) {
+        return a.name() == b->name() && *a.type() == *b->type();
+      });
+}
+
+// The base names that the functional form of an in-place or out= op may have.
+std::vector<std::string> FunctionalNames(const std::string& name) {
+  std::string stem = name;
+  if (stem.ends_with("__") && stem.starts_with("aten::__i")) {
+    stem = "aten::__" + stem.substr(9);  // __iand__ -> __and__
+  } else if (stem.ends_with("_")) {
+    stem.pop_back();
+  }
+  return {stem, stem + "_functional"};
+}
+
+std::optional<std::string> FunctionalForm(const c10::FunctionSchema& schema) {
+  std::optional<std::string> found;
+  for (const std::string& name : FunctionalNames(schema.name())) {
+    const auto [begin, end] = AllOverloads().equal_range(name);
+    for (auto it = begin; it != end; ++it) {
+      const c10::OperatorHandle& candidate = it->second;
+      if (!IsFunctionalFormOf(candidate.schema(), schema)) continue;
+      found = FullName(candidate.operator_name());
+      if (candidate.operator_name().overload_name == schema.overload_name()) return found;
+    }
+  }
+  return found;
+}
+
+const IndexArguments* FindIndexArguments(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, IndexArguments>, 6> kTable{{
+      {"aten::select.int", {0, 1, 2, -1, -1}},
+      {"aten::slice.Tensor", {0, 1, 2, 3, 4}},
+      {"aten::select_backward", {1, 2, 3, -1, -1}},
+      {"aten::slice_backward", {1, 2, 3, 4, 5}},
+      {"aten::select_scatter", {0, 2, 3, -1, -1}},
+      {"aten::slice_scatter", {0, 2, 3, 4, 5}},
+  }};
+  for (const auto& [op, arguments] : kTable) {
+    if (op == name) return &arguments;
+  }
+  return nullptr;
+}
+
+// The type of an argument's elements, behind Optional and List.
+c10::TypePtr ElementType(c10::TypePtr type) {
+  while (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::ListType) {
+    type = type->containedType(0);
+  }
+  return type;
+}
+
+OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
+  OpInfo::Argument result{OpInfo::Role::kOther, std::nullopt};
+  if (argument.is_out()) {
+    result.role = OpInfo::Role::kOut;
+    return result;
+  }
+  switch (ElementType(argument.type())->kind()) {
+    case c10::TypeKind::TensorType:
+      result.role = OpInfo::Role::kTensor;
+      break;
+    case c10::TypeKind::GeneratorType:
+      result.role = OpInfo::Role::kGenerator;
+      break;
+    case c10::TypeKind::NumberType:
+      result.role = OpInfo::Role::kScalar;
+      if (argument.default_value() && argument.default_value()->isScalar()) {
+        const c10::Scalar value = argument.default_value()->toScalar();
+        if (!value.isComplex()) result.constant = value.toDouble();
+      }
+      // Squares are worth a graph of their own: pow is a transcendental function, x * x is not.
+      if (argument.name() == "exponent") result.constant = 2;
+      break;
+    default:
+      break;
+  }
+  return result;
+}
+
+bool IsTensorResult(const c10::Argument& result) {
+  return ElementType(result.type())->kind() == c10::TypeKind::TensorType;
+}
+
+}  // namespace
+
+OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
+    : op(op), name(FullName(op.operator_name())) {
+  const c10::FunctionSchema& schema = op.schema();
+  for (const auto& argument : schema.arguments()) {
+    if (IsWritten(argument)) mutated.push_back(static_cast<int>(arguments.size()));
+    arguments.push_back(AnalyzeArgument(argument));
+  }
+  bool is_view = false;
+  for (const auto& result : schema.returns()) {
+    int source = -1;
+    if (result.alias_info() != nullptr) {
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        const auto* info = schema.arguments()[i].alias_info();
+        if (info == nullptr || info->beforeSets() != result.alias_info()->beforeSets()) continue;
+        if (info->isWrite()) source = static_cast<int>(i);
+      }
+      is_view |= source < 0;
+    }
+    results.push_back(source);
+  }
+  if (op.hasTag(at::Tag::inplace_view)) {
+    kind = Kind::kInplaceView;
+  } else if (!mutated.empty()) {
+    kind = Kind::kMutating;
+  } else if (is_view) {
+    kind = Kind::kView;
+  }
+  if (kind == Kind::kInplaceView || kind == Kind::kMutating) {
+    if (auto functional = FunctionalForm(schema)) {
+      name = *functional;
+    } else {
+      kind = Kind::kOnCpu;
+    }
+  }
+  if (!std::ranges::all_of(schema.returns(), IsTensorResult)) kind = Kind::kOnCpu;
+
+  is_random = op.hasTag(at::Tag::nondeterministic_seeded);
+  if (const auto it = lowered.find(name); it != lowered.end()) {
+    is_lowered = true;
+    has_runtime_scalars = !it->second;
+  }
+  // A kernel of ATen would draw from the CPU's generator, each time that the graph runs.
+  if (is_random && !is_lowered) kind = Kind::kOnCpu;
+  takes_cpu_indices = name.starts_with("aten::index") || name.starts_with("aten::_index_put") ||
+                      name.starts_with("aten::_unsafe_index");
+  index = FindIndexArguments(name);
+  if (index != nullptr && is_lowered) {
+    arguments[index->start].role = Role::kStart;
+    if (index->end >= 0) arguments[index->end].role = Role::kEnd;
+  } else {
+    index = nullptr;
+  }
+}
+
+}  // namespace torch_xla_lite::dispatch

@@ -1,0 +1,241 @@
+#include "torch_xla_lite/csrc/dispatch/record.h"
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/device/generator.h"
+#include "torch_xla_lite/csrc/dispatch/call.h"
+#include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
+#include "torch_xla_lite/csrc/dispatch/infer.h"
+#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/op_signature.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using runtime::Runtime;
+using tensor::OpSignature;
+using tensor::ViewStep;
+using tensor::XTensorImpl;
+using torch::jit::Stack;
+using ResultList = c10::SmallVector<c10::IValue, 4>;
+
+LoweredOps& GetLoweredOps() {
+  static auto* lowered = new LoweredOps;
+  return *lowered;
+}
+
+// Guarded by the record lock.
+ir::SignatureTable& Signatures() {
+  static auto* table = new ir::SignatureTable;
+  return *table;
+}
+
+std::atomic<SourceHook> source_hook = nullptr;
+
+// Index tensors may lie on the CPU, as on CUDA; all others have to be moved by the user.
+void UploadIndices(size_t num_arguments, Stack* stack) {
+  for (size_t i = stack->size() - num_arguments; i < stack->size(); ++i) {
+    c10::IValue& argument = (*stack)[i];
+    if (!argument.isList()) continue;
+    auto items = argument.toList();
+    for (size_t k = 0; k < items.size(); ++k) {
+      const c10::IValue item = items.get(k);
+      if (!item.isTensor() || !item.toTensor().defined()) continue;
+      if (item.toTensor().device().is_cpu()) items.set(k, Upload(item.toTensor()));
+    }
+  }
+}
+
+void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call) {
+  std::optional<at::Generator> generator;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].role != OpInfo::Role::kGenerator || arguments[i].isNone()) continue;
+    generator = arguments[i].toGenerator();
+  }
+  const device::RngState state = device::CheckJaxGenerator(generator).NextSeedOffset();
+  call->scalars.push_back(state.seed);
+  call->scalars.push_back(state.offset);
+}
+
+// Writing to an element that stands for several would give each of them the last value that XLA happens to write.
+void CheckWritable(const at::Tensor& tensor, const OpInfo& info) {
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
+  TORCH_CHECK(impl != nullptr, "expected all tensors on one device, found jax:0 and ",
+              tensor.device(), " (in ", info.op.operator_name().name,
+              ").\nMove the written tensor first:  tensor.to('jax')");
+  if (impl->is_row_major()) return;
+  const auto sizes = impl->sizes();
+  const auto strides = impl->strides();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    TORCH_CHECK(sizes[i] <= 1 || strides[i] != 0,
+                "unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location (in ",
+                info.name, "). Please clone() the tensor before performing the operation.");
+  }
+}
+
+// Everything below is called with the record lock held.
+
+ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call) {
+  c10::SmallVector<ir::Value, 8> operands;
+  for (XTensorImpl* operand : call.operands) operands.push_back(operand->Read());
+  auto node = ir::Node::Create(&signature, {operands.data(), operands.size()},
+                               {call.scalars.data(), call.scalars.size()});
+  node->source = call.source;
+  return node;
+}
+
+at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output) {
+  if (node->signature().outputs[output] == nullptr) return {};
+  return at::Tensor(tensor::MakeTensor({node, output}));
+}
+
+at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output) {
+  const XTensorImpl& source = *call.operands[0];
+  auto step = c10::make_intrusive<ViewStep>(
+      source.step(), &signature, output,
+      ViewStep::Scalars(call.scalars.begin(), call.scalars.end()));
+  const tensor::Layout& layout = signature.layouts[output];
+  return at::detail::make_tensor<XTensorImpl>(
+      source, std::move(step), signature.outputs[output], layout,
+      source.storage_offset() + layout.offset + call.runtime_offset);
+}
+
+// Writes the results of a mutating op back to its arguments, from output `first` on.
+void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                  const ir::Ref<ir::Node>& node, uint32_t first) {
+  for (const int i : info.mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      const uint32_t output = first++;
+      if (tensor.defined()) XTensorImpl::From(tensor)->Write({node, output});
+    });
+  }
+}
+
+uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  uint32_t count = 0;
+  for (const int i : info.mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor&) { ++count; });
+  }
+  return count;
+}
+
+// The results of the op as its caller gets them: written arguments, new tensors, lists of new tensors.
+template <typename Make>
+void CollectResults(const OpInfo& info, const OpSignature& signature,
+                    c10::ArrayRef<c10::IValue> arguments, Make&& make, ResultList* results) {
+  uint32_t output = 0;
+  size_t fresh = 0;
+  for (const int source : info.results) {
+    if (source >= 0) {
+      results->push_back(arguments[source]);
+      continue;
+    }
+    const int size = signature.result_sizes[fresh++];
+    if (size < 0) {
+      results->emplace_back(make(output++));
+      continue;
+    }
+    std::vector<at::Tensor> list;
+    for (int k = 0; k < size; ++k) list.push_back(make(output++));
+    results->emplace_back(std::move(list));
+  }
+}
+
+// Records the call and leaves its results on `results`.
+void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
+            c10::ArrayRef<c10::IValue> arguments, ResultList* results) {
+  if (info.kind == OpInfo::Kind::kInplaceView) {
+    const at::Tensor view = MakeView(signature, call, 0);
+    call.operands[0]->BecomeViewOf(*XTensorImpl::From(view));
+  }
+  if (info.IsView()) {
+    CollectResults(
+        info, signature, arguments, [&](uint32_t k) { return MakeView(signature, call, k); },
+        results);
+    return;
+  }
+  const ir::Ref<ir::Node> node = MakeNode(signature, call);
+  if (info.kind == OpInfo::Kind::kMutating) {
+    const uint32_t count = CountMutatedOutputs(info, arguments);
+    WriteMutated(info, arguments, node, node->num_outputs() - count);
+  }
+  CollectResults(
+      info, signature, arguments, [&](uint32_t k) { return MakeOutput(node, k); }, results);
+}
+
+const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
+  auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
+  const OpInfo* expected = nullptr;
+  // Another thread may have been faster; its info may already be part of keys.
+  if (slot->compare_exchange_strong(expected, info.get())) return info.release();
+  return expected;
+}
+
+}  // namespace
+
+void SetLoweredOps(LoweredOps lowered) { GetLoweredOps() = std::move(lowered); }
+void SetSourceHook(SourceHook hook) { source_hook = hook; }
+
+void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                              Stack* stack) {
+  const OpInfo* info = info_.load(std::memory_order_acquire);
+  if (info == nullptr) info = NewOpInfo(op, &info_);
+  if (info->kind == OpInfo::Kind::kOnCpu) return RunOnCpu(*info, stack);
+
+  const size_t count = info->arguments.size();
+  const auto arguments = torch::jit::last(*stack, count);
+  Call call;
+  switch (call.Read(*info, arguments)) {
+    case Call::Status::kOk:
+      break;
+    case Call::Status::kForeign:
+      // Fake tensors know shapes and no values: so do meta kernels.
+      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+      return;
+    case Call::Status::kCpuIndices:
+      UploadIndices(count, stack);
+      return (*this)(op, keys, stack);
+  }
+  for (const int i : info->mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined()) CheckWritable(tensor, *info);
+    });
+  }
+  if (info->is_random) PushSeed(*info, arguments, &call);
+  if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
+
+  ResultList results;
+  {
+    std::unique_lock lock(Runtime::Get().record_lock());
+    const ir::Signature* signature = Signatures().Find(call.key());
+    if (signature == nullptr) {
+      lock.unlock();
+      auto inferred = Infer(*info, arguments, call);
+      lock.lock();
+      signature = Signatures().Insert(std::move(inferred));
+    }
+    const auto& op_signature = static_cast<const OpSignature&>(*signature);
+    if (op_signature.runs_on_cpu) {
+      lock.unlock();
+      return RunOnCpu(*info, stack);
+    }
+    Record(*info, op_signature, call, arguments, &results);
+  }
+  // Outside the lock: the arguments may be the last owners of their tensors.
+  torch::jit::drop(*stack, count);
+  for (c10::IValue& result : results) stack->push_back(std::move(result));
+  Runtime::Get().counters().recorded_ops.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace torch_xla_lite::dispatch

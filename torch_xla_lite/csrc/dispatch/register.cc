@@ -1,0 +1,70 @@
+#include "torch_xla_lite/csrc/dispatch/register.h"
+
+#include <torch/library.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/dispatch/record.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+// Ops of other libraries (torchvision's, a user's own) are recorded too, as long as they have meta kernels.
+class ForeignOpsKernel final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    RecordKernel* kernel;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& slot = kernels_[op.operator_name()];
+      if (slot == nullptr) slot = std::make_unique<RecordKernel>();
+      kernel = slot.get();
+    }
+    (*kernel)(op, keys, stack);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<c10::OperatorName, std::unique_ptr<RecordKernel>> kernels_;
+};
+
+bool IsRecorded(const c10::OperatorHandle& op) {
+  // Ops that are made of others on every device arrive here as those others.
+  return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
+}  // namespace
+
+void RegisterKernels() {
+  // Libraries take their kernels out again when they are destroyed.
+  static auto* aten = new torch::Library(torch::Library::IMPL, "aten",
+                                         c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* others = new torch::Library(torch::Library::IMPL, "_",
+                                           c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  std::unordered_set<std::string> done;
+  for (const ExplicitKernel& kernel : ExplicitKernels()) {
+    aten->impl(kernel.name, kernel.function());
+    done.insert(std::string("aten::") + kernel.name);
+  }
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (!name.name.starts_with("aten::")) continue;
+    const auto op = dispatcher.findSchema(name);
+    if (!op || !IsRecorded(*op)) continue;
+    const std::string full =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    if (done.contains(full)) continue;
+    aten->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
+                                 std::make_unique<RecordKernel>()));
+  }
+  others->fallback(
+      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
+}
+
+}  // namespace torch_xla_lite::dispatch

@@ -1,0 +1,43 @@
+#include "torch_xla_lite/csrc/dispatch/transfer.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include <mutex>
+
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::dispatch {
+
+using runtime::Runtime;
+using tensor::XTensorImpl;
+
+ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor) {
+  Runtime& runtime = Runtime::Get();
+  ir::Value value;
+  {
+    const std::lock_guard lock(runtime.record_lock());
+    value = XTensorImpl::From(tensor)->Read();
+  }
+  return runtime.Materialize(value);
+}
+
+at::Tensor Upload(const at::Tensor& cpu_tensor) {
+  Runtime& runtime = Runtime::Get();
+  const at::Tensor dense = cpu_tensor.resolve_conj().resolve_neg().contiguous();
+  const ir::Shape* shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
+  ir::Value leaf{ir::Node::Leaf(shape, runtime.executor().Upload(shape, dense.const_data_ptr())),
+                 0};
+  const std::lock_guard lock(runtime.record_lock());
+  return at::Tensor(tensor::MakeTensor(std::move(leaf)));
+}
+
+at::Tensor Download(const at::Tensor& tensor) {
+  const ir::Ref<ir::Buffer> buffer = Materialize(tensor);
+  at::Tensor result(at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type()));
+  Runtime::Get().executor().Download(*buffer, result.mutable_data_ptr(), result.nbytes());
+  return result;
+}
+
+}  // namespace torch_xla_lite::dispatch

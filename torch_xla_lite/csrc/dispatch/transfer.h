@@ -1,0 +1,25 @@
+// Tensors to the device and back.
+//
+//   at::Tensor on_jax = Upload(cpu_tensor);      // a copy; returns at once
+//   at::Tensor on_cpu = Download(on_jax);        // computes what is pending and waits for it
+//
+// Both copy: torch and XLA may each change or free their own memory at any time.
+
+#ifndef TORCH_XLA_LITE_CSRC_DISPATCH_TRANSFER_H_
+#define TORCH_XLA_LITE_CSRC_DISPATCH_TRANSFER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include "torch_xla_lite/csrc/ir/node.h"
+
+namespace torch_xla_lite::dispatch {
+
+// Of a tensor on jax: computes it. Takes the record lock.
+ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor);
+
+at::Tensor Upload(const at::Tensor& cpu_tensor);
+at::Tensor Download(const at::Tensor& tensor);
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_DISPATCH_TRANSFER_H_

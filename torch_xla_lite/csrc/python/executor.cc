@@ -1,0 +1,157 @@
+#include "torch_xla_lite/csrc/python/executor.h"
+
+#include <pybind11/numpy.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/python/source.h"
+
+namespace py = pybind11;
+
+namespace torch_xla_lite::python {
+namespace {
+
+std::mutex dropped_mutex;
+std::vector<PyObject*> dropped;
+
+// With Python's lock held.
+void ReleaseDropped() {
+  std::vector<PyObject*> objects;
+  {
+    const std::lock_guard lock(dropped_mutex);
+    objects.swap(dropped);
+  }
+  for (PyObject* object : objects) Py_DECREF(object);
+}
+
+class PyExecutable final : public runtime::Executable {
+ public:
+  explicit PyExecutable(py::object callable) : callable_(std::move(callable)) {}
+  ~PyExecutable() override {
+    const std::lock_guard lock(dropped_mutex);
+    dropped.push_back(callable_.release().ptr());
+  }
+  PyObject* callable() const { return callable_.ptr(); }
+
+ private:
+  py::object callable_;
+};
+
+py::tuple ShapeTuple(const ir::Shape* shape) {
+  py::tuple dims(shape->dims().size());
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = shape->dims()[i];
+  return py::make_tuple(static_cast<int>(shape->dtype()), dims);
+}
+
+py::tuple PositionTuple(ir::Position position) {
+  return py::make_tuple(position.step, position.output);
+}
+
+// (dtype, dims, donated) of a leaf; (op, words, operands, outputs, number of scalars, source) of a call.
+py::tuple StepTuple(const ir::Step& step, const ir::Node& node) {
+  if (step.signature == nullptr) {
+    return ShapeTuple(step.leaf) + py::make_tuple(step.donated);
+  }
+  py::list words;
+  for (uint64_t word : step.signature->words) words.append(word);
+  py::list operands;
+  for (ir::Position operand : step.operands) operands.append(PositionTuple(operand));
+  py::list outputs;
+  for (const ir::Shape* output : step.signature->outputs) {
+    outputs.append(output == nullptr ? py::none() : py::object(ShapeTuple(output)));
+  }
+  return py::make_tuple(step.signature->op, words, operands, outputs, step.num_scalars,
+                        SourceText(node.source));
+}
+
+// The graph's scalars as int32[n, 2], because jax would cut 64-bit arguments to 32 bits.
+py::object PackScalars(const std::vector<uint64_t>& scalars) {
+  py::array_t<int32_t> packed({static_cast<py::ssize_t>(scalars.size()), py::ssize_t{2}});
+  std::memcpy(packed.mutable_data(), scalars.data(), scalars.size() * sizeof(uint64_t));
+  return packed;
+}
+
+}  // namespace
+
+PyBuffer::~PyBuffer() {
+  const std::lock_guard lock(dropped_mutex);
+  dropped.push_back(array_);
+}
+
+PyExecutor::PyExecutor(py::function compile, py::function upload, py::dict dtypes)
+    : compile_(std::move(compile)), upload_(std::move(upload)), dtypes_(std::move(dtypes)) {}
+
+ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
+  const ir::Description description = ir::Describe(graph.key);
+  const py::gil_scoped_acquire gil;
+  py::list steps;
+  for (size_t i = 0; i < description.steps.size(); ++i) {
+    steps.append(StepTuple(description.steps[i], *graph.nodes[i]));
+  }
+  py::list roots;
+  for (ir::Position root : description.roots) roots.append(PositionTuple(root));
+  return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots)));
+}
+
+std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,
+                                                     const ir::Graph& graph) {
+  const py::gil_scoped_acquire gil;
+  ReleaseDropped();
+  std::vector<PyObject*> arguments;
+  arguments.reserve(graph.leaves.size() + 1);
+  for (const ir::Value& leaf : graph.leaves) {
+    arguments.push_back(static_cast<const PyBuffer*>(leaf.buffer())->array().ptr());
+  }
+  py::object scalars;
+  if (!graph.scalars.empty()) {
+    scalars = PackScalars(graph.scalars);
+    arguments.push_back(scalars.ptr());
+  }
+  PyObject* callable = static_cast<PyExecutable&>(executable).callable();
+  const auto returned = py::reinterpret_steal<py::object>(
+      PyObject_Vectorcall(callable, arguments.data(), arguments.size(), nullptr));
+  if (!returned) throw py::error_already_set();
+  std::vector<ir::Ref<ir::Buffer>> results;
+  results.reserve(graph.roots.size());
+  for (py::handle array : py::reinterpret_borrow<py::sequence>(returned)) {
+    results.push_back(ir::Ref<ir::Buffer>::Take(
+        new PyBuffer(py::reinterpret_borrow<py::object>(array))));
+  }
+  return results;
+}
+
+ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
+  const py::gil_scoped_acquire gil;
+  const auto dtype = py::reinterpret_borrow<py::dtype>(
+      dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
+  // jax may keep this array's memory instead of copying it; nobody else knows it.
+  py::array array(dtype, shape->dims());
+  std::memcpy(array.mutable_data(), data, array.nbytes());
+  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array)));
+}
+
+void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
+  const py::gil_scoped_acquire gil;
+  const auto array = py::array::ensure(static_cast<PyBuffer&>(buffer).array(), py::array::c_style);
+  if (!array) throw py::error_already_set();
+  std::memcpy(data, array.data(), num_bytes);
+}
+
+void PyExecutor::Await(ir::Buffer& buffer) {
+  const py::gil_scoped_acquire gil;
+  static_cast<PyBuffer&>(buffer).array().attr("block_until_ready")();
+}
+
+void PyExecutor::Lock(std::mutex& mutex) {
+  if (PyGILState_Check() == 0) {
+    mutex.lock();
+    return;
+  }
+  const py::gil_scoped_release no_gil;
+  mutex.lock();
+}
+
+}  // namespace torch_xla_lite::python

@@ -1,0 +1,58 @@
+// The executor that computes with jax.
+//
+// It hands a graph's description to a Python function, which traces it and gives back a compiled executable; runs that on
+// jax arrays; and moves data between torch's memory and jax arrays. All else about a graph is decided in C++.
+//
+//   PyExecutor executor(compile, upload, dtypes);
+//   Runtime::Get().SetExecutor(&executor);
+//
+// Takes Python's lock where it needs it; callers hold none of ours but the sync lock.
+
+#ifndef TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_
+#define TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_
+
+#include <pybind11/pybind11.h>
+
+#include <mutex>
+#include <vector>
+
+#include "torch_xla_lite/csrc/runtime/executor.h"
+
+namespace torch_xla_lite::python {
+
+// A jax.Array. It may be dropped on any thread and under any lock, so Python's reference is given back later, by
+// whoever has Python's lock anyway.
+class PyBuffer final : public ir::Buffer {
+ public:
+  explicit PyBuffer(pybind11::object array) : array_(array.release().ptr()) {}
+  ~PyBuffer() override;
+
+  bool IsExclusive() const override { return Py_REFCNT(array_) == 1; }
+  pybind11::handle array() const { return array_; }
+
+ private:
+  PyObject* array_;
+};
+
+class PyExecutor final : public runtime::Executor {
+ public:
+  // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array; dtypes: {torch's number: numpy.dtype}.
+  PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::dict dtypes);
+
+  ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
+  std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
+                                           const ir::Graph& graph) override;
+  ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
+  void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
+  void Await(ir::Buffer& buffer) override;
+  void Lock(std::mutex& mutex) override;
+
+ private:
+  pybind11::function compile_;
+  pybind11::function upload_;
+  pybind11::dict dtypes_;
+};
+
+}  // namespace torch_xla_lite::python
+
+#endif  // TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_

@@ -1,0 +1,86 @@
+// The module _XLAC: what Python needs of the bridge, and no more.
+//
+// Its interface is stated in torch_xla_lite/_XLAC.pyi. Functions that may run a graph let go of Python's lock first.
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "torch_xla_lite/csrc/device/generator.h"
+#include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
+#include "torch_xla_lite/csrc/dispatch/record.h"
+#include "torch_xla_lite/csrc/dispatch/register.h"
+#include "torch_xla_lite/csrc/python/executor.h"
+#include "torch_xla_lite/csrc/python/source.h"
+#include "torch_xla_lite/csrc/python/tensor_bindings.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+
+namespace py = pybind11;
+
+namespace torch_xla_lite::python {
+namespace {
+
+using runtime::Runtime;
+
+void SetCallbacks(py::function compile, py::function upload, py::dict dtypes) {
+  // Lives for ever: tensors may be dropped after the interpreter has begun to shut down.
+  Runtime::Get().SetExecutor(
+      new PyExecutor(std::move(compile), std::move(upload), std::move(dtypes)));
+}
+
+py::dict Metrics() {
+  const runtime::Counters& counters = Runtime::Get().counters();
+  py::dict metrics;
+  metrics["recorded_ops"] = counters.recorded_ops.load();
+  metrics["compiles"] = counters.compiles.load();
+  metrics["executions"] = counters.executions.load();
+  metrics["cache_hits"] = counters.cache_hits.load();
+  metrics["fallbacks"] = dispatch::Fallbacks();
+  return metrics;
+}
+
+void ResetMetrics() {
+  runtime::Counters& counters = Runtime::Get().counters();
+  counters.recorded_ops = counters.compiles = counters.executions = counters.cache_hits = 0;
+  dispatch::ResetFallbacks();
+}
+
+void BindRandom(py::module_& module) {
+  module.def("manual_seed",
+             [](uint64_t seed) { device::DefaultGenerator().set_current_seed(seed); });
+  module.def("initial_seed", [] { return device::DefaultGenerator().current_seed(); });
+  module.def("seed", [] { return device::DefaultGenerator().seed(); });
+  module.def("get_rng_state", [] {
+    const device::RngState state = device::DefaultGenerator().State();
+    return std::pair(state.seed, state.offset);
+  });
+  module.def("set_rng_state", [](uint64_t seed, uint64_t offset) {
+    device::DefaultGenerator().SetState({seed, offset});
+  });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_XLAC, module) {
+  dispatch::RegisterKernels();
+  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("upload"),
+             py::arg("dtypes"));
+  module.def("set_lowered_ops",
+             [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); });
+  module.def("set_ir_debug", [](bool enabled) {
+    dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
+  });
+  module.def("sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
+  module.def("clear_cache", [] { Runtime::Get().ClearCache(); },
+             py::call_guard<py::gil_scoped_release>());
+  module.def("metrics", &Metrics);
+  module.def("reset_metrics", &ResetMetrics);
+  module.def("note_fallback", &dispatch::CountFallback);
+  BindRandom(module);
+  BindTensors(module);
+}
+
+}  // namespace torch_xla_lite::python

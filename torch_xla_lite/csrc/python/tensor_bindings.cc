@@ -1,0 +1,49 @@
+#include "torch_xla_lite/csrc/python/tensor_bindings.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/python/executor.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace py = pybind11;
+
+namespace torch_xla_lite::python {
+namespace {
+
+using tensor::XTensorImpl;
+
+py::object ToJax(const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(XTensorImpl::From(tensor) != nullptr, "expected a tensor on jax, found one on ",
+                   tensor.device(), ".\nMove it first:  tensor.to('jax')");
+  ir::Ref<ir::Buffer> buffer;
+  {
+    const py::gil_scoped_release no_gil;
+    buffer = dispatch::Materialize(tensor);
+  }
+  return py::reinterpret_borrow<py::object>(static_cast<PyBuffer&>(*buffer).array());
+}
+
+at::Tensor FromJax(py::object array, int dtype, const std::vector<int64_t>& dims) {
+  const ir::Shape* shape =
+      tensor::ShapeOf(static_cast<c10::ScalarType>(dtype), dims, "from_jax");
+  ir::Value leaf{
+      ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array)))), 0};
+  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+  return at::Tensor(tensor::MakeTensor(std::move(leaf)));
+}
+
+}  // namespace
+
+void BindTensors(py::module_& module) {
+  module.def("to_jax", &ToJax);
+  module.def("from_jax", &FromJax, py::arg("array"), py::arg("dtype"), py::arg("dims"));
+}
+
+}  // namespace torch_xla_lite::python
