@@ -84,6 +84,14 @@ PyBuffer::~PyBuffer() {
 PyExecutor::PyExecutor(py::function compile, py::function upload, py::dict dtypes)
     : compile_(std::move(compile)), upload_(std::move(upload)), dtypes_(std::move(dtypes)) {}
 
+int PyExecutor::TorchDtype(py::handle dtype) const {
+  for (const auto& [number, candidate] : dtypes_) {
+    if (candidate.equal(dtype)) return number.cast<int>();
+  }
+  throw py::type_error("torch has no element type " + py::str(dtype).cast<std::string>() +
+                       ".\nConvert the array first:  array.astype('float32')");
+}
+
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   const ir::Description description = ir::Describe(graph.key);
   const py::gil_scoped_acquire gil;

@@ -39,6 +39,9 @@ class PyExecutor final : public runtime::Executor {
   // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array; dtypes: {torch's number: numpy.dtype}.
   PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::dict dtypes);
 
+  // torch's number of a numpy.dtype. Throws TypeError for one that torch has not.
+  int TorchDtype(pybind11::handle dtype) const;
+
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;

@@ -30,9 +30,11 @@ py::object ToJax(const at::Tensor& tensor) {
   return py::reinterpret_borrow<py::object>(static_cast<PyBuffer&>(*buffer).array());
 }
 
-at::Tensor FromJax(py::object array, int dtype, const std::vector<int64_t>& dims) {
-  const ir::Shape* shape =
-      tensor::ShapeOf(static_cast<c10::ScalarType>(dtype), dims, "from_jax");
+at::Tensor FromJax(py::object array) {
+  const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
+  const auto dims = array.attr("shape").cast<std::vector<int64_t>>();
+  const auto dtype = static_cast<c10::ScalarType>(executor.TorchDtype(array.attr("dtype")));
+  const ir::Shape* shape = tensor::ShapeOf(dtype, dims, "from_jax");
   ir::Value leaf{
       ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array)))), 0};
   const std::lock_guard lock(runtime::Runtime::Get().record_lock());
@@ -43,7 +45,7 @@ at::Tensor FromJax(py::object array, int dtype, const std::vector<int64_t>& dims
 
 void BindTensors(py::module_& module) {
   module.def("to_jax", &ToJax);
-  module.def("from_jax", &FromJax, py::arg("array"), py::arg("dtype"), py::arg("dims"));
+  module.def("from_jax", &FromJax, py::arg("array"));
 }
 
 }  // namespace torch_xla_lite::python

@@ -1,0 +1,293 @@
+"""From a recorded graph to an XLA executable.
+
+The bridge calls `compile_graph` with a graph that it has no executable for. The graph is traced by
+jax, op by op in recorded order, and compiled; what comes back is called with the graph's leaves and
+scalars each time that an equal graph is met again.
+
+Each op is lowered by the first of these that takes it:
+
+    lowering.registry        a function of our own: fused with its neighbours by XLA
+    lowering.decomposition   PyTorch's decomposition, if all its ops have lowerings
+    lowering.ffi             the ATen CPU kernel, called by XLA; counted as a fallback
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+from jax import lax
+
+from . import _XLAC
+from .lowering import registry
+
+# A shape as the bridge writes it: torch's number of the dtype, and the dimensions.
+Shape = tuple[int, tuple[int, ...]]
+
+
+def register() -> None:
+    """Makes this module the compiler of the bridge."""
+    _XLAC.set_callbacks(compile=compile_graph, upload=_upload, dtypes=registry.DTYPES)
+    _XLAC.set_lowered_ops({name: entry.constants for name, entry in registry.LOWERINGS.items()})
+
+
+def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[..., list]:
+    """Compiles one graph.
+
+    Args:
+      steps: in an order in which each stands behind what it needs. A leaf is (dtype, dims,
+        donated); a call is (op, words, operands, outputs, number of scalars, source line), where an
+        operand is (step, result) and an output a `Shape` or None.
+      roots: (step, result) of each value to compute.
+
+    Returns:
+      A function of the leaves' arrays, in order, and, if any call has scalars, of all scalars as
+      int32[n, 2]; it gives one array for each root.
+
+    Raises:
+      RuntimeError: an op could not be lowered; the message names it and the line that recorded it.
+    """
+    calls = [_Call(*step) if isinstance(step[0], str) else None for step in steps]
+    leaves = [step for step in steps if not isinstance(step[0], str)]
+    num_scalars = sum(call.num_scalars for call in calls if call is not None)
+    by_ffi: set[str] = set()
+
+    def run(*arguments: jax.Array) -> list[jax.Array]:
+        inputs = iter(arguments)
+        scalars = _Scalars(arguments[-1] if num_scalars else None)
+        results: list[list[jax.Array | None]] = []
+        for call in calls:
+            if call is None:
+                results.append([next(inputs)])
+                continue
+            operands = [results[step][output] for step, output in call.operands]
+            results.append(call.lower(operands, scalars, by_ffi))
+        return [results[step][output] for step, output in roots]
+
+    structs = [_struct((dtype, dims)) for dtype, dims, _ in leaves]
+    if num_scalars:
+        structs.append(jax.ShapeDtypeStruct((num_scalars, 2), np.int32))
+    donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
+    with jax.enable_x64(True):
+        traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
+        if by_ffi and donated:
+            # What may fail while it runs must leave its arguments as they were.
+            traced = jax.jit(run, keep_unused=True).trace(*structs)
+        executable = traced.lower().compile()
+    for op in by_ffi:
+        _XLAC.note_fallback(op)
+    return _raising_with_source(executable, calls) if by_ffi else executable
+
+
+def _raising_with_source(executable: Callable[..., list], calls: Sequence[Any]) -> Callable:
+    """A function that waits for its results, so that what fails does so here, and says where."""
+
+    def run(*arguments: jax.Array) -> list[jax.Array]:
+        try:
+            return jax.block_until_ready(executable(*arguments))
+        except Exception as error:
+            message = str(error)
+            sources = {c.source for c in calls if c and c.source and c.op in message}
+            raise RuntimeError(_with_sources(message, sources)) from None
+
+    return run
+
+
+def _with_sources(message: str, sources: set[str]) -> str:
+    if sources:
+        return "\n".join([message, *(f"Recorded at {source}." for source in sorted(sources))])
+    return (
+        f"{message}\nTo see which line recorded it, run again with TORCH_XLA_LITE_IR_DEBUG=1 in "
+        "the environment."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """One op call of a graph."""
+
+    op: str
+    words: list[int]
+    operands: list[tuple[int, int]]
+    outputs: list[Shape | None]
+    num_scalars: int
+    source: str
+
+    def lower(
+        self, operands: list[jax.Array], scalars: _Scalars, by_ffi: set[str]
+    ) -> list[jax.Array | None]:
+        """The call's results, while jax traces. Adds the op to `by_ffi` if it becomes a call of
+        ATen."""
+        outs = [None if shape is None else _struct(shape) for shape in self.outputs]
+        own = scalars.take(self.num_scalars)
+        try:
+            if self.op.startswith("write:"):
+                return [self._write_view(operands, own, outs)]
+            return self._lower(operands, own, outs, by_ffi)
+        except Exception as error:
+            sources = {self.source} if self.source else set()
+            raise RuntimeError(_with_sources(str(error), sources)) from error
+
+    def _write_view(
+        self, operands: list[jax.Array], scalars: _Scalars, outs: list[Any]
+    ) -> jax.Array:
+        _, output, op = self.op.split(":", 2)
+        base, value = operands
+        args = _Decoder(op, self.words, [base], scalars).args
+        several = len(torch._C._get_schema(*_split(op)).returns) != 1 or _gives_list(op)
+        written = registry.write_view(op, args, base, value, int(output) if several else None)
+        return lax.convert_element_type(written, outs[0].dtype)
+
+    def _lower(
+        self, operands: list[jax.Array], scalars: _Scalars, outs: list[Any], by_ffi: set[str]
+    ) -> list[jax.Array | None]:
+        entry = registry.LOWERINGS.get(self.op)
+        key = scalars.key() if entry is not None and entry.wants_key else None
+        decoded = _Decoder(self.op, self.words, operands, scalars)
+        if entry is not None:
+            try:
+                return registry.call(self.op, decoded.args, outs, key)
+            except registry.Unsupported:
+                pass
+        # Imported here: most programs need neither.
+        from .lowering import decomposition, ffi
+
+        lowered = decomposition.decompose(self.op, decoded.args, outs)
+        if lowered is not None:
+            return lowered
+        by_ffi.add(self.op)
+        return ffi.lower_by_ffi(self.op, decoded.arg_words, operands, decoded.numbers, outs)
+
+
+class _Scalars:
+    """The runtime scalars of a graph, handed out in order.
+
+    packed: int32[n, 2], each row the low and high half of 64 bits; None if there are none.
+    """
+
+    def __init__(self, packed: jax.Array | None) -> None:
+        self._packed = packed
+        self._next = 0
+
+    def take(self, count: int) -> _Scalars:
+        """The next `count` scalars."""
+        start = self._next
+        self._next += count
+        return _Scalars(self._packed[start : start + count] if count else None)
+
+    def number(self, dtype: np.dtype) -> jax.Array:
+        """The next scalar, `[]`, as the widest type of the kind of `dtype`."""
+        if dtype.kind == "c":
+            return lax.complex(self._next_as(np.float64), self._next_as(np.float64))
+        if dtype.kind == "b":
+            return self._next_as(np.int64) != 0
+        # Extension types such as bfloat16 have kind "V" or "f"; integers "i" or "u".
+        return self._next_as(np.int64 if dtype.kind in "iu" else np.float64)
+
+    def key(self) -> jax.Array:
+        """A random key from the last two scalars: seed and offset of the generator."""
+        seed, offset = (
+            lax.bitcast_convert_type(self._packed[row], np.uint64) for row in (-2, -1)
+        )
+        return jax.random.fold_in(jax.random.key(seed), lax.convert_element_type(offset, np.uint32))
+
+    def _next_as(self, dtype: type) -> jax.Array:
+        row = self._packed[self._next]
+        self._next += 1
+        return lax.bitcast_convert_type(row, dtype)
+
+
+class _Decoder:
+    """The arguments of a call, read from its words (csrc/dispatch/words.h).
+
+    args: in schema order, as lowerings get them.
+    numbers: the runtime scalars among them, `[]` each.
+    arg_words: the words of the arguments alone.
+    """
+
+    def __init__(
+        self, op: str, words: list[int], operands: list[jax.Array], scalars: _Scalars
+    ) -> None:
+        self._words = words
+        self._at = 1  # the first word is the op's
+        self._operands = iter(operands)
+        self._scalars = scalars
+        self.numbers: list[jax.Array] = []
+        self.args = [self._value() for _ in range(_num_arguments(op))]
+        self.arg_words = words[1 : self._at]
+
+    def _word(self) -> int:
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def _value(self) -> Any:
+        head = self._word()
+        return _READERS[head & 0xFF](self, head >> 8)
+
+    def _number(self, payload: int) -> Any:
+        dtype = registry.DTYPES[payload & 0x7F]
+        number = self._scalars.number(dtype)
+        # Whether it stands for a tensor or is an argument of type Scalar, it has its own dtype; only
+        # a Python number promotes like one.
+        number = lax.convert_element_type(number, dtype)
+        self.numbers.append(number)
+        return registry.WrappedNumber(number) if payload & 0x80 else number
+
+    def _string(self, length: int) -> str:
+        count = (length + 7) // 8
+        return struct.pack(f"<{count}Q", *(self._word() for _ in range(count)))[:length].decode()
+
+    def _int(self) -> int:
+        return int(np.uint64(self._word()).astype(np.int64))
+
+    def _double(self) -> float:
+        return struct.unpack("<d", struct.pack("<Q", self._word()))[0]
+
+
+_READERS: dict[int, Callable[[_Decoder, int], Any]] = {
+    0: lambda decoder, payload: None,
+    1: lambda decoder, payload: next(decoder._operands),
+    2: lambda decoder, payload: bool(payload),
+    3: lambda decoder, payload: decoder._int(),
+    4: lambda decoder, payload: decoder._double(),
+    5: lambda decoder, payload: complex(decoder._double(), decoder._double()),
+    6: _Decoder._string,
+    7: lambda decoder, count: [decoder._value() for _ in range(count)],
+    8: _Decoder._number,
+    9: lambda decoder, payload: None,
+    10: lambda decoder, count: [decoder._int() for _ in range(count)],
+    11: lambda decoder, count: [decoder._double() for _ in range(count)],
+    12: lambda decoder, count: [bool(decoder._word()) for _ in range(count)],
+}
+
+
+def _split(op: str) -> tuple[str, str]:
+    name, _, overload = op.partition(".")
+    return name, overload
+
+
+@functools.cache
+def _num_arguments(op: str) -> int:
+    return len(torch._C._get_schema(*_split(op)).arguments)
+
+
+@functools.cache
+def _gives_list(op: str) -> bool:
+    return isinstance(torch._C._get_schema(*_split(op)).returns[0].type, torch.ListType)
+
+
+def _struct(shape: Shape) -> jax.ShapeDtypeStruct:
+    dtype, dims = shape
+    return jax.ShapeDtypeStruct(dims, registry.DTYPES[dtype])
+
+
+def _upload(array: np.ndarray) -> jax.Array:
+    """A jax.Array of the same dtype. May keep the array's memory."""
+    with jax.enable_x64(True):
+        return jax.device_put(array)
