@@ -54,8 +54,8 @@ def build(
       BuildError: the build failed; the package is as it was.
     """
     since = time.perf_counter() if since is None else since
+    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with _alone(root):
-        bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
         configure.ensure(root, bazel, options, environ)
         command = invoke.build_command(bazel, options, root / "build")
         with invoke.started(command, root) as process:
@@ -71,7 +71,7 @@ def build(
         write(report, root)
     if not succeeded:
         print(report.line(), flush=True)
-        raise _failure(command, process.returncode, outcome.exit_name)
+        raise _failure(bazel, command, process.returncode, outcome.exit_name)
     return report
 
 
@@ -85,7 +85,9 @@ def _alone(root: Path) -> Iterator[None]:
         yield
 
 
-def _failure(command: invoke.Command, code: int, exit_name: str) -> BuildError:
+def _failure(
+    bazel: find_bazel.Bazel, command: invoke.Command, code: int, exit_name: str
+) -> BuildError:
     """The error for a Bazel that ended with something else than success."""
     shown = " ".join(command.arguments)
     if exit_name == "INTERRUPTED" or code == 8:
@@ -98,6 +100,8 @@ def _failure(command: invoke.Command, code: int, exit_name: str) -> BuildError:
             "Options of your own are in TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS, "
             f"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n  {shown}",
         )
+    if not exit_name and not command.events.exists():
+        return find_bazel.cannot_start(bazel, command.arguments, "what stands above")
     said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(
         f"Bazel could not build {invoke.TARGET} ({said}); it says above why.\n"

@@ -53,8 +53,8 @@ def ensure(
     from bazel.pybuild import preflight
 
     preflight.check(root, installed)
-    flags = _known_flags(root, bazel, options)
-    content = header + "".join(f"{line}\n" for line in _lines(installed, flags, environ))
+    flags = known_flags(root, bazel, options)
+    content = header + "".join(f"{line}\n" for line in settings(installed, flags, environ))
     replacement = root / (FILE + ".new")
     replacement.write_text(content)
     replacement.replace(root / FILE)
@@ -118,16 +118,22 @@ def _times(files: list[Path]) -> str:
     return " ".join(times)
 
 
-def _lines(
+def settings(
     installed: Mapping[str, packages.Package],
     flags: frozenset[str],
     environ: Mapping[str, str],
 ) -> list[str]:
-    """The settings themselves."""
+    """The lines of the file after its header.
+
+    Args:
+      installed: packages that the C++ code is built against.
+      flags: those that not every Bazel knows, as far as this one does.
+      environ: usually os.environ.
+    """
     fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(installed)}"
     lines = [
         "",
-        "# The interpreter whose torch, jaxlib and headers are used. Only repository rules read it:",
+        "# The interpreter whose torch, jaxlib and headers are used. Only repository rules see it:",
         "# it is no part of any cache key.",
         _option("common", f"--repo_env=TORCH_XLA_LITE_PYTHON={python_executable()}"),
         "",
@@ -164,7 +170,7 @@ def _option(command: str, option: str) -> str:
     return f"{command} {shlex.quote(option)}"
 
 
-def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
+def known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
     """Those of the flags above that this Bazel accepts; it is asked, because Debian's tells no
     version."""
     import base64
@@ -174,7 +180,7 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
     command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
     process = subprocess.run(command, cwd=root, capture_output=True, check=False)
     if process.returncode != 0:
-        raise _cannot_start(bazel, command, process.stderr.decode(errors="replace"))
+        raise find_bazel.cannot_start(bazel, command, process.stderr.decode(errors="replace"))
     try:
         description = base64.b64decode(process.stdout)
     except binascii.Error:
@@ -182,22 +188,6 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
     names = ("enable_bzlmod", "enable_workspace", "experimental_disk_cache_gc_max_size")
     # A protocol buffer; a field's text stands in it as it is, after its length.
     return frozenset(name for name in names if bytes([len(name)]) + name.encode() in description)
-
-
-def _cannot_start(bazel: find_bazel.Bazel, command: list[str], said: str) -> BuildError:
-    """The error for a Bazel that fails before it looks at this tree."""
-    said = said.strip() or "(it printed nothing)"
-    if bazel.is_bazelisk:
-        return BuildError(
-            f"{bazel.executable} could not provide a Bazel; it said:\n{said}",
-            "If Bazel's download host cannot be reached from here, use the distribution's Bazel:\n"
-            f"  {find_bazel.APT_COMMAND}\n"
-            "  USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop",
-        )
-    return BuildError(
-        f"Bazel does not start; it said:\n{said}",
-        f"The command was:  {' '.join(command)}",
-    )
 
 
 def main() -> int:

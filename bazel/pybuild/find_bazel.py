@@ -5,6 +5,7 @@ find(options.bazel, os.environ.get("PATH", "")).executable     # PosixPath('/usr
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +51,28 @@ def find(wanted: str | None, path: str) -> Bazel:
     raise BuildError(
         "Bazel was not found: there is neither bazelisk nor bazel on PATH.",
         f"Install one, then run the command again:  {_install_command()}",
+    )
+
+
+def cannot_start(bazel: Bazel, command: Sequence[str], said: str) -> BuildError:
+    """The error for a Bazel that fails before it looks at this tree.
+
+    Args:
+      bazel: that was called.
+      command: how.
+      said: its messages.
+    """
+    said = said.strip() or "(nothing)"
+    if bazel.is_bazelisk:
+        return BuildError(
+            f"{bazel.executable} could not provide a Bazel; it said:\n{said}",
+            "If Bazel's download host cannot be reached from here, use the distribution's Bazel:\n"
+            f"  {APT_COMMAND}\n"
+            "  USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop",
+        )
+    return BuildError(
+        f"Bazel does not start; it said:\n{said}",
+        f"The command was:  {' '.join(command)}",
     )
 
 

@@ -105,7 +105,14 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
 
 
 # Phases that every build goes through, and the end that our own last line tells better.
-_NOISE = (b"Loading:", b"Analyzing:", b"INFO: Build completed", b"[0 / ")
+_NOISE = (
+    b"Loading:",
+    b"Analyzing:",
+    b"Computing main repo mapping",
+    b"INFO: \n",
+    b"INFO: Build completed",
+    b"[0 / ",
+)
 
 
 def _pass_on(messages: IO[bytes] | None) -> None:

@@ -1,0 +1,58 @@
+"""What Bazel is told of this machine."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import configure, packages
+from bazel.pybuild.options import PREFIX
+
+
+def _settings(environ: dict[str, str], *flags: str) -> list[str]:
+    installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
+    return configure.settings(installed, frozenset(flags), environ)
+
+
+def _value(lines: list[str], option: str) -> str:
+    words = [word for line in lines if not line.startswith("#") for word in shlex.split(line)]
+    return next(word for word in words if word.startswith(option + "=")).removeprefix(option + "=")
+
+
+def test_the_interpreter_is_this_one_whatever_it_was_called():
+    assert Path(configure.python_executable()).samefile(sys.executable)
+    assert Path(configure.python_executable()).name in ("python", "python3")
+
+
+def test_repository_rules_learn_interpreter_and_fingerprint():
+    lines = _settings(dict(os.environ))
+    rules = [line for line in lines if f"--repo_env={PREFIX}" in line]
+    assert [line.split("=")[1] for line in rules] == [f"{PREFIX}PYTHON", f"{PREFIX}FINGERPRINT"]
+    # Every command, not only `build`: a `bazel query` without them would fetch everything again.
+    assert all(line.startswith("common ") for line in rules)
+
+
+def test_the_disk_cache_is_in_the_cache_folder_of_the_user(tmp_path: Path):
+    lines = _settings({"XDG_CACHE_HOME": str(tmp_path / "with space")})
+    expected = tmp_path / "with space" / "torch_xla_lite" / "bazel"
+    assert _value(lines, "--disk_cache") == str(expected)
+
+
+def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/home/user")
+    expected = Path("/home/user/.cache/torch_xla_lite")
+    assert configure.cache_home({"XDG_CACHE_HOME": "cache"}) == expected
+
+
+def test_an_old_bazel_is_told_nothing_that_it_would_reject():
+    lines = "\n".join(_settings({}))
+    assert "bzlmod" not in lines
+    assert "gc_max_size" not in lines
+
+
+def test_a_newer_bazel_is_told_to_read_workspace():
+    lines = _settings({}, "enable_bzlmod", "enable_workspace")
+    assert "common --noenable_bzlmod" in lines
+    assert "common --enable_workspace" in lines

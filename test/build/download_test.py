@@ -1,0 +1,63 @@
+"""What is said when bazelisk cannot fetch the Bazel that .bazeliskrc names."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from test.build.nested import Nested
+
+pytestmark = pytest.mark.slow
+
+
+def _bazelisk(folder: Path) -> Path:
+    """The launcher: of this machine, else fetched by npm."""
+    found = shutil.which("bazelisk")
+    if found:
+        return Path(found)
+    npm = shutil.which("npm")
+    if not npm:
+        pytest.skip("there is neither a bazelisk nor npm to fetch one with")
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    process = subprocess.run(
+        [npm, "install", "--silent", "--prefix", folder, "@bazel/bazelisk"],
+        env={**os.environ, "HOME": home, "npm_config_cache": str(folder / "npm")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if process.returncode != 0:
+        pytest.skip(f"npm could not fetch bazelisk: {process.stderr.strip()}")
+    return folder / "node_modules" / ".bin" / "bazelisk"
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def test_the_message_has_the_reason_and_the_ways_out(tmp_path: Path, closed_port: int):
+    tree = Nested(tmp_path, tmp_path)
+    process = tree.setup(
+        "develop",
+        TORCH_XLA_LITE_BAZEL=str(_bazelisk(tmp_path)),
+        BAZELISK_BASE_URL=f"http://127.0.0.1:{closed_port}",
+        BAZELISK_HOME=str(tmp_path / "bazelisk"),
+    )
+    assert process.returncode == 1
+    assert "could not provide a Bazel" in process.stderr
+    assert "connection refused" in process.stderr
+    assert "apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto" in process.stderr
+    assert process.stderr.splitlines()[-1].strip() == (
+        "USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop"
+    )
+    assert "Traceback" not in process.stderr
+    assert not (tree.root / ".bazelrc.generated").exists()
+    assert not any(output.exists() for output in tree.outputs)
+    assert not list(tree.site.glob("*torch_xla_lite*"))

@@ -1,0 +1,146 @@
+"""The editable install, made without pip and understood by it."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import editable, metadata
+from bazel.pybuild.errors import BuildError
+
+_PYPROJECT = """
+[project]
+name = "torch_xla_lite"
+version = "{version}"
+description = "What it is"
+requires-python = ">=3.11"
+dependencies = ["torch==2.13.0"]
+optional-dependencies = {{ examples = ["tqdm"] }}
+scripts = {{ torch-xla-lite = "torch_xla_lite.cli:main" }}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return _tree(tmp_path / "tree")
+
+
+def _tree(folder: Path, version: str = "0.1.0") -> Path:
+    (folder / "torch_xla_lite").mkdir(parents=True)
+    (folder / "torch_xla_lite" / "__init__.py").write_text("")
+    (folder / "pyproject.toml").write_text(_PYPROJECT.format(version=version))
+    return folder
+
+
+def _distribution(site: Path) -> importlib.metadata.Distribution:
+    (found,) = importlib.metadata.distributions(name="torch_xla_lite", path=[str(site)])
+    return found
+
+
+def test_it_is_in_place_once_it_was_installed(root: Path, site: Path):
+    assert not editable.in_place(root, site)
+    editable.install(root, site)
+    assert editable.in_place(root, site)
+
+
+def test_importlib_metadata_sees_version_dependencies_and_entry_points(root: Path, site: Path):
+    editable.install(root, site)
+    found = _distribution(site)
+    assert found.version == "0.1.0"
+    assert found.requires == ["torch==2.13.0", 'tqdm; extra == "examples"']
+    assert [entry.name for entry in found.entry_points] == ["torch-xla-lite"]
+
+
+def test_it_says_that_it_is_editable_and_from_where(root: Path, site: Path):
+    editable.install(root, site)
+    url = json.loads(_distribution(site).read_text("direct_url.json") or "")
+    assert url == {"url": root.as_uri(), "dir_info": {"editable": True}}
+
+
+def test_it_lists_every_file_that_it_consists_of(root: Path, site: Path):
+    editable.install(root, site)
+    listed = {str(file) for file in _distribution(site).files or []}
+    assert listed == {str(f.relative_to(site)) for f in site.rglob("*") if f.is_file()}
+
+
+def test_a_newer_pyproject_is_noticed(root: Path, site: Path):
+    editable.install(root, site)
+    future = (root / "pyproject.toml").stat().st_mtime_ns + 10**12
+    os.utime(root / "pyproject.toml", ns=(future, future))
+    assert not editable.in_place(root, site)
+
+
+def test_a_new_version_takes_the_place_of_the_old_one(root: Path, site: Path):
+    editable.install(root, site)
+    (root / "pyproject.toml").write_text(_PYPROJECT.format(version="0.2.0"))
+    editable.install(root, site)
+    assert _distribution(site).version == "0.2.0"
+
+
+def test_another_tree_takes_the_place_of_the_first(tmp_path: Path, root: Path, site: Path):
+    editable.install(root, site)
+    other = _tree(tmp_path / "other")
+    assert not editable.in_place(other, site)
+    editable.install(other, site)
+    assert editable.in_place(other, site)
+    assert not editable.in_place(root, site)
+
+
+def test_a_lost_pth_file_is_noticed(root: Path, site: Path):
+    editable.install(root, site)
+    (site / editable.PTH).unlink()
+    assert not editable.in_place(root, site)
+
+
+def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path):
+    editable.install(root, site)
+    whole = site / metadata.read(root).folder
+    # As after a kill between the writing of the folder and its renaming.
+    whole.rename(site / f".{whole.name}.new")
+    editable.install(root, site)
+    assert editable.in_place(root, site)
+    assert sorted(entry.name for entry in site.iterdir()) == [editable.PTH, whole.name]
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_build(tmp_path: Path):
+    with pytest.raises(BuildError, match="where you may not write"):
+        editable.check_writable(tmp_path / "missing")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True, symlinks=True)
+    return folder / "bin" / "python"
+
+
+def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
+    def run(*arguments: str) -> str:
+        command = [environment, *arguments]
+        process = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)
+        return process.stdout
+
+    site = Path(run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    editable.install(root, site)
+    assert run("-c", "import torch_xla_lite; print(torch_xla_lite.__file__)").startswith(str(root))
+    listed = json.loads(run("-m", "pip", "list", "--format=json"))
+    (entry,) = [entry for entry in listed if entry["name"] == "torch_xla_lite"]
+    assert entry["editable_project_location"] == str(root)
+    run("-m", "pip", "uninstall", "--yes", "torch_xla_lite")
+    assert not [entry for entry in site.iterdir() if "torch_xla_lite" in entry.name]
+
+
+def test_the_folder_of_packages_is_the_one_of_the_interpreter():
+    assert str(editable.site_folder()) in sys.path

@@ -1,0 +1,269 @@
+"""setup.py with a real Bazel, in a small copy of this tree."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bazel.pybuild import packages
+from test.build.nested import Nested, environment
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Nested]:
+    tree = Nested(tmp_path_factory.mktemp("nested"), shared)
+    yield tree
+    tree.close()
+
+
+@pytest.fixture
+def built(nested: Nested) -> Nested:
+    """The tree after a `develop`, whatever the test before did to it."""
+    nested.write("one.cc", "int one() { return 1; }\n")
+    nested.develop()
+    return nested
+
+
+def _identity(tree: Nested) -> list[tuple[int, int]]:
+    return [(file.stat().st_ino, file.stat().st_mtime_ns) for file in tree.outputs]
+
+
+_NOTHING = {"compile": 0, "link": 0, "other": 0}
+
+
+def test_the_first_develop_builds_all_and_makes_the_package_importable(
+    tmp_path: Path, shared: Path
+):
+    tree = Nested(tmp_path, shared)
+    try:
+        report = tree.develop(TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache=")
+    finally:
+        tree.close()
+    assert report["succeeded"]
+    assert report["actions"]["compile"] == 2
+    assert {output["path"] for output in report["outputs"]} == {
+        str(file.relative_to(tree.root)) for file in tree.outputs
+    }
+    assert all(output["changed"] for output in report["outputs"])
+    script = (
+        "import importlib.metadata, torch_xla_lite._build_info as info;"
+        "print(info.__file__, importlib.metadata.version('torch_xla_lite'))"
+    )
+    # Outside the tree, so that the editable install is what finds the package.
+    process = subprocess.run(
+        [tree.python, "-P", "-c", script], cwd="/", capture_output=True, text=True, check=True
+    )
+    assert process.stdout.split() == [str(tree.outputs[0]), "0.1.0"]
+
+
+def test_a_second_develop_runs_no_action_and_replaces_no_file(built: Nested):
+    before = _identity(built)
+    process = built.setup("develop")
+    report = json.loads((built.root / "build" / "report.json").read_text())
+    assert report["actions"] == _NOTHING
+    assert not any(output["changed"] for output in report["outputs"])
+    assert _identity(built) == before
+    (line,) = process.stdout.splitlines()
+    assert line.startswith("torch_xla_lite: up to date in ")
+
+
+def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested):
+    process = built.bazel("build", "//...")
+    assert process.returncode == 0, process.stderr
+    assert built.develop()["actions"] == _NOTHING
+    log = built.root / "build" / "bare.json"
+    process = built.bazel("build", "//...", f"--execution_log_json_file={log}")
+    assert process.returncode == 0, process.stderr
+    assert log.read_text() == ""
+
+
+def test_an_edit_of_one_source_compiles_one_source(built: Nested):
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    report = built.develop()
+    # The archive of the library that the source belongs to is made again too.
+    assert report["actions"] == {"compile": 1, "link": 1, "other": 1}
+    changed = {Path(output["path"]).name: output["changed"] for output in report["outputs"]}
+    assert changed == {"_build_info.py": False, "libtorch_xla_lite.so": True}
+
+
+def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(built: Nested):
+    before = _identity(built)
+    built.write("one.cc", "int one() { return unknown_name; }\n")
+    process = built.setup("develop")
+    assert process.returncode == 1
+    assert "unknown_name" in process.stderr
+    assert "The installed files are as they were." in process.stderr
+    assert process.stderr.splitlines()[-1].endswith("VERBOSE=1 python setup.py develop")
+    assert _identity(built) == before
+    assert not json.loads((built.root / "build" / "report.json").read_text())["succeeded"]
+
+
+def test_a_develop_that_was_killed_is_made_good_by_the_next(built: Nested):
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    before = _identity(built)
+    process = subprocess.Popen(
+        [built.python, "setup.py", "develop"],
+        cwd=built.root,
+        env=built.environ(TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache="),
+        start_new_session=True,
+    )
+    while not (built.root / "build" / "events.json").exists():
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert _identity(built) == before
+    report = built.develop()
+    assert report["succeeded"]
+    assert report["outputs"][1]["changed"]
+
+
+def test_another_clone_with_another_environment_compiles_nothing(
+    built: Nested, shared: Path, tmp_path: Path
+):
+    other = Nested(tmp_path / "far" / "away", shared)
+    try:
+        report = other.develop()
+    finally:
+        other.close()
+    assert report["actions"] == _NOTHING
+    assert report["cache_hits"]["disk"] > 0
+    assert [file.read_bytes() for file in other.outputs] == [
+        file.read_bytes() for file in built.outputs
+    ]
+
+
+def test_clean_removes_what_was_built_and_keeps_what_was_fetched(built: Nested):
+    external = Path(built.bazel("info", "output_base").stdout.strip()) / "external" / "torch"
+    fetched = external.stat().st_ctime_ns
+    process = built.setup("clean")
+    assert process.returncode == 0, process.stderr
+    assert not any(file.exists() for file in [*built.outputs, built.root / "build"])
+    report = built.develop()
+    assert report["actions"]["compile"] == 0
+    assert external.stat().st_ctime_ns == fetched
+
+
+def test_debug_is_another_configuration_that_leaves_the_first_one_built(built: Nested):
+    release = built.outputs[1].stat().st_size
+    built.develop(DEBUG="1")
+    assert built.outputs[1].stat().st_size > release
+    assert built.develop()["actions"]["compile"] == 0
+    assert built.outputs[1].stat().st_size == release
+
+
+def test_an_upgrade_of_torch_is_noticed(nested: Nested, built: Nested):
+    (folder,) = [Path(line) for line in (nested.site / "ours.pth").read_text().split()]
+    (installed,) = folder.glob("torch-*.dist-info")
+    upgraded = nested.site / installed.name
+    shutil.copytree(installed, upgraded)
+    (upgraded / "RECORD").write_text("torch/__init__.py,sha256=other,1\n")
+    settings = nested.root / ".bazelrc.generated"
+    before = settings.read_text()
+    try:
+        nested.develop()
+        assert settings.read_text() != before
+    finally:
+        shutil.rmtree(upgraded)
+
+
+@pytest.mark.parametrize(
+    ("removed", "installed", "message"),
+    [
+        ("torch", None, "torch is not installed for "),
+        ("jaxlib", None, "jaxlib is not installed for "),
+        ("torch", "2.14.1", "is built for torch 2.13.0, but torch 2.14.1 is installed"),
+        ("jax", "0.11.0", "is built for jax 0.10.2, but jax 0.11.0 is installed"),
+    ],
+)
+def test_a_missing_or_other_package_is_said_before_bazel_builds(
+    built: Nested, tmp_path: Path, removed: str, installed: str | None, message: str
+):
+    before = _identity(built)
+    python = environment(tmp_path / "environment", see_ours=False)
+    (site,) = python.parent.parent.glob("lib/python3*/site-packages")
+    versions = {**packages.wanted(built.root), removed: installed}
+    for name, version in versions.items():
+        if version:
+            (site / f"{name}-{version}.dist-info").mkdir()
+    process = built.run(python, "setup.py", "develop")
+    assert process.returncode == 1
+    assert message in process.stderr
+    assert process.stderr.splitlines()[-1].endswith("-m pip install -r requirements.txt")
+    assert _identity(built) == before
+    assert not list(site.glob("*torch_xla_lite*"))
+
+
+def test_an_interpreter_that_is_gone_is_said_by_bazel_and_put_right_by_develop(built: Nested):
+    settings = built.root / ".bazelrc.generated"
+    right = settings.read_text()
+    settings.write_text(right.replace(str(built.python), "/gone/bin/python"))
+    process = built.bazel("build", "//torch_xla_lite:outputs")
+    assert process.returncode != 0
+    assert "/gone/bin/python" in process.stderr
+    assert "python setup.py develop" in process.stderr
+    assert built.develop()["actions"] == _NOTHING
+    assert settings.read_text() == right
+
+
+def _pip(tree: Nested, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+    return tree.run(tree.python, "-m", "pip", *arguments, **changes)
+
+
+def test_pip_makes_the_same_editable_install_and_develop_accepts_it(built: Nested):
+    def files() -> list[str]:
+        return sorted(entry.name for entry in built.site.glob("*torch_xla_lite*"))
+
+    developed = files()
+    _pip(built, "uninstall", "--yes", "torch_xla_lite")
+    assert files() == []
+    process = _pip(built, "install", "--no-build-isolation", "--no-deps", "--no-index", "-e", ".")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert files() == developed
+    (installed,) = built.site.glob("torch_xla_lite-*.dist-info")
+    before = installed.stat().st_ctime_ns
+    process = built.setup("develop")
+    assert process.stdout.splitlines()[-1].startswith("torch_xla_lite: up to date")
+    assert installed.stat().st_ctime_ns == before
+
+
+def test_pip_shows_our_message_and_not_a_traceback(built: Nested):
+    process = _pip(
+        built, "install", "--no-build-isolation", "--no-deps", "-e", ".", MAX_JOBS="many"
+    )
+    assert process.returncode != 0
+    assert "error: MAX_JOBS='many' is not a whole number from 1." in process.stdout + process.stderr
+    assert "Traceback" not in process.stdout + process.stderr
+
+
+def test_options_that_bazel_rejects_are_said_with_the_variables_they_come_from(built: Nested):
+    process = built.setup("develop", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--no_such_option")
+    assert process.returncode == 1
+    assert "Unrecognized option: --no_such_option" in process.stderr
+    assert "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS" in process.stderr
+
+
+def _report(tree: Nested) -> dict[str, Any]:
+    return json.loads((tree.root / "build" / "report.json").read_text())
+
+
+def test_two_develops_at_once_take_turns(built: Nested):
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    command = [built.python, "setup.py", "develop"]
+    processes = [subprocess.Popen(command, cwd=built.root, env=built.environ()) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    # The later one has found all done.
+    assert _report(built)["actions"] == _NOTHING

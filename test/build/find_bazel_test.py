@@ -1,0 +1,56 @@
+"""Which Bazel is called."""
+
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.find_bazel import find
+
+
+def _program(folder: Path, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text("#!/bin/sh\n")
+    file.chmod(0o755)
+    return file
+
+
+def test_bazelisk_is_preferred_to_bazel(tmp_path: Path):
+    _program(tmp_path, "bazel")
+    launcher = _program(tmp_path, "bazelisk")
+    assert find(None, str(tmp_path)) == (launcher, True)
+
+
+def test_bazel_is_taken_where_there_is_no_bazelisk(tmp_path: Path):
+    program = _program(tmp_path, "bazel")
+    assert find(None, str(tmp_path)) == (program, False)
+
+
+def test_a_bazel_that_is_a_link_to_bazelisk_counts_as_bazelisk(tmp_path: Path):
+    launcher = _program(tmp_path / "bazelisk-1.28", "launcher.js")
+    (tmp_path / "bazel").symlink_to(launcher)
+    assert find(None, str(tmp_path)) == (tmp_path / "bazel", True)
+
+
+def test_the_variable_wins_over_path(tmp_path: Path):
+    _program(tmp_path / "path", "bazelisk")
+    mine = _program(tmp_path / "mine", "bazel-4")
+    assert find(str(mine), str(tmp_path / "path")).executable == mine
+
+
+def test_the_variable_may_be_a_name_on_path(tmp_path: Path):
+    named = _program(tmp_path, "bazel-4")
+    assert find("bazel-4", str(tmp_path)).executable == named
+
+
+def test_a_variable_that_names_no_program_is_an_error(tmp_path: Path):
+    with pytest.raises(BuildError, match="is not a program that can be run"):
+        find(str(tmp_path / "missing"), str(tmp_path))
+
+
+def test_without_any_the_message_ends_in_a_command_that_installs_one(tmp_path: Path):
+    with pytest.raises(BuildError) as error:
+        find(None, str(tmp_path))
+    command = error.value.remedy.split(":  ")[-1]
+    assert command.startswith(("sudo apt-get install bazel", "npm install --global @bazel/"))

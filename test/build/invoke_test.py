@@ -1,0 +1,78 @@
+"""The command line that Bazel gets, and what is shown of what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild.find_bazel import Bazel
+from bazel.pybuild.invoke import TARGET, Command, build_command, started
+from bazel.pybuild.options import Mode, Options
+
+_BAZEL = Bazel(Path("/usr/bin/bazel"), False)
+
+
+def _arguments(options: Options, *, terminal: bool = True) -> tuple[str, ...]:
+    return build_command(_BAZEL, options, Path("/tree/build"), terminal).arguments
+
+
+def test_startup_options_stand_before_the_command_and_build_options_before_the_target():
+    options = Options(startup_options=("--batch",), build_options=("--keep_going",))
+    arguments = _arguments(options)
+    assert arguments[:3] == ("/usr/bin/bazel", "--batch", "build")
+    assert arguments[-2:] == ("--keep_going", TARGET)
+
+
+def test_release_adds_no_flag_that_a_bare_bazel_build_has_not():
+    assert not [flag for flag in _arguments(Options()) if "mode" in flag or "copt" in flag]
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        (Options(mode=Mode.DEBUG), "--compilation_mode=dbg"),
+        (Options(mode=Mode.RELEASE_WITH_DEBUG_INFO), "--copt=-g"),
+        (Options(max_jobs=3), "--jobs=3"),
+        (Options(verbose=True), "--subcommands"),
+    ],
+)
+def test_an_option_becomes_a_flag(options: Options, flag: str):
+    assert flag in _arguments(options)
+    assert flag not in _arguments(Options())
+
+
+def test_progress_is_rare_where_nobody_watches():
+    rare = "--show_progress_rate_limit=5"
+    assert rare in _arguments(Options(), terminal=False)
+    assert rare not in _arguments(Options(), terminal=True)
+
+
+def _run(tmp_path: Path, script: str, *, filtered: bool = True) -> int:
+    arguments = ("/bin/sh", "-c", script)
+    command = Command(arguments, tmp_path / "b" / "events", tmp_path / "b" / "log", filtered)
+    with started(command, tmp_path) as process:
+        pass
+    return process.returncode
+
+
+def test_files_of_an_earlier_build_are_gone_when_bazel_starts(tmp_path: Path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "events").write_text("old")
+    assert _run(tmp_path, "test ! -e b/events") == 0
+
+
+def test_the_exit_status_is_that_of_bazel(tmp_path: Path):
+    assert _run(tmp_path, "exit 37") == 37
+
+
+def test_messages_reach_a_log_without_the_phases_that_every_build_goes_through(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+):
+    _run(tmp_path, "printf 'Loading: 1\\nWARNING: a\\nAnalyzing: b\\nERROR: c\\n' >&2")
+    assert capfdbinary.readouterr().err == b"WARNING: a\nERROR: c\n"
+
+
+def test_all_messages_are_shown_on_request(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+):
+    _run(tmp_path, "echo Loading: >&2", filtered=False)
+    assert capfdbinary.readouterr().err == b"Loading:\n"

@@ -1,0 +1,142 @@
+"""A small copy of this tree with a Bazel, a Python and caches of its own, for tests that really
+build.
+
+All that setup.py and Bazel consist of is copied as it is; the C++ code is replaced by two short
+sources.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+from test.build.tree import ROOT, source_files
+
+_COPIED = (
+    ".bazelignore",
+    ".bazelrc",
+    ".bazeliskrc",
+    "BUILD.bazel",
+    "README.md",
+    "WORKSPACE",
+    "bazel",
+    "pyproject.toml",
+    "requirements.txt",
+    "setup.py",
+    "third_party",
+)
+_SMALL = Path(__file__).parent / "testdata" / "small"
+
+
+class Nested:
+    """A tree to build in.
+
+    Attributes:
+      root: of the tree.
+      python: of an environment of its own.
+    """
+
+    def __init__(self, folder: Path, shared: Path):
+        """Makes the tree.
+
+        Args:
+          folder: for all that is this tree's own.
+          shared: for what trees of one test share: Bazel's own files and the user's cache folder.
+        """
+        self.root = folder / "tree"
+        self.python = environment(folder / "environment")
+        self._shared = shared
+        for file in source_files(*_COPIED):
+            (self.root / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / file, self.root / file)
+        package = self.root / "torch_xla_lite"
+        package.mkdir()
+        shutil.copy2(_SMALL / "BUILD.bazel.txt", package / "BUILD.bazel")
+        (package / "__init__.py").write_text("")
+        self.write("one.cc", "int one() { return 1; }\n")
+        self.write("two.cc", "int one();\nint two() { return one() + 1; }\n")
+
+    def write(self, name: str, content: str) -> None:
+        """Writes a source of the package."""
+        (self.root / "torch_xla_lite" / name).write_text(content)
+
+    @property
+    def site(self) -> Path:
+        """Where packages are installed for `python`."""
+        (folder,) = self.python.parent.parent.glob("lib/python3*/site-packages")
+        return folder
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The places of what is built."""
+        package = self.root / "torch_xla_lite"
+        return [package / "_build_info.py", package / "lib" / "libtorch_xla_lite.so"]
+
+    def environ(self, **changes: str) -> dict[str, str]:
+        """Variables for a command in the tree."""
+        # What Bazel sets for a test would make the inner Bazel believe that it is one.
+        kept = {name: os.environ[name] for name in ("LANG", "PATH") if name in os.environ}
+        startup = f"--output_user_root={self._shared / 'bazel'} --max_idle_secs=60"
+        return {
+            **kept,
+            "HOME": str(self._shared / "home"),
+            "XDG_CACHE_HOME": str(self._shared / "cache"),
+            "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS": startup,
+            **changes,
+        }
+
+    def run(self, *command: str | Path, **changes: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a command in the tree, whatever comes of it."""
+        return subprocess.run(
+            command,
+            cwd=self.root,
+            env=self.environ(**changes),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def setup(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+        """Runs setup.py."""
+        return self.run(self.python, "setup.py", *arguments, **changes)
+
+    def develop(self, **changes: str) -> dict[str, Any]:
+        """Runs `setup.py develop`, which has to succeed, and returns its report."""
+        process = self.setup("develop", **changes)
+        assert process.returncode == 0, process.stdout + process.stderr
+        return json.loads((self.root / "build" / "report.json").read_text())
+
+    def bazel(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Runs Bazel as a user does, by hand."""
+        startup = self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"].split()
+        return self.run(_bazel(), *startup, *arguments)
+
+    def close(self) -> None:
+        """Ends Bazel's server for this tree."""
+        self.bazel("shutdown")
+
+
+def environment(folder: Path, *, see_ours: bool = True) -> Path:
+    """Makes a Python environment and returns its interpreter.
+
+    Args:
+      folder: to make.
+      see_ours: whether it sees the packages of the environment that runs this test.
+    """
+    venv.create(folder, with_pip=False, symlinks=True)
+    if see_ours:
+        (site,) = folder.glob("lib/python3*/site-packages")
+        ours = [path for path in sys.path if path.endswith("site-packages")]
+        (site / "ours.pth").write_text("".join(f"{path}\n" for path in ours))
+    return folder / "bin" / "python"
+
+
+def _bazel() -> str:
+    found = shutil.which("bazelisk") or shutil.which("bazel")
+    assert found, "there is no Bazel on PATH"
+    return found

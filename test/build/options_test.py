@@ -1,0 +1,67 @@
+"""Environment variables: what they mean, and what is said about a wrong one."""
+
+import pytest
+
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import Mode, Options, read
+
+
+def test_without_variables_all_is_default():
+    assert read({"HOME": "/home/user"}) == Options()
+
+
+def test_an_empty_value_is_an_unset_one():
+    assert read({"MAX_JOBS": "", "DEBUG": " "}) == Options()
+
+
+@pytest.mark.parametrize("word", ["1", "on", "ON", "yes", "true", "Y"])
+def test_a_flag_is_set_by_the_words_of_pytorch(word: str):
+    assert read({"VERBOSE": word}).verbose
+
+
+@pytest.mark.parametrize("word", ["0", "off", "No", "FALSE", "n"])
+def test_a_flag_is_cleared_by_the_words_of_pytorch(word: str):
+    assert not read({"VERBOSE": word}).verbose
+
+
+@pytest.mark.parametrize(
+    ("environ", "mode"),
+    [
+        ({"DEBUG": "1"}, Mode.DEBUG),
+        ({"REL_WITH_DEB_INFO": "1"}, Mode.RELEASE_WITH_DEBUG_INFO),
+        ({"DEBUG": "1", "REL_WITH_DEB_INFO": "1"}, Mode.DEBUG),
+        ({"DEBUG": "0"}, Mode.RELEASE),
+    ],
+)
+def test_two_flags_choose_the_mode(environ: dict[str, str], mode: Mode):
+    assert read(environ).mode is mode
+
+
+def test_free_options_are_split_as_a_shell_does():
+    options = read({"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--copt='-DNAME=a b' --keep_going"})
+    assert options.build_options == ("--copt=-DNAME=a b", "--keep_going")
+
+
+def test_an_unknown_name_is_an_error_that_names_the_nearest():
+    with pytest.raises(BuildError) as error:
+        read({"TORCH_XLA_LITE_BAZEL_BUILD_OPTION": "--keep_going"})
+    assert "The nearest one is TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS." in error.value.problem
+    assert error.value.remedy.endswith("unset TORCH_XLA_LITE_BAZEL_BUILD_OPTION")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("DEBUG", "maybe", "0 or 1"),
+        ("TORCH_XLA_LITE_IR_DEBUG", "verbose", "0 or 1"),
+        ("MAX_JOBS", "0", "a whole number from 1"),
+        ("MAX_JOBS", "many", "a whole number from 1"),
+        ("TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS", "--a='", "words as a shell splits them"),
+    ],
+)
+def test_a_malformed_value_is_an_error_that_says_what_is_allowed(
+    name: str, value: str, expected: str
+):
+    with pytest.raises(BuildError) as error:
+        read({name: value})
+    assert error.value.problem == f"{name}={value!r} is not {expected}."

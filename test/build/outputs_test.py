@@ -1,0 +1,110 @@
+"""Built files reach the package whole, and only when they differ."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import outputs
+from bazel.pybuild.events import Output
+
+_PATH = "torch_xla_lite/lib/libx.so"
+
+
+def _built(tmp_path: Path, content: bytes, path: str = _PATH) -> Output:
+    file = tmp_path / "bazel-out" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    file.write_bytes(content)
+    # As Bazel leaves its outputs.
+    file.chmod(0o555)
+    return Output(path, file)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    return folder
+
+
+def test_a_new_file_is_installed(tmp_path: Path, root: Path):
+    assert outputs.install([_built(tmp_path, b"one")], root) == {_PATH: True}
+    assert (root / _PATH).read_bytes() == b"one"
+
+
+def test_a_changed_file_is_another_file_so_that_who_has_it_open_keeps_the_old_one(
+    tmp_path: Path, root: Path
+):
+    outputs.install([_built(tmp_path, b"one")], root)
+    with (root / _PATH).open("rb") as opened:
+        outputs.install([_built(tmp_path, b"two")], root)
+        assert opened.read() == b"one"
+    assert (root / _PATH).read_bytes() == b"two"
+
+
+def test_a_file_that_was_made_again_with_the_same_content_is_not_touched(
+    tmp_path: Path, root: Path
+):
+    outputs.install([_built(tmp_path, b"one")], root)
+    before = (root / _PATH).stat()
+    assert outputs.install([_built(tmp_path, b"one")], root) == {_PATH: False}
+    after = (root / _PATH).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_a_repeated_install_writes_nothing(tmp_path: Path, root: Path):
+    built = _built(tmp_path, b"one")
+    outputs.install([built], root)
+    before = {file: file.stat().st_ctime_ns for file in root.rglob("*")}
+    outputs.install([built], root)
+    assert {file: file.stat().st_ctime_ns for file in root.rglob("*")} == before
+
+
+def test_a_file_that_somebody_changed_is_put_right(tmp_path: Path, root: Path):
+    built = _built(tmp_path, b"one")
+    outputs.install([built], root)
+    (root / _PATH).write_bytes(b"bad")
+    os.utime(root / _PATH, ns=(0, 0))
+    assert outputs.install([built], root) == {_PATH: True}
+    assert (root / _PATH).read_bytes() == b"one"
+
+
+def test_a_file_that_is_no_longer_built_is_removed(tmp_path: Path, root: Path):
+    old = _built(tmp_path, b"old", "torch_xla_lite/old.so")
+    outputs.install([old, _built(tmp_path, b"one")], root)
+    outputs.install([_built(tmp_path, b"one")], root)
+    assert not (root / "torch_xla_lite/old.so").exists()
+
+
+def test_when_one_file_cannot_be_copied_none_is_replaced(tmp_path: Path, root: Path):
+    first, second = _built(tmp_path, b"1", "p/a.so"), _built(tmp_path, b"1", "p/b.so")
+    outputs.install([first, second], root)
+    first, second = _built(tmp_path, b"22", "p/a.so"), _built(tmp_path, b"22", "p/b.so")
+    # A folder in the way of the temporary file of the second.
+    (root / "p" / ".b.so.new").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        outputs.install([first, second], root)
+    assert [(root / path).read_bytes() for path in ("p/a.so", "p/b.so")] == [b"1", b"1"]
+
+
+def test_a_leftover_of_an_interrupted_install_is_in_nobodys_way(tmp_path: Path, root: Path):
+    leftover = root / "torch_xla_lite" / "lib" / ".libx.so.new"
+    leftover.parent.mkdir(parents=True)
+    leftover.write_bytes(b"half")
+    leftover.chmod(0o444)
+    outputs.install([_built(tmp_path, b"one")], root)
+    assert not leftover.exists()
+
+
+def test_shared_objects_can_be_run_and_python_files_need_not(tmp_path: Path, root: Path):
+    outputs.install([_built(tmp_path, b"x"), _built(tmp_path, b"x", "p/info.py")], root)
+    assert os.access(root / _PATH, os.X_OK)
+    assert not os.access(root / "p/info.py", os.X_OK)
+
+
+def test_remove_takes_away_what_was_installed_and_nothing_else(tmp_path: Path, root: Path):
+    outputs.install([_built(tmp_path, b"one")], root)
+    (root / "torch_xla_lite" / "mine.py").write_text("")
+    assert outputs.remove(root) == [_PATH]
+    assert [file.name for file in root.rglob("*") if file.is_file()] == ["mine.py"]

@@ -1,0 +1,82 @@
+"""Installed packages are found without importing them, and a change of one is noticed."""
+
+import os
+from pathlib import Path
+
+from bazel.pybuild import packages
+from test.build.tree import ROOT
+
+
+def _install(site: Path, name: str, version: str, record: str = "") -> Path:
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "RECORD").write_text(record)
+    return info
+
+
+def test_a_package_is_found_by_its_dist_info_folder(tmp_path: Path):
+    info = _install(tmp_path, "torch", "2.13.0+cpu")
+    found = packages.installed(["torch", "jax"], [str(tmp_path)])
+    assert found == {"torch": packages.Package("torch", "2.13.0+cpu", info)}
+
+
+def test_the_first_folder_wins_as_for_imports(tmp_path: Path):
+    _install(tmp_path / "first", "jax", "1.0")
+    _install(tmp_path / "second", "jax", "2.0")
+    folders = [str(tmp_path / "first"), str(tmp_path / "second")]
+    assert packages.installed(["jax"], folders)["jax"].version == "1.0"
+
+
+def test_a_package_whose_name_only_starts_alike_is_another(tmp_path: Path):
+    _install(tmp_path, "torch_geometric", "1.0")
+    assert packages.installed(["torch"], [str(tmp_path)]) == {}
+
+
+def test_folders_that_do_not_exist_are_passed_over(tmp_path: Path):
+    assert packages.installed(["torch"], [str(tmp_path / "missing")]) == {}
+
+
+def test_a_local_part_of_a_version_makes_no_other_release():
+    assert packages.same_release("2.13.0+cpu", "2.13.0")
+    assert not packages.same_release("2.13.1", "2.13.0")
+
+
+def test_the_fingerprint_differs_when_a_file_of_the_package_does(tmp_path: Path):
+    old = _install(tmp_path / "old", "torch", "2.13.0", "torch/lib/libc10.so,sha256=a,1\n")
+    new = _install(tmp_path / "new", "torch", "2.13.0", "torch/lib/libc10.so,sha256=b,1\n")
+    prints = [
+        packages.fingerprint({"torch": packages.Package("torch", "2.13.0", info)})
+        for info in (old, new)
+    ]
+    assert prints[0] != prints[1]
+
+
+def test_the_fingerprint_does_not_depend_on_who_installed_the_package(tmp_path: Path):
+    record = "torch/a.py,sha256=a,1\n"
+    installer = "torch/__pycache__/a.cpython-311.pyc,,\ntorch-2.13.0.dist-info/INSTALLER,,\n"
+    infos = [
+        _install(tmp_path / "pip", "torch", "2.13.0", record + installer),
+        _install(tmp_path / "uv", "torch", "2.13.0", record),
+    ]
+    prints = {
+        packages.fingerprint({"torch": packages.Package("torch", "2.13.0", info)}) for info in infos
+    }
+    assert len(prints) == 1
+
+
+def test_a_new_install_has_another_time_of_change(tmp_path: Path):
+    info = _install(tmp_path, "torch", "2.13.0")
+    package = packages.Package("torch", "2.13.0", info)
+    os.utime(info / "RECORD", ns=(1, 1))
+    before = package.changed_ns
+    os.utime(info / "RECORD", ns=(2, 2))
+    assert (before, package.changed_ns) == (1, 2)
+
+
+def test_what_is_wanted_is_what_requirements_txt_pins(tmp_path: Path):
+    (tmp_path / "requirements.txt").write_text("# Why.\ntorch==2.13.0  # of the bridge\nrich\n")
+    assert packages.wanted(tmp_path) == {"torch": "2.13.0"}
+
+
+def test_requirements_txt_pins_all_that_the_code_is_built_against():
+    assert set(packages.BUILT_AGAINST) <= set(packages.wanted(ROOT))

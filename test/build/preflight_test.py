@@ -1,0 +1,53 @@
+"""What is said before a build that cannot succeed."""
+
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import preflight
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.packages import Package
+
+_WANTED = {"torch": "2.13.0", "jax": "0.10.2", "jaxlib": "0.10.2", "pybind11": "3.1.0"}
+
+
+def _installed(**versions: str) -> dict[str, Package]:
+    versions = {**_WANTED, **versions}
+    return {
+        name: Package(name, version, Path("/site") / f"{name}-{version}.dist-info")
+        for name, version in versions.items()
+    }
+
+
+def test_the_wanted_versions_pass():
+    preflight.check_packages(_WANTED, _installed(torch="2.13.0+cpu"))
+
+
+@pytest.mark.parametrize("name", ["torch", "jax", "jaxlib"])
+def test_a_missing_package_is_named_and_the_message_ends_in_the_command(name: str):
+    installed = _installed()
+    del installed[name]
+    with pytest.raises(BuildError) as error:
+        preflight.check_packages(_WANTED, installed)
+    assert error.value.problem.startswith(f"{name} is not installed for ")
+    assert error.value.remedy.endswith("-m pip install -r requirements.txt")
+
+
+@pytest.mark.parametrize(("name", "version"), [("torch", "2.14.1+cpu"), ("jax", "0.11.0")])
+def test_another_version_is_named_beside_the_wanted_one(name: str, version: str):
+    with pytest.raises(BuildError) as error:
+        preflight.check_packages(_WANTED, _installed(**{name: version}))
+    assert f"{name} {_WANTED[name]}, but {name} {version} is installed" in error.value.problem
+    assert error.value.remedy.endswith("-m pip install -r requirements.txt")
+
+
+def test_missing_c_headers_are_said_with_the_package_that_has_them(tmp_path: Path):
+    with pytest.raises(BuildError) as error:
+        preflight.check_python("cpython", tmp_path)
+    assert f"there is no {tmp_path / 'Python.h'}" in error.value.problem
+    assert "apt-get install python3." in error.value.remedy
+
+
+def test_another_kind_of_python_is_refused(tmp_path: Path):
+    with pytest.raises(BuildError, match="is pypy, and torch exists for CPython only"):
+        preflight.check_python("pypy", tmp_path)

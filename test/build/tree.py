@@ -1,0 +1,20 @@
+"""The source tree, for tests that read it or copy it."""
+
+import subprocess
+from pathlib import Path
+
+# A test runs among links to what it may read; the link to WORKSPACE leads to the tree itself.
+ROOT = Path("WORKSPACE").resolve().parent
+
+
+def source_files(*places: str) -> list[Path]:
+    """Files that belong to the project, relative to ROOT: tracked by git, or new and not ignored.
+
+    Args:
+      *places: files or folders; all when none is given.
+    """
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *places]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    assert found, f"git knows no files in {ROOT}"
+    return found
