@@ -13,9 +13,10 @@
 
 namespace torch_xla_lite::ffi {
 
-// Add of 256 kB on two cores: 4.7 us on one thread, 7 to 18 us on two; erfinv of 16 MB: 22 ms and
-// 12 ms.
-inline constexpr size_t kSerialBytes = size_t{1} << 20;
+// On two cores with nothing else to do, add of 256 kB takes 4.7 us on one thread and 7 to 18 us on
+// two, erfinv of 16 MB 22 ms and 12 ms. On busy cores two threads wait for each other to be
+// scheduled: 12 to 30 ms for ops that take 0.3 ms on one.
+inline constexpr size_t kSerialBytes = size_t{4} << 20;
 
 // Keeps torch's kernels on the calling thread when they touch less than kSerialBytes. Larger ones
 // get the number of threads that torch.set_num_threads says.

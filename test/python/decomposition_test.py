@@ -1,0 +1,106 @@
+"""Ops lowered through PyTorch's decompositions give what torch gives."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import torch
+
+from torch_xla_lite.lowering import decomposition, registry
+
+
+def run(op_name: str, *args: Any) -> list[np.ndarray] | None:
+    """Lowers and runs one op; tensors among the arguments are passed at run time."""
+    op, arguments = schema(op_name)
+    expected = flatten(op(*args))
+    outs = [jax.ShapeDtypeStruct(tuple(out.shape), out.numpy().dtype) for out in expected]
+    args = args + tuple(argument.default_value for argument in arguments[len(args) :])
+    found: list[bool] = []
+
+    def program(*arrays: jax.Array) -> list[jax.Array]:
+        waiting = iter(arrays)
+        results = decomposition.decompose(
+            op_name,
+            [next(waiting) if isinstance(arg, torch.Tensor) else arg for arg in args],
+            outs,
+        )
+        found.append(results is not None)
+        return results or []
+
+    with jax.enable_x64(True):
+        arrays = [arg.numpy() for arg in args if isinstance(arg, torch.Tensor)]
+        results = [np.asarray(result) for result in jax.jit(program)(*arrays)]
+    return results if found[0] else None
+
+
+def check(op_name: str, *args: Any) -> None:
+    results = run(op_name, *args)
+    assert results is not None
+    for result, wanted in zip(results, flatten(schema(op_name)[0](*args)), strict=True):
+        torch.testing.assert_close(torch.from_numpy(np.array(result)), wanted)
+
+
+def schema(op_name: str) -> tuple[Any, Any]:
+    name, _, overload = op_name.removeprefix("aten::").partition(".")
+    op = getattr(getattr(torch.ops.aten, name), overload or "default")
+    return op, op._schema.arguments
+
+
+def flatten(result: Any) -> list[torch.Tensor]:
+    return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+@pytest.fixture(autouse=True)
+def without_own_lowering(request, monkeypatch):
+    """Takes the lowering of the op under test away, whatever ops have one by now."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    monkeypatch.delitem(registry.LOWERINGS, params.get("op_name", ""), raising=False)
+    monkeypatch.setattr(decomposition, "_MIN_ELEMENTS", 0)
+    decomposition._table.cache_clear()
+    decomposition._program.cache_clear()
+    yield
+    decomposition._table.cache_clear()
+    decomposition._program.cache_clear()
+
+
+IMAGE = torch.linspace(-2, 3, 2 * 3 * 6 * 6).reshape(2, 3, 6, 6)
+MATRIX = torch.linspace(0.1, 0.9, 32).reshape(4, 8)
+
+
+@pytest.mark.parametrize(
+    ("op_name", "args"),
+    [
+        ("aten::logit", (MATRIX, 1e-6)),
+        ("aten::huber_loss", (MATRIX, MATRIX * 3, 1, 0.5)),
+        ("aten::gelu_backward", (MATRIX, MATRIX)),
+        ("aten::native_group_norm", (IMAGE, torch.ones(3), torch.zeros(3), 2, 3, 36, 3, 1e-5)),
+        ("aten::pixel_shuffle", (torch.arange(36.0).reshape(1, 4, 3, 3), 2)),
+        ("aten::channel_shuffle", (IMAGE, 3)),
+        ("aten::affine_grid_generator", (torch.arange(6.0).reshape(1, 2, 3), [1, 1, 4, 4], False)),
+        ("aten::reflection_pad2d", (IMAGE, [1, 2, 2, 1])),
+        ("aten::upsample_bilinear2d", (IMAGE, [9, 7], False, None, None)),
+        ("aten::im2col", (IMAGE, [2, 2], [1, 1], [0, 0], [1, 1])),
+        ("aten::grid_sampler_2d", (IMAGE, torch.rand(2, 3, 3, 2), 0, 0, False)),
+    ],
+)
+def test_a_decomposed_op_gives_what_torch_gives(op_name, args):
+    check(op_name, *args)
+
+
+def test_a_decomposition_that_ends_in_an_op_without_lowering_is_left_alone():
+    assert run("aten::special_bessel_j0", MATRIX) is None
+
+
+def test_an_op_without_decomposition_is_left_alone():
+    assert run("aten::linalg_cholesky", torch.eye(3)) is None
+
+
+def test_small_calls_are_left_to_the_kernel(monkeypatch):
+    monkeypatch.setattr(decomposition, "_MIN_ELEMENTS", MATRIX.numel() + 1)
+    monkeypatch.delitem(registry.LOWERINGS, "aten::hypot")
+    assert run("aten::hypot", MATRIX, MATRIX) is None
+
+
+def test_random_ops_are_never_decomposed():
+    assert run("aten::bernoulli", torch.ones(3)) is None
