@@ -4,7 +4,7 @@ load("@jaxlib//:jaxlib.bzl", "JAXLIB")
 load("@python//:python.bzl", "PYTHON")
 load("@torch//:torch.bzl", "TORCH")
 
-_CONTENT = '''"""What the compiled part of this package was built for. Written by the build (//bazel:build_info.bzl)."""
+_CONTENT = '''"""What the compiled part of this package was built for. Written by //bazel:build_info.bzl."""
 
 JAXLIB_VERSION = "{jaxlib}"
 PYTHON_VERSION = "{python}"

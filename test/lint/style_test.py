@@ -1,5 +1,6 @@
 """Style: ruff for Python, clang-format for C++, and a first line that says what a file is for."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,13 +17,17 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_ruff_has_nothing_to_say():
-    result = _run(_TOOLS / "ruff", "check", "--no-cache", *files(".py"))
-    assert result.returncode == 0, result.stdout + result.stderr
+    result = _run(_TOOLS / "ruff", "check", "--no-cache", "--output-format=concise", *files(".py"))
+    if result.returncode:
+        pytest.fail(f"{result.stdout}{result.stderr}", pytrace=False)
 
 
 def test_clang_format_would_change_nothing():
     result = _run(_TOOLS / "clang-format", "--dry-run", "--Werror", *files(".h", ".cc"))
-    assert result.returncode == 0, result.stderr
+    changed = sorted(set(re.findall(r"^(\S+?):\d+:", result.stderr, re.MULTILINE)))
+    if result.returncode:
+        remedy = f"Format these:  .venv/bin/clang-format -i {' '.join(changed)}"
+        pytest.fail(remedy if changed else result.stderr, pytrace=False)
 
 
 def _says_what_it_is_for(file: Path) -> bool:
