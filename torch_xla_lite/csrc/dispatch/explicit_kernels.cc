@@ -82,12 +82,15 @@ void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto dtype = arguments[1].toOptional<at::ScalarType>();
   const auto device = arguments[3].toOptional<c10::Device>();
   const bool leaves = device && device->type() != kJax;
-  if (!leaves && dtype && *dtype != self.scalar_type()) {
+  if (IsJax(self) && !leaves && dtype && *dtype != self.scalar_type()) {
     static auto* recorder = new RecordKernel;
     return (*recorder)(op, keys, stack);
   }
   torch::jit::drop(*stack, 7);
-  if (leaves) {
+  if (!IsJax(self)) {
+    // torch asks the kernel of the device that the copy goes to.
+    stack->emplace_back(Upload(self.to(dtype.value_or(self.scalar_type()))));
+  } else if (leaves) {
     const at::Tensor on_cpu = Download(self);
     stack->emplace_back(on_cpu.to(*device, dtype.value_or(on_cpu.scalar_type())));
   } else {
@@ -214,9 +217,28 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
   (*recorder)(op, keys, stack);
 }
 
-template <void (*kernel)(const OperatorHandle&, DispatchKeySet, Stack*)>
+using Kernel = void (*)(const OperatorHandle&, DispatchKeySet, Stack*);
+
+bool HasForeignTensor(c10::ArrayRef<c10::IValue> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& argument) {
+    return argument.isTensor() && argument.toTensor().defined() && IsJax(argument.toTensor()) &&
+           XTensorImpl::From(argument.toTensor()) == nullptr;
+  });
+}
+
+// Fake tensors know shapes and no values: so do meta kernels.
+template <Kernel kernel>
+void OwnTensorsOnly(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  if (HasForeignTensor(torch::jit::last(*stack, op.schema().arguments().size()))) {
+    op.redispatchBoxed(DispatchKeySet(c10::DispatchKey::Meta), stack);
+  } else {
+    kernel(op, keys, stack);
+  }
+}
+
+template <Kernel kernel>
 torch::CppFunction Boxed() {
-  return torch::CppFunction::makeFromBoxedFunction<kernel>();
+  return torch::CppFunction::makeFromBoxedFunction<&OwnTensorsOnly<kernel>>();
 }
 
 constexpr ExplicitKernel kKernels[] = {
