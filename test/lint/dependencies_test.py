@@ -1,0 +1,100 @@
+"""Dependencies of C++ targets: exactly what their sources include, in order.
+
+Compilers see more than a target declares, its dependencies' dependencies; a target that lives on
+those breaks when one of them stops using what it used.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from test.lint.source_tree import ROOT, files
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+class Target(NamedTuple):
+    label: str
+    folder: Path
+    sources: list[str]
+    headers: list[str]
+    deps: list[str]
+    linked_for_effect: bool
+
+
+@cache
+def _targets() -> list[Target]:
+    """All C++ targets. BUILD files are read as the Python that they look like."""
+    targets = []
+    for file in files("BUILD.bazel"):
+        for statement in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                continue
+            if call.func.id not in ("lite_cc_library", "lite_cc_test", "lite_pybind_library"):
+                continue
+            values = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+            package = f"//{file.parent.as_posix()}"
+            targets.append(
+                Target(
+                    f"{package}:{values['name']}",
+                    file.parent,
+                    values.get("srcs", []),
+                    values.get("hdrs", []),
+                    [_absolute(dep, package) for dep in values.get("deps", [])],
+                    values.get("alwayslink", False),
+                )
+            )
+    assert targets
+    return targets
+
+
+def _absolute(label: str, package: str) -> str:
+    if label.startswith(":"):
+        return package + label
+    if label.startswith("//") and ":" not in label:
+        return f"{label}:{label.rpartition('/')[2]}"
+    return label
+
+
+def _owner_of_header() -> dict[str, str]:
+    return {(t.folder / name).as_posix(): t.label for t in _targets() for name in t.headers}
+
+
+def _included(target: Target) -> set[str]:
+    """Labels of our targets whose headers the target's own files include."""
+    owners = _owner_of_header()
+    included = set()
+    for name in target.sources + target.headers:
+        for header in _INCLUDE.findall((ROOT / target.folder / name).read_text(encoding="utf-8")):
+            included.add(owners.get(header, header))
+    return included - {target.label}
+
+
+_WITH_FILES = pytest.mark.parametrize(
+    "target", [t for t in _targets() if t.sources or t.headers], ids=lambda target: target.label
+)
+
+
+@_WITH_FILES
+def test_what_is_included_is_a_dependency(target: Target):
+    assert _included(target) - set(target.deps) == set()
+
+
+@_WITH_FILES
+def test_each_dependency_is_included(target: Target):
+    for_effect = {t.label for t in _targets() if t.linked_for_effect}
+    ours = {dep for dep in target.deps if dep.startswith("//")}
+    assert ours - for_effect - _included(target) == set()
+
+
+@pytest.mark.parametrize("target", _targets(), ids=lambda target: target.label)
+def test_dependencies_are_sorted(target: Target):
+    # As buildifier sorts them: of this package, of this tree, of the outside.
+    package = target.label.partition(":")[0] + ":"
+    ranks = [(not d.startswith(package), d.startswith("@"), d) for d in target.deps]
+    assert ranks == sorted(ranks)
