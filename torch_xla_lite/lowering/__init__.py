@@ -1,8 +1,8 @@
 """Lowerings: what each aten op is on XLA.
 
-`registry` explains what a lowering is and holds the table; every other file holds one family of ops and registers
-them when it is imported here. An op that has no lowering still works: the compiler falls back to PyTorch's
-decompositions and then to the ATen kernel.
+`registry` explains what a lowering is and holds the table; every other file holds one family of ops
+and registers them when it is imported here. An op that has no lowering still works: the compiler
+falls back to PyTorch's decompositions and then to the ATen kernel.
 """
 
 from torch_xla_lite.lowering import (
@@ -10,19 +10,28 @@ from torch_xla_lite.lowering import (
     attention,
     binary,
     convolution,
+    distance,
     embedding,
     factories,
+    fft,
     foreach,
+    index,
+    linalg,
     loss,
     matmul,
     norm,
     optimizer,
     pool,
     random,
+    recurrent,
     reduction,
+    scan,
+    shape,
     softmax,
+    sort,
     ternary,
     unary,
+    upsample,
     views,
 )
 from torch_xla_lite.lowering.registry import (
@@ -40,19 +49,28 @@ FAMILIES = (
     attention,
     binary,
     convolution,
+    distance,
     embedding,
     factories,
+    fft,
     foreach,
+    index,
+    linalg,
     loss,
     matmul,
     norm,
     optimizer,
     pool,
     random,
+    recurrent,
     reduction,
+    scan,
+    shape,
     softmax,
+    sort,
     ternary,
     unary,
+    upsample,
     views,
 )
 

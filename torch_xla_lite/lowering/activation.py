@@ -1,6 +1,7 @@
 """Activation functions and their gradients.
 
-Formulas and their edge cases (what happens exactly at the kink) are those of torch; halves compute in float32.
+Formulas and their edge cases (what happens exactly at the kink) are those of torch; halves compute
+in float32.
 """
 
 import jax

@@ -1,7 +1,7 @@
 """Pointwise functions of two tensors, a tensor and a number, or two numbers' worth of both.
 
-All promote and broadcast as torch does; `outs[0]` already holds the resulting dtype and shape, except for
-comparisons, whose operands meet in `result_dtype`.
+All promote and broadcast as torch does; `outs[0]` already holds the resulting dtype and shape,
+except for comparisons, whose operands meet in `result_dtype`.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,9 @@ from torch_xla_lite.lowering.registry import WrappedNumber, lower
 
 
 def _number(value: Operand) -> Operand:
-    """A `Scalar` argument as an operand: at run time it is a plain array, but promotes like a number."""
+    """A `Scalar` argument as an operand: at run time it is a plain array, but promotes like a
+    number.
+    """
     return WrappedNumber(value) if isinstance(value, (jax.Array, np.ndarray, np.generic)) else value
 
 
@@ -105,7 +107,8 @@ def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
         return lax.select(
             lax.lt(quotient, lax.full_like(a, 0)), lax.ceil(quotient), lax.floor(quotient)
         )
-    # As in c10::div_floor_floating: the quotient of a - rem(a, b) is near an integer, which floor must not miss.
+    # As in c10::div_floor_floating: the quotient of a - rem(a, b) is near an integer, which floor
+    # must not miss.
     remainder = lax.rem(a, b)
     zero = lax.full_like(a, 0)
     quotient = lax.div(lax.sub(a, remainder), b)

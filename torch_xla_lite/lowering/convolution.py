@@ -1,7 +1,8 @@
 """Convolutions in one, two and three dimensions, forward and backward.
 
-Everything is one XLA convolution. The transposed one is the transpose, in the linear sense, of the forward one, so
-all three gradients come from `jax.linear_transpose` rather than from formulas of their own.
+Everything is one XLA convolution. The transposed one is the transpose, in the linear sense, of the
+forward one, so all three gradients come from `jax.linear_transpose` rather than from formulas of
+their own.
 """
 
 import dataclasses
@@ -51,7 +52,9 @@ def _geometry(
 
 
 def convolve(x: jax.Array, weight: jax.Array, geometry: Geometry) -> jax.Array:
-    """`x` is [batch, in, *spatial]; `weight` [out, in / groups, *window], or [in, out / groups, *window]."""
+    """`x` is [batch, in, *spatial]; `weight` [out, in / groups, *window], or [in, out / groups,
+    *window].
+    """
     return _transposed(x, weight, geometry) if geometry.transposed else _plain(x, weight, geometry)
 
 

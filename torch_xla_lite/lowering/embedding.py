@@ -1,6 +1,7 @@
 """Embedding tables.
 
-Indices are not checked, since a check would need their values: XLA reads the nearest row for one out of range.
+Indices are not checked, since a check would need their values: XLA reads the nearest row for one
+out of range.
 """
 
 import jax

@@ -139,7 +139,8 @@ def binary_cross_entropy(
     self: jax.Array, target: jax.Array, weight: jax.Array | None = None, reduction: int = _MEAN
 ) -> jax.Array:
     p, t = _pair(self, target)
-    # torch keeps the logarithms above -100, so that a certain and wrong prediction has a finite loss.
+    # torch keeps the logarithms above -100, so that a certain and wrong prediction has a finite
+    # loss.
     floor = lax.full_like(p, -100)
     one = lax.full_like(p, 1)
     log_p = lax.max(lax.log(p), floor)
@@ -197,7 +198,8 @@ def _class_dim(self: jax.Array) -> int:
 def _one_hot(target: jax.Array, shape: tuple[int, ...], dim: int) -> jax.Array:
     """Where each element of `shape` is the target class of its sample: bool.
 
-    A comparison with a counter fuses into the reduction around it and runs faster than a gather or a scatter.
+    A comparison with a counter fuses into the reduction around it and runs faster than a gather or
+    a scatter.
     """
     others = [i for i in range(len(shape)) if i != dim]
     counter = lax.broadcasted_iota(target.dtype, shape, dim)

@@ -1,7 +1,8 @@
 """Matrix products.
 
-Halves are multiplied as they are and accumulated in float32; integers stay integers. `alpha` and `beta` cost
-nothing when they are 1, and a `beta` of 0 drops the added tensor, NaNs included, as torch does.
+Halves are multiplied as they are and accumulated in float32; integers stay integers. `alpha` and
+`beta` cost nothing when they are 1, and a `beta` of 0 drops the added tensor, NaNs included, as
+torch does.
 """
 
 import jax
@@ -20,7 +21,8 @@ from torch_xla_lite.lowering.registry import lower
 
 
 def dot(a: jax.Array, b: jax.Array, dimension_numbers, dtype: np.dtype | None = None) -> jax.Array:
-    """`lax.dot_general` that accumulates halves in float32; `dtype` is the result's, by default that of `a`.
+    """`lax.dot_general` that accumulates halves in float32; `dtype` is the result's, by default
+    that of `a`.
 
     The result of half operands is float32 and is for the caller to round, at the end.
     """

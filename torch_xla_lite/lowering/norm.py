@@ -1,7 +1,7 @@
 """Batch, layer, group and weight normalisation, forward and backward.
 
-Statistics are in float32 for halves. Variances take two passes: the mean of squares minus the square of the mean
-loses all digits when the mean is large.
+Statistics are in float32 for halves. Variances take two passes: the mean of squares minus the
+square of the mean loses all digits when the mean is large.
 """
 
 import jax

@@ -1,9 +1,11 @@
-"""Pooling: maximum and average, plain and adaptive, in two and three dimensions (torch maps one to two).
+"""Pooling: maximum and average, plain and adaptive, in two and three dimensions (torch maps one to
+two).
 
-A pooling window is walked as strided slices, one per place in the window, combined pointwise: XLA fuses them into
-one loop. On the CPU that is 2.7 times faster than `reduce_window`, and scattering the gradient to the recorded
-positions is 50 times faster than `select_and_scatter`, which `jax.grad` of a pooling uses (measured on
-[64, 32, 28, 28], window 2). Windows of more than `_MANY` places use `reduce_window`.
+A pooling window is walked as strided slices, one per place in the window, combined pointwise: XLA
+fuses them into one loop. On the CPU that is 2.7 times faster than `reduce_window`, and scattering
+the gradient to the recorded positions is 50 times faster than `select_and_scatter`, which
+`jax.grad` of a pooling uses (measured on [64, 32, 28, 28], window 2). Windows of more than `_MANY`
+places use `reduce_window`.
 """
 
 import dataclasses
@@ -44,7 +46,9 @@ class Window:
         return list(itertools.product(*steps))
 
     def margins(self) -> list[tuple[int, int]]:
-        """What to pad before and after, so that every window is whole; negative cuts off what none reaches."""
+        """What to pad before and after, so that every window is whole; negative cuts off what none
+        reaches.
+        """
         margins = []
         for k, s, p, d, n, count in zip(
             self.kernel,
@@ -124,8 +128,8 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 def max_with_position(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
     """The maxima and their positions in the flattened spatial dimensions, int32.
 
-    The first of equals wins; NaN beats all. Values come from `max` alone, so that XLA drops the positions when
-    nothing uses them.
+    The first of equals wins; NaN beats all. Values come from `max` alone, so that XLA drops the
+    positions when nothing uses them.
     """
     if math.prod(window.kernel) > _MANY:
         return _max_by_reduce_window(x, window)
@@ -154,7 +158,9 @@ def _window_starts(shape: tuple[int, ...], window: Window, strides: list[int]) -
 
 
 def _first_distance(shape: tuple[int, ...], window: Window, strides: list[int]) -> jax.Array:
-    """Of the first place in each window that is not padding: what a window of nothing but -inf reports."""
+    """Of the first place in each window that is not padding: what a window of nothing but -inf
+    reports.
+    """
     if not any(window.padding):
         return lax.full(shape, 0, np.int32)
     distance = np.zeros((1,) * window.rank, np.int64)
@@ -401,7 +407,8 @@ def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
     for i, count in enumerate(counts):
         dim = x.ndim - rank + i
         matrix = _averaging(x.shape[dim], count, x.dtype)
-        # The contracted dimension goes, the new one comes last; the dimensions return to order by rotation.
+        # The contracted dimension goes, the new one comes last; the dimensions return to order by
+        # rotation.
         x = jnp.moveaxis(lax.dot_general(x, matrix, (((dim,), (1,)), ((), ()))), -1, dim)
     return x
 
@@ -437,7 +444,8 @@ def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.A
     window = _even_window(sizes, counts)
     if window is not None:
         return max_with_position(x, window)
-    # Windows of unlike sizes: all are taken as long as the longest; the surplus repeats the last place.
+    # Windows of unlike sizes: all are taken as long as the longest; the surplus repeats the last
+    # place.
     position = np.zeros((), np.int64)
     for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         start, stop = _bounds(size, count)

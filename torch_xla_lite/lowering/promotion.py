@@ -3,8 +3,8 @@
     x + 2.5            # x int32: result_dtype(x, WrappedNumber(2.5)) is float32, the default dtype
     x16 + zero_dim32   # a 0-d tensor does not widen a tensor of the same category: float16
 
-Lowerings use lax primitives, which neither promote nor broadcast; `operands` does both, and emits nothing for
-arrays that already have the right dtype and shape.
+Lowerings use lax primitives, which neither promote nor broadcast; `operands` does both, and emits
+nothing for arrays that already have the right dtype and shape.
 """
 
 from typing import TypeAlias
@@ -40,7 +40,9 @@ _MAX_SCALAR = {
 
 
 def category(dtype: np.dtype) -> int:
-    """0 bool, 1 integer, 2 float, 3 complex: what a 0-d operand needs to exceed to change a result's dtype."""
+    """0 bool, 1 integer, 2 float, 3 complex: what a 0-d operand needs to exceed to change a
+    result's dtype.
+    """
     kind = dtype.kind
     if kind == "b":
         return _BOOL
@@ -98,7 +100,9 @@ def _number_dtype(value: object) -> np.dtype:
 
 
 def result_dtype(*items: Operand) -> np.dtype:
-    """As `torch.result_type`: tensors outrank 0-d tensors, which outrank numbers, within a category."""
+    """As `torch.result_type`: tensors outrank 0-d tensors, which outrank numbers, within a
+    category.
+    """
     ranks: list[np.dtype | None] = [None, None, None]
     for item in items:
         if isinstance(item, WrappedNumber):
@@ -116,7 +120,8 @@ def result_dtype(*items: Operand) -> np.dtype:
         if result is None:
             result = dtype
         elif category(dtype) > category(result):
-            # Complex by a lower rank keeps the width of the float it meets: float64 and 1j give complex128.
+            # Complex by a lower rank keeps the width of the float it meets: float64 and 1j give
+            # complex128.
             result = _promote(result, dtype) if is_complex(dtype) and is_float(result) else dtype
     assert result is not None
     return result

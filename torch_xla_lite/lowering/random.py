@@ -1,8 +1,8 @@
 """Random numbers.
 
-Each op gets a key that the recorder derives from the generator's seed and offset, as a runtime parameter: a new
-seed compiles nothing. The numbers are not those of torch on the CPU, but their distributions are, and equal seeds
-give equal numbers.
+Each op gets a key that the recorder derives from the generator's seed and offset, as a runtime
+parameter: a new seed compiles nothing. The numbers are not those of torch on the CPU, but their
+distributions are, and equal seeds give equal numbers.
 """
 
 import jax
@@ -106,7 +106,8 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
 
 @lower("aten::normal_functional", "aten::normal.float_float")
 def normal(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
-    # normal_functional(self, mean, std) and normal(mean, std, size) differ in where the numbers stand.
+    # normal_functional(self, mean, std) and normal(mean, std, size) differ in where the numbers
+    # stand.
     numbers = [value for value in args if isinstance(value, (int, float))]
     center, spread = (*numbers, *(0.0, 1.0)[len(numbers) :])
     x = _normal(key, outs[0])
@@ -222,7 +223,8 @@ def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *,
     if replacement:
         shape = (num_samples, *weights.shape[:-1])
         return jnp.moveaxis(jax.random.categorical(key, logits, shape=shape), 0, -1)
-    # The largest of Gumbel-perturbed logits is a sample, the next largest one without the first, and so on.
+    # The largest of Gumbel-perturbed logits is a sample, the next largest one without the first,
+    # and so on.
     gumbel = jax.random.gumbel(key, logits.shape, logits.dtype)
     return lax.top_k(lax.add(logits, gumbel), num_samples)[1]
 

@@ -1,6 +1,7 @@
 """Reductions over dimensions.
 
-Halves are summed in float32, integers and bool in int64, as torch does; `keepdim` is a reshape at the end.
+Halves are summed in float32, integers and bool in int64, as torch does; `keepdim` is a reshape at
+the end.
 """
 
 from collections.abc import Callable
@@ -140,7 +141,8 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
         a_wins = lax.bitwise_or(a_wins, first)
         return lax.select(a_wins, a_value, b_value), lax.select(a_wins, a_index, b_index)
 
-    # The neutral index is the largest one, so that an element equal to `worst` still beats the neutral pair.
+    # The neutral index is the largest one, so that an element equal to `worst` still beats the
+    # neutral pair.
     init = (np.array(worst, x.dtype), np.array(np.iinfo(index_dtype).max, index_dtype))
     value, index = lax.reduce((x, indices), init, better, (dim,))
     return value, convert(index, np.dtype(np.int64))

@@ -1,7 +1,7 @@
 """The table of lowerings: aten op name -> function on jax arrays.
 
-A lowering is an ordinary function that takes the arguments of the op's *functional* overload and returns jax
-arrays. It runs while `jax.jit` traces a recorded graph, never per op at run time.
+A lowering is an ordinary function that takes the arguments of the op's *functional* overload and
+returns jax arrays. It runs while `jax.jit` traces a recorded graph, never per op at run time.
 
     @lower("aten::relu")
     def relu(self: jax.Array) -> jax.Array:
@@ -9,16 +9,18 @@ arrays. It runs while `jax.jit` traces a recorded graph, never per op at run tim
 
 What a lowering receives:
   * tensors as `jax.Array`, `Tensor[]` as list, `Tensor?` as array or None;
-  * a Python number in a tensor's place (the 2 in `x * 2`) as `WrappedNumber`, which promotes like one;
-  * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps 0, ±1, 2 and 0.5 in the graph and
-    passes other values at run time, so that a new learning rate compiles nothing. An op whose scalars must be
-    known while tracing says `constants=True`;
-  * dtypes as numpy dtypes (or None). Device, layout, memory format, generator, pin_memory and non_blocking mean
-    nothing at this level and are dropped.
-A parameter named `outs` asks for the shapes and dtypes that torch inferred for the outputs, one named `key` for a
-jax PRNG key.
+  * a Python number in a tensor's place (the 2 in `x * 2`) as `WrappedNumber`, which promotes like
+    one;
+  * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps 0, ±1, 2 and 0.5 in
+    the graph and passes other values at run time, so that a new learning rate compiles nothing. An
+    op whose scalars must be known while tracing says `constants=True`;
+  * dtypes as numpy dtypes (or None). Device, layout, memory format, generator, pin_memory and
+    non_blocking mean nothing at this level and are dropped.
+A parameter named `outs` asks for the shapes and dtypes that torch inferred for the outputs, one
+named `key` for a jax PRNG key.
 
-`call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider one.
+`call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider
+one.
 """
 
 import dataclasses
@@ -35,7 +37,8 @@ from jax import lax
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WrappedNumber:
-    """A Python number that stands where a tensor could: it takes part in type promotion only by its category.
+    """A Python number that stands where a tensor could: it takes part in type promotion only by its
+    category.
 
     value: 0-d, of dtype float64, int64, bool or complex128.
     """
@@ -62,13 +65,16 @@ class LoweringError(RuntimeError):
 
 
 class Unsupported(NotImplementedError):
-    """Raised by a lowering for arguments that it does not cover; the compiler then takes the next way."""
+    """Raised by a lowering for arguments that it does not cover; the compiler then takes the next
+    way.
+    """
 
 
 LOWERINGS: dict[str, Lowering] = {}
 VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
 
-# c10::ScalarType -> what XLA calls it. A dtype that is not here has no counterpart and must not default to one.
+# c10::ScalarType -> what XLA calls it. A dtype that is not here has no counterpart and must not
+# default to one.
 DTYPES: dict[int, np.dtype] = {
     0: np.dtype(np.uint8),
     1: np.dtype(np.int8),
@@ -109,7 +115,9 @@ def lower(*names: str, constants: bool = False) -> Callable[[Callable], Callable
 
 
 def writes(*names: str) -> Callable[[Callable], Callable]:
-    """Registers the decorated function as the inverse of a view: `fn(base, value, *view_args)` -> new base."""
+    """Registers the decorated function as the inverse of a view: `fn(base, value, *view_args)` ->
+    new base.
+    """
 
     def register(fn: Callable) -> Callable:
         for name in names:
@@ -129,7 +137,8 @@ def call(
 
     Args:
       op_name: as in `LOWERINGS`, for example "aten::add.Tensor".
-      args: all arguments in schema order, decoded as the module's docstring says, dtypes still as integers.
+      args: all arguments in schema order, decoded as the module's docstring says, dtypes still as
+        integers.
       outs: what torch inferred for each output; None for one that torch leaves undefined.
       key: for random ops.
 
@@ -181,7 +190,8 @@ def _scatter_through_view(
     value: jax.Array,
     output: int | None,
 ) -> jax.Array:
-    # Any view of positions tells where each element of the written value belongs, whatever the view is.
+    # Any view of positions tells where each element of the written value belongs, whatever the view
+    # is.
     positions = lax.iota(np.int64, base.size).reshape(base.shape)
     entry = LOWERINGS[op_name]
     if entry.wants_outs:

@@ -1,6 +1,7 @@
 """Softmax and log-softmax, forward and backward.
 
-Computed in float32 for halves. `half_to_float` needs nothing of its own: `outs` holds the resulting dtype.
+Computed in float32 for halves. `half_to_float` needs nothing of its own: `outs` holds the resulting
+dtype.
 """
 
 import jax
@@ -87,7 +88,9 @@ def log_softmax_backward(
 def masked_softmax(
     self: jax.Array, mask: jax.Array, dim: int | None = None, mask_type: int | None = None
 ) -> jax.Array:
-    """True in `mask` hides. Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of `self`."""
+    """True in `mask` hides. Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of
+    `self`.
+    """
     x = opmath(self)
     if mask_type == 1 and mask.ndim == 2 and x.ndim == 4:
         mask = lax.broadcast_in_dim(mask, x.shape, (0, 3))

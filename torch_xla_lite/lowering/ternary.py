@@ -1,4 +1,6 @@
-"""Pointwise functions of three operands: selection, clamping, interpolation and the fused multiply-adds."""
+"""Pointwise functions of three operands: selection, clamping, interpolation and the fused
+multiply-adds.
+"""
 
 import jax
 import numpy as np

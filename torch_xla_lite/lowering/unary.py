@@ -1,7 +1,8 @@
 """Pointwise functions of one tensor.
 
-Most are one XLA operation and stand in `_DIRECT`; integers are first converted to the float dtype torch infers.
-Compositions compute halves in float32, as torch does, and are rounded once by `registry.call`.
+Most are one XLA operation and stand in `_DIRECT`; integers are first converted to the float dtype
+torch infers. Compositions compute halves in float32, as torch does, and are rounded once by
+`registry.call`.
 """
 
 from collections.abc import Callable
@@ -334,7 +335,8 @@ def imag(self: jax.Array) -> jax.Array:
 
 @lower("aten::special_erfcx")
 def special_erfcx(self: jax.Array, *, outs) -> jax.Array:
-    # exp(x²)·erfc(x) overflows from x ≈ 9 on in float32; there the asymptotic series is exact to rounding.
+    # exp(x²)·erfc(x) overflows from x ≈ 9 on in float32; there the asymptotic series is exact to
+    # rounding.
     x = convert(self, real_dtype(opmath_dtype(outs[0].dtype)))
     one = lax.full_like(x, 1)
     edge = 25.0 if x.dtype == np.float64 else 8.0

@@ -3,8 +3,8 @@
     view:   y = x.t()[0]        ->  select(t(x), 0, 0)
     write:  y.fill_(5)          ->  x' = t⁻¹(select_write(t(x), full(5), 0, 0))
 
-Strides do not exist here: a tensor is its logical, row-major value. A view without an inverse of its own is
-written by scattering through the positions it shows (`registry.write_view`).
+Strides do not exist here: a tensor is its logical, row-major value. A view without an inverse of
+its own is written by scattering through the positions it shows (`registry.write_view`).
 """
 
 import jax
@@ -271,7 +271,8 @@ def diagonal_backward(
     return write_diagonal(zeros, grad_output, offset, dim1, dim2)
 
 
-# Slices. An index or start that arrives as an array is known only at run time, is not negative and is in range.
+# Slices. An index or start that arrives as an array is known only at run time, is not negative and
+# is in range.
 
 
 @lower("aten::select.int", "aten::select_copy.int")

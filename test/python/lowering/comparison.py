@@ -1,0 +1,138 @@
+"""Runs one lowering through the registry and compares it with torch on the CPU.
+
+    check(torch.ops.aten.add.Tensor, torch.ones(2), 2.5)
+
+The arguments are those of the op, on the CPU. Where the schema has a Tensor and the call a Python
+number, the lowering gets a `WrappedNumber`, as from the recorder; scalars become runtime parameters
+under the same rule as there. The expected outputs, shapes and dtypes come from torch itself, and
+the lowering runs inside `jax.jit`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from torch_xla_lite.lowering import registry
+
+Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
+
+_CONSTANT_NUMBERS = (0, 1, -1, 2, 0.5)
+_CODES = {dtype: code for code, dtype in registry.DTYPES.items()}
+
+
+def to_jax(tensor: torch.Tensor) -> np.ndarray:
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(jnp.bfloat16)
+    return tensor.numpy()
+
+
+def to_torch(array: jax.Array) -> torch.Tensor:
+    values = np.array(array)
+    if values.dtype == jnp.bfloat16:
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)
+
+
+def scalar_type(dtype: torch.dtype) -> int:
+    return _CODES[to_jax(torch.zeros((), dtype=dtype)).dtype]
+
+
+def run(
+    op: Op, *args: Any, expected: Sequence[Any], key: int | None = None, **kwargs: Any
+) -> list[torch.Tensor | None]:
+    """The outputs of the lowering of `op`, of the shapes and dtypes of `expected`."""
+    op = op.default if isinstance(op, torch._ops.OpOverloadPacket) else op
+    name = op.name()
+    constants = registry.LOWERINGS[name].constants
+    leaves: list[Any] = []
+
+    def leaf(value: Any) -> tuple[str, int]:
+        leaves.append(value)
+        return ("leaf", len(leaves) - 1)
+
+    def encode(kind: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, torch.Tensor):
+            return leaf(to_jax(value))
+        if isinstance(value, torch.dtype):
+            return scalar_type(value)
+        if kind.startswith("List[") or (
+            kind.startswith("Optional[List") and isinstance(value, (list, tuple))
+        ):
+            inner = kind[kind.index("List[") + 5 : -1]
+            return [encode(inner, item) for item in value]
+        if kind in ("Tensor", "Optional[Tensor]"):
+            return ("wrapped", leaf(np.asarray(value)))
+        if kind in ("number", "Optional[number]"):
+            constant = constants or value in _CONSTANT_NUMBERS
+            return value if constant else leaf(np.asarray(value))
+        return value
+
+    schema = op._schema
+    encoded = []
+    for i, argument in enumerate(schema.arguments):
+        if i < len(args):
+            value = args[i]
+        elif argument.name in kwargs:
+            value = kwargs[argument.name]
+        else:
+            value = argument.default_value
+        encoded.append(encode(str(argument.real_type), value))
+
+    outs = [
+        None
+        if out is None
+        else jax.ShapeDtypeStruct(tuple(out.shape), to_jax(torch.empty(0, dtype=out.dtype)).dtype)
+        for out in expected
+    ]
+
+    def program(values: list[Any]) -> list[Any]:
+        def decode(item: Any) -> Any:
+            if isinstance(item, list):
+                return [decode(inner) for inner in item]
+            if isinstance(item, tuple) and item[0] == "leaf":
+                return values[item[1]]
+            if isinstance(item, tuple):
+                return registry.WrappedNumber(decode(item[1]))
+            return item
+
+        rng = None if key is None else jax.random.key(key)
+        return registry.call(name, [decode(item) for item in encoded], outs, rng)
+
+    with jax.enable_x64(True):
+        results = jax.jit(program)(leaves)
+        return [None if result is None else to_torch(result) for result in results]
+
+
+def flat(result: Any) -> list[Any]:
+    if isinstance(result, (tuple, list)):
+        return [item for part in result for item in flat(part)]
+    if result is None or isinstance(result, torch.Tensor):
+        return [result]
+    return [torch.as_tensor(result)]
+
+
+def check(
+    op: Op,
+    *args: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    compare: Sequence[int] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Asserts that the lowering of `op` gives what torch gives; `compare` names the outputs that
+    are defined.
+    """
+    op = op.default if isinstance(op, torch._ops.OpOverloadPacket) else op
+    expected = flat(op(*args, **kwargs))
+    actual = run(op, *args, expected=expected, **kwargs)
+    for i, (got, want) in enumerate(zip(actual, expected, strict=True)):
+        if want is None or (compare is not None and i not in compare):
+            continue
+        torch.testing.assert_close(got, want, rtol=rtol, atol=atol, equal_nan=True)

@@ -1,0 +1,60 @@
+"""Distances between the rows of matrices, and between vectors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torch_xla_lite.lowering.promotion import opmath
+from torch_xla_lite.lowering.registry import lower
+
+
+def _difference_norm(difference: jax.Array, p: float) -> jax.Array:
+    """Over the last dimension; its gradient at zero is zero, as torch has it."""
+    size = jnp.abs(difference)
+    if p == 0:
+        return jnp.sum(difference != 0, axis=-1).astype(difference.dtype)
+    if p == 1:
+        return jnp.sum(size, axis=-1)
+    if np.isinf(p):
+        return jnp.max(size, axis=-1, initial=0)
+    zero = jnp.all(size == 0, axis=-1, keepdims=True)
+    safe = jnp.where(zero, 1, size)
+    total = jnp.sum(jnp.where(safe == 0, 0, jnp.where(safe == 0, 1, safe) ** p), axis=-1)
+    return jnp.where(zero[..., 0], 0, total ** (1 / p))
+
+
+def _between(x1: jax.Array, x2: jax.Array, p: float) -> jax.Array:
+    return _difference_norm(x1[..., :, None, :] - x2[..., None, :, :], p)
+
+
+@lower("aten::_cdist_forward")
+def cdist_forward(
+    x1: jax.Array, x2: jax.Array, p: float, compute_mode: int | None = None
+) -> jax.Array:
+    return _between(opmath(x1), opmath(x2), p)
+
+
+@lower("aten::_cdist_backward")
+def cdist_backward(
+    grad: jax.Array, x1: jax.Array, x2: jax.Array, p: float, cdist: jax.Array
+) -> jax.Array:
+    _, pull = jax.vjp(lambda x: _between(x, opmath(x2), p), opmath(x1))
+    return pull(opmath(grad))[0]
+
+
+@lower("aten::_euclidean_dist")
+def euclidean_dist(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    return _between(opmath(x1), opmath(x2), 2)
+
+
+@lower("aten::_pdist_forward")
+def pdist_forward(self: jax.Array, p: float = 2) -> jax.Array:
+    x = opmath(self)
+    row, column = np.triu_indices(x.shape[0], 1)
+    return _difference_norm(x[row] - x[column], p)
+
+
+@lower("aten::_pdist_backward")
+def pdist_backward(grad: jax.Array, self: jax.Array, p: float, pdist: jax.Array) -> jax.Array:
+    _, pull = jax.vjp(lambda x: pdist_forward(x, p), opmath(self))
+    return pull(opmath(grad))[0]

@@ -1,0 +1,326 @@
+"""Indexing, gathering and scattering.
+
+Indices may be negative where torch allows it, and are taken on trust otherwise: checking one would
+need its value.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.binary import scaled, truth
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    broadcast,
+    canonical_dim,
+    convert,
+    full,
+    is_float,
+    is_integral,
+    opmath,
+)
+from torch_xla_lite.lowering.registry import Unsupported, lower
+
+Indices = list[jax.Array | None]
+
+
+def _key(indices: Indices) -> tuple[object, ...]:
+    """torch's list of indices as numpy spells it; both place the indexed dimensions by the same
+    rule.
+    """
+    key = [slice(None) if index is None else index for index in indices]
+    if any(index is not None and index.dtype in (np.bool_, np.uint8) for index in indices):
+        raise Unsupported("a mask as an index: the shape of the result is in its values")
+    return tuple(key)
+
+
+@lower("aten::index.Tensor", "aten::_unsafe_index.Tensor")
+def index(self: jax.Array, indices: Indices) -> jax.Array:
+    return self.at[_key(indices)].get(mode="promise_in_bounds")
+
+
+@lower("aten::_unsafe_masked_index")
+def unsafe_masked_index(
+    self: jax.Array, mask: jax.Array, indices: Indices, fill: Operand
+) -> jax.Array:
+    taken = self.at[_key(indices)].get(mode="clip")
+    return lax.select(broadcast(mask, taken.shape), taken, full(taken.shape, fill, taken.dtype))
+
+
+@lower("aten::index_put", "aten::_unsafe_index_put", "aten::_index_put_impl")
+def index_put(
+    self: jax.Array,
+    indices: Indices,
+    values: jax.Array,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> jax.Array:
+    masked = _put_by_mask(self, indices, values, accumulate)
+    if masked is not None:
+        return masked
+    place = self.at[_key(indices)]
+    values = convert(values, self.dtype)
+    if not accumulate:
+        return place.set(values, mode="promise_in_bounds")
+    if self.dtype == np.bool_:
+        return place.max(values, mode="promise_in_bounds")
+    return place.add(values, mode="promise_in_bounds")
+
+
+def _put_by_mask(
+    x: jax.Array, indices: Indices, values: jax.Array, accumulate: bool
+) -> jax.Array | None:
+    """`x[mask] = number` needs no positions: it is a selection."""
+    if len(indices) != 1 or indices[0] is None or indices[0].dtype not in (np.bool_, np.uint8):
+        return None
+    if values.size != 1:
+        raise Unsupported("a mask as an index: which value goes where is in its values")
+    mask = truth(indices[0])
+    mask = lax.broadcast_in_dim(mask, x.shape, range(mask.ndim))
+    filled = full(x.shape, lax.reshape(values, ()), x.dtype)
+    return lax.select(mask, lax.add(x, filled) if accumulate else filled, x)
+
+
+@lower("aten::_unsafe_masked_index_put_accumulate")
+def unsafe_masked_index_put_accumulate(
+    self: jax.Array, mask: jax.Array, indices: Indices, values: jax.Array
+) -> jax.Array:
+    kept = lax.select(broadcast(mask, values.shape), values, lax.full_like(values, 0))
+    return self.at[_key(indices)].add(kept, mode="clip")
+
+
+@lower("aten::index_select")
+def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
+    if self.ndim == 0:
+        return self
+    dim = canonical_dim(dim, self.ndim)
+    key = (*(slice(None),) * dim, index if index.ndim else index[None])
+    return self.at[key].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+@lower("aten::take")
+def take(self: jax.Array, index: jax.Array) -> jax.Array:
+    return lax.reshape(self, (self.size,)).at[index].get(mode="promise_in_bounds")
+
+
+@lower("aten::put")
+def put(
+    self: jax.Array, index: jax.Array, source: jax.Array, accumulate: bool = False
+) -> jax.Array:
+    place = lax.reshape(self, (self.size,)).at[lax.reshape(index, (index.size,))]
+    values = lax.reshape(convert(source, self.dtype), (source.size,))
+    return lax.reshape(place.add(values) if accumulate else place.set(values), self.shape)
+
+
+# One dimension, whole slices: index_add and its kin.
+
+
+def _slices(x: jax.Array, dim: int, index: jax.Array):
+    flat = lax.reshape(index, (index.size,))
+    return x.at[(*(slice(None),) * dim, flat)]
+
+
+def _as_row(x: jax.Array) -> jax.Array:
+    return x if x.ndim else lax.reshape(x, (1,))
+
+
+def _over_slices(
+    self: jax.Array, dim: int, index: jax.Array, source: jax.Array, update
+) -> jax.Array:
+    x = _as_row(self)
+    source = _as_row(convert(source, self.dtype))
+    place = _slices(x, canonical_dim(dim, x.ndim), index)
+    return lax.reshape(update(place, source), self.shape)
+
+
+@lower("aten::index_add")
+def index_add(
+    self: jax.Array, dim: int, index: jax.Array, source: jax.Array, *, alpha: Operand = 1
+) -> jax.Array:
+    if self.dtype == np.bool_:
+        return _over_slices(self, dim, index, source, lambda place, s: place.max(s))
+    return _over_slices(self, dim, index, scaled(source, alpha), lambda place, s: place.add(s))
+
+
+@lower("aten::index_copy")
+def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -> jax.Array:
+    return _over_slices(self, dim, index, source, lambda place, s: place.set(s))
+
+
+@lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
+def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
+    x = _as_row(self)
+    place = _slices(x, canonical_dim(dim, x.ndim), index)
+    return lax.reshape(place.set(convert(value, self.dtype)), self.shape)
+
+
+@lower("aten::index_reduce")
+def index_reduce(
+    self: jax.Array,
+    dim: int,
+    index: jax.Array,
+    source: jax.Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> jax.Array:
+    x, source = _as_row(self), _as_row(source)
+    dim = canonical_dim(dim, x.ndim)
+    spread = lax.broadcast_in_dim(_as_row(index), source.shape, (dim,))
+    return lax.reshape(_reduced(x, dim, spread, source, reduce, include_self), self.shape)
+
+
+# One dimension, element by element: gather and scatter.
+
+
+def _coordinates(index: jax.Array, dim: int) -> tuple[jax.Array, ...]:
+    """Of the element that each entry of `index` names: its own, but for `dim`."""
+    counters = [lax.broadcasted_iota(index.dtype, index.shape, i) for i in range(index.ndim)]
+    counters[dim] = index
+    return tuple(counters)
+
+
+@lower("aten::gather")
+def gather(self: jax.Array, dim: int, index: jax.Array, *, sparse_grad: bool = False) -> jax.Array:
+    if index.size == 0:
+        return lax.full(index.shape, 0, self.dtype)
+    if self.ndim == 0:
+        return broadcast(self, index.shape)
+    if index.ndim == 0:
+        return lax.reshape(self[index], ())
+    dim = canonical_dim(dim, self.ndim)
+    # Entries of `index` stand for themselves in the other dimensions, which may be longer.
+    limits = [n if i == dim else index.shape[i] for i, n in enumerate(self.shape)]
+    x = lax.slice(self, (0,) * self.ndim, limits)
+    return jnp.take_along_axis(x, index, axis=dim, mode="promise_in_bounds")
+
+
+def _scatter(self: jax.Array, dim: int, index: jax.Array, src: jax.Array, update) -> jax.Array:
+    if index.size == 0:
+        return self
+    x, index, src = _as_row(self), _as_row(index), _as_row(src)
+    dim = canonical_dim(dim, x.ndim)
+    src = lax.slice(src, (0,) * src.ndim, index.shape)
+    return lax.reshape(update(x.at[_coordinates(index, dim)], src), self.shape)
+
+
+@lower("aten::scatter.src")
+def scatter_src(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
+    src = convert(src, self.dtype)
+    return _scatter(self, dim, index, src, lambda place, s: place.set(s, mode="promise_in_bounds"))
+
+
+@lower("aten::scatter.value")
+def scatter_value(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
+    return scatter_src(self, dim, index, full(index.shape, value, self.dtype))
+
+
+@lower("aten::scatter_add")
+def scatter_add(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
+    if self.dtype == np.bool_:
+        return _scatter(self, dim, index, src, lambda place, s: place.max(s))
+    src = convert(src, self.dtype)
+    return _scatter(self, dim, index, src, lambda place, s: place.add(s, mode="promise_in_bounds"))
+
+
+@lower("aten::scatter.reduce")
+def scatter_reduce_legacy(
+    self: jax.Array, dim: int, index: jax.Array, src: jax.Array, *, reduce: str
+) -> jax.Array:
+    if reduce == "add":
+        return scatter_add(self, dim, index, src)
+    return _scatter(self, dim, index, src, lambda place, s: place.multiply(s))
+
+
+@lower("aten::scatter.value_reduce")
+def scatter_value_reduce(
+    self: jax.Array, dim: int, index: jax.Array, value: Operand, *, reduce: str
+) -> jax.Array:
+    src = full(index.shape, value, self.dtype)
+    return scatter_reduce_legacy(self, dim, index, src, reduce=reduce)
+
+
+@lower("aten::scatter_reduce.two")
+def scatter_reduce(
+    self: jax.Array,
+    dim: int,
+    index: jax.Array,
+    src: jax.Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> jax.Array:
+    if index.size == 0:
+        return self
+    x, index, src = _as_row(self), _as_row(index), _as_row(src)
+    dim = canonical_dim(dim, x.ndim)
+    src = lax.slice(src, (0,) * src.ndim, index.shape)
+    return lax.reshape(_reduced(x, dim, index, src, reduce, include_self), self.shape)
+
+
+def _neutral(reduce: str, dtype: np.dtype) -> float | int:
+    if reduce in ("amax", "amin"):
+        if dtype == np.bool_:
+            return reduce == "amin"
+        if is_integral(dtype):
+            info = np.iinfo(dtype)
+            return int(info.min if reduce == "amax" else info.max)
+        return -np.inf if reduce == "amax" else np.inf
+    return 1 if reduce == "prod" else 0
+
+
+def _reduced(
+    x: jax.Array, dim: int, index: jax.Array, src: jax.Array, reduce: str, include_self: bool
+) -> jax.Array:
+    place = _coordinates(index, dim)
+    base, src = opmath(x), opmath(convert(src, x.dtype))
+    if not include_self:
+        base = base.at[place].set(_neutral(reduce, x.dtype))
+    target = base.at[place]
+    if reduce in ("amax", "amin"):
+        return target.max(src) if reduce == "amax" else target.min(src)
+    if reduce == "prod":
+        return target.multiply(src)
+    total = target.add(src)
+    if reduce == "sum":
+        return total
+    count = lax.full_like(total, 1 if include_self else 0)
+    count = lax.max(count.at[place].add(lax.full_like(src, 1)), lax.full_like(total, 1))
+    return lax.div(total, count) if is_float(total.dtype) else jnp.floor_divide(total, count)
+
+
+# Masks.
+
+
+@lower("aten::masked_scatter")
+def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
+    shape = outs[0].shape
+    mask = broadcast(truth(mask), shape)
+    flat = lax.reshape(mask, (mask.size,))
+    if source.size == 0 or mask.size == 0:
+        return broadcast(self, shape)
+    order = lax.sub(lax.cumsum(convert(flat, np.dtype(np.int64))), np.ones(flat.shape, np.int64))
+    taken = lax.reshape(source, (source.size,)).at[order].get(mode="clip")
+    return lax.select(mask, lax.reshape(taken, shape), broadcast(self, shape))
+
+
+@lower("aten::masked_scatter_backward")
+def masked_scatter_backward(grad_output: jax.Array, mask: jax.Array, sizes: list[int]) -> jax.Array:
+    size = int(np.prod(sizes))
+    mask = broadcast(truth(mask), grad_output.shape)
+    flat = lax.reshape(mask, (mask.size,))
+    order = lax.sub(lax.cumsum(convert(flat, np.dtype(np.int64))), np.ones(flat.shape, np.int64))
+    # What is masked out goes beyond the end, where it is dropped.
+    order = lax.select(flat, order, lax.full_like(order, size))
+    zeros = lax.full((size,), 0, grad_output.dtype)
+    grad = lax.reshape(grad_output, (mask.size,))
+    return lax.reshape(zeros.at[order].add(grad, mode="drop"), sizes)
+
+
+@lower("aten::nonzero_static")
+def nonzero_static(self: jax.Array, *, size: int, fill_value: int = -1) -> jax.Array:
+    places = jnp.nonzero(self, size=size, fill_value=fill_value)
+    if not places:
+        return lax.full((size, 0), 0, np.int64)
+    return jnp.stack(places, axis=1)

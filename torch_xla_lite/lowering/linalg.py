@@ -1,0 +1,299 @@
+"""Linear algebra: factorisations, solvers, determinants.
+
+On the CPU and on GPUs XLA calls LAPACK and its kin. The outputs that tell of failure (`info`) are
+computed from the result, since the calls report by NaN.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import canonical_dim, is_complex
+from torch_xla_lite.lowering.registry import Unsupported, lower
+
+
+def _adjoint(x: jax.Array) -> jax.Array:
+    swapped = jnp.swapaxes(x, -1, -2)
+    return lax.conj(swapped) if is_complex(x.dtype) else swapped
+
+
+def _nan_info(x: jax.Array) -> jax.Array:
+    return jnp.any(x != x, axis=(-2, -1)).astype(np.int32)
+
+
+# Cholesky.
+
+
+@lower("aten::linalg_cholesky_ex")
+def linalg_cholesky_ex(
+    self: jax.Array, *, upper: bool = False, check_errors: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    factor = lax.linalg.cholesky(_adjoint(self) if upper else self, symmetrize_input=False)
+    return _adjoint(factor) if upper else factor, _nan_info(factor)
+
+
+@lower("aten::cholesky")
+def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
+    return linalg_cholesky_ex(self, upper=upper)[0]
+
+
+@lower("aten::cholesky_solve", "aten::_cholesky_solve_helper")
+def cholesky_solve(self: jax.Array, input2: jax.Array, upper: bool = False) -> jax.Array:
+    batch = np.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
+    b = jnp.broadcast_to(self, (*batch, *self.shape[-2:]))
+    factor = jnp.broadcast_to(input2, (*batch, *input2.shape[-2:]))
+    factor = _adjoint(factor) if upper else factor
+    half = _solve_triangular(factor, b, lower_half=True)
+    return _solve_triangular(factor, half, lower_half=True, adjoint=True)
+
+
+@lower("aten::cholesky_inverse")
+def cholesky_inverse(self: jax.Array, upper: bool = False) -> jax.Array:
+    identity = jnp.broadcast_to(jnp.eye(self.shape[-1], dtype=self.dtype), self.shape)
+    return cholesky_solve(identity, self, upper)
+
+
+# Triangular systems.
+
+
+def _solve_triangular(
+    a: jax.Array,
+    b: jax.Array,
+    *,
+    lower_half: bool,
+    left: bool = True,
+    adjoint: bool = False,
+    unit: bool = False,
+) -> jax.Array:
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = jnp.broadcast_to(a, (*batch, *a.shape[-2:]))
+    b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+    return lax.linalg.triangular_solve(
+        a,
+        b,
+        left_side=left,
+        lower=lower_half,
+        transpose_a=adjoint,
+        conjugate_a=adjoint,
+        unit_diagonal=unit,
+    )
+
+
+@lower("aten::linalg_solve_triangular")
+def linalg_solve_triangular(
+    self: jax.Array, B: jax.Array, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> jax.Array:
+    return _solve_triangular(self, B, lower_half=not upper, left=left, unit=unitriangular)
+
+
+@lower("aten::triangular_solve")
+def triangular_solve(
+    self: jax.Array,
+    A: jax.Array,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    outs,
+) -> tuple[jax.Array, jax.Array]:
+    a = jnp.swapaxes(A, -1, -2) if transpose else A
+    half = upper if transpose else not upper
+    solution = _solve_triangular(a, self, lower_half=half, unit=unitriangular)
+    return solution, jnp.broadcast_to(A, outs[1].shape)
+
+
+# LU.
+
+
+def _lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Packed factors, torch's pivots (from 1), and the row permutation."""
+    packed, pivots, permutation = lax.linalg.lu(a)
+    return packed, pivots + 1, permutation
+
+
+def _zero_pivot(packed: jax.Array) -> jax.Array:
+    """LAPACK's info: the first zero on U's diagonal, from 1, or 0."""
+    zero = jnp.diagonal(packed, axis1=-2, axis2=-1) == 0
+    if zero.shape[-1] == 0:
+        return jnp.zeros(zero.shape[:-1], np.int32)
+    return jnp.where(zero.any(-1), jnp.argmax(zero, axis=-1) + 1, 0).astype(np.int32)
+
+
+def _unpacked(packed: jax.Array) -> tuple[jax.Array, jax.Array]:
+    rows, columns = packed.shape[-2:]
+    rank = min(rows, columns)
+    low = jnp.tril(packed[..., :, :rank], -1) + jnp.eye(rows, rank, dtype=packed.dtype)
+    return low, jnp.triu(packed[..., :rank, :])
+
+
+def _permutation_matrix(permutation: jax.Array, dtype: np.dtype) -> jax.Array:
+    """P with A = P L U: column i has its one in row permutation[i]."""
+    size = permutation.shape[-1]
+    return jnp.swapaxes(jax.nn.one_hot(permutation, size, dtype=dtype), -1, -2)
+
+
+@lower("aten::linalg_lu_factor_ex")
+def linalg_lu_factor_ex(
+    A: jax.Array, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    if not pivot:
+        raise Unsupported("LU without pivots")
+    packed, pivots, _ = _lu(A)
+    return packed, pivots, _zero_pivot(packed)
+
+
+@lower("aten::linalg_lu")
+def linalg_lu(A: jax.Array, *, pivot: bool = True) -> tuple[jax.Array, jax.Array, jax.Array]:
+    if not pivot:
+        raise Unsupported("LU without pivots")
+    packed, _, permutation = _lu(A)
+    return _permutation_matrix(permutation, A.dtype), *_unpacked(packed)
+
+
+@lower("aten::lu_unpack")
+def lu_unpack(
+    LU_data: jax.Array,
+    LU_pivots: jax.Array,
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
+    *,
+    outs,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    empty = [lax.full(out.shape, 0, out.dtype) for out in outs]
+    low, up = _unpacked(LU_data) if unpack_data else empty[1:]
+    if not unpack_pivots:
+        return empty[0], low, up
+    permutation = lax.linalg.lu_pivots_to_permutation(LU_pivots - 1, LU_data.shape[-2])
+    return _permutation_matrix(permutation, LU_data.dtype), low, up
+
+
+@lower("aten::linalg_lu_solve")
+def linalg_lu_solve(
+    LU: jax.Array, pivots: jax.Array, B: jax.Array, *, left: bool = True, adjoint: bool = False
+) -> jax.Array:
+    if not left:
+        turned = linalg_lu_solve(LU, pivots, _adjoint(B), adjoint=not adjoint)
+        return _adjoint(turned)
+    batch = np.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
+    size = LU.shape[-1]
+    packed = jnp.broadcast_to(LU, (*batch, size, size))
+    pivots = jnp.broadcast_to(pivots, (*batch, size))
+    permutation = lax.linalg.lu_pivots_to_permutation(pivots - 1, size)
+    b = jnp.broadcast_to(B, (*batch, *B.shape[-2:]))
+    if adjoint:
+        half = _solve_triangular(packed, b, lower_half=False, adjoint=True)
+        whole = _solve_triangular(packed, half, lower_half=True, adjoint=True, unit=True)
+        return jnp.take_along_axis(whole, jnp.argsort(permutation, axis=-1)[..., None], axis=-2)
+    permuted = jnp.take_along_axis(b, permutation[..., None], axis=-2)
+    half = _solve_triangular(packed, permuted, lower_half=True, unit=True)
+    return _solve_triangular(packed, half, lower_half=False)
+
+
+@lower("aten::_linalg_solve_ex")
+def linalg_solve_ex(
+    A: jax.Array, B: jax.Array, *, left: bool = True, check_errors: bool = False, outs
+) -> tuple[jax.Array, ...]:
+    packed, pivots, _ = _lu(A)
+    # [.., n] against [.., n, n] is a batch of vectors, as in torch.
+    vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
+    b = B[..., None] if vector else B
+    solved = linalg_lu_solve(packed, pivots, b, left=left)
+    return solved[..., 0] if vector else solved, packed, pivots, _zero_pivot(packed)
+
+
+@lower("aten::linalg_inv_ex")
+def linalg_inv_ex(A: jax.Array, *, check_errors: bool = False) -> tuple[jax.Array, jax.Array]:
+    packed, pivots, _ = _lu(A)
+    identity = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+    return linalg_lu_solve(packed, pivots, identity), _zero_pivot(packed)
+
+
+def _determinant_lu(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    # Of the transpose, as torch does for contiguous real matrices: its backward formulas rely on
+    # it.
+    packed, pivots, _ = _lu(a if is_complex(a.dtype) else jnp.swapaxes(a, -1, -2))
+    return packed, pivots
+
+
+def _swaps_sign(pivots: jax.Array, dtype: np.dtype) -> jax.Array:
+    moved = pivots != jnp.arange(1, pivots.shape[-1] + 1)
+    return (1 - 2 * (moved.sum(-1) % 2)).astype(dtype)
+
+
+@lower("aten::_linalg_det")
+def linalg_det(A: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    packed, pivots = _determinant_lu(A)
+    diagonal = jnp.diagonal(packed, axis1=-2, axis2=-1)
+    return jnp.prod(diagonal, axis=-1) * _swaps_sign(pivots, A.dtype), packed, pivots
+
+
+@lower("aten::_linalg_slogdet")
+def linalg_slogdet(A: jax.Array) -> tuple[jax.Array, ...]:
+    packed, pivots = _determinant_lu(A)
+    diagonal = jnp.diagonal(packed, axis1=-2, axis2=-1)
+    sign = jnp.prod(jnp.sign(diagonal), axis=-1) * _swaps_sign(pivots, A.dtype)
+    return sign, jnp.sum(jnp.log(jnp.abs(diagonal)), axis=-1), packed, pivots
+
+
+# QR, eigenvalues, singular values.
+
+
+@lower("aten::linalg_qr")
+def linalg_qr(A: jax.Array, mode: str = "reduced", *, outs) -> tuple[jax.Array, jax.Array]:
+    if mode == "r":
+        return lax.full(outs[0].shape, 0, A.dtype), jnp.linalg.qr(A, "r")
+    return tuple(jnp.linalg.qr(A, mode))
+
+
+@lower("aten::linalg_householder_product")
+def linalg_householder_product(input: jax.Array, tau: jax.Array) -> jax.Array:
+    return lax.linalg.householder_product(input, tau)
+
+
+@lower("aten::_linalg_eigh")
+def linalg_eigh(
+    A: jax.Array, UPLO: str = "L", compute_v: bool = True, *, outs
+) -> tuple[jax.Array, jax.Array]:
+    vectors, values = lax.linalg.eigh(A, lower=UPLO.upper() == "L", symmetrize_input=False)
+    return values, vectors if compute_v else lax.full(outs[1].shape, 0, A.dtype)
+
+
+@lower("aten::linalg_eig")
+def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
+    values, vectors = lax.linalg.eig(self, compute_left_eigenvectors=False)
+    return values, vectors
+
+
+@lower("aten::_linalg_eigvals", "aten::linalg_eigvals")
+def linalg_eigvals(self: jax.Array) -> jax.Array:
+    return lax.linalg.eig(self, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[
+        0
+    ]
+
+
+@lower("aten::_linalg_svd")
+def linalg_svd(
+    A: jax.Array,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    *,
+    driver: str | None = None,
+    outs,
+) -> tuple[jax.Array, ...]:
+    if compute_uv:
+        return tuple(jnp.linalg.svd(A, full_matrices=full_matrices))
+    values = jnp.linalg.svd(A, compute_uv=False)
+    left, right = (lax.full(out.shape, 0, out.dtype) for out in (outs[0], outs[2]))
+    return left, values, right
+
+
+@lower("aten::linalg_cross")
+def linalg_cross(self: jax.Array, other: jax.Array, *, dim: int = -1, outs) -> jax.Array:
+    a, b = (jnp.broadcast_to(x, outs[0].shape) for x in (self, other))
+    return jnp.cross(a, b, axis=canonical_dim(dim, a.ndim))
+
+
+@lower("aten::linalg_matrix_exp")
+def linalg_matrix_exp(self: jax.Array) -> jax.Array:
+    return jax.scipy.linalg.expm(self, max_squarings=32)

@@ -1,0 +1,61 @@
+"""Cumulative operations along one dimension."""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import (
+    canonical_dim,
+    convert,
+    is_float,
+    opmath,
+    opmath_dtype,
+)
+from torch_xla_lite.lowering.registry import lower
+
+
+@lower("aten::cumsum")
+def cumsum(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return lax.cumsum(x, canonical_dim(dim, x.ndim)) if x.ndim else x
+
+
+@lower("aten::cumprod")
+def cumprod(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
+    x = convert(self, opmath_dtype(outs[0].dtype))
+    return lax.cumprod(x, canonical_dim(dim, x.ndim)) if x.ndim else x
+
+
+@lower("aten::logcumsumexp", "aten::_logcumsumexp")
+def logcumsumexp(self: jax.Array, dim: int) -> jax.Array:
+    x = opmath(self)
+    return lax.cumlogsumexp(x, canonical_dim(dim, x.ndim)) if x.ndim else x
+
+
+def _running(x: jax.Array, dim: int, beats: Callable) -> tuple[jax.Array, jax.Array]:
+    """The extreme so far and where it was last met; a NaN stays from its first occurrence on."""
+    if x.ndim == 0:
+        return x, lax.full((), 0, np.int64)
+    dim = canonical_dim(dim, x.ndim)
+    positions = lax.broadcasted_iota(np.int64, x.shape, dim)
+
+    def later(a, b):
+        (a_value, a_index), (b_value, b_index) = a, b
+        b_wins = beats(b_value, a_value)
+        if is_float(x.dtype):
+            b_wins = lax.bitwise_or(b_wins, lax.ne(b_value, b_value))
+        return lax.select(b_wins, b_value, a_value), lax.select(b_wins, b_index, a_index)
+
+    return lax.associative_scan(later, (x, positions), axis=dim)
+
+
+@lower("aten::cummax")
+def cummax(self: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
+    return _running(self, dim, lax.ge)
+
+
+@lower("aten::cummin")
+def cummin(self: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
+    return _running(self, dim, lax.le)

@@ -1,0 +1,247 @@
+"""Rearranging: joining, repeating, reordering, padding and cutting out triangles.
+
+The gradient of a padding is the transpose of the padding, found by `jax.linear_transpose`.
+"""
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import (
+    Operand,
+    canonical_dim,
+    canonical_dims,
+    convert,
+    opmath,
+)
+from torch_xla_lite.lowering.registry import lower
+
+
+@lower("aten::cat")
+def cat(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
+    # torch skips 1-d tensors of no elements whatever the rank of the others.
+    parts = [convert(x, outs[0].dtype) for x in tensors if x.shape != (0,)]
+    if not parts:
+        return lax.full(outs[0].shape, 0, outs[0].dtype)
+    if len(parts) == 1:
+        return parts[0]
+    return lax.concatenate(parts, canonical_dim(dim, len(outs[0].shape)))
+
+
+@lower("aten::stack", "aten::_stack")
+def stack(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
+    dim = canonical_dim(dim, len(outs[0].shape))
+    parts = [lax.expand_dims(convert(x, outs[0].dtype), (dim,)) for x in tensors]
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, dim)
+
+
+@lower("aten::repeat")
+def repeat(self: jax.Array, repeats: list[int]) -> jax.Array:
+    return jnp.tile(lax.reshape(self, (1,) * (len(repeats) - self.ndim) + self.shape), repeats)
+
+
+@lower("aten::repeat_interleave.Tensor")
+def repeat_interleave(repeats: jax.Array, *, output_size: int | None = None, outs) -> jax.Array:
+    positions = lax.iota(np.int64, repeats.shape[0])
+    return jnp.repeat(positions, repeats, total_repeat_length=outs[0].shape[0])
+
+
+@lower("aten::flip")
+def flip(self: jax.Array, dims: list[int]) -> jax.Array:
+    return lax.rev(self, canonical_dims(dims, self.ndim)) if dims and self.ndim else self
+
+
+@lower("aten::roll")
+def roll(self: jax.Array, shifts: list[int], dims: list[int] | None = None) -> jax.Array:
+    if not dims:
+        flat = lax.reshape(self, (self.size,))
+        return lax.reshape(roll(flat, shifts, [0]), self.shape)
+    x = self
+    for shift, dim in zip(shifts, dims, strict=True):
+        dim = canonical_dim(dim, x.ndim)
+        cut = -shift % x.shape[dim] if x.shape[dim] else 0
+        if cut:
+            parts = lax.slice_in_dim(x, cut, None, 1, dim), lax.slice_in_dim(x, 0, cut, 1, dim)
+            x = lax.concatenate(parts, dim)
+    return x
+
+
+@lower("aten::rot90")
+def rot90(self: jax.Array, k: int = 1, dims: tuple[int, int] = (0, 1)) -> jax.Array:
+    return jnp.rot90(self, k, tuple(dims))
+
+
+def _distance_from_diagonal(x: jax.Array) -> jax.Array:
+    row = lax.broadcasted_iota(np.int32, x.shape, x.ndim - 2)
+    return lax.sub(lax.broadcasted_iota(np.int32, x.shape, x.ndim - 1), row)
+
+
+@lower("aten::tril")
+def tril(self: jax.Array, diagonal: int = 0) -> jax.Array:
+    distance = _distance_from_diagonal(self)
+    inside = lax.le(distance, lax.full_like(distance, diagonal))
+    return lax.select(inside, self, lax.full_like(self, 0))
+
+
+@lower("aten::triu")
+def triu(self: jax.Array, diagonal: int = 0) -> jax.Array:
+    distance = _distance_from_diagonal(self)
+    inside = lax.ge(distance, lax.full_like(distance, diagonal))
+    return lax.select(inside, self, lax.full_like(self, 0))
+
+
+@lower("aten::diag_embed")
+def diag_embed(self: jax.Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> jax.Array:
+    rank = self.ndim + 1
+    size = self.shape[-1] + abs(offset)
+    steps = np.arange(self.shape[-1])
+    row, column = (steps, steps + offset) if offset >= 0 else (steps - offset, steps)
+    zeros = lax.full((*self.shape[:-1], size, size), 0, self.dtype)
+    filled = zeros.at[..., row, column].set(self, unique_indices=True)
+    return jnp.moveaxis(filled, (-2, -1), (dim1 % rank, dim2 % rank))
+
+
+@lower("aten::block_diag")
+def block_diag(tensors: list[jax.Array], *, outs) -> jax.Array:
+    result = lax.full(outs[0].shape, 0, outs[0].dtype)
+    row = column = 0
+    for tensor in tensors:
+        block = jnp.atleast_2d(convert(tensor, outs[0].dtype))
+        result = lax.dynamic_update_slice(result, block, (row, column))
+        row, column = row + block.shape[0], column + block.shape[1]
+    return result
+
+
+@lower("aten::narrow_copy")
+def narrow_copy(self: jax.Array, dim: int, start: int, length: int) -> jax.Array:
+    dim = canonical_dim(dim, self.ndim)
+    start = start + self.shape[dim] if start < 0 else start
+    return lax.slice_in_dim(self, start, start + length, 1, dim)
+
+
+@lower("aten::pixel_shuffle")
+def pixel_shuffle(self: jax.Array, upscale_factor: int, *, outs) -> jax.Array:
+    *lead, channels, height, width = self.shape
+    r = upscale_factor
+    x = lax.reshape(self, (math.prod(lead), channels // (r * r), r, r, height, width))
+    return lax.reshape(lax.transpose(x, (0, 1, 4, 2, 5, 3)), outs[0].shape)
+
+
+@lower("aten::pixel_unshuffle")
+def pixel_unshuffle(self: jax.Array, downscale_factor: int, *, outs) -> jax.Array:
+    *lead, channels, height, width = self.shape
+    r = downscale_factor
+    x = lax.reshape(self, (math.prod(lead), channels, height // r, r, width // r, r))
+    return lax.reshape(lax.transpose(x, (0, 1, 3, 5, 2, 4)), outs[0].shape)
+
+
+@lower("aten::channel_shuffle", "aten::native_channel_shuffle")
+def channel_shuffle(self: jax.Array, groups: int) -> jax.Array:
+    batch, channels, *rest = self.shape
+    x = lax.reshape(self, (batch, groups, channels // groups, *rest))
+    return lax.reshape(lax.transpose(x, (0, 2, 1, *range(3, x.ndim))), self.shape)
+
+
+# Padding. torch lists (before, after) from the last dimension backwards.
+
+
+def _margins(pad: list[int], ndim: int) -> list[tuple[int, int]]:
+    margins = [(0, 0)] * ndim
+    for i in range(len(pad) // 2):
+        margins[ndim - 1 - i] = (pad[2 * i], pad[2 * i + 1])
+    return margins
+
+
+@lower("aten::constant_pad_nd")
+def constant_pad_nd(self: jax.Array, pad: list[int], value: Operand = 0) -> jax.Array:
+    margins = [(low, high, 0) for low, high in _margins(pad, self.ndim)]
+    return lax.pad(self, convert(value, self.dtype), margins)
+
+
+def _pad_positions(size: int, low: int, high: int, mode: str) -> np.ndarray:
+    places = np.arange(-low, size + high)
+    if mode == "replicate":
+        return np.clip(places, 0, size - 1)
+    places = np.abs(places)
+    return np.where(places >= size, 2 * (size - 1) - places, places)
+
+
+def _pad_by_index(x: jax.Array, padding: list[int], mode: str) -> jax.Array:
+    for dim, (low, high) in enumerate(_margins(padding, x.ndim)):
+        if low or high:
+            x = jnp.take(x, _pad_positions(x.shape[dim], low, high, mode), axis=dim, mode="clip")
+    return x
+
+
+def _register_padding(mode: str, name: str, rank: int) -> None:
+    def forward(self, padding):
+        return _pad_by_index(self, padding, mode)
+
+    def backward(grad_output, self, padding):
+        grad = opmath(grad_output)
+        shape = jax.ShapeDtypeStruct(self.shape, grad.dtype)
+        pad: Callable = lambda x: _pad_by_index(x, padding, mode)  # noqa: E731
+        return jax.linear_transpose(pad, shape)(grad)[0]
+
+    lower(f"aten::{name}_pad{rank}d")(forward)
+    lower(f"aten::{name}_pad{rank}d_backward")(backward)
+
+
+for _rank in (1, 2, 3):
+    _register_padding("reflect", "reflection", _rank)
+    _register_padding("replicate", "replication", _rank)
+
+
+# Unfolding images into columns and back.
+
+
+def _columns(
+    x: jax.Array, kernel: list[int], dilation: list[int], padding: list[int], stride: list[int]
+) -> jax.Array:
+    """[batch, channels, height, width] -> [batch, channels · window, places]."""
+    margins = [(0, 0, 0), (0, 0, 0), *((p, p, 0) for p in padding)]
+    x = lax.pad(x, np.array(0, x.dtype), margins)
+    counts = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, d, s in zip(x.shape[2:], kernel, dilation, stride, strict=True)
+    ]
+    rows = np.arange(kernel[0])[:, None] * dilation[0] + np.arange(counts[0]) * stride[0]
+    columns = np.arange(kernel[1])[:, None] * dilation[1] + np.arange(counts[1]) * stride[1]
+    taken = x[:, :, rows[:, None, :, None], columns[None, :, None, :]]
+    return lax.reshape(taken, (*x.shape[:1], x.shape[1] * math.prod(kernel), math.prod(counts)))
+
+
+@lower("aten::im2col")
+def im2col(
+    self: jax.Array,
+    kernel_size: list[int],
+    dilation: list[int],
+    padding: list[int],
+    stride: list[int],
+    *,
+    outs,
+) -> jax.Array:
+    x = self if self.ndim == 4 else self[None]
+    return lax.reshape(_columns(x, kernel_size, dilation, padding, stride), outs[0].shape)
+
+
+@lower("aten::col2im")
+def col2im(
+    self: jax.Array,
+    output_size: list[int],
+    kernel_size: list[int],
+    dilation: list[int],
+    padding: list[int],
+    stride: list[int],
+    *,
+    outs,
+) -> jax.Array:
+    columns = self if self.ndim == 3 else self[None]
+    channels = columns.shape[1] // math.prod(kernel_size)
+    image = jax.ShapeDtypeStruct((columns.shape[0], channels, *output_size), self.dtype)
+    unfold: Callable = lambda x: _columns(x, kernel_size, dilation, padding, stride)  # noqa: E731
+    return lax.reshape(jax.linear_transpose(unfold, image)(columns)[0], outs[0].shape)

@@ -1,0 +1,202 @@
+"""Sorting and what is found by it: top-k, order statistics, search, counting.
+
+All sorts are stable, and NaN counts as the largest value, as in torch.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import (
+    Number,
+    Operand,
+    canonical_dim,
+    convert,
+    opmath,
+)
+from torch_xla_lite.lowering.reduction import kept
+from torch_xla_lite.lowering.registry import lower
+
+Pair = tuple[jax.Array, jax.Array]
+
+
+def sorted_with_index(x: jax.Array, dim: int, descending: bool) -> Pair:
+    """Values in order and their positions, int64."""
+    if x.ndim == 0:
+        return x, lax.full((), 0, np.int64)
+    positions = lax.broadcasted_iota(np.int32, x.shape, dim)
+    if descending:
+        # Reversed before and after, so that equal elements keep their order.
+        x, positions = lax.rev(x, (dim,)), lax.rev(positions, (dim,))
+    values, indices = lax.sort((x, positions), dimension=dim, num_keys=1, is_stable=True)
+    if descending:
+        values, indices = lax.rev(values, (dim,)), lax.rev(indices, (dim,))
+    return values, convert(indices, np.dtype(np.int64))
+
+
+@lower("aten::sort")
+def sort(self: jax.Array, dim: int = -1, descending: bool = False) -> Pair:
+    return sorted_with_index(self, canonical_dim(dim, self.ndim), descending)
+
+
+@lower("aten::sort.stable")
+def sort_stable(
+    self: jax.Array, *, stable: bool | None, dim: int = -1, descending: bool = False
+) -> Pair:
+    return sort(self, dim, descending)
+
+
+@lower("aten::topk")
+def topk(self: jax.Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
+    if self.ndim == 0:
+        return self, lax.full((), 0, np.int64)
+    dim = canonical_dim(dim, self.ndim)
+    if largest and dim == self.ndim - 1 and self.dtype != np.bool_ and k > 0:
+        values, indices = lax.top_k(self, k)
+        return values, convert(indices, np.dtype(np.int64))
+    values, indices = sorted_with_index(self, dim, largest)
+    return lax.slice_in_dim(values, 0, k, 1, dim), lax.slice_in_dim(indices, 0, k, 1, dim)
+
+
+@lower("aten::kthvalue")
+def kthvalue(self: jax.Array, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
+    if self.ndim == 0:
+        return self, lax.full((), 0, np.int64)
+    dim = canonical_dim(dim, self.ndim)
+    values, indices = sorted_with_index(self, dim, False)
+    value = lax.index_in_dim(values, k - 1, dim, keepdims=False)
+    index = lax.index_in_dim(indices, k - 1, dim, keepdims=False)
+    return kept(value, (dim,), keepdim), kept(index, (dim,), keepdim)
+
+
+@lower("aten::median.dim")
+def median_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
+    return _median(self, dim, keepdim, ignore_nan=False)
+
+
+@lower("aten::nanmedian.dim")
+def nanmedian_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
+    return _median(self, dim, keepdim, ignore_nan=True)
+
+
+def _median(self: jax.Array, dim: int, keepdim: bool, ignore_nan: bool) -> Pair:
+    """The lower of two middle values. A NaN, which sorts last, is the result unless ignored."""
+    if self.ndim == 0:
+        return self, lax.full((), 0, np.int64)
+    dim = canonical_dim(dim, self.ndim)
+    values, indices = sorted_with_index(self, dim, False)
+    length = self.shape[dim]
+    missing = lax.ne(values, values)
+    count = jnp.sum(~missing, axis=dim, keepdims=True)
+    middle = jnp.maximum(count - 1, 0) // 2
+    if not ignore_nan:
+        middle = jnp.where(count < length, count, (length - 1) // 2)
+    value = jnp.take_along_axis(values, middle, axis=dim)
+    index = jnp.take_along_axis(indices, middle, axis=dim)
+    return (value, index) if keepdim else (jnp.squeeze(value, dim), jnp.squeeze(index, dim))
+
+
+@lower("aten::median")
+def median(self: jax.Array) -> jax.Array:
+    return _median(lax.reshape(self, (self.size,)), 0, False, ignore_nan=False)[0]
+
+
+@lower("aten::nanmedian")
+def nanmedian(self: jax.Array) -> jax.Array:
+    return _median(lax.reshape(self, (self.size,)), 0, False, ignore_nan=True)[0]
+
+
+@lower("aten::mode")
+def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
+    """The most frequent value, the smallest of several, and the position of its last occurrence."""
+    if self.ndim == 0:
+        return self, lax.full((), 0, np.int64)
+    dim = canonical_dim(dim, self.ndim)
+    x = jnp.moveaxis(self, dim, -1)
+    values, indices = sorted_with_index(x, x.ndim - 1, False)
+    place = lax.broadcasted_iota(np.int64, x.shape, x.ndim - 1)
+    starts = jnp.concatenate(
+        [jnp.ones_like(place[..., :1], bool), values[..., 1:] != values[..., :-1]], axis=-1
+    )
+    run_start = lax.cummax(jnp.where(starts, place, 0), axis=x.ndim - 1)
+    best = jnp.argmax(place - run_start, axis=-1)[..., None]
+    value = jnp.take_along_axis(values, best, axis=-1)
+    index = jnp.take_along_axis(indices, best, axis=-1)
+    if keepdim:
+        return jnp.moveaxis(value, -1, dim), jnp.moveaxis(index, -1, dim)
+    return value[..., 0], index[..., 0]
+
+
+# Search.
+
+
+def _searchsorted(boundaries: jax.Array, values: jax.Array, side: str) -> jax.Array:
+    if boundaries.ndim == 1:
+        return jnp.searchsorted(boundaries, values, side=side, method="scan_unrolled")
+    length = boundaries.shape[-1]
+    rows = lax.reshape(boundaries, (boundaries.size // length if length else 0, length))
+    wanted = lax.reshape(values, (rows.shape[0], values.shape[-1]))
+    found = jax.vmap(lambda b, v: jnp.searchsorted(b, v, side=side))(rows, wanted)
+    return lax.reshape(found, values.shape)
+
+
+@lower("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
+def searchsorted(
+    sorted_sequence: jax.Array,
+    self: Operand,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: jax.Array | None = None,
+) -> jax.Array:
+    if sorter is not None:
+        sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, axis=-1)
+    side = side or ("right" if right else "left")
+    values = self if hasattr(self, "ndim") else convert(self, sorted_sequence.dtype)
+    return _searchsorted(sorted_sequence, values, side)
+
+
+@lower("aten::bucketize.Tensor", "aten::bucketize.Scalar")
+def bucketize(
+    self: Operand, boundaries: jax.Array, *, out_int32: bool = False, right: bool = False
+) -> jax.Array:
+    return searchsorted(boundaries, self, right=right)
+
+
+@lower("aten::isin.Tensor_Tensor", "aten::isin.Tensor_Scalar", "aten::isin.Scalar_Tensor")
+def isin(
+    elements: Operand,
+    test_elements: Operand,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    outs,
+) -> jax.Array:
+    left, right = jnp.asarray(elements), jnp.asarray(test_elements)
+    return lax.reshape(jnp.isin(left, right, invert=invert), outs[0].shape)
+
+
+# Counting.
+
+
+@lower("aten::bincount")
+def bincount(
+    self: jax.Array, weights: jax.Array | None = None, minlength: int = 0, *, outs
+) -> jax.Array:
+    return jnp.bincount(self, weights, length=outs[0].shape[0])
+
+
+@lower("aten::histc", constants=True)
+def histc(self: jax.Array, bins: int = 100, min: Number = 0, max: Number = 0) -> jax.Array:
+    x = lax.reshape(opmath(self), (self.size,))
+    low, high = (jnp.min(x), jnp.max(x)) if min == max else (min, max)
+    low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
+    flat = low == high
+    low, high = jnp.where(flat, low - 1, low), jnp.where(flat, high + 1, high)
+    place = jnp.floor((x - low) / (high - low) * bins).astype(np.int32)
+    place = jnp.where(x == high, bins - 1, place)
+    inside = (x >= low) & (x <= high)
+    place = jnp.where(inside, place, bins)
+    return jnp.zeros((bins,), x.dtype).at[place].add(1, mode="drop")

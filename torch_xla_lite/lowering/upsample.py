@@ -1,0 +1,275 @@
+"""Resizing images: nearest, linear and cubic, in one to three dimensions, and sampling at given
+places.
+
+Each dimension is resized by itself, by a product with a matrix that has few non-zeros; the sizes
+are known, so the matrix is a constant. Nearest takes rows instead of multiplying. Gradients are
+transposes.
+"""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import opmath
+from torch_xla_lite.lowering.registry import lower
+
+Scale = float | None
+Resize = Callable[[jax.Array], jax.Array]
+
+
+def _ratio(size: int, count: int, align_corners: bool, scale: Scale) -> float:
+    """Input steps per output step."""
+    if align_corners:
+        return (size - 1) / (count - 1) if count > 1 else 0.0
+    return 1 / scale if scale else size / count
+
+
+def _nearest_rows(size: int, count: int, scale: Scale, exact: bool) -> np.ndarray:
+    ratio = np.float32(1 / scale if scale else size / count)
+    place = (np.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
+    return np.minimum(np.floor(place).astype(np.int64), size - 1)
+
+
+def _nearest(x: jax.Array, counts: list[int], scales: list[Scale], exact: bool) -> jax.Array:
+    for i, (count, scale) in enumerate(zip(counts, scales, strict=True)):
+        dim = i + 2
+        size = x.shape[dim]
+        rows = _nearest_rows(size, count, scale, exact)
+        if count % size == 0 and (rows == np.arange(count) // (count // size)).all():
+            factor = count // size
+            shape = (*x.shape[: dim + 1], factor, *x.shape[dim + 1 :])
+            dims = [d for d in range(len(shape)) if d != dim + 1]
+            spread = lax.broadcast_in_dim(x, shape, dims)
+            x = lax.reshape(spread, (*x.shape[:dim], count, *x.shape[dim + 1 :]))
+        else:
+            x = jnp.take(x, rows, axis=dim, mode="clip")
+    return x
+
+
+def _places(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+    ratio = _ratio(size, count, align_corners, scale)
+    steps = np.arange(count)
+    return steps * ratio if align_corners else (steps + 0.5) * ratio - 0.5
+
+
+def _linear_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+    place = np.maximum(_places(size, count, align_corners, scale), 0)
+    low = np.minimum(np.floor(place).astype(np.int64), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    weight = place - low
+    matrix = np.zeros((count, size))
+    rows = np.arange(count)
+    np.add.at(matrix, (rows, low), 1 - weight)
+    np.add.at(matrix, (rows, high), weight)
+    return matrix
+
+
+def _cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
+    def near(x: np.ndarray) -> np.ndarray:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: np.ndarray) -> np.ndarray:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _cubic_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+    place = _places(size, count, align_corners, scale)
+    low = np.floor(place).astype(np.int64)
+    matrix = np.zeros((count, size))
+    rows = np.arange(count)
+    for offset, weight in enumerate(_cubic_weights(place - low)):
+        np.add.at(matrix, (rows, np.clip(low - 1 + offset, 0, size - 1)), weight)
+    return matrix
+
+
+def _by_matrices(
+    x: jax.Array, counts: list[int], scales: list[Scale], align_corners: bool, matrix: Callable
+) -> jax.Array:
+    for i, (count, scale) in enumerate(zip(counts, scales, strict=True)):
+        dim = i + 2
+        if x.shape[dim] == count and scale in (None, 1.0):
+            continue
+        weights = matrix(x.shape[dim], count, align_corners, scale).astype(x.dtype)
+        moved = lax.dot_general(x, weights, (((dim,), (1,)), ((), ())))
+        x = jnp.moveaxis(moved, -1, dim)
+    return x
+
+
+def _register(name: str, rank: int, resize: Callable[..., jax.Array], has_corners: bool) -> None:
+    """Forward and backward of one op; both list sizes, then corners if any, then scales."""
+
+    def bound(sizes, rest) -> Resize:
+        align_corners = rest[0] if has_corners else False
+        scales = list(rest[1:] if has_corners else rest)
+        scales += [None] * (rank - len(scales))
+        return functools.partial(
+            resize, counts=list(sizes), scales=scales, align_corners=align_corners
+        )
+
+    def forward(self, output_size, *rest):
+        return bound(output_size, rest)(opmath(self))
+
+    def backward(grad_output, output_size, input_size, *rest):
+        grad = opmath(grad_output)
+        image = jax.ShapeDtypeStruct(tuple(input_size), grad.dtype)
+        return jax.linear_transpose(bound(output_size, rest), image)(grad)[0]
+
+    lower(f"aten::{name}")(forward)
+    lower(f"aten::{name}_backward")(backward)
+
+
+def _nearest_floor(x, counts, scales, align_corners):
+    return _nearest(x, counts, scales, False)
+
+
+def _nearest_exact(x, counts, scales, align_corners):
+    return _nearest(x, counts, scales, True)
+
+
+def _linear(x, counts, scales, align_corners):
+    return _by_matrices(x, counts, scales, align_corners, _linear_matrix)
+
+
+def _cubic(x, counts, scales, align_corners):
+    return _by_matrices(x, counts, scales, align_corners, _cubic_matrix)
+
+
+for _rank in (1, 2, 3):
+    _register(f"upsample_nearest{_rank}d", _rank, _nearest_floor, False)
+    _register(f"_upsample_nearest_exact{_rank}d", _rank, _nearest_exact, False)
+for _rank, _name in enumerate(("linear1d", "bilinear2d", "trilinear3d"), start=1):
+    _register(f"upsample_{_name}", _rank, _linear, True)
+_register("upsample_bicubic2d", 2, _cubic, True)
+
+
+# Sampling at places given by a grid of coordinates in [-1, 1].
+
+_BILINEAR, _NEAREST, _BICUBIC = range(3)
+_ZEROS, _BORDER, _REFLECTION = range(3)
+
+
+def _unnormalised(place: jax.Array, size: int, align_corners: bool) -> jax.Array:
+    if align_corners:
+        return (place + 1) / 2 * (size - 1)
+    return ((place + 1) * size - 1) / 2
+
+
+def _reflected(place: jax.Array, size: int, align_corners: bool) -> jax.Array:
+    low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+    span = high - low
+    if span <= 0:
+        return jnp.zeros_like(place)
+    distance = jnp.abs(place - low)
+    extra = jnp.mod(distance, span)
+    even = jnp.mod(jnp.floor(distance / span), 2) == 0
+    return jnp.where(even, extra + low, span - extra + low)
+
+
+def _bounded(place: jax.Array, size: int, padding_mode: int, align_corners: bool) -> jax.Array:
+    if padding_mode == _BORDER:
+        return jnp.clip(place, 0, size - 1)
+    if padding_mode == _REFLECTION:
+        return jnp.clip(_reflected(place, size, align_corners), 0, size - 1)
+    return place
+
+
+def _texel(image: jax.Array, places: list[jax.Array]) -> jax.Array:
+    """[channels, *spatial] at integral places; zero outside."""
+    inside = jnp.ones(places[0].shape, bool)
+    index = []
+    for place, size in zip(places, image.shape[1:], strict=True):
+        inside &= (place >= 0) & (place <= size - 1)
+        index.append(jnp.clip(place, 0, size - 1).astype(np.int32))
+    return jnp.where(inside, image[(slice(None), *index)], 0)
+
+
+def _sample(
+    image: jax.Array, grid: jax.Array, interpolation: int, padding_mode: int, align_corners: bool
+) -> jax.Array:
+    """One image [channels, *spatial] at one grid [*places, rank]; the grid lists x first."""
+    rank = grid.shape[-1]
+    sizes = image.shape[1:]
+    raw = [_unnormalised(grid[..., rank - 1 - i], sizes[i], align_corners) for i in range(rank)]
+    if interpolation == _BICUBIC:
+        return _sample_cubic(image, raw, padding_mode, align_corners)
+    places = [_bounded(p, n, padding_mode, align_corners) for p, n in zip(raw, sizes, strict=True)]
+    if interpolation == _NEAREST:
+        return _texel(image, [jnp.round(place) for place in places])
+    lows = [lax.stop_gradient(jnp.floor(place)) for place in places]
+    total = 0.0
+    for corner in np.ndindex(*(2,) * rank):
+        weight = 1.0
+        for i, bit in enumerate(corner):
+            part = places[i] - lows[i]
+            weight = weight * (part if bit else 1 - part)
+        total = total + weight * _texel(
+            image, [low + bit for low, bit in zip(lows, corner, strict=True)]
+        )
+    return total
+
+
+def _sample_cubic(
+    image: jax.Array, places: list[jax.Array], padding_mode: int, align_corners: bool
+) -> jax.Array:
+    lows = [lax.stop_gradient(jnp.floor(place)) for place in places]
+    weights = [_cubic_weights(place - low) for place, low in zip(places, lows, strict=True)]
+    total = 0.0
+    for i in range(4):
+        for j in range(4):
+            corner = [
+                _bounded(low - 1 + step, size, padding_mode, align_corners)
+                for low, step, size in zip(lows, (i, j), image.shape[1:], strict=True)
+            ]
+            total = total + weights[0][i] * weights[1][j] * _texel(image, corner)
+    return total
+
+
+def _grid_sampler(
+    input: jax.Array,
+    grid: jax.Array,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> jax.Array:
+    one = functools.partial(
+        _sample,
+        interpolation=interpolation_mode,
+        padding_mode=padding_mode,
+        align_corners=align_corners,
+    )
+    return jax.vmap(one)(opmath(input), opmath(grid))
+
+
+@lower("aten::grid_sampler_2d", "aten::grid_sampler_3d", "aten::_grid_sampler_2d_cpu_fallback")
+def grid_sampler(
+    input: jax.Array,
+    grid: jax.Array,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> jax.Array:
+    return _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@lower("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward")
+def grid_sampler_backward(
+    grad_output: jax.Array,
+    input: jax.Array,
+    grid: jax.Array,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: list[bool],
+) -> tuple[jax.Array | None, jax.Array | None]:
+    def sample(image: jax.Array, places: jax.Array) -> jax.Array:
+        return _grid_sampler(image, places, interpolation_mode, padding_mode, align_corners)
+
+    _, pull = jax.vjp(sample, input, grid)
+    grad_input, grad_grid = pull(opmath(grad_output))
+    return grad_input if output_mask[0] else None, grad_grid
