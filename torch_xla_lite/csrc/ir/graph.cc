@@ -157,6 +157,7 @@ class Linearizer {
   void MarkRetained() {
     for (auto it = graph_.nodes.rbegin(); it != graph_.nodes.rend(); ++it) {
       Node& node = **it;
+      if (!node.visit.is_entered) continue;  // A leaf, which may have dropped its operands.
       if (node.visit.is_root && node.num_outputs() == 1) {
         node.visit.is_retained = false;
         continue;
