@@ -79,8 +79,8 @@ void SetSynchronize(std::function<void()> synchronize) { Synchronize() = std::mo
 
 void CheckDeviceIndex(c10::DeviceIndex index) {
   TORCH_CHECK(index >= -1 && index < kDeviceCount,
-              "There is one jax device, 'jax:0'; device 'jax:", static_cast<int>(index),
-              "' does not exist.\nUse device='jax'.");
+              "there is no device jax:", static_cast<int>(index),
+              ": torch_xla_lite has one device.\nUse it:  device='jax'");
 }
 
 }  // namespace torch_xla_lite::device

@@ -7,6 +7,7 @@
 #include <bit>
 #include <string>
 
+#include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -182,6 +183,7 @@ void Call::ReadGeneric(const c10::IValue& value) {
     words.push_back(std::bit_cast<uint64_t>(value.toComplexDouble().real()));
     words.push_back(std::bit_cast<uint64_t>(value.toComplexDouble().imag()));
   } else if (value.isDevice()) {
+    device::CheckDeviceIndex(value.toDevice().index());
     words.push_back(Head(Tag::kDevice));
   } else if (value.isString()) {
     const std::string_view text = value.toStringView();

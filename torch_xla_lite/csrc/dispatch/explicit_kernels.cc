@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -82,6 +83,7 @@ void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto dtype = arguments[1].toOptional<at::ScalarType>();
   const auto device = arguments[3].toOptional<c10::Device>();
   const bool leaves = device && device->type() != kJax;
+  if (device && !leaves) device::CheckDeviceIndex(device->index());
   if (IsJax(self) && !leaves && dtype && *dtype != self.scalar_type()) {
     static auto* recorder = new RecordKernel;
     return (*recorder)(op, keys, stack);

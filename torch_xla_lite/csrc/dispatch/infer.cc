@@ -89,6 +89,11 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   auto signature = std::make_unique<OpSignature>(
       info.name, std::vector<uint64_t>(call.words.begin(), call.words.end()),
       std::vector<const ir::Shape*>());
+  if (info.op.schema().returns().empty() && info.mutated.empty()) {
+    // What gives nothing is there to check its arguments (is the matrix singular?).
+    signature->runs_on_cpu = true;
+    return signature;
+  }
   torch::jit::Stack stack;
   std::vector<c10::IValue> mutated;
   try {

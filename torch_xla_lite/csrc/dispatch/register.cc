@@ -8,8 +8,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {
@@ -65,6 +67,7 @@ void RegisterKernels() {
   }
   others->fallback(
       torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
+  device::SetSynchronize([] { runtime::Runtime::Get().Sync(); });
 }
 
 }  // namespace torch_xla_lite::dispatch
