@@ -40,12 +40,13 @@ TEST(JaxGuard, SynchronizingRunsTheWork) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST(JaxGuard, QuantizedTypesAreNotOffered) {
+TEST(JaxGuard, OffersTheTypesThatXlaHas) {
   auto types = c10::impl::getDeviceGuardImpl(kJax)
                    ->getDeviceCapability(c10::Device(kJax, 0))
                    .capability_data.supported_scalar_types;
-  EXPECT_FALSE(types.has_QInt8);
   EXPECT_TRUE(types.has_BFloat16);
+  EXPECT_FALSE(types.has_QInt8);
+  EXPECT_FALSE(types.has_ComplexHalf);
 }
 
 }  // namespace

@@ -37,14 +37,15 @@ class JaxGuardImpl final : public c10::impl::DeviceGuardImplInterface {
 
   c10::DeviceCapability getDeviceCapability(c10::Device) const override {
     c10::DeviceCapability capability;
+    capability.capability_data.capability_bits = 0;
     auto& types = capability.capability_data.supported_scalar_types;
-    // XLA has no quantized types and no complex half.
-    types.has_ComplexHalf = false;
-    types.has_QInt8 = false;
-    types.has_QUInt8 = false;
-    types.has_QInt32 = false;
-    types.has_QUInt4x2 = false;
-    types.has_QUInt2x4 = false;
+    types.has_Bool = true;
+    types.has_Byte = types.has_UInt16 = types.has_UInt32 = types.has_UInt64 = true;
+    types.has_Char = types.has_Short = types.has_Int = types.has_Long = true;
+    types.has_Half = types.has_BFloat16 = types.has_Float = types.has_Double = true;
+    types.has_ComplexFloat = types.has_ComplexDouble = true;
+    types.has_Float8_e5m2 = types.has_Float8_e4m3fn = true;
+    types.has_Float8_e5m2fnuz = types.has_Float8_e4m3fnuz = true;
     return capability;
   }
 
