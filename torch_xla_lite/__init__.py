@@ -14,6 +14,7 @@ bridge, names the device and connects the compiler, in this order:
     _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
+    serialization  torch.save and torch.load
     compiler    turns a recorded graph into an XLA executable
     environment default_env(): what plain `torch.randn(1)` gives
 """
@@ -24,12 +25,13 @@ _preflight.check()
 _XLAC = _preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
-from . import compiler, debug, device, environment, tensor  # noqa: E402
+from . import compiler, debug, device, environment, serialization, tensor  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .tensor import XLATensor2  # noqa: E402
 
 device.register()
 tensor.register()
+serialization.register()
 compiler.register()
 debug.register()
 

@@ -258,7 +258,6 @@ def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., 
                 isinstance(tensor, torch.nn.Parameter)
                 and tensor.device.type != moved.device.type
                 and NAME in (tensor.device.type, moved.device.type)
-                and not torch.nn.parameter.is_lazy(tensor)
             ):
                 _swap(tensor, moved, fn)
                 return tensor

@@ -21,8 +21,10 @@ mode, which costs about a microsecond each, and which belongs to the thread that
 may be left in another order than they were entered.
 
 What stays on the CPU even then: tensors that already are there and results computed from them
-alone, the legacy constructors (torch.FloatTensor and the like), what torch.load reads, sparse
-tensors, and the bookkeeping of optimizers and data loaders, which is small and read at every step.
+alone; what shares memory with something else (torch.from_numpy, torch.frombuffer; torch.as_tensor
+copies to jax) and the legacy constructors (torch.FloatTensor), all of which torch shows to no mode;
+what torch.load reads; sparse tensors; and the bookkeeping of optimizers and data loaders, which is
+small and read at every step.
 """
 
 from __future__ import annotations
@@ -153,15 +155,10 @@ class _CpuMeansJax(TorchFunctionMode):
         keywords = {**kwargs} if kwargs else {}
         if self._config.use_torch_native_for_cpu_tensor or _is_in_bad_fork():
             return func(*args, **keywords)
-        if func is torch.Tensor.cpu:
+        if func is torch.Tensor.cpu and not _caller_keeps_books():
             return torch.Tensor.to(args[0], NAME, **_memory_format(args, keywords))
-        if func is torch.Tensor.to:
+        if func is torch.Tensor.to and not _caller_keeps_books():
             args = tuple(_jax_if_cpu(arg) for arg in args[:2]) + args[2:]
-        if func in _sharing_factories():
-            # They share memory with what they are given, and XLA's tensors have no memory to share:
-            # the data is copied.
-            result = func(*args, **keywords)
-            return result if _caller_keeps_books() else result.to(NAME)
         if _names_cpu(keywords.get("device")) or (
             keywords.get("device") is None
             and _makes_tensor(func, args, keywords)
@@ -205,11 +202,6 @@ def _makes_tensor(func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) ->
     if func is torch.normal:  # a factory only if it is given numbers
         return not any(isinstance(value, torch.Tensor) for value in (*args, *keywords.values()))
     return func in _factories()
-
-
-@functools.cache
-def _sharing_factories() -> frozenset[Any]:
-    return frozenset({torch.from_numpy, torch.frombuffer, torch.from_file})
 
 
 # Modules of torch that make CPU tensors for their own use and expect to get them.

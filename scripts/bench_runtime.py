@@ -1,0 +1,434 @@
+#!/usr/bin/env python3
+"""Measures the runtime against torch's CPU kernels and against hand-written jax.
+
+    python scripts/bench_runtime.py                    # everything, about five minutes
+    python scripts/bench_runtime.py --quick            # fewer repetitions, about a minute
+    python scripts/bench_runtime.py --only record      # one of: record, sync, step, recompile
+    python scripts/bench_runtime.py --json result.json
+
+What is compared runs alternately in one process, and a ratio is the median of the ratios of
+neighbouring runs, so that a load that comes and goes falls on both. Everything has one core unless
+--cores says otherwise: torch's OpenMP threads and XLA's pool fight for more, and then either wins
+by chance.
+
+Tables go to the standard output. The JSON file is the stable output for other programs: machine,
+goals, and for every row its medians and ratio. Exit code 0 also if a goal is missed: a benchmark
+is no test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import torch_xla_lite
+from torch_xla_lite.examples.jax_models import make_step
+from torch_xla_lite.examples.models import MODELS, ModelCase
+
+OPS = 1000  # in a chain that is recorded
+
+Contender = Callable[[], float]  # runs once, returns what it measured in seconds
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison.
+
+    Attributes:
+      name: what was measured.
+      unit: of the values.
+      values: contender -> median.
+      ratio: ours to the contender that the goal names, or ours itself where the goal is absolute.
+      goal: what the ratio should not exceed.
+    """
+
+    name: str
+    unit: str
+    values: dict[str, float]
+    ratio: float
+    goal: float
+
+
+@dataclass
+class Report:
+    """All that was measured, with the machine it was measured on."""
+
+    machine: dict[str, str]
+    sections: dict[str, list[Row]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often things are repeated."""
+
+    rounds: int
+    steps: int  # training steps in a round
+
+
+FULL = Effort(rounds=31, steps=10)
+QUICK = Effort(rounds=5, steps=3)
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def interleave(contenders: dict[str, Contender], rounds: int) -> dict[str, list[float]]:
+    """Runs the contenders in turn, `rounds` times, in an order that rotates."""
+    names = list(contenders)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(rounds):
+            for place in range(len(names)):
+                name = names[(turn + place) % len(names)]
+                seconds[name].append(contenders[name]())
+    finally:
+        gc.enable()
+    return seconds
+
+
+def compare(
+    name: str,
+    seconds: dict[str, list[float]],
+    *,
+    against: str,
+    unit: str,
+    scale: float,
+    goal: float,
+) -> Row:
+    """A row in which "ours" is set against the contender `against`, run by run."""
+    ratios = [ours / other for ours, other in zip(seconds["ours"], seconds[against], strict=True)]
+    medians = {key: statistics.median(values) * scale for key, values in seconds.items()}
+    return Row(name, unit, medians, statistics.median(ratios), goal)
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+# --- recording ------------------------------------------------------------------------------------
+
+
+def _add(y: torch.Tensor, c: torch.Tensor) -> None:
+    for _ in range(OPS):
+        y = y + c
+
+
+def _mul(y: torch.Tensor, c: torch.Tensor) -> None:
+    for _ in range(OPS):
+        y = y * 1.01
+
+
+def _relu(y: torch.Tensor, c: torch.Tensor) -> None:
+    for _ in range(OPS):
+        y = torch.relu(y)
+
+
+def _sum(y: torch.Tensor, c: torch.Tensor) -> None:
+    for _ in range(OPS):
+        y = y.sum(1, keepdim=True)
+
+
+def _mm(y: torch.Tensor, c: torch.Tensor) -> None:
+    for _ in range(OPS):
+        y = y.mm(c)
+
+
+def _add_(y: torch.Tensor, c: torch.Tensor) -> None:
+    y = y + c
+    for _ in range(OPS):
+        y.add_(c)
+
+
+def _view(y: torch.Tensor, c: torch.Tensor) -> None:
+    for _ in range(OPS // 2):
+        y = y.view(16)
+        y = y.view(4, 4)
+
+
+RECORDED = (
+    ("add", _add, 0.9),
+    ("mul by a Python scalar", _mul, 0.9),
+    ("relu", _relu, 0.9),
+    ("sum", _sum, 0.9),
+    ("mm", _mm, 0.9),
+    ("in-place add", _add_, 1.3),
+    ("view", _view, 1.6),
+)
+
+
+def measure_recording(effort: Effort) -> list[Row]:
+    """Time per op of a chain of dependent ops that is dropped without being run."""
+    rows = []
+    for name, chain, goal in track(RECORDED, "record", transient=True):
+        start, operand = torch.ones(4, 4), torch.eye(4)
+        on_jax = start.jax(), operand.jax()
+        torch_xla_lite.sync()
+
+        def ours(chain: Callable[..., None] = chain, on_jax: tuple = on_jax) -> float:
+            return timed(lambda: chain(*on_jax))
+
+        def eager(chain: Callable[..., None] = chain, on_cpu: tuple = (start, operand)) -> float:
+            return timed(lambda: chain(*on_cpu))
+
+        ours(), eager()
+        seconds = interleave({"ours": ours, "torch CPU": eager}, effort.rounds)
+        rows.append(
+            compare(name, seconds, against="torch CPU", unit="us/op", scale=1e6 / OPS, goal=goal)
+        )
+    return rows
+
+
+# --- running what was recorded --------------------------------------------------------------------
+
+
+def measure_sync(effort: Effort) -> list[Row]:
+    """Cost of running a cached graph beyond calling the executable, and of reading one number."""
+    x, c = torch.ones(4, 4).jax(), torch.full((4, 4), 0.5).jax()
+
+    def ours() -> float:
+        y = x
+        for _ in range(OPS):
+            y = y + c
+        return timed(torch_xla_lite.sync)
+
+    def hand_chain(y: jax.Array, c: jax.Array) -> jax.Array:
+        for _ in range(OPS):
+            y = y + c
+        return y
+
+    arrays = jnp.ones((4, 4)), jnp.full((4, 4), 0.5)
+    compiled = jax.jit(hand_chain).lower(*arrays).compile()
+
+    def call() -> float:
+        return timed(lambda: compiled(*arrays).block_until_ready())
+
+    for _ in range(3):
+        ours(), call()
+    seconds = interleave({"ours": ours, "jax call": call}, 4 * effort.rounds)
+    beyond = [(a - b) / OPS for a, b in zip(seconds["ours"], seconds["jax call"], strict=True)]
+    medians = {key: statistics.median(values) * 1e6 for key, values in seconds.items()}
+    per_node = statistics.median(beyond) * 1e9
+    rows = [Row(f"sync of {OPS} nodes beyond the call, ns/node", "us", medians, per_node, 50)]
+
+    scalar, one = torch.tensor(1.5).jax(), torch.tensor(0.5).jax()
+
+    def item() -> float:
+        return timed(lambda: (scalar + one).item())
+
+    for _ in range(3):
+        item()
+    seconds = interleave({"ours": item}, 20 * effort.rounds)
+    trip = statistics.median(seconds["ours"]) * 1e6
+    return [*rows, Row("record an add and .item(), us", "us", {"ours": trip}, trip, 12)]
+
+
+# --- training steps -------------------------------------------------------------------------------
+
+
+OPTIMIZERS: dict[str, tuple[float, Callable[..., torch.optim.Optimizer]]] = {
+    "sgd": (1e-2, lambda params, lr: torch.optim.SGD(params, lr=lr, momentum=0.9)),
+    "adam": (1e-3, lambda params, lr: torch.optim.Adam(params, lr=lr)),
+}
+STEP_GOAL = {"mlp": 1.8, "convnet": 1.2, "transformer": 1.2}
+
+
+class TorchTraining:
+    """Training of one model as a user writes it."""
+
+    def __init__(self, case: ModelCase, optimizer: str, device: str) -> None:
+        torch.manual_seed(0)
+        self.model = case.make().to(device)
+        self.inputs, self.targets = (part.to(device) for part in case.batch())
+        rate, make = OPTIMIZERS[optimizer]
+        self.optimizer = make(self.model.parameters(), rate)
+
+    def step(self) -> float:
+        self.optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(self.model(self.inputs), self.targets)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+class JaxTraining:
+    """The same written by hand for jax, from the same parameters."""
+
+    def __init__(self, case: ModelCase, optimizer: str) -> None:
+        torch.manual_seed(0)
+        rate = OPTIMIZERS[optimizer][0]
+        self.jitted, self.state = make_step(case.name, case.make(), optimizer, learning_rate=rate)
+        self.inputs, self.targets = (jnp.asarray(part.numpy()) for part in case.batch())
+
+    def step(self) -> float:
+        self.state, loss = self.jitted(self.state, self.inputs, self.targets)
+        return float(loss)
+
+
+def measure_steps(effort: Effort) -> list[Row]:
+    """Time of a training step including its loss as a Python number."""
+    cases = [(case, optimizer) for case in MODELS for optimizer in OPTIMIZERS]
+    rows = []
+    for case, optimizer in track(cases, "step", transient=True):
+        contenders = {
+            "ours": TorchTraining(case, optimizer, "jax"),
+            "jax.jit": JaxTraining(case, optimizer),
+            "torch CPU": TorchTraining(case, optimizer, "cpu"),
+        }
+        losses = [[contender.step() for _ in range(3)] for contender in contenders.values()]
+        apart = max(max(step) - min(step) for step in zip(*losses, strict=True))
+        if apart > 1e-3:
+            raise AssertionError(f"{case.name} with {optimizer}: the contenders train differently")
+
+        def run(contender: TorchTraining | JaxTraining) -> Contender:
+            def steps() -> float:
+                for _ in range(effort.steps):
+                    contender.step()
+                return 0.0
+
+            return lambda: timed(steps)
+
+        seconds = interleave({key: run(it) for key, it in contenders.items()}, effort.rounds)
+        rows.append(
+            compare(
+                f"{case.name}, {optimizer}",
+                seconds,
+                against="jax.jit",
+                unit="ms/step",
+                scale=1e3 / effort.steps,
+                goal=STEP_GOAL[case.name],
+            )
+        )
+    return rows
+
+
+# --- recompilations -------------------------------------------------------------------------------
+
+
+def measure_recompiles(effort: Effort) -> list[Row]:
+    """Graphs compiled in ten steady steps that differ in a number."""
+    rows = []
+    x = torch.linspace(0.1, 0.9, 32).jax()
+
+    def training(case: ModelCase, optimizer: str) -> Callable[[int], object]:
+        run = TorchTraining(case, optimizer, "jax")
+        schedule = torch.optim.lr_scheduler.ExponentialLR(run.optimizer, 0.97)
+
+        def step(index: int) -> None:
+            run.step()
+            schedule.step()
+
+        return step
+
+    loops: dict[str, Callable[[int], object]] = {
+        "x[i]": lambda index: x[index].item(),
+        "x[i:i+3]": lambda index: x[index : index + 3].sum().item(),
+        "x ** e": lambda index: (x ** (2.5 + index / 8)).sum().item(),
+    }
+    for case in MODELS:
+        loops[f"{case.name}, adam, falling rate"] = training(case, "adam")
+    for name, loop in track(loops.items(), "recompile", transient=True):
+        for index in range(1, 4):
+            loop(index)
+        torch_xla_lite.debug.reset_metrics()
+        for index in range(4, 14):
+            loop(index)
+        count = float(torch_xla_lite.debug.metrics()["compiles"])
+        rows.append(Row(name, "graphs", {"ours": count}, count, 0))
+    return rows
+
+
+# --- report ---------------------------------------------------------------------------------------
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Effort], list[Row]]]] = {
+    "record": (f"Recording an op ({OPS} dependent ops on 4x4, never run)", measure_recording),
+    "sync": ("Running what was recorded (cached graph)", measure_sync),
+    "step": ("Training step", measure_steps),
+    "recompile": ("Graphs compiled in 10 steady steps", measure_recompiles),
+}
+
+
+def machine(cores: int) -> dict[str, str]:
+    """Where and with what this was measured."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        model = names[0] if names else model
+    return {
+        "processor": model,
+        "cores": f"{cores} used of {os.cpu_count()}",
+        "load at start": f"{os.getloadavg()[0]:.1f}",
+        "torch": f"{torch.__version__}, {torch.get_num_threads()} thread(s)",
+        "jax": f"{jax.__version__} on {jax.devices()[0].platform}",
+        "Python": platform.python_version(),
+    }
+
+
+def table(title: str, rows: list[Row]) -> Table:
+    contenders = list(rows[0].values)
+    for row in rows[1:]:
+        contenders += [key for key in row.values if key not in contenders]
+    drawn = Table("", *contenders, "ratio", "goal", title=title, title_justify="left")
+    for column in drawn.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        cells = [
+            f"{row.values[key]:.4g} {row.unit}" if key in row.values else "" for key in contenders
+        ]
+        mark = "green" if row.ratio <= row.goal else "red"
+        drawn.add_row(row.name, *cells, f"[{mark}]{row.ratio:.3g}[/]", f"<= {row.goal:g}")
+    return drawn
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="may be repeated")
+    parser.add_argument("--cores", type=int, default=1, help="how many to use; default: 1")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
+    options = parser.parse_args(arguments)
+
+    # Before XLA makes its threads: it makes as many as there are cores for it.
+    cores = sorted(os.sched_getaffinity(0))[: options.cores]
+    os.sched_setaffinity(0, cores)
+    torch.set_num_threads(len(cores))
+
+    console = Console()
+    report = Report(machine(len(cores)))
+    console.print(", ".join(f"{key}: {value}" for key, value in report.machine.items()))
+    for key in options.only or SECTIONS:
+        title, measure = SECTIONS[key]
+        report.sections[key] = measure(QUICK if options.quick else FULL)
+        console.print(table(title, report.sections[key]))
+    if options.json:
+        options.json.write_text(json.dumps(asdict(report), indent=2) + "\n")
+        console.print(f"Written: {options.json}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""torch.jax, and modules that move."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import torch_xla_lite
+
+
+def test_the_device_module_is_registered():
+    assert torch.jax is torch_xla_lite.device
+    assert torch.get_device_module("jax") is torch_xla_lite.device
+
+
+def test_it_is_the_accelerator():
+    assert torch.accelerator.current_accelerator().type == "jax"
+    assert torch.accelerator.is_available()
+    assert torch.accelerator.device_count() == 1
+    assert torch.accelerator.current_device_index() == 0
+
+
+def test_there_is_one_device():
+    assert torch.jax.is_available()
+    assert torch.jax.device_count() == 1
+    assert torch.jax.current_device() == 0
+
+
+@pytest.mark.parametrize("device", [None, 0, "jax", "jax:0", torch.device("jax", 0)])
+def test_it_can_be_made_current(device):
+    torch.jax.set_device(device)
+    with torch.jax.device(device):
+        assert torch.jax.current_device() == 0
+
+
+def test_another_index_is_an_error():
+    with pytest.raises(RuntimeError, match="there is no device jax:1"):
+        torch.jax.set_device(1)
+
+
+def test_another_kind_of_device_is_an_error():
+    with pytest.raises(ValueError, match="expected a jax device, found cpu"):
+        torch.jax.set_device("cpu")
+
+
+def test_a_tensor_has_an_index():
+    assert str(torch.ones(1, device="jax").device) == "jax:0"
+
+
+def test_methods_carry_the_name():
+    tensor = torch.ones(2)
+    assert tensor.jax().is_jax
+    assert not tensor.is_jax
+    assert torch.nn.Linear(2, 2).jax().weight.is_jax
+
+
+def test_synchronize_runs_what_is_recorded():
+    kept = torch.ones(2, device="jax") + 1
+    torch_xla_lite.debug.reset_metrics()
+    torch.jax.synchronize()
+    assert torch_xla_lite.debug.metrics()["executions"] == 1
+    assert kept.tolist() == [2, 2]
+
+
+def test_the_accelerator_synchronizes_too():
+    kept = torch.ones(2, device="jax") + 1
+    torch_xla_lite.debug.reset_metrics()
+    torch.accelerator.synchronize()
+    assert torch_xla_lite.debug.metrics()["executions"] == 1
+    assert kept.tolist() == [2, 2]
+
+
+def test_properties_name_what_xla_runs_on():
+    assert torch.jax.get_device_properties()["platform"] == "cpu"
+    assert torch.jax.get_device_name()
+
+
+# --- modules --------------------------------------------------------------------------------------
+
+
+def test_parameters_stay_the_same_objects():
+    model = torch.nn.Linear(3, 2)
+    before = list(model.parameters())
+    model.to("jax")
+    assert all(new is old for new, old in zip(model.parameters(), before, strict=True))
+    assert all(parameter.is_jax for parameter in model.parameters())
+
+
+def test_parameters_stay_the_same_objects_on_the_way_back():
+    model = torch.nn.Linear(3, 2)
+    expected = model.weight.detach().clone()
+    weight = model.weight
+    model.to("jax").cpu()
+    assert model.weight is weight
+    assert weight.is_cpu
+    assert torch.equal(weight, expected)
+
+
+def test_an_optimizer_made_before_the_move_trains_the_model():
+    model = torch.nn.Linear(3, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model.to("jax")
+    before = model.weight.detach().cpu()
+    model(torch.ones(1, 3, device="jax")).sum().backward()
+    optimizer.step()
+    assert torch.equal(model.weight.detach().cpu(), before - 1)
+
+
+def test_gradients_move_with_their_parameters():
+    model = torch.nn.Linear(3, 1, bias=False)
+    model(torch.ones(1, 3)).sum().backward()
+    model.to("jax")
+    assert model.weight.grad.is_jax
+    assert model.weight.grad.tolist() == [[1, 1, 1]]
+
+
+def test_attributes_of_parameters_stay():
+    model = torch.nn.Linear(3, 1)
+    model.weight.note = "kept"
+    model.to("jax")
+    assert model.weight.note == "kept"
+
+
+def test_tied_parameters_stay_tied():
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    second.weight = first.weight
+    model = torch.nn.Sequential(first, second).to("jax")
+    assert model[0].weight is model[1].weight
+    assert model[0].weight.is_jax
+
+
+def test_frozen_parameters_stay_frozen():
+    model = torch.nn.Linear(2, 2)
+    model.weight.requires_grad_(False)
+    model.to("jax")
+    assert not model.weight.requires_grad
+    assert model.bias.requires_grad
+
+
+def test_buffers_move():
+    assert torch.nn.BatchNorm1d(2).to("jax").running_mean.is_jax
+
+
+def test_dtype_and_device_change_together():
+    model = torch.nn.Linear(2, 2)
+    weight = model.weight
+    model.to("jax", torch.float64)
+    assert model.weight is weight
+    assert weight.dtype == torch.float64
+    assert weight.is_jax
+
+
+def test_a_change_of_dtype_on_the_device_keeps_the_objects():
+    model = torch.nn.Linear(2, 2).to("jax")
+    weight = model.weight
+    model.double()
+    assert model.weight is weight
+    assert weight.dtype == torch.float64
+
+
+def test_a_lazy_module_can_be_moved_before_it_has_a_shape():
+    model = torch.nn.LazyLinear(2).to("jax")
+    assert model(torch.ones(1, 3, device="jax")).shape == (1, 2)
+    assert model.weight.is_jax
+
+
+def test_recurrent_modules_move():
+    model = torch.nn.LSTM(2, 3)
+    before = list(model.parameters())
+    model.to("jax")
+    assert all(new is old for new, old in zip(model.parameters(), before, strict=True))
+    assert all(parameter.is_jax for parameter in model.parameters())
+
+
+def test_to_empty_gives_parameters_on_the_device():
+    with torch.device("meta"):
+        model = torch.nn.Linear(2, 2)
+    model.to_empty(device="jax")
+    assert model.weight.is_jax
+
+
+def test_a_state_dict_goes_both_ways():
+    source, target = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).to("jax")
+    weight = target.weight
+    target.load_state_dict(source.state_dict())
+    assert target.weight is weight
+    assert torch.equal(target.weight.detach().cpu(), source.weight.detach())
+    source.load_state_dict({name: value + 1 for name, value in target.state_dict().items()})
+    assert torch.equal(source.weight.detach(), target.weight.detach().cpu() + 1)
+
+
+def test_modules_that_do_not_touch_the_device_are_torchs_own_affair():
+    assert not torch.__future__.get_swap_module_params_on_conversion()
+    model = torch.nn.Linear(2, 2)
+    pointer = model.weight.data_ptr()
+    model.to("cpu")
+    assert model.weight.data_ptr() == pointer
+
+
+# --- forks ----------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_knows_that_it_is_one():
+    child = os.fork()
+    if child == 0:
+        os._exit(7 if torch.jax._is_in_bad_fork() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert not torch.jax._is_in_bad_fork()
+
+
+def test_workers_of_a_data_loader_can_make_cpu_tensors():
+    program = """
+import torch, torch_xla_lite
+torch.ones(1, device="jax").item()
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, index): return torch.ones(2) * index
+loader = torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2)
+print(sum(batch.to("jax").sum().item() for batch in loader))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout.strip() == "56.0"

@@ -1,0 +1,54 @@
+"""The digits example: the same training on both devices, and the table at its end."""
+
+import subprocess
+import sys
+
+import pytest
+
+from torch_xla_lite.examples import digits
+
+# Trained once for all tests of this file: they look at different sides of the same two runs.
+EPOCHS = 10
+
+
+@pytest.fixture(scope="module")
+def on_jax() -> digits.Result:
+    return digits.train("jax", epochs=EPOCHS)
+
+
+@pytest.fixture(scope="module")
+def on_cpu() -> digits.Result:
+    return digits.train("cpu", epochs=EPOCHS)
+
+
+def test_the_losses_of_the_first_epoch_agree(on_jax, on_cpu):
+    steps = len(on_jax.losses) // EPOCHS
+    assert steps == 22
+    assert on_jax.losses[:steps] == pytest.approx(on_cpu.losses[:steps], abs=1e-3)
+
+
+def test_the_digits_are_recognised(on_jax, on_cpu):
+    assert on_jax.accuracy >= 0.97
+    assert on_cpu.accuracy >= 0.97
+
+
+def test_nothing_falls_back(on_jax):
+    assert on_jax.fallbacks == {}
+
+
+def test_few_graphs_are_compiled(on_jax):
+    # The first steps, while the optimizer makes its state; the steady step; the evaluation.
+    assert on_jax.compiles <= 5
+
+
+def test_the_script_ends_in_its_table():
+    done = subprocess.run(
+        [sys.executable, "-m", "torch_xla_lite.examples.digits", "--device", "jax"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    for column in ("device", "test accuracy", "ms per step", "graphs compiled", "fell back"):
+        assert column in done.stdout
+    assert " none " in done.stdout.splitlines()[-2]

@@ -1,0 +1,445 @@
+"""default_env(): what a CPU factory gives, in both modes, nested, in threads and after errors."""
+
+import copy
+import io
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+import torch_xla_lite
+from torch_xla_lite import Environment, XLATensor2, default_env
+
+
+@pytest.fixture
+def jax_env():
+    """An environment of its own in which the CPU means jax, not entered yet."""
+    env = Environment()
+    env.config.use_torch_native_for_cpu_tensor = False
+    return env
+
+
+def modes() -> int:
+    return torch._C._len_torch_function_stack()
+
+
+# --- the default: CPU tensors stay native ---------------------------------------------------------
+
+
+def test_the_default_environment_is_one_object():
+    assert default_env() is default_env()
+
+
+def test_native_cpu_tensors_are_the_default():
+    assert default_env().config.use_torch_native_for_cpu_tensor is True
+
+
+def test_by_default_a_factory_gives_a_cpu_tensor():
+    with default_env():
+        made = torch.randn(1)
+    assert made.device.type == "cpu"
+    assert not isinstance(made, XLATensor2)
+
+
+def test_by_default_naming_the_device_gives_an_xla_tensor():
+    with default_env():
+        assert isinstance(torch.randn(1, device="jax"), XLATensor2)
+
+
+def test_by_default_cpu_leaves_the_device():
+    with default_env():
+        assert torch.randn(1, device="jax").cpu().device.type == "cpu"
+
+
+def test_by_default_no_torch_function_is_intercepted():
+    with default_env():
+        assert modes() == 0
+
+
+def test_entering_gives_the_environment():
+    with default_env() as env:
+        assert env is default_env()
+
+
+# --- the CPU means jax ----------------------------------------------------------------------------
+
+FACTORIES = {
+    "zeros": lambda **k: torch.zeros(2, **k),
+    "ones": lambda **k: torch.ones(2, **k),
+    "full": lambda **k: torch.full((2,), 3.0, **k),
+    "empty": lambda **k: torch.empty(2, **k),
+    "arange": lambda **k: torch.arange(2, **k),
+    "linspace": lambda **k: torch.linspace(0, 1, 2, **k),
+    "eye": lambda **k: torch.eye(2, **k),
+    "rand": lambda **k: torch.rand(2, **k),
+    "randn": lambda **k: torch.randn(2, **k),
+    "randint": lambda **k: torch.randint(5, (2,), **k),
+    "randperm": lambda **k: torch.randperm(2, **k),
+    "normal": lambda **k: torch.normal(0.0, 1.0, (2,), **k),
+    "tensor": lambda **k: torch.tensor([1.0, 2.0], **k),
+    "as_tensor": lambda **k: torch.as_tensor([1.0, 2.0], **k),
+    "asarray": lambda **k: torch.asarray([1.0, 2.0], **k),
+    "as_tensor of numpy": lambda **k: torch.as_tensor(np.ones(2), **k),
+    "scalar_tensor": lambda **k: torch.scalar_tensor(2.0, **k),
+    "tril_indices": lambda **k: torch.tril_indices(2, 2, **k),
+    "hann_window": lambda **k: torch.hann_window(4, **k),
+    "fftfreq": lambda **k: torch.fft.fftfreq(4, **k),
+}
+DEVICES = {
+    "no device": {},
+    "None": {"device": None},
+    "'cpu'": {"device": "cpu"},
+    "'cpu:0'": {"device": "cpu:0"},
+    "torch.device('cpu')": {"device": torch.device("cpu")},
+    "'jax'": {"device": "jax"},
+}
+
+
+@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@pytest.mark.parametrize("factory", FACTORIES.values(), ids=FACTORIES)
+def test_a_factory_gives_an_xla_tensor(jax_env, factory, device):
+    with jax_env:
+        made = factory(**device)
+    assert isinstance(made, XLATensor2)
+
+
+@pytest.mark.parametrize("factory", FACTORIES.values(), ids=FACTORIES)
+def test_after_the_context_a_factory_gives_a_cpu_tensor_again(jax_env, factory):
+    with jax_env:
+        pass
+    assert factory().device.type == "cpu"
+
+
+def test_a_tensor_that_shares_memory_stays_where_the_memory_is(jax_env):
+    source = np.zeros(2)
+    with jax_env:
+        made = torch.from_numpy(source)
+    made[0] = 5
+    assert source.tolist() == [5, 0]
+
+
+LEAVING = {
+    "cpu()": lambda t: t.cpu(),
+    "to('cpu')": lambda t: t.to("cpu"),
+    "to(torch.device('cpu'))": lambda t: t.to(torch.device("cpu")),
+    "to(device='cpu')": lambda t: t.to(device="cpu"),
+    "to('cpu', torch.float64)": lambda t: t.to("cpu", torch.float64),
+    "to('cpu', copy=True)": lambda t: t.to("cpu", copy=True),
+    "new_zeros(device='cpu')": lambda t: t.new_zeros(2, device="cpu"),
+    "zeros_like(device='cpu')": lambda t: torch.zeros_like(t, device="cpu"),
+}
+
+
+@pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
+def test_moving_to_the_cpu_stays_on_jax(jax_env, leave):
+    with jax_env:
+        assert isinstance(leave(torch.ones(2)), XLATensor2)
+
+
+@pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
+def test_moving_a_native_tensor_to_the_cpu_brings_it_to_jax(jax_env, leave):
+    native = torch.ones(2)
+    with jax_env:
+        assert isinstance(leave(native), XLATensor2)
+
+
+def test_data_leaves_through_torch(jax_env):
+    with jax_env:
+        left = torch.arange(3).torch()
+    assert left.device.type == "cpu"
+    assert left.tolist() == [0, 1, 2]
+
+
+def test_data_leaves_through_numpy_and_tolist(jax_env):
+    with jax_env:
+        assert torch.arange(3).numpy().tolist() == [0, 1, 2]
+        assert torch.arange(3).tolist() == [0, 1, 2]
+        assert np.asarray(torch.arange(3)).tolist() == [0, 1, 2]
+
+
+def test_printing_works(jax_env):
+    with jax_env:
+        assert repr(torch.ones(2)) == "tensor([1., 1.], device='jax:0')"
+
+
+def test_a_dtype_is_kept(jax_env):
+    with jax_env:
+        assert torch.ones(2, dtype=torch.float64).dtype == torch.float64
+        assert torch.ones(2).to("cpu", torch.int32).dtype == torch.int32
+
+
+def test_a_factory_can_require_a_gradient(jax_env):
+    with jax_env:
+        x = torch.ones(2, requires_grad=True)
+        (x * 3).sum().backward()
+    assert x.is_leaf
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_pinned_memory_means_nothing(jax_env):
+    with jax_env:
+        assert isinstance(torch.ones(2, pin_memory=True), XLATensor2)
+
+
+def test_numbers_of_a_cpu_generator_are_those_of_the_cpu(jax_env):
+    expected = torch.rand(4, generator=torch.Generator().manual_seed(1))
+    with jax_env:
+        made = torch.rand(4, generator=torch.Generator().manual_seed(1))
+    assert isinstance(made, XLATensor2)
+    assert made.tolist() == expected.tolist()
+
+
+def test_an_out_argument_decides_where_the_result_is(jax_env):
+    out = torch.ones(2)
+    with jax_env:
+        torch.zeros(2, out=out)
+    assert out.device.type == "cpu"
+    assert out.tolist() == [0, 0]
+
+
+def test_the_meta_device_is_left_alone(jax_env):
+    with jax_env:
+        assert torch.ones(2, device="meta").is_meta
+        with torch.device("meta"):
+            assert torch.ones(2).is_meta
+
+
+def test_a_device_context_around_and_inside(jax_env):
+    with torch.device("cpu"), jax_env:
+        assert isinstance(torch.ones(2), XLATensor2)
+    with jax_env, torch.device("jax"):
+        assert isinstance(torch.ones(2), XLATensor2)
+    assert modes() == 0
+
+
+def test_a_module_is_made_and_trained_on_jax(jax_env):
+    with jax_env:
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters())
+        before = model.weight.detach().torch()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+        assert isinstance(model.weight, XLATensor2)
+        assert not torch.equal(model.weight.detach().torch(), before)
+
+
+def test_an_optimizer_keeps_its_step_counts_on_the_cpu(jax_env):
+    with jax_env:
+        model = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters())
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+        assert optimizer.state[model.weight]["step"].device.type == "cpu"
+
+
+def test_moving_a_module_to_the_cpu_keeps_it_on_jax(jax_env):
+    with jax_env:
+        assert isinstance(torch.nn.Linear(2, 2).cpu().weight, XLATensor2)
+        assert isinstance(torch.nn.Linear(2, 2).to("cpu").weight, XLATensor2)
+
+
+def test_a_data_loader_can_shuffle(jax_env):
+    data = torch.utils.data.TensorDataset(torch.arange(8))
+    with jax_env:
+        batches = [batch for (batch,) in torch.utils.data.DataLoader(data, 4, shuffle=True)]
+    assert sorted(torch.cat([batch.torch() for batch in batches]).tolist()) == list(range(8))
+
+
+def test_saving_and_loading(jax_env):
+    with jax_env:
+        file = io.BytesIO()
+        torch.save(torch.arange(3), file)
+        file.seek(0)
+        loaded = torch.load(file)
+    assert loaded.tolist() == [0, 1, 2]
+
+
+def test_loading_cpu_tensors_works_inside(jax_env):
+    file = io.BytesIO()
+    torch.save({"w": torch.arange(3)}, file)
+    file.seek(0)
+    with jax_env:
+        assert torch.load(file)["w"].tolist() == [0, 1, 2]
+
+
+def test_deepcopy_stays_on_jax(jax_env):
+    with jax_env:
+        assert isinstance(copy.deepcopy(torch.ones(2)), XLATensor2)
+
+
+# --- nesting, changes, errors, threads ------------------------------------------------------------
+
+
+def test_it_can_be_entered_while_entered(jax_env):
+    with jax_env:
+        with jax_env:
+            assert isinstance(torch.ones(1), XLATensor2)
+        assert isinstance(torch.ones(1), XLATensor2)
+    assert not isinstance(torch.ones(1), XLATensor2)
+    assert modes() == 0
+
+
+def test_a_change_inside_the_context_holds_at_once():
+    env = Environment()
+    with env:
+        env.config.use_torch_native_for_cpu_tensor = False
+        assert isinstance(torch.ones(1), XLATensor2)
+        env.config.use_torch_native_for_cpu_tensor = True
+        assert not isinstance(torch.ones(1), XLATensor2)
+    assert modes() == 0
+
+
+def test_a_change_outside_changes_nothing_until_entered():
+    env = Environment()
+    env.config.use_torch_native_for_cpu_tensor = False
+    assert not isinstance(torch.ones(1), XLATensor2)
+
+
+def test_the_setting_is_a_bool():
+    with pytest.raises(TypeError, match="True or False"):
+        default_env().config.use_torch_native_for_cpu_tensor = "no"
+
+
+def test_an_exception_leaves_the_context(jax_env):
+    with pytest.raises(KeyError), jax_env:
+        raise KeyError
+    assert modes() == 0
+    assert not isinstance(torch.ones(1), XLATensor2)
+
+
+def test_an_exception_inside_torch_leaves_the_context_usable(jax_env):
+    with jax_env:
+        with pytest.raises(RuntimeError):
+            torch.ones(2, -3)
+        assert isinstance(torch.ones(1), XLATensor2)
+    assert modes() == 0
+
+
+def test_two_environments_may_overlap_without_nesting(jax_env):
+    other = Environment()
+    other.config.use_torch_native_for_cpu_tensor = False
+    jax_env.__enter__()
+    other.__enter__()
+    jax_env.__exit__(None, None, None)
+    assert isinstance(torch.ones(1), XLATensor2)
+    other.__exit__(None, None, None)
+    assert not isinstance(torch.ones(1), XLATensor2)
+    assert modes() == 0
+
+
+def test_a_mode_entered_inside_stays_on_top(jax_env):
+    class Seen(TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.devices = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.devices.append((kwargs or {}).get("device"))
+            return func(*args, **(kwargs or {}))
+
+    with jax_env, Seen() as seen:
+        assert isinstance(torch.ones(1, device="cpu"), XLATensor2)
+    assert seen.devices[0] == "cpu"
+
+
+def test_a_mode_left_inside_does_not_take_the_environment_with_it():
+    class Nothing(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    env = Environment()
+    with env:
+        with Nothing():
+            env.config.use_torch_native_for_cpu_tensor = False
+        assert isinstance(torch.ones(1), XLATensor2)
+    assert modes() == 0
+
+
+def in_a_thread(work):
+    result = []
+    thread = threading.Thread(target=lambda: result.append(work()))
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def test_other_threads_are_not_affected(jax_env):
+    with jax_env:
+        assert not isinstance(in_a_thread(lambda: torch.ones(1)), XLATensor2)
+
+
+def test_a_thread_can_enter_for_itself(jax_env):
+    def work():
+        with jax_env:
+            return torch.ones(1)
+
+    assert isinstance(in_a_thread(work), XLATensor2)
+    assert not isinstance(torch.ones(1), XLATensor2)
+
+
+def test_backward_runs_in_the_environment(jax_env):
+    class MakesATensor(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * torch.tensor(2.0)
+
+    with jax_env:
+        x = torch.ones(2, requires_grad=True)
+        MakesATensor.apply(x).sum().backward()
+        assert x.grad.tolist() == [2, 2]
+
+
+# --- globally -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def default_means_jax():
+    default_env().config.use_torch_native_for_cpu_tensor = False
+    yield
+    torch_xla_lite.disable_globally()
+    default_env().config.use_torch_native_for_cpu_tensor = True
+
+
+def test_enabled_globally_until_disabled(default_means_jax):
+    torch_xla_lite.enable_globally()
+    assert default_env().enabled
+    assert isinstance(torch.ones(1), XLATensor2)
+    torch_xla_lite.disable_globally()
+    assert not default_env().enabled
+    assert not isinstance(torch.ones(1), XLATensor2)
+
+
+def test_enabling_twice_is_enabling_once(default_means_jax):
+    torch_xla_lite.enable_globally()
+    torch_xla_lite.enable_globally()
+    torch_xla_lite.disable_globally()
+    assert not isinstance(torch.ones(1), XLATensor2)
+    assert modes() == 0
+
+
+def test_disabling_without_enabling_does_nothing(default_means_jax):
+    torch_xla_lite.disable_globally()
+    assert not isinstance(torch.ones(1), XLATensor2)
+
+
+def test_disabling_inside_a_context_leaves_the_context_in_force(default_means_jax):
+    torch_xla_lite.enable_globally()
+    with default_env():
+        torch_xla_lite.disable_globally()
+        assert isinstance(torch.ones(1), XLATensor2)
+    assert not isinstance(torch.ones(1), XLATensor2)
+
+
+def test_enabled_globally_with_native_tensors_changes_no_factory():
+    torch_xla_lite.enable_globally()
+    try:
+        assert torch.ones(1).device.type == "cpu"
+        assert modes() == 0
+    finally:
+        torch_xla_lite.disable_globally()

@@ -1,0 +1,145 @@
+"""Mistakes in a program: the exception that torch users expect, ending in what to do."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import torch_xla_lite
+
+
+def test_mixing_devices_says_which_and_what_to_do():
+    with pytest.raises(RuntimeError) as caught:
+        torch.ones(2, device="jax") + torch.ones(2)
+    assert str(caught.value).splitlines()[:2] == [
+        "expected all tensors on one device, found jax:0 and cpu (in aten::add).",
+        "Move the other operand first:  other.to('jax')",
+    ]
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        lambda a, b: b + a,
+        lambda a, b: a.add_(b),
+        lambda a, b: a @ b,
+        lambda a, b: torch.cat([a, b]),
+        lambda a, b: torch.where(a > 0, a, b),
+        lambda a, b: torch.nn.functional.linear(a, b),
+    ],
+    ids=["reversed", "in-place", "matmul", "cat", "where", "linear"],
+)
+def test_mixing_devices_is_an_error_in_every_operation(mixed):
+    with pytest.raises(RuntimeError, match="expected all tensors on one device"):
+        mixed(torch.ones(2, 2, device="jax"), torch.ones(2, 2))
+
+
+def test_a_model_and_its_input_on_different_devices():
+    with pytest.raises(RuntimeError, match="expected all tensors on one device"):
+        torch.nn.Linear(2, 2).to("jax")(torch.ones(1, 2))
+
+
+def test_a_number_on_the_cpu_may_be_mixed_in_as_on_cuda():
+    assert (torch.ones(2, device="jax") * torch.tensor(3.0)).tolist() == [3, 3]
+
+
+def test_the_tensor_is_unchanged_after_an_error():
+    base = torch.ones(2, device="jax")
+    with pytest.raises(RuntimeError):
+        base.add_(torch.ones(2))
+    assert base.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(torch.complex32, "ComplexHalf"), (torch.float8_e8m0fnu, "Float8_e8m0fnu")]
+)
+def test_a_dtype_that_xla_has_not_is_named(dtype, name):
+    with pytest.raises(TypeError, match=f"XLA has no element type {name}") as caught:
+        torch.zeros(2, dtype=dtype).to("jax")
+    assert str(caught.value).splitlines()[1].endswith("x.to(torch.float32)")
+
+
+def test_wrong_shapes_raise_at_once():
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.ones(2, device="jax") + torch.ones(3, device="jax")
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        torch.ones(2, 3, device="jax") @ torch.ones(2, 3, device="jax")
+
+
+def test_wrong_arguments_raise_at_once():
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.ones(2, device="jax").sum(5)
+
+
+def run(program: str, **environ: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+# A lowering that raises while the graph is compiled: as every error in an op that XLA finds late.
+FAILING = """
+import torch, torch_xla_lite
+from torch_xla_lite.lowering import registry
+import dataclasses
+def broken(*args, **kwargs):
+    raise ValueError("the lowering is broken")
+registry.LOWERINGS["aten::cosh"] = dataclasses.replace(registry.LOWERINGS["aten::cosh"], fn=broken)
+
+def users_function():
+    return torch.ones(2, device="jax").cosh()  # the line
+
+users_function().tolist()
+"""
+
+
+def test_an_operation_that_fails_late_is_named():
+    done = run(FAILING)
+    assert done.returncode == 1
+    assert "aten::cosh" in done.stderr
+    assert "the lowering is broken" in done.stderr
+    assert "TORCH_XLA_LITE_IR_DEBUG=1" in done.stderr
+
+
+def test_with_ir_debug_the_users_line_is_named_too(tmp_path):
+    script = tmp_path / "users_program.py"
+    script.write_text(FAILING)
+    done = run(f"import runpy; runpy.run_path({str(script)!r})", TORCH_XLA_LITE_IR_DEBUG="1")
+    line = 1 + FAILING.splitlines().index(
+        '    return torch.ones(2, device="jax").cosh()  # the line'
+    )
+    assert done.returncode == 1
+    assert "aten::cosh" in done.stderr
+    assert f"users_program.py:{line}" in done.stderr.splitlines()[-1] or any(
+        f"users_program.py:{line}" in text for text in done.stderr.splitlines()[-4:]
+    )
+
+
+def test_the_device_works_after_an_operation_failed_late():
+    program = FAILING.replace(
+        "users_function().tolist()",
+        """
+try:
+    users_function().tolist()
+except Exception as error:
+    print(type(error).__name__)
+print((torch.ones(2, device="jax") + 1).tolist())
+""",
+    )
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["RuntimeError", "[2.0, 2.0]"]
+
+
+def test_an_operation_with_a_data_dependent_shape_works_and_is_counted():
+    torch_xla_lite.debug.reset_metrics()
+    found = torch.tensor([0, 3, 0, 5], device="jax").nonzero()
+    assert found.tolist() == [[1], [3]]
+    assert torch_xla_lite.debug.metrics()["fallbacks"] == {"aten::nonzero": 1}

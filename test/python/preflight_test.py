@@ -1,0 +1,167 @@
+"""What goes wrong at import is said in words that end in the command to run."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import torch_xla_lite
+from bazel.pybuild import options
+from torch_xla_lite import _build_info, _variables
+
+PACKAGE = Path(torch_xla_lite.__file__).parent
+
+
+def copy_of_the_package(folder: Path, *, checkout: bool = True, skip: str = "") -> Path:
+    """A package in `folder` that can be changed. Its shared objects are links to the real ones."""
+    package = folder / "torch_xla_lite"
+    package.mkdir()
+    for source in sorted(PACKAGE.rglob("*")):
+        target = package / source.relative_to(PACKAGE)
+        if source.is_dir():
+            target.mkdir(exist_ok=True)
+        elif source.suffix == ".so" and not (skip and source.name.startswith(skip)):
+            target.symlink_to(source.resolve())
+        elif source.suffix == ".py":
+            shutil.copyfile(source, target)
+    if checkout:
+        (folder / "setup.py").touch()
+    return package
+
+
+def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str) -> str:
+    """What importing the package of `folder` in a process of its own fails with."""
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(folder), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1, (result.returncode, result.stdout, result.stderr)
+    return result.stderr.strip()
+
+
+def change(package: Path, name: str, value: str) -> None:
+    """Sets one constant of the copied _build_info."""
+    info = package / "_build_info.py"
+    info.write_text(f"{info.read_text()}\n{name} = {value!r}\n")
+
+
+def without(name: str) -> str:
+    """Code that makes the import system not find `name`, then imports the package."""
+    return (
+        "import sys, importlib.util as u; find = u.find_spec\n"
+        f"u.find_spec = lambda n, *a: None if n == {name!r} else find(n, *a)\n"
+        "import torch_xla_lite"
+    )
+
+
+def test_another_torch_is_an_error_that_ends_in_the_command(tmp_path):
+    change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
+    installed = torch.__version__.partition("+")[0]
+    assert import_it(tmp_path).endswith(
+        f"ImportError: torch_xla_lite was built for torch 2.12.1 but torch {installed} is "
+        "installed.\nRebuild it for this torch:  python setup.py develop"
+    )
+
+
+def test_another_build_of_the_same_torch_is_no_error(tmp_path):
+    release = _build_info.TORCH_VERSION.partition("+")[0]
+    change(copy_of_the_package(tmp_path), "TORCH_VERSION", f"{release}+other")
+    assert "fine" in import_it(tmp_path, "import torch_xla_lite; raise SystemExit('fine')")
+
+
+def test_another_torch_beside_a_wheel_names_the_torch_to_install(tmp_path):
+    change(copy_of_the_package(tmp_path, checkout=False), "TORCH_VERSION", "2.12.1")
+    assert import_it(tmp_path).endswith("python -m pip install 'torch==2.12.1'")
+
+
+def test_another_jaxlib_is_an_error_that_ends_in_the_command(tmp_path):
+    change(copy_of_the_package(tmp_path), "JAXLIB_VERSION", "0.9.0")
+    message = import_it(tmp_path)
+    assert "ImportError: torch_xla_lite was built for jaxlib 0.9.0 but jaxlib " in message
+    assert message.endswith("Rebuild it for this jaxlib:  python setup.py develop")
+
+
+def test_another_python_is_an_error_that_ends_in_the_command(tmp_path):
+    change(copy_of_the_package(tmp_path), "PYTHON_VERSION", "3.10")
+    message = import_it(tmp_path)
+    assert "ImportError: torch_xla_lite was built for Python 3.10 but " in message
+    assert message.endswith("Rebuild it for this Python:  python setup.py develop")
+
+
+@pytest.mark.parametrize("name", ["torch", "jaxlib", "jax"])
+def test_a_missing_package_is_an_error_that_ends_in_the_command(tmp_path, name):
+    copy_of_the_package(tmp_path)
+    message = import_it(tmp_path, without(name))
+    assert f"ImportError: torch_xla_lite needs {name} " in message
+    assert message.splitlines()[-1].startswith(f"Install it:  python -m pip install '{name}==")
+
+
+def test_a_missing_extension_is_an_error_that_ends_in_the_command(tmp_path):
+    copy_of_the_package(tmp_path, skip="_XLAC")
+    message = import_it(tmp_path)
+    assert "ImportError: torch_xla_lite's compiled extension is not in " in message
+    assert message.endswith("Build it:  python setup.py develop")
+
+
+def test_a_tree_that_was_never_built_says_so(tmp_path):
+    (copy_of_the_package(tmp_path) / "_build_info.py").unlink()
+    message = import_it(tmp_path)
+    assert " has not been built." in message
+    assert message.endswith("Build it:  python setup.py develop")
+
+
+def test_an_extension_that_does_not_load_is_an_error_that_ends_in_the_command(tmp_path):
+    package = copy_of_the_package(tmp_path)
+    for extension in package.glob("_XLAC*.so"):
+        extension.unlink()
+        extension.write_bytes(b"not a shared object")
+    message = import_it(tmp_path)
+    assert "ImportError: torch_xla_lite's compiled extension does not load here: " in message
+    assert message.endswith("Build it again:  python setup.py develop")
+
+
+def test_an_unknown_variable_is_an_error_that_names_the_nearest_one(tmp_path):
+    copy_of_the_package(tmp_path)
+    message = import_it(tmp_path, TORCH_XLA_LITE_IRDEBUG="1")
+    assert "TORCH_XLA_LITE_IRDEBUG is set, but torch_xla_lite knows no such variable." in message
+    assert "Did you mean TORCH_XLA_LITE_IR_DEBUG?" in message
+    assert message.endswith("unset TORCH_XLA_LITE_IRDEBUG")
+
+
+def test_a_malformed_variable_is_an_error_that_says_what_it_may_be(tmp_path):
+    copy_of_the_package(tmp_path)
+    message = import_it(tmp_path, TORCH_XLA_LITE_IR_DEBUG="yes")
+    assert "TORCH_XLA_LITE_IR_DEBUG=yes is not understood: it may be 0 or 1." in message
+    assert "export TORCH_XLA_LITE_IR_DEBUG=1" in message.splitlines()[-1]
+
+
+@pytest.mark.parametrize("value", ["", "0", "1"])
+def test_a_variable_may_have_its_values_or_be_empty(value):
+    _variables.check({"TORCH_XLA_LITE_IR_DEBUG": value})
+
+
+@pytest.mark.parametrize("name", _variables.BUILD_TIME)
+def test_variables_of_the_build_are_known_at_run_time(name):
+    _variables.check({name: "anything"})
+
+
+def test_variables_of_others_are_not_looked_at():
+    _variables.check({"TORCH_XLA": "1", "XLA_FLAGS": "", "HOME": "/"})
+
+
+def test_the_build_and_the_package_know_the_same_variables():
+    of_the_build = {row.name for row in options.VARIABLES if row.name.startswith(_variables.PREFIX)}
+    assert of_the_build == {*_variables.RUN_TIME, *_variables.BUILD_TIME}
+
+
+def test_importing_does_not_change_the_precision_of_jax():
+    import jax
+
+    assert not jax.config.jax_enable_x64

@@ -1,0 +1,292 @@
+"""Random programs of views, in-place operations and copies do the same on jax as on the CPU.
+
+Hypothesis makes the programs and shrinks those that fail. One that failed is printed as the list of
+its steps, with the seed of the run at its head; TEST_RANDOM_SEED=N in the environment repeats it,
+and TEST_PROGRAMS=N tries more of them.
+"""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from hypothesis import HealthCheck, note, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import torch_xla_lite
+
+# An arbitrary one for each run, and the same when it is asked for again.
+SEED = int(os.environ.get("TEST_RANDOM_SEED") or int.from_bytes(os.urandom(4), "little"))
+
+# Not the small integers: what becomes of a float that does not fit into one is undefined in C++.
+DTYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.bool)
+MOST_ELEMENTS = 64
+
+indices = st.integers(min_value=0, max_value=1000)  # taken modulo what there is to choose from
+
+
+def strides(tensor: torch.Tensor) -> list[int]:
+    """Of the dimensions that are more than one long; what the others have is a matter of taste."""
+    return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
+
+
+@seed(SEED)
+class Programs(RuleBasedStateMachine):
+    """Pairs of a tensor on the CPU and its twin on jax. Each rule does one thing to both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        note(f"TEST_RANDOM_SEED={SEED}")
+        self.pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    # --- helpers ---
+
+    def pick(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.pairs[index % len(self.pairs)]
+
+    def both(self, what: str, work, *indices: int) -> None:
+        """Does `work` on both devices: equal results, or an error of the same type on both."""
+        note(f"{what} of {[index % len(self.pairs) for index in indices]}")
+        picked = [self.pick(index) for index in indices]
+        outcomes = []
+        for side in (0, 1):
+            try:
+                outcomes.append(work(*(pair[side] for pair in picked)))
+            except (RuntimeError, IndexError, TypeError, ValueError) as error:
+                outcomes.append(error)
+        on_cpu, on_jax = outcomes
+        if isinstance(on_cpu, Exception) or isinstance(on_jax, Exception):
+            assert type(on_cpu) is type(on_jax), (what, on_cpu, on_jax)
+            return
+        if on_cpu is not None and 0 < on_cpu.numel() <= MOST_ELEMENTS and len(self.pairs) < 12:
+            assert on_cpu.shape == on_jax.shape, what
+            assert on_cpu.dtype == on_jax.dtype, what
+            self.pairs.append((on_cpu, on_jax))
+
+    # --- tensors ---
+
+    @initialize(
+        shape=st.lists(st.integers(1, 4), min_size=1, max_size=3), dtype=st.sampled_from(DTYPES)
+    )
+    def start(self, shape, dtype):
+        self.make(shape, dtype)
+
+    @precondition(lambda self: len(self.pairs) < 6)
+    @rule(shape=st.lists(st.integers(1, 4), max_size=3), dtype=st.sampled_from(DTYPES))
+    def make(self, shape, dtype):
+        note(f"make {shape} {dtype}")
+        count = torch.Size(shape).numel()
+        values = (torch.arange(count) % 7).view(shape).to(dtype)
+        self.pairs.append((values, values.to("jax")))
+
+    @precondition(lambda self: len(self.pairs) > 3)
+    @rule(a=indices)
+    def drop(self, a):
+        note(f"drop {a % len(self.pairs)}")
+        del self.pairs[a % len(self.pairs)]
+
+    # --- views ---
+
+    @rule(a=indices, dim=st.integers(-3, 3), at=st.integers(-4, 4))
+    def select(self, a, dim, at):
+        self.both(f"select({dim}, {at})", lambda t: t.select(dim, at), a)
+
+    @rule(
+        a=indices,
+        dim=st.integers(0, 2),
+        start=st.integers(-4, 4),
+        length=st.integers(1, 4),
+        step=st.integers(1, 3),
+    )
+    def slice(self, a, dim, start, length, step):
+        def work(t):
+            place = [slice(None)] * t.dim()
+            if dim < t.dim():
+                place[dim] = slice(start, start + length if start + length != 0 else None, step)
+            return t[tuple(place)]
+
+        self.both(f"slice(dim={dim}, {start}:{start + length}:{step})", work, a)
+
+    @rule(a=indices, first=st.integers(-3, 2), second=st.integers(-3, 2))
+    def transpose(self, a, first, second):
+        self.both(f"transpose({first}, {second})", lambda t: t.transpose(first, second), a)
+
+    @rule(a=indices, order=st.permutations(range(3)))
+    def permute(self, a, order):
+        def work(t):
+            return t.permute([dim for dim in order if dim < t.dim()])
+
+        self.both(f"permute({order})", work, a)
+
+    @rule(a=indices, divisor=st.sampled_from([1, 2, 3, 4]))
+    def view(self, a, divisor):
+        def work(t):
+            return t.view(divisor, -1) if t.numel() % divisor == 0 else t.view(-1)
+
+        self.both(f"view({divisor}, -1)", work, a)
+
+    @rule(a=indices, divisor=st.sampled_from([1, 2, 3, 4]))
+    def reshape(self, a, divisor):
+        def work(t):
+            return t.reshape(-1, divisor) if t.numel() % divisor == 0 else t.reshape(-1)
+
+        self.both(f"reshape(-1, {divisor})", work, a)
+
+    @rule(a=indices, dim=st.integers(0, 3))
+    def unsqueeze(self, a, dim):
+        self.both(f"unsqueeze({dim})", lambda t: t.unsqueeze(dim), a)
+
+    @rule(a=indices)
+    def squeeze(self, a):
+        self.both("squeeze()", lambda t: t.squeeze(), a)
+
+    @rule(a=indices, count=st.integers(1, 3))
+    def expand(self, a, count):
+        self.both(f"expand({count}, ...)", lambda t: t.expand(count, *t.shape), a)
+
+    @rule(a=indices, offset=st.integers(-2, 2))
+    def diagonal(self, a, offset):
+        self.both(f"diagonal({offset})", lambda t: t.diagonal(offset), a)
+
+    @rule(a=indices, part=st.integers(0, 1))
+    def chunk(self, a, part):
+        self.both(f"chunk(2)[{part}]", lambda t: t.chunk(2)[part], a)
+
+    @rule(a=indices, part=st.integers(0, 1))
+    def unbind(self, a, part):
+        self.both(f"unbind()[{part}]", lambda t: t.unbind()[part], a)
+
+    @rule(a=indices, size=st.integers(1, 3), step=st.integers(1, 2))
+    def unfold(self, a, size, step):
+        self.both(f"unfold(0, {size}, {step})", lambda t: t.unfold(0, size, step), a)
+
+    # --- in-place ---
+
+    @rule(a=indices, value=st.integers(-3, 3))
+    def add_number(self, a, value):
+        self.both(f"add_({value})", lambda t: t.add_(value), a)
+
+    @rule(a=indices, value=st.integers(-2, 2))
+    def mul_number(self, a, value):
+        self.both(f"mul_({value})", lambda t: t.mul_(value), a)
+
+    @rule(a=indices, value=st.integers(0, 5))
+    def fill(self, a, value):
+        self.both(f"fill_({value})", lambda t: t.fill_(value), a)
+
+    @rule(a=indices, b=indices)
+    def add_tensor(self, a, b):
+        # torch's result is not defined where the operands overlap in memory without being equal.
+        self.both("add_(clone)", lambda t, other: t.add_(other.clone()), a, b)
+
+    @rule(a=indices, b=indices)
+    def copy(self, a, b):
+        self.both("copy_(clone)", lambda t, other: t.copy_(other.clone()), a, b)
+
+    @rule(a=indices, low=st.integers(-2, 2))
+    def clamp(self, a, low):
+        self.both(f"clamp_(min={low})", lambda t: t.clamp_(min=low), a)
+
+    @rule(a=indices)
+    def zero(self, a):
+        self.both("zero_()", lambda t: t.zero_(), a)
+
+    # --- indexing ---
+
+    @rule(a=indices, places=st.lists(st.integers(-2, 3), min_size=1, max_size=3))
+    def gather(self, a, places):
+        def work(t):
+            inside = [place % t.shape[0] for place in places]
+            return t[torch.tensor(inside, device=t.device)]
+
+        self.both(f"[{places}]", work, a)
+
+    @rule(
+        a=indices,
+        places=st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True),
+        value=st.integers(0, 9),
+    )
+    def put(self, a, places, value):
+        def work(t):
+            # The CPU checks the range and XLA clamps: that is another test's matter.
+            inside = [place for place in places if place < t.shape[0]]
+            t[torch.tensor(inside, dtype=torch.int64)] = value
+            return t
+
+        self.both(f"[{places}] = {value}", work, a)
+
+    @rule(a=indices, threshold=st.integers(-2, 5), value=st.integers(0, 9))
+    def put_where(self, a, threshold, value):
+        def work(t):
+            t[t > threshold] = value
+            return t
+
+        self.both(f"[> {threshold}] = {value}", work, a)
+
+    @rule(a=indices, start=st.integers(-3, 3), value=st.integers(0, 9))
+    def put_slice(self, a, start, value):
+        def work(t):
+            t[start:] = value
+            return t
+
+        self.both(f"[{start}:] = {value}", work, a)
+
+    # --- new tensors ---
+
+    @rule(a=indices, dtype=st.sampled_from(DTYPES))
+    def convert(self, a, dtype):
+        self.both(f"to({dtype})", lambda t: t.to(dtype), a)
+
+    @rule(a=indices, b=indices)
+    def add(self, a, b):
+        self.both("+", lambda t, other: t + other, a, b)
+
+    @rule(a=indices)
+    def contiguous(self, a):
+        self.both("contiguous()", lambda t: t.contiguous(), a)
+
+    # --- between devices ---
+
+    @rule(a=indices, b=indices)
+    def copy_from_the_other_device(self, a, b):
+        note(f"copy_ crosswise of {a % len(self.pairs), b % len(self.pairs)}")
+        (target_cpu, target_jax), (source_cpu, source_jax) = self.pick(a), self.pick(b)
+        values = source_cpu.clone()
+        try:
+            target_cpu.copy_(source_jax)
+        except RuntimeError:
+            try:
+                target_jax.copy_(values)
+            except RuntimeError:
+                return
+            raise AssertionError("copy_ raised on the CPU only") from None
+        target_jax.copy_(values)
+
+    @rule()
+    def sync(self):
+        note("sync")
+        torch_xla_lite.sync()
+
+    # --- what always holds ---
+
+    @invariant()
+    def strides_agree(self):
+        for on_cpu, on_jax in self.pairs:
+            assert on_cpu.shape == on_jax.shape
+            assert strides(on_cpu) == strides(on_jax)
+            assert on_cpu.storage_offset() == on_jax.storage_offset()
+
+    def teardown(self) -> None:
+        for index, (on_cpu, on_jax) in enumerate(self.pairs):
+            assert on_cpu.tolist() == on_jax.tolist(), (index, on_cpu, on_jax)
+
+
+TestPrograms = Programs.TestCase
+TestPrograms.settings = settings(
+    max_examples=int(os.environ.get("TEST_PROGRAMS", "60")),
+    stateful_step_count=20,
+    deadline=None,  # a step may include a compilation
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)

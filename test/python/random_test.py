@@ -1,0 +1,172 @@
+"""Random numbers on jax: reproducible, independent of the CPU's, rightly distributed."""
+
+import pytest
+import torch
+
+import torch_xla_lite  # noqa: F401  device jax
+
+
+def draw(count=8, **options):
+    return torch.rand(count, device="jax", **options).tolist()
+
+
+def test_a_seed_repeats_the_numbers():
+    torch.manual_seed(5)
+    first = draw(), draw()
+    torch.manual_seed(5)
+    assert (draw(), draw()) == first
+
+
+def test_another_seed_gives_other_numbers():
+    torch.manual_seed(5)
+    first = draw()
+    torch.manual_seed(6)
+    assert draw() != first
+
+
+def test_each_draw_is_another():
+    assert draw() != draw()
+
+
+def test_two_draws_in_one_graph_are_two():
+    first, second = torch.rand(8, device="jax"), torch.rand(8, device="jax")
+    assert first.tolist() != second.tolist()
+
+
+def test_a_drawn_tensor_does_not_change_when_it_is_used_again():
+    drawn = torch.rand(8, device="jax")
+    total = drawn.sum().item()
+    assert sum(drawn.tolist()) == pytest.approx(total, rel=1e-5)
+
+
+def test_the_device_is_seeded_on_its_own():
+    torch.jax.manual_seed(5)
+    first = draw()
+    torch.jax.manual_seed(5)
+    assert draw() == first
+    assert torch.jax.initial_seed() == 5
+
+
+def test_a_negative_seed_counts_from_the_end():
+    torch.jax.manual_seed(-1)
+    assert torch.jax.initial_seed() == 2**64 - 1
+
+
+def test_seed_takes_one_from_the_system():
+    assert torch.jax.seed() == torch.jax.initial_seed()
+
+
+def test_drawing_on_the_device_leaves_the_cpu_generator_alone():
+    state = torch.get_rng_state()
+    draw()
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_generator_repeats_the_numbers():
+    first = draw(generator=torch.Generator("jax").manual_seed(3))
+    assert draw(generator=torch.Generator("jax").manual_seed(3)) == first
+
+
+def test_a_generator_is_apart_from_the_default_one():
+    torch.manual_seed(0)
+    expected = draw()
+    torch.manual_seed(0)
+    draw(generator=torch.Generator("jax").manual_seed(3))
+    assert draw() == expected
+
+
+def test_a_generator_of_the_cpu_is_an_error():
+    with pytest.raises(RuntimeError, match="generator"):
+        draw(generator=torch.Generator())
+
+
+def test_the_state_can_be_saved_and_restored():
+    draw()
+    state = torch.jax.get_rng_state()
+    first = draw()
+    torch.jax.set_rng_state(state)
+    assert draw() == first
+
+
+def test_the_state_is_a_cpu_byte_tensor():
+    state = torch.jax.get_rng_state()
+    assert (state.device.type, state.dtype, state.shape) == ("cpu", torch.uint8, (16,))
+
+
+def test_a_state_of_another_size_is_an_error():
+    with pytest.raises(RuntimeError, match="16 bytes"):
+        torch.jax.set_rng_state(torch.zeros(4, dtype=torch.uint8))
+
+
+def test_a_big_seed_survives_the_state():
+    torch.jax.manual_seed(2**63 + 5)
+    torch.jax.set_rng_state(torch.jax.get_rng_state())
+    assert torch.jax.initial_seed() == 2**63 + 5
+
+
+def test_fork_rng_restores_the_state():
+    torch.manual_seed(1)
+    with torch.random.fork_rng():
+        first = draw()
+    assert draw() == first
+
+
+def test_rand_is_uniform():
+    torch.manual_seed(0)
+    drawn = torch.rand(20000, device="jax")
+    assert drawn.min().item() >= 0
+    assert drawn.max().item() < 1
+    assert drawn.mean().item() == pytest.approx(0.5, abs=0.01)
+    assert drawn.var().item() == pytest.approx(1 / 12, abs=0.005)
+
+
+def test_randn_is_normal():
+    torch.manual_seed(0)
+    drawn = torch.randn(20000, device="jax")
+    assert drawn.mean().item() == pytest.approx(0, abs=0.03)
+    assert drawn.std().item() == pytest.approx(1, abs=0.03)
+
+
+def test_randint_covers_its_range():
+    assert set(torch.randint(3, 6, (200,), device="jax").tolist()) == {3, 4, 5}
+
+
+def test_randperm_is_a_permutation():
+    assert sorted(torch.randperm(50, device="jax").tolist()) == list(range(50))
+
+
+def test_bernoulli_has_its_share():
+    torch.manual_seed(0)
+    drawn = torch.full((10000,), 0.3, device="jax").bernoulli()
+    assert drawn.mean().item() == pytest.approx(0.3, abs=0.02)
+
+
+def test_in_place_drawing_goes_through_views():
+    base = torch.zeros(2, 3, device="jax")
+    base[1].uniform_(1, 2)
+    assert base[0].tolist() == [0, 0, 0]
+    assert all(1 <= value < 2 for value in base[1].tolist())
+
+
+def test_dropout_zeroes_its_share_and_scales_the_rest():
+    torch.manual_seed(0)
+    result = torch.nn.functional.dropout(torch.ones(10000, device="jax"), 0.25)
+    assert sorted(set(result.tolist())) == pytest.approx([0, 4 / 3])
+    assert (result == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+
+
+def test_dropout_passes_gradients_where_it_passes_values():
+    x = torch.ones(100, device="jax", requires_grad=True)
+    y = torch.nn.functional.dropout(x, 0.5)
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize(
+    "initialise",
+    [torch.nn.init.kaiming_uniform_, torch.nn.init.xavier_normal_, torch.nn.init.trunc_normal_],
+)
+def test_initialisers_fill_the_tensor(initialise):
+    weight = torch.zeros(64, 64, device="jax")
+    initialise(weight)
+    assert weight.std().item() > 0.01

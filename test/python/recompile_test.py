@@ -1,0 +1,120 @@
+"""Numbers that change from step to step do not compile anew."""
+
+import pytest
+import torch
+
+import torch_xla_lite
+
+
+def compiles_of(loop, steps=10, warm_up=3):
+    """Graphs compiled in `steps` calls of `loop(index)` after `warm_up` calls."""
+    for index in range(warm_up):
+        loop(index)
+    torch_xla_lite.debug.reset_metrics()
+    for index in range(warm_up, warm_up + steps):
+        loop(index)
+    metrics = torch_xla_lite.debug.metrics()
+    assert metrics["executions"] >= steps
+    return metrics["compiles"]
+
+
+def test_indexing_with_another_number():
+    x = torch.arange(32, device="jax")
+    assert compiles_of(lambda i: x[i].item()) == 0
+    assert x[7].item() == 7
+
+
+def test_indexing_from_the_end_with_another_number():
+    x = torch.arange(32, device="jax")
+    assert compiles_of(lambda i: x[-1 - i].item()) == 0
+    assert x[-2].item() == 30
+
+
+def test_slicing_at_another_place():
+    x = torch.arange(32, device="jax")
+    assert compiles_of(lambda i: x[i : i + 4].sum().item()) == 0
+    assert x[3:7].tolist() == [3, 4, 5, 6]
+
+
+def test_writing_at_another_place():
+    x = torch.zeros(32, device="jax")
+
+    def write(index):
+        x[index] = float(index)
+        torch_xla_lite.sync()
+
+    assert compiles_of(write) == 0
+    assert x[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_another_exponent():
+    x = torch.full((4,), 2.0, device="jax")
+    results = []
+    assert compiles_of(lambda i: results.append((x ** (3.5 + i)).sum().item())) == 0
+    assert results == pytest.approx([4 * 2 ** (3.5 + i) for i in range(13)], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x, number: x + number,
+        lambda x, number: x * number,
+        lambda x, number: x.sub(x, alpha=number),
+        lambda x, number: x.clamp(min=number),
+        lambda x, number: x.masked_fill(x > 1, number),
+        lambda x, number: torch.full_like(x, number),
+        lambda x, number: x > number,
+        lambda x, number: torch.addcmul(x, x, x, value=number),
+    ],
+    ids=["add", "mul", "alpha", "clamp", "masked_fill", "full_like", "greater", "addcmul"],
+)
+def test_another_scalar(operation):
+    x = torch.ones(4, device="jax")
+    assert compiles_of(lambda i: operation(x, 3.5 + i).sum().item()) == 0
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("foreach", [False, True], ids=["loop", "foreach"])
+def test_a_learning_rate_that_changes_each_step(optimizer, foreach):
+    weight = torch.nn.Parameter(torch.ones(3, device="jax"))
+    steps = optimizer([weight], lr=0.1, foreach=foreach)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(steps, 0.9)
+
+    def step(index):
+        steps.zero_grad()
+        loss = (weight * weight).sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_([weight], 1.0 + index)
+        steps.step()
+        schedule.step()
+        loss.item()
+
+    assert compiles_of(step) == 0
+
+
+def test_another_seed():
+    def draw(index):
+        torch.manual_seed(index)
+        return torch.rand(4, device="jax").tolist()
+
+    assert compiles_of(draw) == 0
+
+
+def test_another_shape_compiles_once():
+    sizes = [8, 16, 8, 16, 32, 8]
+    torch_xla_lite.debug.reset_metrics()
+    for size in sizes:
+        (torch.zeros(size).to("jax") + 1).sum().item()
+    assert torch_xla_lite.debug.metrics()["compiles"] == len(set(sizes))
+
+
+def test_an_equal_graph_made_anew_is_found():
+    def graph():
+        x = torch.zeros(5).to("jax")
+        return (x.cos() * 3 - x).sum().item()
+
+    graph()
+    torch_xla_lite.debug.reset_metrics()
+    assert graph() == 15
+    metrics = torch_xla_lite.debug.metrics()
+    assert (metrics["compiles"], metrics["cache_hits"]) == (0, metrics["executions"])

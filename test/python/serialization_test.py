@@ -1,0 +1,125 @@
+"""Tensors and modules on jax are saved, loaded, pickled and copied."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+
+from torch_xla_lite import XLATensor2
+
+
+def saved_and_loaded(value, **options):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, **options)
+
+
+def test_views_of_one_storage_share_memory_after_it_is_mapped_to_jax():
+    base = torch.arange(6.0)
+    loaded = saved_and_loaded({"base": base, "view": base.view(2, 3).t()}, map_location="jax")
+    loaded["base"][1] = 9
+    assert loaded["view"].tolist() == [[0, 3], [9, 4], [2, 5]]
+    assert loaded["view"].stride() == (1, 3)
+
+
+def test_a_whole_module_is_mapped_to_jax():
+    module = torch.nn.Linear(2, 2)
+    loaded = saved_and_loaded(module, map_location="jax", weights_only=False)
+    assert loaded.weight.is_jax
+    assert loaded.weight.is_leaf
+    assert loaded.weight.requires_grad
+    assert torch.equal(loaded.weight.detach().cpu(), module.weight.detach())
+
+
+def test_a_tensor_is_loaded_where_it_was():
+    loaded = saved_and_loaded(torch.arange(3.0, device="jax"))
+    assert isinstance(loaded, XLATensor2)
+    assert loaded.tolist() == [0, 1, 2]
+
+
+def test_a_tensor_is_loaded_where_it_is_mapped_to():
+    loaded = saved_and_loaded(torch.arange(3.0, device="jax"), map_location="cpu")
+    assert loaded.device.type == "cpu"
+    assert loaded.tolist() == [0, 1, 2]
+
+
+def test_a_cpu_tensor_is_mapped_to_jax():
+    loaded = saved_and_loaded({"w": torch.arange(3.0)}, map_location="jax")
+    assert isinstance(loaded["w"], XLATensor2)
+    assert loaded["w"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int64, torch.bool])
+def test_a_dtype_is_kept(dtype):
+    assert saved_and_loaded(torch.ones(2, device="jax", dtype=dtype)).dtype == dtype
+
+
+def test_a_view_is_saved_as_what_it_shows():
+    base = torch.arange(6.0, device="jax").view(2, 3)
+    assert saved_and_loaded(base.t()).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_pending_writes_are_saved():
+    base = torch.zeros(2, device="jax")
+    base[0] = 1
+    assert saved_and_loaded(base).tolist() == [1, 0]
+
+
+def test_requires_grad_is_kept():
+    assert saved_and_loaded(torch.ones(2, device="jax", requires_grad=True)).requires_grad
+
+
+def test_pickle():
+    copied = pickle.loads(pickle.dumps(torch.arange(3, device="jax")))
+    assert isinstance(copied, XLATensor2)
+    assert copied.tolist() == [0, 1, 2]
+
+
+def test_a_parameter_is_a_parameter_after_pickle():
+    parameter = torch.nn.Parameter(torch.ones(2, device="jax"))
+    copied = pickle.loads(pickle.dumps(parameter))
+    assert isinstance(copied, torch.nn.Parameter)
+    assert isinstance(copied, XLATensor2)
+
+
+def test_a_copy_is_apart():
+    source = torch.zeros(2, device="jax")
+    copied = copy.deepcopy(source)
+    copied.add_(1)
+    assert source.tolist() == [0, 0]
+    assert copied.tolist() == [1, 1]
+
+
+def test_a_module_is_copied_with_its_parameters():
+    source = torch.nn.Linear(2, 2).to("jax")
+    copied = copy.deepcopy(source)
+    with torch.no_grad():
+        copied.weight.zero_()
+    assert isinstance(copied.weight, torch.nn.Parameter)
+    assert copied.weight.is_jax
+    assert source.weight.abs().sum().item() > 0
+
+
+def test_training_goes_on_after_loading():
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 3, device="jax")).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def make():
+        model = torch.nn.Linear(3, 1).to("jax")
+        return model, torch.optim.Adam(model.parameters(), lr=0.1)
+
+    model, optimizer = make()
+    step(model, optimizer)
+    saved = saved_and_loaded({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+    expected = [step(model, optimizer) for _ in range(3)]
+    model, optimizer = make()
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    assert [step(model, optimizer) for _ in range(3)] == pytest.approx(expected, rel=1e-6)

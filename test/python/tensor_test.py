@@ -1,0 +1,208 @@
+"""XLATensor2, and how data leaves the device."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import torch_xla_lite
+from torch_xla_lite import XLATensor2
+
+
+def test_a_tensor_on_jax_is_an_xla_tensor():
+    assert isinstance(torch.ones(2, device="jax"), XLATensor2)
+
+
+def test_a_parameter_on_jax_is_an_xla_tensor():
+    assert isinstance(torch.nn.Linear(2, 2).to("jax").weight, XLATensor2)
+
+
+@pytest.mark.parametrize("other", [torch.ones(2), torch.ones(2, device="meta"), [1.0], None])
+def test_nothing_else_is_an_xla_tensor(other):
+    assert not isinstance(other, XLATensor2)
+
+
+def test_its_type_is_torch_tensor():
+    assert type(torch.ones(2, device="jax")) is torch.Tensor
+    assert issubclass(XLATensor2, torch.Tensor)
+
+
+def test_it_is_made_from_a_list():
+    made = XLATensor2([1.0, 2.0])
+    assert isinstance(made, XLATensor2)
+    assert made.tolist() == [1.0, 2.0]
+
+
+def test_it_is_made_from_a_jax_array():
+    made = XLATensor2(jnp.arange(3.0))
+    assert isinstance(made, XLATensor2)
+    assert made.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_torch_gives_a_cpu_tensor():
+    there = torch.arange(3, device="jax").torch()
+    assert there.device.type == "cpu"
+    assert there.tolist() == [0, 1, 2]
+
+
+def test_torch_of_a_cpu_tensor_is_the_tensor():
+    tensor = torch.ones(2)
+    assert tensor.torch() is tensor
+
+
+def test_torch_is_a_copy():
+    source = torch.zeros(2, device="jax")
+    source.torch()[0] = 5
+    assert source.tolist() == [0, 0]
+
+
+def test_gradients_flow_through_torch():
+    source = torch.ones(2, device="jax", requires_grad=True)
+    (source.torch() * torch.tensor([2.0, 3.0])).sum().backward()
+    assert source.grad.tolist() == [2, 3]
+
+
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+    torch.complex128,
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numpy_keeps_dtype_and_values(dtype):
+    source = torch.tensor([[0, 1], [2, 3]]).to(dtype)
+    result = source.to("jax").numpy()
+    assert result.dtype == source.numpy().dtype
+    assert (result == source.numpy()).all()
+
+
+def test_numpy_is_a_copy_that_can_be_written():
+    source = torch.zeros(2, device="jax")
+    source.numpy()[0] = 5
+    assert source.tolist() == [0, 0]
+
+
+def test_numpy_of_a_tensor_that_needs_a_gradient_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="requires grad"):
+        torch.ones(2, device="jax", requires_grad=True).numpy()
+
+
+def test_numpy_can_be_forced():
+    forced = torch.ones(2, device="jax", requires_grad=True).numpy(force=True)
+    assert forced.tolist() == [1, 1]
+
+
+def test_numpy_of_a_view_is_the_view():
+    base = torch.arange(6.0, device="jax").view(2, 3)
+    assert base.t().numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_numpy_of_a_cpu_tensor_still_shares_its_memory():
+    tensor = torch.zeros(2)
+    tensor.numpy()[0] = 5
+    assert tensor.tolist() == [5, 0]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3)])
+def test_tolist_of_every_shape(shape):
+    values = torch.arange(int(np.prod(shape))).view(shape)
+    assert values.to("jax").tolist() == values.tolist()
+
+
+def test_numpy_takes_it():
+    assert np.asarray(torch.ones(2, device="jax"), dtype=np.int64).tolist() == [1, 1]
+
+
+def test_jax_takes_it():
+    assert jnp.sin(jnp.asarray(torch.zeros(2, device="jax"))).tolist() == [0, 0]
+
+
+def test_jax_sees_the_array_without_a_copy():
+    tensor = torch.arange(3.0, device="jax")
+    array = jnp.asarray(tensor)
+    again = jnp.asarray(tensor)
+    assert isinstance(array, jax.Array)
+    assert array.unsafe_buffer_pointer() == again.unsafe_buffer_pointer()
+
+
+def test_a_later_write_does_not_change_the_array_that_jax_got():
+    tensor = torch.zeros(3, device="jax")
+    array = jnp.asarray(tensor)
+    tensor += 1
+    torch_xla_lite.sync()
+    assert array.tolist() == [0, 0, 0]
+    assert tensor.tolist() == [1, 1, 1]
+
+
+def test_jax_does_not_take_a_tensor_that_needs_a_gradient():
+    with pytest.raises(BufferError, match="detach"):
+        jnp.asarray(torch.ones(2, device="jax", requires_grad=True))
+
+
+def test_a_cpu_tensor_has_no_jax_array():
+    assert not hasattr(torch.ones(2), "__jax_array__")
+
+
+def test_dlpack_gives_it_to_other_libraries():
+    tensor = torch.arange(3.0, device="jax")
+    assert np.from_dlpack(tensor).tolist() == [0, 1, 2]
+    assert torch.from_dlpack(tensor).tolist() == [0, 1, 2]
+
+
+def test_dlpack_of_a_cpu_tensor_still_shares_its_memory():
+    tensor = torch.zeros(2)
+    np.from_dlpack(tensor)[0:1].view()  # readable
+    torch.from_dlpack(tensor)[0] = 5
+    assert tensor.tolist() == [5, 0]
+
+
+def test_printing_names_the_device():
+    assert repr(torch.ones(2, device="jax")) == "tensor([1., 1.], device='jax:0')"
+
+
+def test_printing_compiles_nothing_but_the_value():
+    tensor = torch.arange(5000, device="jax")
+    torch_xla_lite.sync()
+    torch_xla_lite.debug.reset_metrics()
+    assert "4999" in repr(tensor)
+    assert torch_xla_lite.debug.metrics()["compiles"] == 0
+
+
+def test_printing_shows_the_gradient_function():
+    tensor = torch.ones(2, device="jax", requires_grad=True) * 2
+    assert repr(tensor) == "tensor([2., 2.], device='jax:0', grad_fn=<MulBackward0>)"
+
+
+def test_formatting_a_number():
+    assert f"{torch.tensor(1.25, device='jax'):.1f}" == "1.2"
+
+
+def test_a_tensor_without_an_address_says_so():
+    with pytest.raises(RuntimeError, match="data pointer"):
+        torch.ones(2, device="jax").data_ptr()
+
+
+@pytest.mark.parametrize("convert", [bool, int, float])
+def test_python_numbers(convert):
+    assert convert(torch.tensor(3, device="jax")) == convert(3)
+
+
+def test_it_works_as_an_index():
+    assert ["a", "b"][torch.tensor(1, device="jax")] == "b"
+
+
+def test_it_can_be_iterated_and_searched():
+    tensor = torch.arange(3, device="jax")
+    assert [int(item) for item in tensor] == [0, 1, 2]
+    assert 2 in tensor
+    assert len(tensor) == 3

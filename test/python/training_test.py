@@ -1,0 +1,138 @@
+"""Ten training steps on jax agree with torch's CPU kernels; nothing falls back or recompiles."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+import torch_xla_lite
+from torch_xla_lite.examples.models import MODELS
+
+STEPS = 10
+
+# The rates keep the parameters where rounding differences stay rounding differences: Adam divides
+# by the size of the gradient, so a gradient that is all rounding error moves by the whole rate.
+OPTIMIZERS = {
+    "sgd": lambda p, **o: torch.optim.SGD(p, lr=1e-2, **o),
+    "momentum": lambda p, **o: torch.optim.SGD(p, lr=1e-2, momentum=0.9, weight_decay=1e-4, **o),
+    "adam": lambda p, **o: torch.optim.Adam(p, lr=3e-4, **o),
+    "adamw": lambda p, **o: torch.optim.AdamW(p, lr=3e-4, **o),
+}
+
+
+def train(case, make_optimizer, device, foreach, *, dropout=0.0, on_step=lambda step: None):
+    """Losses of STEPS steps and the model after them."""
+    torch.manual_seed(0)
+    model = case.make(dropout).to(device)
+    inputs, targets = (part.to(device) for part in case.batch())
+    optimizer = make_optimizer(model.parameters(), foreach=foreach)
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        on_step(step)
+    return losses, model
+
+
+@pytest.mark.parametrize("foreach", [False, True], ids=["loop", "foreach"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_training_agrees_with_the_cpu(case, optimizer, foreach):
+    compiled_after_second = []
+
+    def note_compiles(step):
+        if step >= 1:
+            compiled_after_second.append(torch_xla_lite.debug.metrics()["compiles"])
+
+    torch_xla_lite.debug.reset_metrics()
+    losses, model = train(case, optimizer, "jax", foreach, on_step=note_compiles)
+    metrics = torch_xla_lite.debug.metrics()
+    expected_losses, expected_model = train(case, optimizer, "cpu", foreach)
+
+    assert metrics["fallbacks"] == {}
+    assert set(compiled_after_second) == {compiled_after_second[0]}
+    assert losses == pytest.approx(expected_losses, abs=1e-5)
+    expected = expected_model.state_dict()
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(
+            value.cpu(), expected[name], rtol=0, atol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_training_with_dropout_neither_falls_back_nor_recompiles(case):
+    compiles = []
+    torch_xla_lite.debug.reset_metrics()
+    losses, _ = train(
+        case,
+        OPTIMIZERS["adam"],
+        "jax",
+        None,
+        dropout=0.1,
+        on_step=lambda step: compiles.append(torch_xla_lite.debug.metrics()["compiles"]),
+    )
+    assert torch_xla_lite.debug.metrics()["fallbacks"] == {}
+    assert compiles[1] == compiles[-1]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_evaluation_agrees_with_the_cpu(case):
+    torch.manual_seed(0)
+    model = case.make(0.5).eval()
+    inputs, _ = case.batch()
+    torch_xla_lite.debug.reset_metrics()
+    with torch.no_grad():
+        expected = model(inputs)
+        result = model.to("jax")(inputs.to("jax")).cpu()
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+    assert torch_xla_lite.debug.metrics()["fallbacks"] == {}
+
+
+def test_a_step_is_one_graph():
+    case = MODELS[0]
+    executions = []
+    train(
+        case,
+        OPTIMIZERS["momentum"],
+        "jax",
+        None,
+        on_step=lambda step: executions.append(torch_xla_lite.debug.metrics()["executions"]),
+    )
+    assert executions[-1] - executions[-2] == 1
+
+
+def test_gradients_accumulate_over_backward_calls():
+    x = torch.ones(2, device="jax", requires_grad=True)
+    for _ in range(3):
+        (x * 2).sum().backward()
+    assert x.grad.tolist() == [6, 6]
+
+
+def test_gradients_of_gradients():
+    x = torch.tensor(3.0, device="jax", requires_grad=True)
+    (first,) = torch.autograd.grad(x**3, x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x)
+    assert (first.item(), second.item()) == (27, 18)
+
+
+def test_clipping_gradients():
+    weight = torch.nn.Parameter(torch.ones(4, device="jax"))
+    (weight * 10).sum().backward()
+    norm = torch.nn.utils.clip_grad_norm_([weight], 1.0)
+    assert norm.item() == pytest.approx(20)
+    assert weight.grad.cpu().norm().item() == pytest.approx(1, abs=1e-5)
+
+
+def test_checkpointing_gives_the_same_gradients():
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 4).to("jax")
+    x = torch.randn(2, 4).to("jax").requires_grad_()
+    layer(x).tanh().sum().backward()
+    expected, x.grad = x.grad.cpu(), None
+    torch.utils.checkpoint.checkpoint(
+        lambda y: layer(y).tanh(), x, use_reentrant=False
+    ).sum().backward()
+    torch.testing.assert_close(x.grad.cpu(), expected)

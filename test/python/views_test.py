@@ -1,0 +1,496 @@
+"""Views, in-place operations and aliases mean on jax what they mean on the CPU."""
+
+import pytest
+import torch
+
+import torch_xla_lite
+
+
+def arange(*shape: int, **options) -> torch.Tensor:
+    """0, 1, 2, ... in `shape`, as float32 on jax."""
+    options = {"dtype": torch.float32, **options}
+    return torch.arange(torch.Size(shape).numel(), **options).view(shape).to("jax")
+
+
+# --- writes through views reach the base ----------------------------------------------------------
+
+
+def test_write_through_transposed_view_reaches_the_base():
+    base = torch.zeros(2, 3, device="jax")
+    base.t()[0] = 5
+    assert base.cpu().tolist() == [[5, 0, 0], [5, 0, 0]]
+
+
+def test_write_through_selected_row_reaches_the_base():
+    base = torch.zeros(2, 2, device="jax")
+    base[1].add_(3)
+    assert base.tolist() == [[0, 0], [3, 3]]
+
+
+def test_write_through_slice_reaches_the_base():
+    base = torch.zeros(6, device="jax")
+    base[1:4] = 2
+    assert base.tolist() == [0, 2, 2, 2, 0, 0]
+
+
+def test_write_through_strided_slice_reaches_the_base():
+    base = torch.zeros(6, device="jax")
+    base[::2] = torch.tensor([1.0, 2, 3], device="jax")
+    assert base.tolist() == [1, 0, 2, 0, 3, 0]
+
+
+def test_write_through_negative_index_reaches_the_base():
+    base = torch.zeros(3, device="jax")
+    base[-1] = 4
+    assert base.tolist() == [0, 0, 4]
+
+
+def test_write_through_reshaped_view_reaches_the_base():
+    base = torch.zeros(2, 3, device="jax")
+    base.view(3, 2)[2] = 7
+    assert base.tolist() == [[0, 0, 0], [0, 7, 7]]
+
+
+def test_write_through_three_views_reaches_the_base():
+    base = arange(2, 3, 4)
+    base.transpose(0, 2)[1].t()[0].mul_(10)
+    assert base.tolist() == [
+        [[0, 10, 2, 3], [4, 50, 6, 7], [8, 90, 10, 11]],
+        [[12, 13, 14, 15], [16, 17, 18, 19], [20, 21, 22, 23]],
+    ]
+
+
+def test_write_to_the_base_is_seen_by_views_made_before():
+    base = torch.zeros(2, 2, device="jax")
+    row, column, flat = base[0], base[:, 1], base.view(-1)
+    base.fill_(3)
+    assert (row.tolist(), column.tolist(), flat.tolist()) == ([3, 3], [3, 3], [3, 3, 3, 3])
+
+
+def test_write_through_one_view_is_seen_by_another():
+    base = torch.zeros(4, device="jax")
+    left, right = base[:3], base[1:]
+    left.add_(1)
+    right.mul_(5)
+    assert left.tolist() == [1, 5, 5]
+    assert right.tolist() == [5, 5, 0]
+
+
+def test_views_of_what_was_computed_already():
+    base = torch.zeros(2, 2, device="jax")
+    row = base[0]
+    torch_xla_lite.sync()
+    row.add_(1)
+    torch_xla_lite.sync()
+    base.mul_(4)
+    assert row.tolist() == [4, 4]
+
+
+def test_a_view_outlives_its_base():
+    view = torch.zeros(2, 2, device="jax")[1]
+    view.add_(2)
+    assert view.tolist() == [2, 2]
+
+
+def test_write_through_diagonal():
+    base = torch.zeros(2, 3, device="jax")
+    base.diagonal().fill_(1)
+    assert base.tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_write_through_expanded_size_one():
+    base = torch.zeros(1, 3, device="jax")
+    base.expand(1, 3)[0, 1] = 2
+    assert base.tolist() == [[0, 2, 0]]
+
+
+def test_write_to_an_expanded_tensor_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1, device="jax").expand(3).add_(1)
+
+
+def test_write_through_unbound_rows():
+    base = torch.zeros(2, 2, device="jax")
+    first, second = base.unbind(0)
+    second.add_(1)
+    first.sub_(1)
+    assert base.tolist() == [[-1, -1], [1, 1]]
+
+
+def test_write_through_split_parts():
+    base = torch.zeros(5, device="jax")
+    _, second, third = base.split([1, 2, 2])
+    second.fill_(2)
+    third.fill_(3)
+    assert base.tolist() == [0, 2, 2, 3, 3]
+
+
+def test_write_through_chunks():
+    base = torch.zeros(4, device="jax")
+    base.chunk(2)[1].fill_(1)
+    assert base.tolist() == [0, 0, 1, 1]
+
+
+def test_write_through_unfold():
+    base = torch.zeros(6, device="jax")
+    base.unfold(0, 2, 2)[1].fill_(1)
+    assert base.tolist() == [0, 0, 1, 1, 0, 0]
+
+
+def test_write_through_as_strided():
+    base = torch.zeros(6, device="jax")
+    base.as_strided((2, 2), (3, 1), 1).fill_(1)
+    assert base.tolist() == [0, 1, 1, 0, 1, 1]
+
+
+def test_write_through_narrow_and_squeeze():
+    base = torch.zeros(1, 4, device="jax")
+    base.squeeze(0).narrow(0, 1, 2).add_(1)
+    assert base.tolist() == [[0, 1, 1, 0]]
+
+
+def test_write_through_movedim_and_flatten():
+    base = torch.zeros(2, 3, device="jax")
+    base.movedim(0, 1).unsqueeze(0)[0, 2] = 1
+    assert base.tolist() == [[0, 0, 1], [0, 0, 1]]
+
+
+def test_write_through_the_real_part():
+    base = torch.zeros(2, dtype=torch.complex64, device="jax")
+    base.real.fill_(1)
+    base.imag.fill_(2)
+    assert base.tolist() == [1 + 2j, 1 + 2j]
+
+
+def test_write_through_detach():
+    base = torch.zeros(2, device="jax", requires_grad=True)
+    base.detach().add_(1)
+    assert base.tolist() == [1, 1]
+
+
+def test_write_through_data():
+    base = torch.zeros(2, device="jax", requires_grad=True)
+    base.data.add_(1)
+    assert base.tolist() == [1, 1]
+
+
+# --- what is no view ------------------------------------------------------------------------------
+
+
+def test_a_clone_is_apart():
+    base = torch.zeros(2, device="jax")
+    base.clone().add_(1)
+    assert base.tolist() == [0, 0]
+
+
+def test_advanced_indexing_copies():
+    base = torch.zeros(3, device="jax")
+    base[torch.tensor([0, 1], device="jax")].add_(1)
+    assert base.tolist() == [0, 0, 0]
+
+
+def test_contiguous_of_a_contiguous_tensor_is_the_tensor():
+    base = torch.zeros(2, device="jax")
+    assert base.contiguous() is base
+
+
+def test_contiguous_of_a_transposed_tensor_copies():
+    base = arange(2, 3)
+    copy = base.t().contiguous()
+    copy.zero_()
+    assert base.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_reshape_is_a_view_exactly_where_it_is_on_the_cpu():
+    viewed, copied = arange(2, 3), arange(2, 3)
+    viewed.reshape(3, 2).zero_()
+    copied.t().reshape(2, 3).zero_()
+    assert viewed.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert copied.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_to_the_same_dtype_is_the_tensor_and_to_another_a_copy():
+    base = torch.zeros(2, device="jax")
+    assert base.to(torch.float32) is base
+    base.to(torch.float64).add_(1)
+    assert base.tolist() == [0, 0]
+
+
+# --- indexing as assignment -----------------------------------------------------------------------
+
+
+def test_assign_through_a_mask():
+    base = arange(4)
+    base[base > 1] = -1
+    assert base.tolist() == [0, 1, -1, -1]
+
+
+def test_assign_through_an_index_tensor():
+    base = torch.zeros(4, device="jax")
+    base[torch.tensor([3, 0], device="jax")] = torch.tensor([1.0, 2.0], device="jax")
+    assert base.tolist() == [2, 0, 0, 1]
+
+
+def test_assign_through_a_cpu_index_tensor():
+    base = torch.zeros(4, device="jax")
+    base[torch.tensor([3, 0])] = 1
+    assert base.tolist() == [1, 0, 0, 1]
+
+
+def test_assign_through_index_and_slice():
+    base = torch.zeros(3, 4, device="jax")
+    base[torch.tensor([0, 2]), 1:3] = 5
+    assert base.tolist() == [[0, 5, 5, 0], [0, 0, 0, 0], [0, 5, 5, 0]]
+
+
+def test_assign_with_ellipsis_and_none():
+    base = torch.zeros(2, 3, device="jax")
+    base[..., None, 1] = torch.tensor([[1.0], [2.0]], device="jax")
+    assert base.tolist() == [[0, 1, 0], [0, 2, 0]]
+
+
+def test_accumulating_index_put():
+    base = torch.zeros(3, device="jax")
+    where = (torch.tensor([1, 1, 2], device="jax"),)
+    base.index_put_(where, torch.ones(3, device="jax"), accumulate=True)
+    assert base.tolist() == [0, 2, 1]
+
+
+def test_assigning_a_row_to_another_row_of_the_same_tensor():
+    base = arange(2, 2)
+    base[0] = base[1]
+    assert base.tolist() == [[2, 3], [2, 3]]
+
+
+def test_overlapping_copy_within_a_tensor_reads_before_it_writes():
+    base = arange(4)
+    base[1:] = base[:-1].clone()
+    assert base.tolist() == [0, 0, 1, 2]
+
+
+def test_an_index_out_of_range_raises_as_on_the_cpu():
+    with pytest.raises(IndexError, match="out of bounds"):
+        torch.zeros(3, device="jax")[3]
+
+
+# --- in-place operations --------------------------------------------------------------------------
+
+
+def test_an_in_place_operation_returns_its_tensor():
+    base = torch.zeros(2, device="jax")
+    assert base.add_(1) is base
+
+
+def test_in_place_keeps_the_dtype():
+    base = torch.zeros(2, dtype=torch.int64, device="jax")
+    base.add_(torch.ones(2, dtype=torch.int32, device="jax"))
+    assert base.dtype == torch.int64
+
+
+def test_in_place_that_would_lose_the_fraction_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.zeros(2, dtype=torch.int64, device="jax").add_(0.5)
+
+
+def test_in_place_that_would_grow_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.zeros(2, device="jax").add_(torch.ones(2, 2, device="jax"))
+
+
+def test_in_place_broadcasts_the_other_operand():
+    base = torch.zeros(2, 2, device="jax")
+    base.add_(torch.tensor([1.0, 2.0], device="jax"))
+    assert base.tolist() == [[1, 2], [1, 2]]
+
+
+def test_in_place_transpose_changes_the_view_and_not_the_base():
+    base = arange(2, 3)
+    view = base.view(2, 3)
+    view.t_()
+    assert view.shape == (3, 2)
+    assert base.shape == (2, 3)
+    view[0].zero_()
+    assert base.tolist() == [[0, 1, 2], [0, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.squeeze_(0),
+        lambda t: t.unsqueeze_(0),
+        lambda t: t.transpose_(0, 1),
+        lambda t: t.swapaxes_(0, 2),
+    ],
+    ids=["squeeze_", "unsqueeze_", "transpose_", "swapaxes_"],
+)
+def test_shape_changes_in_place(change):
+    on_jax, on_cpu = arange(1, 2, 3), arange(1, 2, 3).cpu()
+    assert change(on_jax) is on_jax
+    change(on_cpu)
+    assert on_jax.shape == on_cpu.shape
+    assert on_jax.tolist() == on_cpu.tolist()
+
+
+def test_out_writes_into_the_tensor():
+    out = torch.zeros(2, device="jax")
+    result = torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert result is out
+    assert out.tolist() == [2, 2]
+
+
+def test_out_writes_through_a_view():
+    base = torch.zeros(2, 2, device="jax")
+    torch.add(torch.ones(2, device="jax"), 1, out=base[1])
+    assert base.tolist() == [[0, 0], [2, 2]]
+
+
+def test_out_of_size_zero_is_resized():
+    out = torch.empty(0, device="jax")
+    torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert out.tolist() == [2, 2]
+
+
+def test_swapping_data_leaves_other_references_alone():
+    base = torch.zeros(2, device="jax")
+    view = base[:1]
+    base.data = torch.ones(3, device="jax")
+    assert base.tolist() == [1, 1, 1]
+    assert view.tolist() == [0]
+
+
+def test_set_shares_the_source():
+    base, source = torch.zeros(2, device="jax"), torch.ones(2, device="jax")
+    base.set_(source)
+    source.add_(1)
+    assert base.tolist() == [2, 2]
+
+
+def test_foreach_changes_each_tensor():
+    tensors = [torch.zeros(2, device="jax"), torch.ones(1, device="jax")]
+    torch._foreach_add_(tensors, 2)
+    assert [tensor.tolist() for tensor in tensors] == [[2, 2], [3]]
+
+
+def test_foreach_writes_through_views():
+    base = torch.zeros(2, 2, device="jax")
+    torch._foreach_add_([base[0], base[1]], [1.0, 2.0])
+    assert base.tolist() == [[1, 1], [2, 2]]
+
+
+# --- strides and storage --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: t.t(),
+        lambda t: t[1:],
+        lambda t: t[:, ::2],
+        lambda t: t.expand(3, 4, 6),
+        lambda t: t.unsqueeze(1),
+        lambda t: t.view(2, 2, 6),
+        lambda t: t.diagonal(),
+        lambda t: t.unfold(1, 2, 3),
+        lambda t: t.as_strided((2, 2), (1, 5), 3),
+        lambda t: t.permute(1, 0)[2:5],
+    ],
+)
+def test_views_have_the_strides_that_they_have_on_the_cpu(view):
+    on_jax, on_cpu = view(arange(4, 6)), view(arange(4, 6).cpu())
+    assert on_jax.shape == on_cpu.shape
+    assert on_jax.stride() == on_cpu.stride()
+    assert on_jax.storage_offset() == on_cpu.storage_offset()
+    assert on_jax.is_contiguous() == on_cpu.is_contiguous()
+    assert on_jax.tolist() == on_cpu.tolist()
+
+
+def test_a_view_knows_its_base():
+    base = torch.zeros(2, 2, device="jax")
+    assert base[0]._base is base
+    assert base[0]._is_view()
+
+
+def test_a_view_that_cannot_be_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        arange(2, 3).t().view(6)
+
+
+def test_version_counts_writes():
+    base = torch.zeros(2, device="jax")
+    before = base._version
+    base[0].add_(1)
+    assert base._version == before + 1
+
+
+def test_backward_notices_a_value_that_was_overwritten():
+    x = torch.ones(2, device="jax", requires_grad=True)
+    y = x * 1
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_a_leaf_that_needs_a_gradient_cannot_be_written():
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        torch.ones(2, device="jax", requires_grad=True).add_(1)
+
+
+def test_gradients_flow_through_a_write_to_a_view():
+    x = torch.ones(2, device="jax", requires_grad=True)
+    base = torch.zeros(2, 2, device="jax")
+    base[1] = x * 3
+    (base * torch.tensor([[1.0, 1], [2, 4]], device="jax")).sum().backward()
+    assert x.grad.tolist() == [6, 12]
+
+
+# --- copies between devices -----------------------------------------------------------------------
+
+
+def test_copy_from_the_cpu():
+    base = torch.zeros(2, device="jax")
+    base.copy_(torch.tensor([1.0, 2.0]))
+    assert base.tolist() == [1, 2]
+
+
+def test_copy_to_the_cpu():
+    target = torch.zeros(2)
+    target.copy_(torch.tensor([1.0, 2.0], device="jax"))
+    assert target.tolist() == [1, 2]
+
+
+def test_copy_to_a_view_on_the_cpu():
+    target = torch.zeros(2, 2)
+    target.t()[0].copy_(torch.tensor([1.0, 2.0], device="jax"))
+    assert target.tolist() == [[1, 0], [2, 0]]
+
+
+def test_copy_from_the_cpu_through_a_view():
+    base = torch.zeros(2, 2, device="jax")
+    base.t()[0].copy_(torch.tensor([1.0, 2.0]))
+    assert base.tolist() == [[1, 0], [2, 0]]
+
+
+def test_copy_converts_and_broadcasts():
+    base = torch.zeros(2, 2, dtype=torch.int64, device="jax")
+    base.copy_(torch.tensor([1.7, -2.7]))
+    assert base.tolist() == [[1, -2], [1, -2]]
+
+
+def test_a_later_write_on_the_cpu_does_not_change_what_was_copied():
+    source = torch.zeros(2)
+    copied = source.to("jax")
+    source.add_(1)
+    assert copied.tolist() == [0, 0]
+
+
+def test_a_cpu_tensor_made_of_a_jax_tensor_is_apart():
+    source = torch.zeros(2, device="jax")
+    source.cpu().add_(1)
+    assert source.tolist() == [0, 0]
+
+
+def test_assigning_a_cpu_tensor_to_an_index_copies_it():
+    base = torch.zeros(2, 2, device="jax")
+    base[0] = torch.ones(2)
+    assert base.tolist() == [[1, 1], [0, 0]]
