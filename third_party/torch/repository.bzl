@@ -9,6 +9,11 @@ load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python", "run_pyt
 _LIBRARIES = ["c10", "torch_cpu", "torch_python"]
 
 def _torch_repository_impl(repository_ctx):
+    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    interface = repository_ctx.path(Label("//third_party:interface.py"))
+    layers = repository_ctx.path(Label("//third_party/torch:layers.py"))
+    template = repository_ctx.path(Label("//third_party/torch:torch.BUILD.tpl"))
+
     python = find_python(repository_ctx)
     torch = find_package(repository_ctx, python, "torch")
     for entry in torch.path.get_child("include").readdir():
@@ -16,14 +21,14 @@ def _torch_repository_impl(repository_ctx):
         if entry.basename != "pybind11":
             repository_ctx.symlink(entry, "include/" + entry.basename)
     run_python(repository_ctx, python, [
-        repository_ctx.path(Label("//third_party/torch:layers.py")),
+        layers,
         torch.path.get_child("include"),
         "layers.bzl",
     ])
     libraries = torch.path.get_child("lib")
     for name in _LIBRARIES:
         run_python(repository_ctx, python, [
-            repository_ctx.path(Label("//third_party:interface.py")),
+            interface,
             libraries.get_child("lib%s.so" % name),
             name + ".S",
         ])
@@ -31,7 +36,7 @@ def _torch_repository_impl(repository_ctx):
         "torch.bzl",
         "TORCH = struct(libraries = %r, version = %r)\n" % (str(libraries), torch.version),
     )
-    repository_ctx.template("BUILD.bazel", Label("//third_party/torch:torch.BUILD.tpl"), executable = False)
+    repository_ctx.template("BUILD.bazel", template, executable = False)
 
 torch_repository = repository_rule(
     implementation = _torch_repository_impl,
