@@ -1,9 +1,11 @@
 // The executor: what the runtime needs of a compiler and a device.
 //
-// The runtime decides what runs and when; an Executor turns a graph's description into an executable, runs it on
-// buffers, and moves data in and out. The one that ships calls jax (csrc/python/executor.h); tests bring their own.
+// The runtime decides what runs and when; an Executor turns a graph's description into an
+// executable, runs it on buffers, and moves data in and out. The one that ships calls jax
+// (csrc/python/executor.h); tests bring their own.
 //
-// All methods are called without the record lock and may throw; Compile and Execute are never called concurrently.
+// All methods are called without the record lock and may throw; Compile and Execute are never
+// called concurrently.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
@@ -39,8 +41,8 @@ class Executor {
   // Waits until the data exists, and raises what went wrong on the way.
   virtual void Await(ir::Buffer& buffer) = 0;
 
-  // Locks a mutex whose holders may be waiting for a lock that the caller has (Python's, say): gives that one up
-  // meanwhile.
+  // Locks a mutex whose holders may be waiting for a lock that the caller has (Python's, say):
+  // gives that one up meanwhile.
   virtual void Lock(std::mutex& mutex) { mutex.lock(); }
 };
 

@@ -1,8 +1,9 @@
 // Live values: the places that hold a value which the program can still ask for.
 //
-// What a tensor stands for changes when it is written to; a LiveValue is the place that stays. All places whose value
-// is pending are linked in the order in which they were last written, so that a sync knows what has to be computed
-// and, for the same program, always in the same order: the order is part of the graph's key.
+// What a tensor stands for changes when it is written to; a LiveValue is the place that stays. All
+// places whose value is pending are linked in the order in which they were last written, so that a
+// sync knows what has to be computed and, for the same program, always in the same order: the order
+// is part of the graph's key.
 //
 //   LiveValue place;
 //   place.Set(value);        // pending: now in the list

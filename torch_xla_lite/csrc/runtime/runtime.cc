@@ -55,8 +55,8 @@ void Runtime::Run(const ir::Value* value) {
   RunRoots(roots, lock);
 }
 
-// A live value that fails leaves the list of pending ones, so that it cannot fail the next sync too; whoever reads it
-// meets the error again.
+// A live value that fails leaves the list of pending ones, so that it cannot fail the next sync
+// too; whoever reads it meets the error again.
 void Runtime::RunOneByOne(bool rethrow) {
   std::exception_ptr error;
   for (;;) {
@@ -77,7 +77,7 @@ void Runtime::RunOneByOne(bool rethrow) {
 
 // Enters and leaves with the record lock held, or leaves by an exception with it released.
 void Runtime::RunRoots(const std::vector<const ir::Value*>& roots,
-                       std::unique_lock<std::mutex>& lock) {
+                       std::unique_lock<RecordLock>& lock) {
   if (roots.empty()) return;
   ir::Graph graph = ir::Linearize(roots);
   lock.unlock();

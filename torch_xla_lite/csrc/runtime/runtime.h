@@ -1,16 +1,17 @@
 // The runtime: turns what was recorded into data when somebody asks for it.
 //
-// A sync computes all pending live values, not only the one that was asked for, as one graph: a training step is then
-// one executable, and nothing is computed twice. Executables are cached by the exact key of the graph.
+// A sync computes all pending live values, not only the one that was asked for, as one graph: a
+// training step is then one executable, and nothing is computed twice. Executables are cached by
+// the exact key of the graph.
 //
 //   Runtime& runtime = Runtime::Get();
 //   runtime.SetExecutor(&executor);
-//   runtime.Materialize(value);      // the buffer of a value, computing it first when it is pending
+//   runtime.Materialize(value);      // the buffer of a value, computed first when it is pending
 //   runtime.Sync();                  // all pending live values
 //
-// Two locks. The record lock guards nodes and live values; it is held for well under a microsecond, and never while
-// Python's lock is taken. The sync lock is held for a whole sync, so that no two threads run the same nodes; it is taken
-// before the record lock and before Python's.
+// Two locks. The record lock guards nodes and live values; it is held for well under a microsecond,
+// and never while Python's lock is taken. The sync lock is held for a whole sync, so that no two
+// threads run the same nodes; it is taken before the record lock and before Python's.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_
@@ -24,6 +25,7 @@
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
+#include "torch_xla_lite/csrc/runtime/record_lock.h"
 
 namespace torch_xla_lite::runtime {
 
@@ -39,16 +41,17 @@ class Runtime {
   static Runtime& Get();
 
   // Guards nodes and live values.
-  std::mutex& record_lock() { return record_lock_; }
+  RecordLock& record_lock() { return record_lock_; }
   Counters& counters() { return counters_; }
 
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
 
-  // Computes all pending live values. When one fails, the others are computed all the same; then the first error is
-  // thrown.
+  // Computes all pending live values. When one fails, the others are computed all the same; then
+  // the first error is thrown.
   void Sync();
-  // Computes the value, and all pending live values with it. Throws only for the value's own failure.
+  // Computes the value, and all pending live values with it. Throws only for the value's own
+  // failure.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
   void ClearCache();
 
@@ -61,10 +64,10 @@ class Runtime {
   std::unique_lock<std::mutex> LockSync();
   void Run(const ir::Value* value);
   void RunOneByOne(bool rethrow);
-  void RunRoots(const std::vector<const ir::Value*>& roots, std::unique_lock<std::mutex>& lock);
+  void RunRoots(const std::vector<const ir::Value*>& roots, std::unique_lock<RecordLock>& lock);
   ir::Ref<Executable> FindOrCompile(const ir::Graph& graph);
 
-  std::mutex record_lock_;
+  RecordLock record_lock_;
   std::mutex sync_lock_;
   ExecutableCache cache_;
   Executor* executor_ = nullptr;

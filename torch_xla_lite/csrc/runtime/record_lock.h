@@ -1,0 +1,35 @@
+// The record lock: a mutex for sections of some hundred nanoseconds that are hardly ever contended.
+//
+// Every recorded op takes it twice (once to be recorded, once when its tensor dies). Free, it costs
+// one atomic exchange and one store; std::mutex took a seventh of all recording time.
+//
+//   const std::lock_guard lock(runtime.record_lock());
+//
+// Not recursive. A thread that has to wait sleeps.
+
+#ifndef TORCH_XLA_LITE_CSRC_RUNTIME_RECORD_LOCK_H_
+#define TORCH_XLA_LITE_CSRC_RUNTIME_RECORD_LOCK_H_
+
+#include <atomic>
+
+namespace torch_xla_lite::runtime {
+
+class RecordLock {
+ public:
+  void lock() {
+    while (held_.exchange(true, std::memory_order_acquire)) {
+      held_.wait(true, std::memory_order_relaxed);
+    }
+  }
+  void unlock() {
+    held_.store(false, std::memory_order_release);
+    held_.notify_one();
+  }
+
+ private:
+  std::atomic<bool> held_ = false;
+};
+
+}  // namespace torch_xla_lite::runtime
+
+#endif  // TORCH_XLA_LITE_CSRC_RUNTIME_RECORD_LOCK_H_
