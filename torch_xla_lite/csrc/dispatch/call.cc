@@ -159,8 +159,8 @@ void Call::ReadScalar(const c10::IValue& value, const OpInfo::Argument& argument
     return;
   }
   const bool is_constant =
-      !info_->has_runtime_scalars ||
-      (argument.constant && !value.isComplexDouble() && value.toScalar().toDouble() == *argument.constant);
+      !info_->has_runtime_scalars || (argument.constant && !value.isComplexDouble() &&
+                                      value.toScalar().toDouble() == *argument.constant);
   if (is_constant) {
     ReadGeneric(value);
     return;
@@ -210,8 +210,9 @@ void Call::ReadGeneric(const c10::IValue& value) {
   }
 }
 
-// The index, or the start of a slice: a runtime scalar, so that it can change from call to call. 0 is a constant, since
-// x[0] and x[:n] are common and cheaper that way. An index out of range stays as it is, for the error that follows.
+// The index, or the start of a slice: a runtime scalar, so that it can change from call to call. 0
+// is a constant, since x[0] and x[:n] are common and cheaper that way. An index out of range stays
+// as it is, for the error that follows.
 void Call::ReadIndex(c10::ArrayRef<c10::IValue> arguments) {
   const IndexArguments& index = *info_->index;
   const c10::IValue& indexed = arguments[index.sizes];

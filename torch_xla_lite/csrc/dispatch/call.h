@@ -1,4 +1,5 @@
-// Call: one op call taken apart into what decides how it is compiled (words) and what it works on (operands, scalars).
+// Call: one op call taken apart into what decides how it is compiled (words) and what it works on
+// (operands, scalars).
 //
 //   Call call;
 //   call.Read(info, arguments);      // the arguments of the boxed call
@@ -35,7 +36,8 @@ class Call {
 
   std::span<const uint64_t> key() const { return {words.data(), words.size()}; }
 
-  // The first word is the op; the arguments follow (dispatch/words.h), then the layouts of operands, where they matter.
+  // The first word is the op; the arguments follow (dispatch/words.h), then the layouts of
+  // operands, where they matter.
   c10::SmallVector<uint64_t, 48> words;
   c10::SmallVector<tensor::XTensorImpl*, 8> operands;
   c10::SmallVector<uint64_t, 8> scalars;

@@ -65,7 +65,8 @@ void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
                 self.device(), ".\nCopy in two steps:  x.cpu().to('", self.device(), "')");
     self.copy_(Download(source));
   } else {
-    // Sizes and dtypes that differ are resolved where the data is. A CPU tensor is converted before it is sent.
+    // Sizes and dtypes that differ are resolved where the data is. A CPU tensor is converted before
+    // it is sent.
     at::Tensor value = source;
     if (value.scalar_type() != self.scalar_type()) value = value.to(self.scalar_type());
     if (!IsJax(value)) value = Upload(value);
@@ -75,8 +76,8 @@ void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(self);
 }
 
-// _to_copy(Tensor self, *, ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory, bool non_blocking,
-//          MemoryFormat? memory_format) -> Tensor
+// _to_copy(Tensor self, *, ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory,
+//          bool non_blocking, MemoryFormat? memory_format) -> Tensor
 void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 7);
   const at::Tensor self = arguments[0].toTensor();
@@ -126,7 +127,8 @@ void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 4);
   const at::Tensor self = arguments[0].toTensor();
   const auto offset = arguments[3].toOptional<int64_t>().value_or(self.storage_offset());
-  const at::Tensor base = BaseOf(self.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  const at::Tensor base =
+      BaseOf(self.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
   TORCH_CHECK(base.scalar_type() == self.scalar_type(),
               "as_strided on a tensor that was viewed as ", self.scalar_type(),
               " is not supported on jax.\nCopy it first:  x.clone().as_strided(...)");
@@ -136,7 +138,8 @@ void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   (*recorder)(op, keys, stack);
 }
 
-// as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor(a!)
+// as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset)
+//     -> Tensor(a!)
 void AsStridedInPlace(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 4);
   const at::Tensor self = arguments[0].toTensor();
@@ -184,8 +187,8 @@ void SetToStorage(const OperatorHandle&, DispatchKeySet, Stack* stack) {
       ->BecomeViewOf(*XTensorImpl::From(flat));
 }
 
-// set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size,
-//                                    SymInt[] stride) -> Tensor(a!)
+// set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset,
+//                                    SymInt[] size, SymInt[] stride) -> Tensor(a!)
 void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 5);
   const at::Tensor self = arguments[0].toTensor();
@@ -193,18 +196,19 @@ void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::DimVector size = arguments[3].toDimVector();
   at::DimVector stride = arguments[4].toDimVector();
   if (stride.size() != size.size()) stride = at::DimVector(self.new_zeros(size).strides());
-  const at::Tensor view = BaseOf(source.unsafeGetStorageImpl())
-                              .as_strided(size, stride, arguments[2].toInt());
+  const at::Tensor view =
+      BaseOf(source.unsafeGetStorageImpl()).as_strided(size, stride, arguments[2].toInt());
   XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
   torch::jit::drop(*stack, 5);
   stack->emplace_back(self);
 }
 
-// native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,
-//                   bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)
+// native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,
+//                   Tensor? running_var, bool training, float momentum, float eps)
+//     -> (Tensor, Tensor, Tensor)
 //
-// In training it updates the running statistics, which its schema does not say. _native_batch_norm_legit is the same op
-// with a schema that does.
+// In training it updates the running statistics, which its schema does not say.
+// _native_batch_norm_legit is the same op with a schema that does.
 void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 8);
   const bool updates = arguments[5].toBool() && arguments[3].isTensor() &&

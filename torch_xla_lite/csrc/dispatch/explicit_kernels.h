@@ -1,6 +1,9 @@
-// The ops that are not recorded like all others: those that move data between devices or change what a tensor is.
+// The ops that are not recorded like all others: those that move data between devices or change
+// what a tensor is.
 //
-//   for (const ExplicitKernel& kernel : ExplicitKernels()) library.impl(kernel.name, kernel.function());
+//   for (const ExplicitKernel& kernel : ExplicitKernels()) {
+//     library.impl(kernel.name, kernel.function());
+//   }
 //
 // They are boxed like the recorder, so that each costs a line here and nothing at compile time.
 

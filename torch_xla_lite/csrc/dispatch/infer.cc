@@ -28,7 +28,8 @@ at::Tensor MetaOf(const at::Tensor& tensor, bool with_strides) {
   return meta;
 }
 
-// Calls the op on meta tensors and leaves its results on the stack. Returns the arguments that were written to.
+// Calls the op on meta tensors and leaves its results on the stack. Returns the arguments that were
+// written to.
 std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                    torch::jit::Stack* stack) {
   const bool with_strides = info.IsView();
@@ -99,7 +100,8 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   try {
     mutated = RunOnMeta(info, arguments, &stack);
   } catch (const std::exception&) {
-    // The shape depends on data, torch has no meta kernel, or the call is wrong. The CPU kernel knows which.
+    // The shape depends on data, torch has no meta kernel, or the call is wrong. The CPU kernel
+    // knows which.
     signature->runs_on_cpu = true;
     return signature;
   }

@@ -1,6 +1,7 @@
 // An argument with every tensor in it replaced, in lists too, and devices and generators with them.
 //
-//   IValue on_meta = MapArgument(argument, at::Device(at::kMeta), [](const at::Tensor& t) { return MetaOf(t); });
+//   IValue on_meta = MapArgument(argument, at::kMeta,
+//                                [](const at::Tensor& t) { return MetaOf(t); });
 //
 // Undefined tensors stay undefined. A generator belongs to a device, so none is passed on.
 

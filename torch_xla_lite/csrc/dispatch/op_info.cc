@@ -44,10 +44,10 @@ bool IsFunctionalFormOf(const c10::FunctionSchema& functional, const c10::Functi
   for (const auto& argument : schema.arguments()) {
     if (!argument.is_out()) wanted.push_back(&argument);
   }
-  return std::ranges::equal(
-      functional.arguments(), wanted, [](const c10::Argument& a, const c10::Argument* b) {
-        return a.name() == b->name() && *a.type() == *b->type();
-      });
+  return std::ranges::equal(functional.arguments(), wanted,
+                            [](const c10::Argument& a, const c10::Argument* b) {
+                              return a.name() == b->name() && *a.type() == *b->type();
+                            });
 }
 
 // The base names that the functional form of an in-place or out= op may have.

@@ -1,8 +1,8 @@
 // OpInfo: what the recorder has to know of an op, read from its schema once.
 //
-// torch's schemas say what an op writes to and what its results share memory with. From that follows how it is recorded:
-// a functional op as it is; an in-place or out= op as its functional twin whose results are written back; a view as a
-// step on its operand's storage.
+// torch's schemas say what an op writes to and what its results share memory with. From that
+// follows how it is recorded: a functional op as it is; an in-place or out= op as its functional
+// twin whose results are written back; a view as a step on its operand's storage.
 //
 //   const OpInfo info(handle, lowered_ops);     // handle: aten::add_.Tensor
 //   info.kind == OpInfo::Kind::kMutating;       // true
@@ -23,11 +23,12 @@
 
 namespace torch_xla_lite::dispatch {
 
-// The ops that have a lowering of their own, by the name of their functional form. True: the lowering needs its Scalar
-// arguments as constants.
+// The ops that have a lowering of their own, by the name of their functional form. True: the
+// lowering needs its Scalar arguments as constants.
 using LoweredOps = std::unordered_map<std::string, bool>;
 
-// Which arguments of an op are positions in one dimension of a tensor, so that x[i] need not be compiled for each i.
+// Which arguments of an op are positions in one dimension of a tensor, so that x[i] need not be
+// compiled for each i.
 struct IndexArguments {
   int sizes;  // The tensor that is indexed, or its sizes.
   int dim;
@@ -49,16 +50,16 @@ struct OpInfo {
     kTensor,  // Also optional ones and lists of them.
     kScalar,  // Number, and lists of them.
     kGenerator,
-    kOut,      // Not an argument of the functional form.
-    kStart,    // See IndexArguments.
+    kOut,    // Not an argument of the functional form.
+    kStart,  // See IndexArguments.
     kEnd,
     kOther,
   };
 
   struct Argument {
     Role role;
-    // A Scalar that has this value is part of the op: it is what callers leave unsaid (alpha=1), and compilers simplify
-    // it away.
+    // A Scalar that has this value is part of the op: it is what callers leave unsaid (alpha=1),
+    // and compilers simplify it away.
     std::optional<double> constant;
   };
 
@@ -77,7 +78,8 @@ struct OpInfo {
   // Takes CPU tensors as indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;
-  // Arguments that are written to, in order. The functional form returns their new values behind its other results.
+  // Arguments that are written to, in order. The functional form returns their new values behind
+  // its other results.
   std::vector<int> mutated;
   // For each result: the argument that it is (in-place, out=), or -1 for a new tensor.
   std::vector<int> results;

@@ -67,7 +67,8 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   call->scalars.push_back(state.offset);
 }
 
-// Writing to an element that stands for several would give each of them the last value that XLA happens to write.
+// Writing to an element that stands for several would give each of them the last value that XLA
+// happens to write.
 void CheckWritable(const at::Tensor& tensor, const OpInfo& info) {
   const XTensorImpl* impl = XTensorImpl::From(tensor);
   TORCH_CHECK(impl != nullptr, "expected all tensors on one device, found jax:0 and ",
@@ -102,9 +103,9 @@ at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output) {
 
 at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output) {
   const XTensorImpl& source = *call.operands[0];
-  auto step = c10::make_intrusive<ViewStep>(
-      source.step(), &signature, output,
-      ViewStep::Scalars(call.scalars.begin(), call.scalars.end()));
+  auto step =
+      c10::make_intrusive<ViewStep>(source.step(), &signature, output,
+                                    ViewStep::Scalars(call.scalars.begin(), call.scalars.end()));
   const tensor::Layout& layout = signature.layouts[output];
   return at::detail::make_tensor<XTensorImpl>(
       source, std::move(step), signature.outputs[output], layout,
@@ -130,7 +131,8 @@ uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> argu
   return count;
 }
 
-// The results of the op as its caller gets them: written arguments, new tensors, lists of new tensors.
+// The results of the op as its caller gets them: written arguments, new tensors, lists of new
+// tensors.
 template <typename Make>
 void CollectResults(const OpInfo& info, const OpSignature& signature,
                     c10::ArrayRef<c10::IValue> arguments, Make&& make, ResultList* results) {

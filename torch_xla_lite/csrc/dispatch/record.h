@@ -1,11 +1,13 @@
 // The recorder: what happens on `a + b` when a and b are on jax.
 //
-//   stack -> Call (words, operands, scalars) -> OpSignature (looked up, or inferred once) -> Node -> tensors
+//   stack -> Call (words, operands, scalars) -> OpSignature (found, or inferred once) -> Node
+//         -> tensors
 //
-// One boxed kernel serves all ops; what differs between them it reads from their schemas (dispatch/op_info.h). Nothing is
-// computed here: the node waits for a sync (runtime/runtime.h).
+// One boxed kernel serves all ops; what differs between them it reads from their schemas
+// (dispatch/op_info.h). Nothing is computed here: the node waits for a sync (runtime/runtime.h).
 //
-//   library.impl("add.Tensor", torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
+//   library.impl("add.Tensor", torch::CppFunction::makeFromBoxedFunctor(
+//                                  std::make_unique<RecordKernel>()));
 //
 // Thread-safe: the record lock is held from the lookup of the signature until the results exist.
 
@@ -36,8 +38,8 @@ class RecordKernel final : public c10::OperatorKernel {
 // Which ops have lowerings of their own. To be set before the first op is recorded.
 void SetLoweredOps(LoweredOps lowered);
 
-// With a hook, each node remembers the number that it gives: where in the user's program the op was called. Without one
-// (nullptr, the default), recording does not look.
+// With a hook, each node remembers the number that it gives: where in the user's program the op was
+// called. Without one (nullptr, the default), recording does not look.
 using SourceHook = uint32_t (*)();
 void SetSourceHook(SourceHook hook);
 

@@ -16,7 +16,8 @@
 namespace torch_xla_lite::dispatch {
 namespace {
 
-// Ops of other libraries (torchvision's, a user's own) are recorded too, as long as they have meta kernels.
+// Ops of other libraries (torchvision's, a user's own) are recorded too, as long as they have meta
+// kernels.
 class ForeignOpsKernel final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -47,8 +48,8 @@ void RegisterKernels() {
   // Libraries take their kernels out again when they are destroyed.
   static auto* aten = new torch::Library(torch::Library::IMPL, "aten",
                                          c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
-  static auto* others = new torch::Library(torch::Library::IMPL, "_",
-                                           c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* others = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1,
+                                           __FILE__, __LINE__);
   std::unordered_set<std::string> done;
   for (const ExplicitKernel& kernel : ExplicitKernels()) {
     aten->impl(kernel.name, kernel.function());
@@ -62,11 +63,10 @@ void RegisterKernels() {
     const std::string full =
         name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
     if (done.contains(full)) continue;
-    aten->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                 std::make_unique<RecordKernel>()));
+    aten->impl(full.c_str(),
+               torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
   }
-  others->fallback(
-      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
+  others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
   device::SetSynchronize([] { runtime::Runtime::Get().Sync(); });
 }
 

@@ -1,21 +1,23 @@
 // How the arguments of one op call are written down as 64-bit words.
 //
-// The words of a call are its cache key, the description that the lowerings read, and what the FFI handler turns back
-// into a call. Each value is one head word `tag | payload << 8`, followed by the words that the tag asks for:
+// The words of a call are its cache key, the description that the lowerings read, and what the FFI
+// handler turns back into a call. Each value is one head word `tag | payload << 8`, followed by the
+// words that the tag asks for:
 //
-//   kNone                          None, an undefined tensor, a generator
-//   kTensor    payload: anything   the next operand (the recorder puts the operand's shape there; readers skip it)
-//   kBool      payload: 0 or 1
-//   kInt       + 1 word            also ScalarType, Layout and MemoryFormat arguments
-//   kDouble    + 1 word            the bits
-//   kComplex   + 2 words           the bits of both parts
-//   kString    payload: length     + length/8 words rounded up, little endian, zero padded
-//   kList      payload: count      then the items, each with a head of its own
-//   kScalar    payload: see below  the next runtime scalar
-//   kDevice    payload: 0
-//   kIntList, kDoubleList, kBoolList   payload: count, + count words
+//   kNone                  None, an undefined tensor, a generator
+//   kTensor    (anything)  the next operand; the recorder puts its shape there, readers skip it
+//   kBool      (0 or 1)
+//   kInt                   + 1 word; also ScalarType, Layout and MemoryFormat arguments
+//   kDouble                + 1 word, the bits
+//   kComplex               + 2 words, the bits of both parts
+//   kString    (length)    + length/8 words rounded up, little endian, zero padded
+//   kList      (count)     then the items, each with a head of its own
+//   kScalar    (see below) the next runtime scalar
+//   kDevice    (0)
+//   kIntList, kDoubleList, kBoolList   (count)   + count words
 //
-// The payload of kScalar is a c10::ScalarType, plus kWrappedNumber for a Python number that stands for a tensor.
+// In parentheses: the payload. That of kScalar is a c10::ScalarType, plus kWrappedNumber for a
+// Python number that stands for a tensor.
 //
 //   std::vector<uint64_t> words;
 //   words.push_back(Head(Tag::kInt));  words.push_back(3);

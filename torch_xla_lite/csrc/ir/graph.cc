@@ -6,8 +6,9 @@
 namespace torch_xla_lite::ir {
 namespace {
 
-// Words of a key. A leaf is its shape's address with the lowest bit set (and the second one when it is donated); an op
-// is its signature's address, then its counts, then its operands. A null word ends the steps; the roots follow.
+// Words of a key. A leaf is its shape's address with the lowest bit set (and the second one when it
+// is donated); an op is its signature's address, then its counts, then its operands. A null word
+// ends the steps; the roots follow.
 constexpr uint64_t kLeafBit = 1;
 constexpr uint64_t kDonatedBit = 2;
 constexpr uint64_t kEnd = 0;
@@ -91,8 +92,8 @@ class Linearizer {
     graph_.key.push_back(uint64_t{operands.size()} << 32 | scalars.size());
     for (const Value& operand : operands) {
       ++operand.node->visit.references;
-      graph_.key.push_back(WordOf(operand.buffer() != nullptr ? LeafPosition(operand)
-                                                              : PositionOfPending(operand)));
+      graph_.key.push_back(
+          WordOf(operand.buffer() != nullptr ? LeafPosition(operand) : PositionOfPending(operand)));
     }
     graph_.scalars.insert(graph_.scalars.end(), scalars.begin(), scalars.end());
     node.visit.step = graph_.nodes.size();
@@ -120,8 +121,8 @@ class Linearizer {
   // A node's first leaf is known; the leaves of its further results stand somewhere behind it.
   size_t FindLeaf(const Value& value) const {
     size_t i = value.node->visit.first_leaf;
-    while (i < graph_.leaves.size() && !(graph_.leaves[i].node == value.node &&
-                                         graph_.leaves[i].output == value.output)) {
+    while (i < graph_.leaves.size() &&
+           !(graph_.leaves[i].node == value.node && graph_.leaves[i].output == value.output)) {
       ++i;
     }
     return i;
@@ -152,8 +153,8 @@ class Linearizer {
     return slots.emplace_back(shape, 0).second;
   }
 
-  // A node that someone outside the graph refers to will be computed again, so its leaves have to survive. A root with
-  // a single result is not: it will be a leaf itself.
+  // A node that someone outside the graph refers to will be computed again, so its leaves have to
+  // survive. A root with a single result is not: it will be a leaf itself.
   void MarkRetained() {
     for (auto it = graph_.nodes.rbegin(); it != graph_.nodes.rend(); ++it) {
       Node& node = **it;

@@ -1,7 +1,8 @@
 // Graphs: pending values put into one order, with a key that says exactly what has to be compiled.
 //
-// Two graphs with equal keys do the same computation on different data: they may share one executable. The key is
-// also the description that the compiler reads (see Step), so there is nothing that it could see and the key not say.
+// Two graphs with equal keys do the same computation on different data: they may share one
+// executable. The key is also the description that the compiler reads (see Step), so there is
+// nothing that it could see and the key not say.
 //
 //   std::array<Value, 1> roots{y};
 //   Graph graph = Linearize(roots);
@@ -50,10 +51,11 @@ struct Description {
   std::vector<Position> roots;
 };
 
-// `roots`: pending values, one for each holder that keeps it alive (holders of one value are counted, see donation).
+// `roots`: pending values, one for each holder that keeps it alive (holders of one value are
+// counted, see donation).
 //
-// Donation: a leaf that nothing but this graph's own nodes refers to, and whose shape a root has, is donated: the
-// executable may compute that root in the leaf's memory.
+// Donation: a leaf that nothing but this graph's own nodes refers to, and whose shape a root has,
+// is donated: the executable may compute that root in the leaf's memory.
 Graph Linearize(std::span<const Value* const> roots);
 
 // Reads a key back.

@@ -15,7 +15,8 @@ namespace torch_xla_lite::ir {
 inline uint64_t HashWords(std::span<const uint64_t> words, uint64_t seed = 0) {
   uint64_t hash = seed ^ (words.size() * 0x9e3779b97f4a7c15ULL);
   for (uint64_t word : words) {
-    // One multiplication a word; the 128-bit product folded in half spreads each input bit over all output bits.
+    // One multiplication a word; the 128-bit product folded in half spreads each input bit over all
+    // output bits.
     const unsigned __int128 product =
         static_cast<unsigned __int128>(hash ^ word) * 0xd6e8feb86659fd93ULL + 0xa0761d6478bd642fULL;
     hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

@@ -23,9 +23,7 @@ const Signature* LeafSignature(const Shape* shape) {
 
 }  // namespace
 
-Value* Node::operand_data() const {
-  return reinterpret_cast<Value*>(const_cast<Node*>(this) + 1);
-}
+Value* Node::operand_data() const { return reinterpret_cast<Value*>(const_cast<Node*>(this) + 1); }
 
 uint64_t* Node::scalar_data() const {
   return reinterpret_cast<uint64_t*>(operand_data() + num_operands_);
@@ -58,8 +56,8 @@ void Node::DropOperands() {
 }
 
 void Node::Destroy(Node* node) {
-  // Destroying a node drops its operands, which may be the last references to further nodes. Those are queued by the
-  // outermost call instead of being destroyed on its stack.
+  // Destroying a node drops its operands, which may be the last references to further nodes. Those
+  // are queued by the outermost call instead of being destroyed on its stack.
   thread_local std::vector<Node*>* queue = nullptr;
   if (queue != nullptr) {
     queue->push_back(node);

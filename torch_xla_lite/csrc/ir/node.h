@@ -1,16 +1,18 @@
 // Nodes: recorded op calls and the values that they give.
 //
-// A Node is one call of a Signature on operands that are values of other nodes. Its results do not exist until a graph
-// that holds it has run; then the buffers are put into the node itself, so that everything that was recorded on it
-// meanwhile finds them. A leaf is a node that was born with its buffer.
+// A Node is one call of a Signature on operands that are values of other nodes. Its results do not
+// exist until a graph that holds it has run; then the buffers are put into the node itself, so that
+// everything that was recorded on it meanwhile finds them. A leaf is a node that was born with its
+// buffer.
 //
 //   Value x{Node::Leaf(shape, buffer), 0};
 //   std::array<Value, 2> operands{x, x};
 //   Value y{Node::Create(add, operands, /*scalars=*/{}), 0};
 //   y.buffer();   // nullptr: y is pending
 //
-// Operands and scalars lie behind the node in the same allocation: recording an op costs one. References are counted
-// atomically and dropped on any thread; everything else is guarded by the lock of whoever records (runtime/runtime.h).
+// Operands and scalars lie behind the node in the same allocation: recording an op costs one.
+// References are counted atomically and dropped on any thread; everything else is guarded by the
+// lock of whoever records (runtime/runtime.h).
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_NODE_H_
 #define TORCH_XLA_LITE_CSRC_IR_NODE_H_
@@ -52,7 +54,8 @@ class Node : public RefCounted {
   static Ref<Node> Create(const Signature* signature, std::span<Value> operands,
                           std::span<const uint64_t> scalars);
   static Ref<Node> Leaf(const Shape* shape, Ref<Buffer> buffer);
-  // Frees the node and, without recursion, all that only it kept: a chain may be a million nodes long.
+  // Frees the node and, without recursion, all that only it kept: a chain may be a million nodes
+  // long.
   static void Destroy(Node* node);
 
   const Signature& signature() const { return *signature_; }
@@ -64,17 +67,21 @@ class Node : public RefCounted {
     return results_ == nullptr ? nullptr : results_[output].get();
   }
   void SetBuffer(uint32_t output, Ref<Buffer> buffer);
-  // To be called when all results that anyone can ask for exist: lets go of what they were computed from.
+  // To be called when all results that anyone can ask for exist: lets go of what they were computed
+  // from.
   void DropOperands();
 
-  // Where in the user's program the call was recorded: a number that the recorder gave it, 0 for unknown.
+  // Where in the user's program the call was recorded: a number that the recorder gave it, 0 for
+  // unknown.
   uint32_t source = 0;
 
-  // Scratch space of the linearisation (ir/graph.cc): valid while `mark` is that of the current one.
+  // Scratch space of the linearisation (ir/graph.cc): valid while `mark` is that of the current
+  // one.
   struct Visit {
     uint64_t mark = 0;
+    // A node may be a call and a leaf at once, when only some of its results have data.
     uint32_t step = 0;        // of the call
-    uint32_t first_leaf = 0;  // of the results that have data; a node may be both when only some of them have
+    uint32_t first_leaf = 0;  // among the leaves
     uint32_t references = 0;  // from nodes and roots of the graph
     bool is_entered = false;
     bool is_leaf = false;

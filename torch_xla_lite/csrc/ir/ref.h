@@ -1,8 +1,9 @@
 // Ref<T>: a pointer that owns one reference to an object that counts its own.
 //
-// Graph nodes are created and dropped by the million; std::shared_ptr would double their pointers and its control block
-// cannot be placed in the same allocation as a node's variable-length operands. T derives from RefCounted and may
-// define `static void Destroy(T*)` to be freed in a way of its own.
+// Graph nodes are created and dropped by the million; std::shared_ptr would double their pointers
+// and its control block cannot be placed in the same allocation as a node's variable-length
+// operands. T derives from RefCounted and may define `static void Destroy(T*)` to be freed in a way
+// of its own.
 //
 //   Ref<Buffer> a = Ref<Buffer>::Take(new HostBuffer(...));   // takes over the initial reference
 //   Ref<Buffer> b = a;                                        // 2 references

@@ -1,8 +1,8 @@
 // Shapes of recorded values.
 //
-// A Shape is what is known about a value before it exists: element type and dimensions. Shapes are interned: there is
-// one object for each, so that two shapes are equal exactly when their addresses are, and a shape costs one word in
-// the key of an op.
+// A Shape is what is known about a value before it exists: element type and dimensions. Shapes are
+// interned: there is one object for each, so that two shapes are equal exactly when their addresses
+// are, and a shape costs one word in the key of an op.
 //
 //   const Shape* s = Shape::Of(DType{6}, {8, 3});
 //   s == Shape::Of(DType{6}, {8, 3});   // true
@@ -20,7 +20,8 @@
 
 namespace torch_xla_lite::ir {
 
-// An element type, by the number that the recording framework gives it. The IR copies and compares it and no more.
+// An element type, by the number that the recording framework gives it. The IR copies and compares
+// it and no more.
 enum class DType : uint8_t {};
 
 class Shape {
@@ -36,7 +37,8 @@ class Shape {
   std::string ToString() const;
 
  private:
-  Shape(DType dtype, std::span<const int64_t> dims) : dtype_(dtype), dims_(dims.begin(), dims.end()) {}
+  Shape(DType dtype, std::span<const int64_t> dims)
+      : dtype_(dtype), dims_(dims.begin(), dims.end()) {}
 
   DType dtype_;
   std::vector<int64_t> dims_;

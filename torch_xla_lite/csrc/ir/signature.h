@@ -1,8 +1,9 @@
 // Signatures: everything about an op call that decides how it is compiled.
 //
-// A Signature is the op, its constant arguments and the shapes of its operands (together its words), and the shapes of
-// its results. Two calls that differ only in the data they work on, or in runtime scalars, share one Signature, so a
-// graph's structure can be compared by signature addresses.
+// A Signature is the op, its constant arguments and the shapes of its operands (together its
+// words), and the shapes of its results. Two calls that differ only in the data they work on, or in
+// runtime scalars, share one Signature, so a graph's structure can be compared by signature
+// addresses.
 //
 //   SignatureTable table;
 //   const Signature* s = table.Find(words);              // nullptr: not seen yet
@@ -37,7 +38,8 @@ struct Signature {
   std::vector<const Shape*> outputs;
 };
 
-// An open-addressing hash table: a lookup is one probe and one comparison, and nothing is ever removed.
+// An open-addressing hash table: a lookup is one probe and one comparison, and nothing is ever
+// removed.
 class SignatureTable {
  public:
   SignatureTable();

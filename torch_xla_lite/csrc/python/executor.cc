@@ -50,7 +50,8 @@ py::tuple PositionTuple(ir::Position position) {
   return py::make_tuple(position.step, position.output);
 }
 
-// (dtype, dims, donated) of a leaf; (op, words, operands, outputs, number of scalars, source) of a call.
+// (dtype, dims, donated) of a leaf; (op, words, operands, outputs, number of scalars, source) of a
+// call.
 py::tuple StepTuple(const ir::Step& step, const ir::Node& node) {
   if (step.signature == nullptr) {
     return ShapeTuple(step.leaf) + py::make_tuple(step.donated);
@@ -125,16 +126,16 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : py::reinterpret_borrow<py::sequence>(returned)) {
-    results.push_back(ir::Ref<ir::Buffer>::Take(
-        new PyBuffer(py::reinterpret_borrow<py::object>(array))));
+    results.push_back(
+        ir::Ref<ir::Buffer>::Take(new PyBuffer(py::reinterpret_borrow<py::object>(array))));
   }
   return results;
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
   const py::gil_scoped_acquire gil;
-  const auto dtype = py::reinterpret_borrow<py::dtype>(
-      dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
+  const auto dtype =
+      py::reinterpret_borrow<py::dtype>(dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
   // jax may keep this array's memory instead of copying it; nobody else knows it.
   py::array array(dtype, shape->dims());
   std::memcpy(array.mutable_data(), data, array.nbytes());

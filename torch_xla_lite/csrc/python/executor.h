@@ -1,7 +1,8 @@
 // The executor that computes with jax.
 //
-// It hands a graph's description to a Python function, which traces it and gives back a compiled executable; runs that on
-// jax arrays; and moves data between torch's memory and jax arrays. All else about a graph is decided in C++.
+// It hands a graph's description to a Python function, which traces it and gives back a compiled
+// executable; runs that on jax arrays; and moves data between torch's memory and jax arrays. All
+// else about a graph is decided in C++.
 //
 //   PyExecutor executor(compile, upload, dtypes);
 //   Runtime::Get().SetExecutor(&executor);
@@ -20,8 +21,8 @@
 
 namespace torch_xla_lite::python {
 
-// A jax.Array. It may be dropped on any thread and under any lock, so Python's reference is given back later, by
-// whoever has Python's lock anyway.
+// A jax.Array. It may be dropped on any thread and under any lock, so Python's reference is given
+// back later, by whoever has Python's lock anyway.
 class PyBuffer final : public ir::Buffer {
  public:
   explicit PyBuffer(pybind11::object array) : array_(array.release().ptr()) {}
@@ -36,7 +37,8 @@ class PyBuffer final : public ir::Buffer {
 
 class PyExecutor final : public runtime::Executor {
  public:
-  // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array; dtypes: {torch's number: numpy.dtype}.
+  // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array;
+  // dtypes: {torch's number: numpy.dtype}.
   PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::dict dtypes);
 
   // torch's number of a numpy.dtype. Throws TypeError for one that torch has not.

@@ -1,6 +1,7 @@
 // The module _XLAC: what Python needs of the bridge, and no more.
 //
-// Its interface is stated in torch_xla_lite/_XLAC.pyi. Functions that may run a graph let go of Python's lock first.
+// Its interface is stated in torch_xla_lite/_XLAC.pyi. Functions that may run a graph let go of
+// Python's lock first.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -70,12 +71,12 @@ PYBIND11_MODULE(_XLAC, module) {
              py::arg("dtypes"));
   module.def("set_lowered_ops",
              [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); });
-  module.def("set_ir_debug", [](bool enabled) {
-    dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
-  });
-  module.def("sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
-  module.def("clear_cache", [] { Runtime::Get().ClearCache(); },
-             py::call_guard<py::gil_scoped_release>());
+  module.def("set_ir_debug",
+             [](bool enabled) { dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr); });
+  module.def(
+      "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "clear_cache", [] { Runtime::Get().ClearCache(); }, py::call_guard<py::gil_scoped_release>());
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);
   module.def("note_fallback", &dispatch::CountFallback);

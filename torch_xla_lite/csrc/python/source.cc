@@ -32,8 +32,8 @@ std::string Describe(py::handle frame) {
 }
 
 std::string FindUserLine() {
-  py::object frame = py::reinterpret_borrow<py::object>(
-      reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  py::object frame =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame && !frame.is_none()) {
     if (!IsLibrary(frame.attr("f_code").attr("co_filename").cast<std::string>())) {
       return Describe(frame);

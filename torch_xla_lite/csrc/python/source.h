@@ -3,8 +3,8 @@
 //   dispatch::SetSourceHook(CurrentSource);
 //   SourceText(node.source);      // "train.py:41 in step", or "" when it is not known
 //
-// The innermost Python frame outside torch and this package counts. In the backward pass there is none: autograd runs
-// it on a thread of its own.
+// The innermost Python frame outside torch and this package counts. In the backward pass there is
+// none: autograd runs it on a thread of its own.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_

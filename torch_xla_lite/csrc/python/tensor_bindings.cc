@@ -35,8 +35,8 @@ at::Tensor FromJax(py::object array) {
   const auto dims = array.attr("shape").cast<std::vector<int64_t>>();
   const auto dtype = static_cast<c10::ScalarType>(executor.TorchDtype(array.attr("dtype")));
   const ir::Shape* shape = tensor::ShapeOf(dtype, dims, "from_jax");
-  ir::Value leaf{
-      ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array)))), 0};
+  ir::Value leaf{ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array)))),
+                 0};
   const std::lock_guard lock(runtime::Runtime::Get().record_lock());
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }

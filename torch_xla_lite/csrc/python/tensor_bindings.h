@@ -1,6 +1,7 @@
 // The functions of _XLAC that take or give torch tensors.
 //
-// On their own because torch's headers for Python are the most expensive ones that the bridge includes.
+// On their own because torch's headers for Python are the most expensive ones that the bridge
+// includes.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_TENSOR_BINDINGS_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_TENSOR_BINDINGS_H_

@@ -1,12 +1,13 @@
 // Alias: the storage of a tensor and of all its views, and the value that it stands for now.
 //
-// XLA's values never change; torch's tensors do. An Alias is what stays: tensors that share memory in torch share an
-// Alias here. It holds the current value of the whole (the base, dense and row-major); a view is the Alias plus the steps
-// that lead from the base to it (tensor/view_step.h). A write puts a new value into the Alias, and every tensor
-// that shares it sees the change when it is read next.
+// XLA's values never change; torch's tensors do. An Alias is what stays: tensors that share memory
+// in torch share an Alias here. It holds the current value of the whole (the base, dense and
+// row-major); a view is the Alias plus the steps that lead from the base to it
+// (tensor/view_step.h). A write puts a new value into the Alias, and every tensor that shares it
+// sees the change when it is read next.
 //
-// It is a c10::StorageImpl, because torch compares storages to find out what shares memory (autograd's view tracking,
-// deepcopy, state dicts). It has no data pointer.
+// It is a c10::StorageImpl, because torch compares storages to find out what shares memory
+// (autograd's view tracking, deepcopy, state dicts). It has no data pointer.
 //
 //   auto alias = c10::make_intrusive<Alias>(shape, value);
 //   alias->value();                 // under the record lock

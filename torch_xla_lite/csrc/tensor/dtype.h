@@ -1,7 +1,7 @@
 // Element types between torch and the IR.
 //
-// The IR's DType is the number of the c10::ScalarType. Only types that XLA has get a Shape; all others are refused here,
-// at the one door through which shapes come from torch.
+// The IR's DType is the number of the c10::ScalarType. Only types that XLA has get a Shape; all
+// others are refused here, at the one door through which shapes come from torch.
 //
 //   const ir::Shape* shape = ShapeOf(at::kFloat, {2, 3}, "aten::zeros");
 //   ScalarTypeOf(shape) == at::kFloat;   // true

@@ -3,8 +3,8 @@
 //   const auto& signature = static_cast<const OpSignature&>(node.signature());
 //   signature.layouts[0].strides;    // of a view's result; empty: row-major
 //
-// All values are dense and row-major; strides and offsets exist only so that a view's tensor shows those that torch
-// promises. One writer under the record lock, then read-only.
+// All values are dense and row-major; strides and offsets exist only so that a view's tensor shows
+// those that torch promises. One writer under the record lock, then read-only.
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_OP_SIGNATURE_H_
 #define TORCH_XLA_LITE_CSRC_TENSOR_OP_SIGNATURE_H_
@@ -31,7 +31,8 @@ struct OpSignature : ir::Signature {
   // For each result of the op's schema: how many outputs it is, or -1 for one that is not a list.
   std::vector<int> result_sizes;
 
-  // The signature of writing through a view: (base, value of result `output`) -> new base. Made on first use.
+  // The signature of writing through a view: (base, value of result `output`) -> new base. Made on
+  // first use.
   const ir::Signature* WriteSignature(uint32_t output, const ir::Shape* base) const;
 
  private:

@@ -17,7 +17,9 @@ caffe2::TypeMeta TypeMetaOf(const ir::Shape* shape) {
 }  // namespace
 
 XTensorImpl::XTensorImpl(const c10::intrusive_ptr<Alias>& alias)
-    : TensorImpl(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>(alias)), kKeys, TypeMetaOf(alias->shape())), shape_(alias->shape()) {
+    : TensorImpl(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>(alias)), kKeys,
+                 TypeMetaOf(alias->shape())),
+      shape_(alias->shape()) {
   set_sizes_contiguous(shape_->dims());
 }
 

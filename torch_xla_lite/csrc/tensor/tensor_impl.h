@@ -1,13 +1,13 @@
 // XTensorImpl: a torch tensor on the device `jax`.
 //
-// It is an Alias (what it shares memory with), the view steps from the Alias' base to it (none for a base), and the
-// sizes, strides and dtype that torch shows. Data exists only after a sync.
+// It is an Alias (what it shares memory with), the view steps from the Alias' base to it (none for
+// a base), and the sizes, strides and dtype that torch shows. Data exists only after a sync.
 //
 //   at::Tensor t = MakeTensor(value);                  // a new base
 //   XTensorImpl* impl = XTensorImpl::From(t);          // nullptr for tensors of other kinds
 //   std::lock_guard lock(runtime.record_lock());
 //   ir::Value v = impl->Read();                        // what it stands for now
-//   impl->Write(v2);                                   // in place, seen by all that share the Alias
+//   impl->Write(v2);                                   // in place, for all that share the Alias
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_TENSOR_IMPL_H_
 #define TORCH_XLA_LITE_CSRC_TENSOR_TENSOR_IMPL_H_
@@ -31,7 +31,8 @@ class XTensorImpl final : public c10::TensorImpl {
   XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep> step, const ir::Shape* shape,
               const Layout& layout, int64_t storage_offset);
 
-  // nullptr unless the tensor is one of ours: fake tensors and wrappers carry our dispatch key but are not.
+  // nullptr unless the tensor is one of ours: fake tensors and wrappers carry our dispatch key but
+  // are not.
   static XTensorImpl* From(const c10::TensorImpl* impl) {
     return typeid(*impl) == typeid(XTensorImpl)
                ? static_cast<XTensorImpl*>(const_cast<c10::TensorImpl*>(impl))
@@ -48,8 +49,8 @@ class XTensorImpl final : public c10::TensorImpl {
 
   // Guarded by the record lock.
   ir::Value Read();
-  // The value has this tensor's shape; for a base it may have another one, which the tensor then takes on.
-  // Returns what it replaced.
+  // The value has this tensor's shape; for a base it may have another one, which the tensor then
+  // takes on. Returns what it replaced.
   ir::Value Write(ir::Value value);
 
   // Makes this tensor share memory with `source` from now on (set_, .data =, in-place views).

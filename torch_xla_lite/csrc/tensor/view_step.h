@@ -1,8 +1,9 @@
 // View steps: how a view's value follows from its base.
 //
-// A ViewStep is one view op, with its runtime scalars (the i of x[i]), behind the steps that its operand was made by. The
-// chain is read from the view back to the base. Nothing is recorded when a view is made; reading a view records
-// its steps on the base's current value, writing through it records their inverses.
+// A ViewStep is one view op, with its runtime scalars (the i of x[i]), behind the steps that its
+// operand was made by. The chain is read from the view back to the base. Nothing is recorded when a
+// view is made; reading a view records its steps on the base's current value, writing through it
+// records their inverses.
 //
 //   ir::Value v = ReadThrough(step.get(), base);             // step3(step2(step1(base)))
 //   ir::Value b = WriteThrough(step.get(), base, new_v);     // the base with that part replaced
