@@ -11,6 +11,9 @@
 say() { printf '%s\n' "$*"; }
 give_up() { printf 'error: %s\n' "$@" >&2; exit 1; }
 
+# Nothing here asks anything, and programs that find their standard input closed (as cron leaves it) fail oddly.
+exec </dev/null
+
 # Bazel, pip and the caches need a home folder; cron and containers may not have one.
 if [[ -z ${HOME:-} ]]; then
   HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
@@ -72,9 +75,9 @@ install_system_packages() {
     say "Installing system packages by apt: $missing"
     # apt's hundreds of lines tell nothing that this one did not; what goes wrong it writes to stderr.
     # shellcheck disable=SC2086  # A list of words.
-    "${as_root[@]}" apt-get update -qq </dev/null >/dev/null &&
+    "${as_root[@]}" apt-get update -qq >/dev/null &&
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends $missing </dev/null >/dev/null ||
+        apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
       give_up "apt could not install $missing." "See its message above; then run this again."
   fi
   find_python || give_up "No Python 3.11 or newer was found." "Install one, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
@@ -91,7 +94,7 @@ make_environment() {
     "$BASE_PYTHON" -m venv --clear .venv
   fi
   say "Installing the Python packages of requirements.txt into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt </dev/null ||
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt ||
     give_up "pip could not install the packages of requirements.txt." "See its message above; then run this again."
   cp requirements.txt "$installed"
 }

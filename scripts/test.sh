@@ -46,6 +46,6 @@ done
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 code=0
-"$BAZEL" test "${options[@]}" --keep_going --build_event_json_file="$events" "$@" "${targets[@]}" </dev/null || code=$?
+"$BAZEL" test "${options[@]}" --keep_going --build_event_json_file="$events" "$@" "${targets[@]}" || code=$?
 .venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
 exit "$code"

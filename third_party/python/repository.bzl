@@ -17,6 +17,10 @@ for line in sorted({f"{d.name}=={d.version}" for d in importlib.metadata.distrib
 """
 
 def _python_repository_impl(repository_ctx):
+    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    interface = repository_ctx.path(Label("//third_party:interface.py"))
+    template = repository_ctx.path(Label("//third_party/python:python.BUILD.tpl"))
+
     python = find_python(repository_ctx)
     version, include = run_python(repository_ctx, python, ["-c", _PROBE]).splitlines()
     major, minor = [int(part) for part in version.split(" ")]
@@ -29,12 +33,12 @@ def _python_repository_impl(repository_ctx):
               "Install them:  apt-get install python3-dev") % (python, include))
     repository_ctx.symlink(headers, "include")
     repository_ctx.file("packages.txt", run_python(repository_ctx, python, ["-c", _PACKAGES]))
-    repository_ctx.template("BUILD.bazel", Label("//third_party/python:python.BUILD.tpl"), executable = False)
+    repository_ctx.template("BUILD.bazel", template, executable = False)
     repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))
 
     # Symbols that an extension module may leave to the process that loads it.
     run_python(repository_ctx, python, [
-        repository_ctx.path(Label("//third_party:interface.py")),
+        interface,
         "--interpreter",
         "python.S",
     ])
