@@ -27,9 +27,7 @@ from torch_xla_lite.lowering.registry import WrappedNumber, lower
 
 
 def _number(value: Operand) -> Operand:
-    """A `Scalar` argument as an operand: at run time it is a plain array, but promotes like a
-    number.
-    """
+    """A `Scalar` argument as an operand: an array at run time, it promotes like a number."""
     return WrappedNumber(value) if isinstance(value, (jax.Array, np.ndarray, np.generic)) else value
 
 

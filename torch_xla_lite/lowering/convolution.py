@@ -52,8 +52,12 @@ def _geometry(
 
 
 def convolve(x: jax.Array, weight: jax.Array, geometry: Geometry) -> jax.Array:
-    """`x` is [batch, in, *spatial]; `weight` [out, in / groups, *window], or [in, out / groups,
-    *window].
+    """One convolution.
+
+    Args:
+      x: `[batch, in, *spatial]`.
+      weight: `[out, in / groups, *window]`; transposed `[in, out / groups, *window]`.
+      geometry: the rest.
     """
     return _transposed(x, weight, geometry) if geometry.transposed else _plain(x, weight, geometry)
 

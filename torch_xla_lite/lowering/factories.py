@@ -154,7 +154,6 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, outs) -> ja
     "aten::alias",
     "aten::alias_copy",
     "aten::clone",
-    "aten::contiguous",
     "aten::detach",
     "aten::detach_copy",
     "aten::lift",

@@ -1,5 +1,6 @@
-"""Discrete Fourier transforms. Normalisation: 0 none, 1 by the square root of the length, 2 by the
-length.
+"""Discrete Fourier transforms.
+
+`normalization`: 0 none, 1 by the square root of the length, 2 by the length.
 """
 
 import math

@@ -15,6 +15,7 @@ from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
     convert,
+    is_number,
     operands,
     opmath,
     opmath_dtype,
@@ -28,7 +29,7 @@ Outs = Sequence[jax.ShapeDtypeStruct]
 _UNARY = (
     *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor"),
     *("frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt"),
-    *("sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "digamma"),
+    *("sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
 )
 
 
@@ -47,35 +48,35 @@ for _name in _UNARY:
     _register_unary(_name)
 
 
-def _register_binary(name: str, compute: Callable[..., jax.Array]) -> None:
-    """Scalar, Tensor (one for all), ScalarList and List forms of a function of two operands."""
+def _register_binary(name: str, compute: Callable[..., jax.Array], one_tensor: bool) -> None:
+    """The forms of a function of two operands: Scalar, List, ScalarList, and Tensor, one for all."""
 
     def one(self, other, alpha=1, *, outs):
-        extra = {} if binary.is_number(alpha, 1) else {"alpha": alpha}
+        extra = {} if is_number(alpha, 1) else {"alpha": alpha}
         return [compute(x, other, outs=[out], **extra) for x, out in zip(self, outs, strict=True)]
 
     def many(self, other, *, alpha=1, outs):
-        extra = {} if binary.is_number(alpha, 1) else {"alpha": alpha}
-        return [
-            compute(x, y, outs=[out], **extra) for x, y, out in zip(self, other, outs, strict=True)
-        ]
+        extra = {} if is_number(alpha, 1) else {"alpha": alpha}
+        rows = zip(self, other, outs, strict=True)
+        return [compute(x, y, outs=[out], **extra) for x, y, out in rows]
 
-    lower(f"aten::_foreach_{name}.Scalar", f"aten::_foreach_{name}.Tensor")(one)
+    lower(f"aten::_foreach_{name}.Scalar")(one)
     lower(f"aten::_foreach_{name}.List", f"aten::_foreach_{name}.ScalarList")(many)
+    if one_tensor:
+        lower(f"aten::_foreach_{name}.Tensor")(one)
 
 
+for _name, _fn in {"add": binary.add, "mul": binary.mul, "div": binary.div}.items():
+    _register_binary(_name, _fn, one_tensor=True)
 for _name, _fn in {
-    "add": binary.add,
     "sub": binary.sub,
-    "mul": binary.mul,
-    "div": binary.div,
     "clamp_max": binary.minimum,
     "clamp_min": binary.maximum,
     "maximum": binary.maximum,
     "minimum": binary.minimum,
     "pow": binary.pow_,
 }.items():
-    _register_binary(_name, _fn)
+    _register_binary(_name, _fn, one_tensor=False)
 
 
 @lower("aten::_foreach_pow.ScalarAndTensor")
@@ -84,7 +85,7 @@ def foreach_pow_scalar(self: Operand, exponent: list[jax.Array], *, outs: Outs) 
 
 
 def _pointwise(name: str, combine: Callable[..., jax.Array]) -> None:
-    """addcmul and addcdiv: a scalar for all, one each from a list, or one each from a 1-d tensor."""
+    """addcmul and addcdiv: with one scalar, a list of scalars, or a 1-d tensor of them."""
 
     def step(x, a, b, value, out):
         dtype = opmath_dtype(out.dtype)

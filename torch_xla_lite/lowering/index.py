@@ -26,9 +26,7 @@ Indices = list[jax.Array | None]
 
 
 def _key(indices: Indices) -> tuple[object, ...]:
-    """torch's list of indices as numpy spells it; both place the indexed dimensions by the same
-    rule.
-    """
+    """torch's list of indices as numpy spells it; both place what is indexed alike."""
     key = [slice(None) if index is None else index for index in indices]
     if any(index is not None and index.dtype in (np.bool_, np.uint8) for index in indices):
         raise Unsupported("a mask as an index: the shape of the result is in its values")
@@ -320,7 +318,7 @@ def masked_scatter_backward(grad_output: jax.Array, mask: jax.Array, sizes: list
 
 @lower("aten::nonzero_static")
 def nonzero_static(self: jax.Array, *, size: int, fill_value: int = -1) -> jax.Array:
-    places = jnp.nonzero(self, size=size, fill_value=fill_value)
-    if not places:
+    if self.ndim == 0:
         return lax.full((size, 0), 0, np.int64)
+    places = jnp.nonzero(self, size=size, fill_value=fill_value)
     return jnp.stack(places, axis=1)

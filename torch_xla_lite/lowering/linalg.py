@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.promotion import canonical_dim, is_complex
+from torch_xla_lite.lowering.promotion import canonical_dim, is_complex, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
@@ -265,7 +265,7 @@ def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
     return values, vectors
 
 
-@lower("aten::_linalg_eigvals", "aten::linalg_eigvals")
+@lower("aten::_linalg_eigvals")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
     return lax.linalg.eig(self, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[
         0
@@ -296,4 +296,4 @@ def linalg_cross(self: jax.Array, other: jax.Array, *, dim: int = -1, outs) -> j
 
 @lower("aten::linalg_matrix_exp")
 def linalg_matrix_exp(self: jax.Array) -> jax.Array:
-    return jax.scipy.linalg.expm(self, max_squarings=32)
+    return jax.scipy.linalg.expm(opmath(self), max_squarings=32)

@@ -56,12 +56,6 @@ def mse_loss_backward(
     return lax.mul(lax.mul(lax.full_like(a, 2), difference), grad)
 
 
-@lower("aten::l1_loss")
-def l1_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.Array:
-    a, b = _pair(self, target)
-    return _reduced(lax.abs(lax.sub(a, b)), reduction)
-
-
 @lower("aten::smooth_l1_loss")
 def smooth_l1_loss(
     self: jax.Array, target: jax.Array, reduction: int = _MEAN, beta: float = 1.0

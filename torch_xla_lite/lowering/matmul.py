@@ -141,11 +141,6 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
     return convert(product, x.dtype)
 
 
-@lower("aten::linear")
-def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
-    return linear(input, weight, bias)
-
-
 @lower("aten::_addmm_activation")
 def addmm_activation(
     self: Operand,

@@ -306,7 +306,7 @@ def native_layer_norm(
 def layer_norm(
     x: jax.Array, lead: int, weight: jax.Array | None, bias: jax.Array | None, eps: float
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Normalises all but the first `lead` dimensions; the mean and 1/std have the first ones only."""
+    """Normalises all but the first `lead` dimensions, which alone the mean and 1/std keep."""
     rows, outer = _rows(x, lead), tuple(range(lead))
     center = mean_over(x, rows)
     offset = lax.sub(x, _at(center, x, outer))
@@ -392,49 +392,6 @@ def native_group_norm_backward(
         grad_input if output_mask[0] else None,
         lax.reduce_sum(lax.mul(grad, unit), (0, 2)) if output_mask[1] else None,
         lax.reduce_sum(grad, (0, 2)) if output_mask[2] else None,
-    )
-
-
-# RMS norm.
-
-
-@lower("aten::_fused_rms_norm")
-def fused_rms_norm(
-    input: jax.Array,
-    normalized_shape: list[int],
-    weight: jax.Array | None,
-    eps: float | None,
-    *,
-    outs,
-) -> tuple[jax.Array, jax.Array]:
-    x = opmath(input)
-    lead = x.ndim - len(normalized_shape)
-    rows, outer = _rows(x, lead), tuple(range(lead))
-    eps = float(np.finfo(np.float32).eps) if eps is None else eps
-    rstd = _rsqrt(mean_over(lax.mul(x, x), rows), eps)
-    output = _affine(lax.mul(x, _at(rstd, x, outer)), weight, None, rows)
-    return output, lax.reshape(rstd, outs[1].shape)
-
-
-@lower("aten::_fused_rms_norm_backward")
-def fused_rms_norm_backward(
-    grad_out: jax.Array,
-    input: jax.Array,
-    normalized_shape: list[int],
-    rstd: jax.Array,
-    weight: jax.Array | None,
-    output_mask: list[bool],
-) -> tuple[jax.Array | None, jax.Array | None]:
-    x, grad = opmath(input), opmath(grad_out)
-    lead = x.ndim - len(normalized_shape)
-    rows, outer = _rows(x, lead), tuple(range(lead))
-    scale = _at(lax.reshape(rstd, x.shape[:lead]), x, outer)
-    unit = lax.mul(x, scale)
-    scaled = grad if weight is None else lax.mul(grad, _at(weight, grad, rows))
-    projected = _at(mean_over(lax.mul(scaled, unit), rows), x, outer)
-    return (
-        lax.mul(lax.sub(scaled, lax.mul(unit, projected)), scale) if output_mask[0] else None,
-        lax.reduce_sum(lax.mul(grad, unit), outer) if output_mask[1] else None,
     )
 
 

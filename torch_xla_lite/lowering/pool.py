@@ -46,9 +46,7 @@ class Window:
         return list(itertools.product(*steps))
 
     def margins(self) -> list[tuple[int, int]]:
-        """What to pad before and after, so that every window is whole; negative cuts off what none
-        reaches.
-        """
+        """What to pad before and after to complete each window; negative cuts off the rest."""
         margins = []
         for k, s, p, d, n, count in zip(
             self.kernel,
@@ -158,9 +156,7 @@ def _window_starts(shape: tuple[int, ...], window: Window, strides: list[int]) -
 
 
 def _first_distance(shape: tuple[int, ...], window: Window, strides: list[int]) -> jax.Array:
-    """Of the first place in each window that is not padding: what a window of nothing but -inf
-    reports.
-    """
+    """Of each window's first place that is not padding: the answer if all are -inf."""
     if not any(window.padding):
         return lax.full(shape, 0, np.int32)
     distance = np.zeros((1,) * window.rank, np.int64)
@@ -223,7 +219,7 @@ def max_pool_with_indices(
 def scatter_to_positions(
     grad: jax.Array, positions: jax.Array, shape: tuple[int, ...], rank: int, unique: bool
 ) -> jax.Array:
-    """Adds each element of `grad` at its position in the flattened last `rank` dimensions of zeros."""
+    """Adds each of `grad` to zeros, at its position in the flattened last `rank` dimensions."""
     lead = math.prod(shape[: len(shape) - rank])
     spatial = math.prod(shape[len(shape) - rank :])
     if 0 in grad.shape or 0 in shape:

@@ -28,7 +28,6 @@ _OF_TORCH = {
     torch.float16: np.dtype(np.float16),
     torch.bfloat16: np.dtype(jnp.bfloat16),
 }
-_COMPLEX_OF = {np.dtype(np.float64): np.dtype(np.complex128)}
 _REAL_OF = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
@@ -40,9 +39,7 @@ _MAX_SCALAR = {
 
 
 def category(dtype: np.dtype) -> int:
-    """0 bool, 1 integer, 2 float, 3 complex: what a 0-d operand needs to exceed to change a
-    result's dtype.
-    """
+    """0 bool, 1 integer, 2 float, 3 complex; only a higher one changes a result's category."""
     kind = dtype.kind
     if kind == "b":
         return _BOOL
@@ -81,6 +78,10 @@ def opmath(x: jax.Array) -> jax.Array:
     return convert(x, opmath_dtype(x.dtype))
 
 
+def _complex_of(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+
+
 def _number_dtype(value: object) -> np.dtype:
     """Of a Python number or of the value of a WrappedNumber, with the default dtype's width."""
     kind = _COMPLEX
@@ -95,14 +96,12 @@ def _number_dtype(value: object) -> np.dtype:
     if kind == _FLOAT:
         return default_float()
     if kind == _COMPLEX:
-        return _COMPLEX_OF.get(default_float(), np.dtype(np.complex64))
+        return _complex_of(default_float())
     return _MAX_SCALAR[kind]
 
 
 def result_dtype(*items: Operand) -> np.dtype:
-    """As `torch.result_type`: tensors outrank 0-d tensors, which outrank numbers, within a
-    category.
-    """
+    """As `torch.result_type`: in a category, tensors outrank 0-d ones and these numbers."""
     ranks: list[np.dtype | None] = [None, None, None]
     for item in items:
         if isinstance(item, WrappedNumber):
@@ -120,9 +119,10 @@ def result_dtype(*items: Operand) -> np.dtype:
         if result is None:
             result = dtype
         elif category(dtype) > category(result):
-            # Complex by a lower rank keeps the width of the float it meets: float64 and 1j give
-            # complex128.
-            result = _promote(result, dtype) if is_complex(dtype) and is_float(result) else dtype
+            # Complex by a lower rank has the width of the float it meets: float64 and 1j give
+            # complex128, float32 and a 0-d complex128 give complex64.
+            meets_float = is_complex(dtype) and is_float(result)
+            result = _complex_of(result) if meets_float else dtype
     assert result is not None
     return result
 
@@ -183,7 +183,7 @@ def is_number(value: object, number: Number) -> bool:
 
 
 def canonical_dims(dims: "int | list[int] | None", ndim: int) -> tuple[int, ...]:
-    """Sorted, non-negative; None and [] mean all. A 0-d tensor accepts dims 0 and -1 and has none."""
+    """Sorted, non-negative; None and [] mean all. A 0-d tensor has none."""
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):

@@ -26,7 +26,7 @@ Outs = list[jax.ShapeDtypeStruct]
 
 
 def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax.Array:
-    """True with the given probability, from 32 random bits each: no conversion to floats is needed."""
+    """True with the given probability: 32 random bits compared, never converted to floats."""
     if probability >= 1:
         return lax.full(shape, True)
     threshold = np.uint32(min(int(probability * 2**32), 2**32 - 1))

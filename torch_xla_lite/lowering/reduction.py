@@ -213,11 +213,6 @@ def count_nonzero(self: jax.Array, dim: Dims = None) -> jax.Array:
     return sum_over(convert(truth(self), np.dtype(np.int64)), canonical_dims(dim, self.ndim))
 
 
-@lower("aten::equal")
-def equal(self: jax.Array, other: jax.Array) -> jax.Array:
-    return lax.reduce_and(lax.eq(*operands(self, other)), tuple(range(self.ndim)))
-
-
 def moments(
     x: jax.Array, dims: tuple[int, ...], correction: float, keepdim: bool
 ) -> tuple[jax.Array, jax.Array]:
@@ -271,6 +266,8 @@ def std_mean(
 @lower("aten::logsumexp")
 def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
+    if is_complex(x.dtype):
+        raise Unsupported("logsumexp of complex numbers")
     dims = canonical_dims(dim, x.ndim)
     if not dims or x.size == 0:
         return kept(lax.log(sum_over(lax.exp(x), dims)), dims, keepdim)
@@ -336,7 +333,7 @@ def renorm(self: jax.Array, p: Number, dim: int, maxnorm: Number) -> jax.Array:
     rest = tuple(i for i in range(x.ndim) if i != dim)
     size = vector_norm(x, p, list(rest), True)
     factor = jnp.where(size > maxnorm, maxnorm / (size + 1e-7), jnp.ones_like(size))
-    return lax.mul(x, jnp.broadcast_to(factor, x.shape))
+    return lax.mul(x, convert(jnp.broadcast_to(factor, x.shape), x.dtype))
 
 
 @lower("aten::dist", constants=True)

@@ -65,9 +65,7 @@ class LoweringError(RuntimeError):
 
 
 class Unsupported(NotImplementedError):
-    """Raised by a lowering for arguments that it does not cover; the compiler then takes the next
-    way.
-    """
+    """Raised by a lowering that does not cover its arguments; the compiler takes the next way."""
 
 
 LOWERINGS: dict[str, Lowering] = {}
@@ -115,9 +113,7 @@ def lower(*names: str, constants: bool = False) -> Callable[[Callable], Callable
 
 
 def writes(*names: str) -> Callable[[Callable], Callable]:
-    """Registers the decorated function as the inverse of a view: `fn(base, value, *view_args)` ->
-    new base.
-    """
+    """Registers the inverse of a view: `fn(base, value, *view_args)` gives the new base."""
 
     def register(fn: Callable) -> Callable:
         for name in names:

@@ -9,11 +9,12 @@ from jax import lax
 from torch_xla_lite.lowering.promotion import (
     canonical_dim,
     convert,
+    is_complex,
     is_float,
     opmath,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
 @lower("aten::cumsum")
@@ -31,6 +32,8 @@ def cumprod(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
 @lower("aten::logcumsumexp", "aten::_logcumsumexp")
 def logcumsumexp(self: jax.Array, dim: int) -> jax.Array:
     x = opmath(self)
+    if is_complex(x.dtype):
+        raise Unsupported("logcumsumexp of complex numbers")
     return lax.cumlogsumexp(x, canonical_dim(dim, x.ndim)) if x.ndim else x
 
 

@@ -139,7 +139,7 @@ def pixel_unshuffle(self: jax.Array, downscale_factor: int, *, outs) -> jax.Arra
     return lax.reshape(lax.transpose(x, (0, 1, 3, 5, 2, 4)), outs[0].shape)
 
 
-@lower("aten::channel_shuffle", "aten::native_channel_shuffle")
+@lower("aten::channel_shuffle")
 def channel_shuffle(self: jax.Array, groups: int) -> jax.Array:
     batch, channels, *rest = self.shape
     x = lax.reshape(self, (batch, groups, channels // groups, *rest))

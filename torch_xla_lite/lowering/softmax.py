@@ -35,7 +35,7 @@ def softmax_along(x: jax.Array, dim: int) -> jax.Array:
     return lax.div(numerator, _spread(lax.reduce_sum(numerator, dims), dims, x.shape))
 
 
-@lower("aten::_softmax", "aten::softmax.int")
+@lower("aten::_softmax")
 def softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     return softmax_along(opmath(self), dim)
 
@@ -52,7 +52,7 @@ def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, ou
     return jnp.where(nothing, lax.full_like(x, 0), softmax_along(x, dim))
 
 
-@lower("aten::_log_softmax", "aten::log_softmax.int")
+@lower("aten::_log_softmax")
 def log_softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     x = opmath(self)
     dims = _along(x, dim)
@@ -88,8 +88,9 @@ def log_softmax_backward(
 def masked_softmax(
     self: jax.Array, mask: jax.Array, dim: int | None = None, mask_type: int | None = None
 ) -> jax.Array:
-    """True in `mask` hides. Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of
-    `self`.
+    """Softmax of what `mask` does not hide by True.
+
+    Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of `self`.
     """
     x = opmath(self)
     if mask_type == 1 and mask.ndim == 2 and x.ndim == 4:

@@ -1,6 +1,4 @@
-"""Pointwise functions of three operands: selection, clamping, interpolation and the fused
-multiply-adds.
-"""
+"""Pointwise functions of three operands: selection, clamping, interpolation, multiply-adds."""
 
 import jax
 import numpy as np
@@ -96,28 +94,3 @@ def add_quotient(x: jax.Array, a: jax.Array, b: jax.Array, value: Operand) -> ja
 @lower("aten::_masked_scale")
 def masked_scale(self: jax.Array, mask: jax.Array, scale: float) -> jax.Array:
     return lax.mul(lax.mul(self, convert(mask, self.dtype)), lax.full_like(self, scale))
-
-
-@lower("aten::isclose")
-def isclose(
-    self: jax.Array,
-    other: jax.Array,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
-    *,
-    outs,
-) -> jax.Array:
-    a, b = operands(self, other, shape=outs[0].shape)
-    close = lax.eq(a, b)
-    if equal_nan:
-        close = lax.bitwise_or(close, lax.bitwise_and(lax.ne(a, a), lax.ne(b, b)))
-    if a.dtype.kind in "biu":
-        a, b = convert(a, np.dtype(np.float64)), convert(b, np.dtype(np.float64))
-    distance = lax.abs(lax.sub(a, b))
-    allowed = lax.add(
-        full(a.shape, atol, distance.dtype),
-        lax.mul(full(a.shape, rtol, distance.dtype), lax.abs(b)),
-    )
-    finite = lax.lt(distance, lax.full_like(distance, np.inf))
-    return lax.bitwise_or(close, lax.bitwise_and(finite, lax.le(distance, allowed)))

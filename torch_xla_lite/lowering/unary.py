@@ -26,6 +26,14 @@ from torch_xla_lite.lowering.promotion import (
 )
 from torch_xla_lite.lowering.registry import LOWERINGS, Lowering, lower
 
+
+def digamma(x: jax.Array) -> jax.Array:
+    """With torch's values at the pole at zero, which XLA leaves undefined."""
+    pole = lax.full_like(x, np.inf)
+    at_zero = lax.select(jnp.signbit(x), pole, lax.neg(pole))
+    return lax.select(lax.eq(x, lax.full_like(x, 0)), at_zero, lax.digamma(x))
+
+
 _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
     "acos": lax.acos,
     "acosh": lax.acosh,
@@ -35,7 +43,7 @@ _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
     "atanh": lax.atanh,
     "cos": lax.cos,
     "cosh": lax.cosh,
-    "digamma": lax.digamma,
+    "digamma": digamma,
     "erf": lax.erf,
     "erfc": lax.erfc,
     "erfinv": lax.erf_inv,
@@ -64,17 +72,11 @@ _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 # These have no version for halves, or one that rounds in between.
 _IN_OPMATH = frozenset(
-    ["digamma", "erfinv", "i0", "lgamma", "sinc", "special_entr", "special_i0e", "special_i1"]
-    + [
-        "special_i1e",
-        "special_log_ndtr",
+    (
+        *("acos", "acosh", "asin", "asinh", "atanh", "digamma", "erfinv", "i0", "lgamma", "sinc"),
+        *("special_entr", "special_i0e", "special_i1", "special_i1e", "special_log_ndtr"),
         "special_ndtri",
-        "acosh",
-        "asinh",
-        "atanh",
-        "asin",
-        "acos",
-    ]
+    )
 )
 
 
@@ -126,7 +128,7 @@ def ceil(self: jax.Array) -> jax.Array:
     return self if is_integral(self.dtype) else lax.ceil(self)
 
 
-@lower("aten::conj_physical", "aten::_conj_physical", "aten::_conj", "aten::_conj_copy")
+@lower("aten::_conj_physical", "aten::_conj", "aten::_conj_copy")
 def conj_physical(self: jax.Array) -> jax.Array:
     return lax.conj(self) if is_complex(self.dtype) else self
 
@@ -243,11 +245,6 @@ def polygamma(n: int, self: jax.Array, *, outs) -> jax.Array:
     return lax.digamma(x) if n == 0 else lax.polygamma(lax.full_like(x, n), x)
 
 
-@lower("aten::positive")
-def positive(self: jax.Array) -> jax.Array:
-    return self
-
-
 @lower("aten::reciprocal")
 def reciprocal(self: jax.Array, *, outs) -> jax.Array:
     x = convert(self, outs[0].dtype)
@@ -321,16 +318,6 @@ def view_as_real(self: jax.Array) -> jax.Array:
 @lower("aten::view_as_complex", "aten::view_as_complex_copy")
 def view_as_complex(self: jax.Array) -> jax.Array:
     return lax.complex(self[..., 0], self[..., 1])
-
-
-@lower("aten::real")
-def real(self: jax.Array) -> jax.Array:
-    return lax.real(self) if is_complex(self.dtype) else self
-
-
-@lower("aten::imag")
-def imag(self: jax.Array) -> jax.Array:
-    return lax.imag(self)
 
 
 @lower("aten::special_erfcx")

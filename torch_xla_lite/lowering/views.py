@@ -30,7 +30,6 @@ def _starts(x: jax.Array, dim: int, start: Index) -> list[Index]:
     "aten::view",
     "aten::view_copy",
     "aten::_unsafe_view",
-    "aten::reshape",
     "aten::_reshape_copy",
     "aten::_reshape_alias",
     "aten::_reshape_alias_copy",
@@ -126,16 +125,6 @@ def write_neg_view(base: jax.Array, value: jax.Array) -> jax.Array:
     return lax.neg(value)
 
 
-@writes("aten::real")
-def write_real(base: jax.Array, value: jax.Array) -> jax.Array:
-    return lax.complex(value, lax.imag(base)) if is_complex(base.dtype) else value
-
-
-@writes("aten::imag")
-def write_imag(base: jax.Array, value: jax.Array) -> jax.Array:
-    return lax.complex(lax.real(base), value)
-
-
 # Permutations.
 
 
@@ -163,7 +152,7 @@ def write_transpose(base: jax.Array, value: jax.Array, dim0: int, dim1: int) -> 
     return transpose(value, dim0, dim1)
 
 
-@lower("aten::t", "aten::t_copy", "aten::numpy_T")
+@lower("aten::t", "aten::t_copy")
 def t(self: jax.Array) -> jax.Array:
     return lax.transpose(self, tuple(reversed(range(self.ndim))))
 
@@ -176,7 +165,7 @@ def write_t(base: jax.Array, value: jax.Array) -> jax.Array:
 # Broadcasting and overlapping views.
 
 
-@lower("aten::expand", "aten::expand_copy", "aten::broadcast_to")
+@lower("aten::expand", "aten::expand_copy")
 def expand(self: jax.Array, size: list[int], *, implicit: bool = False, outs) -> jax.Array:
     shape = outs[0].shape
     offset = len(shape) - self.ndim
@@ -229,6 +218,8 @@ def unfold(self: jax.Array, dimension: int, size: int, step: int) -> jax.Array:
 def unfold_backward(
     grad_in: jax.Array, input_sizes: list[int], dim: int, size: int, step: int
 ) -> jax.Array:
+    if not input_sizes:
+        return lax.reduce_sum(grad_in, (0,))
     dim = canonical_dim(dim, len(input_sizes))
     windows = grad_in.shape[dim]
     positions = (np.arange(windows)[:, None] * step + np.arange(size)[None, :]).reshape(-1)

@@ -1,0 +1,49 @@
+import pytest
+import torch
+from comparison import check
+
+aten = torch.ops.aten
+E, HEADS = 8, 2
+X = torch.randn(2, 5, E)
+PROJECTIONS = (torch.randn(3 * E, E), torch.randn(3 * E), torch.randn(E, E), torch.randn(E))
+NORMS = (torch.randn(E), torch.randn(E), torch.randn(E), torch.randn(E))
+FEED_FORWARD = (torch.randn(16, E), torch.randn(16), torch.randn(E, 16), torch.randn(E))
+CAUSAL = torch.ones(5, 5, dtype=torch.bool).triu(1)
+PADDING = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+MASKS = {"none": (None, None), "causal": (CAUSAL, 0), "padding": (PADDING, 1)}
+masks = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
+
+
+def close(op, *args, **kwargs):
+    check(op, *args, rtol=1e-4, atol=1e-4, **kwargs)
+
+
+@masks
+@pytest.mark.parametrize("gelu", [True, False])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_whole_encoder_layer(gelu, norm_first, mask):
+    options = (gelu, norm_first, 1e-5)
+    args = (X, E, HEADS, *PROJECTIONS, *options, *NORMS, *FEED_FORWARD, *mask)
+    close(aten._transformer_encoder_layer_fwd, *args)
+
+
+@masks
+def test_multi_head_attention(mask):
+    args = (X, X, X, E, HEADS, *PROJECTIONS, mask[0], False, True, mask[1])
+    close(aten._native_multi_head_attention, *args, compare=[0])
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_its_weights(average):
+    args = (X, X, X, E, HEADS, *PROJECTIONS, None, True, average, None)
+    close(aten._native_multi_head_attention, *args)
+
+
+def test_bias_rescale_and_split_into_heads():
+    close(aten._transform_bias_rescale_qkv, torch.randn(2, 5, 24), torch.randn(24), 2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_the_cpu(causal):
+    q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))
+    close(aten._scaled_dot_product_flash_attention_for_cpu, q, k, v, 0.0, causal)

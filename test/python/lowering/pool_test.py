@@ -1,0 +1,83 @@
+import math
+
+import pytest
+import torch
+from comparison import check
+
+aten = torch.ops.aten
+
+# Kernel, stride, padding, dilation, ceil mode.
+WINDOWS = {
+    "even": ([2, 2], [2, 2], [0, 0], [1, 1], False),
+    "overlapping": ([3, 3], [2, 2], [1, 1], [1, 1], False),
+    "ceil": ([3, 2], [], [1, 1], [1, 1], True),
+    "dilated": ([2, 2], [1, 1], [0, 0], [2, 2], False),
+    "large": ([7, 7], [1, 1], [3, 3], [1, 1], True),
+}
+windows = pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS.keys())
+X = torch.randn(2, 3, 9, 8)
+
+
+@windows
+def test_maximum_and_its_position(window):
+    check(aten.max_pool2d_with_indices, X, *window)
+
+
+@windows
+def test_gradient_of_maximum(window):
+    kernel, stride, *rest = window
+    y, positions = aten.max_pool2d_with_indices(X, *window)
+    grad = torch.randn_like(y)
+    args = (grad, X, kernel, stride or kernel, *rest, positions)
+    check(aten.max_pool2d_with_indices_backward, *args)
+
+
+def test_the_first_of_equals_wins_and_nan_beats_all():
+    x = torch.tensor([[1.0, 1.0, math.nan, 2.0], [1.0, 1.0, 5.0, math.nan]])[None, None]
+    check(aten.max_pool2d_with_indices, x, [2, 2], [2, 2])
+
+
+def test_a_window_of_infinities_reports_a_place_inside_the_image():
+    x = torch.full((1, 1, 4, 4), -math.inf)
+    check(aten.max_pool2d_with_indices, x, [3, 3], [2, 2], [1, 1])
+
+
+def test_integers_and_images_without_a_batch():
+    check(aten.max_pool2d_with_indices, torch.randint(-9, 9, (3, 6, 6)), [2, 2])
+
+
+def test_three_dimensions():
+    x = torch.randn(2, 3, 6, 6, 6)
+    check(aten.max_pool3d_with_indices, x, [2, 2, 2], [2, 2, 2], [1, 1, 1])
+    check(aten.avg_pool3d, x, [2, 2, 2], [2, 2, 2], [1, 1, 1])
+
+
+@windows
+@pytest.mark.parametrize("count_include_pad", [True, False])
+@pytest.mark.parametrize("divisor", [None, 3])
+def test_average_and_its_gradient(window, count_include_pad, divisor):
+    kernel, stride, padding, dilation, ceil = window
+    if dilation != [1, 1]:
+        return
+    args = (padding, ceil, count_include_pad, divisor)
+    check(aten.avg_pool2d, X, kernel, stride, *args)
+    grad = torch.randn_like(aten.avg_pool2d(X, kernel, stride, *args))
+    check(aten.avg_pool2d_backward, grad, X, kernel, stride or kernel, *args)
+
+
+@pytest.mark.parametrize("size", [[1, 1], [3, 4], [4, 3], [9, 8], [10, 12]])
+def test_adaptive_average_and_its_gradient(size):
+    check(aten._adaptive_avg_pool2d, X, size)
+    check(aten._adaptive_avg_pool2d_backward, torch.randn(2, 3, *size), X)
+
+
+@pytest.mark.parametrize("size", [[1, 1], [3, 4], [4, 3], [10, 12]])
+def test_adaptive_maximum_and_its_gradient(size):
+    check(aten.adaptive_max_pool2d, X, size)
+    _, positions = aten.adaptive_max_pool2d(X, size)
+    check(aten.adaptive_max_pool2d_backward, torch.randn(2, 3, *size), X, positions)
+
+
+def test_unpooling_puts_values_back():
+    y, positions = aten.max_pool2d_with_indices(X, [2, 2])
+    check(aten.max_unpool2d, y, positions, [9, 8])

@@ -1,0 +1,87 @@
+import math
+
+import pytest
+import torch
+from comparison import check, flat, run
+
+aten = torch.ops.aten
+N = 20_000
+LONG = torch.empty(N)
+
+
+def draw(op, *args, key: int = 0, **kwargs) -> torch.Tensor:
+    return run(op, *args, expected=flat(op(*args, **kwargs)), key=key, **kwargs)[0]
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "mean", "std"),
+    [
+        (aten.uniform, (LONG, -1.0, 3.0), 1.0, 4 / math.sqrt(12)),
+        (aten.normal_functional, (LONG, 1.0, 2.0), 1.0, 2.0),
+        (aten.rand, ([N],), 0.5, 1 / math.sqrt(12)),
+        (aten.randn, ([N],), 0.0, 1.0),
+        (aten.bernoulli.p, (LONG, 0.3), 0.3, math.sqrt(0.21)),
+        (aten.bernoulli, (torch.full((N,), 0.3),), 0.3, math.sqrt(0.21)),
+        (aten.exponential, (LONG, 2.0), 0.5, 0.5),
+        (aten.geometric, (LONG, 0.4), 2.5, math.sqrt(0.6) / 0.4),
+        (aten.randint.low, (-2, 3, [N]), 0.0, math.sqrt(2)),
+        (aten.poisson, (torch.full((N,), 3.0),), 3.0, math.sqrt(3)),
+        (aten._standard_gamma, (torch.full((N,), 2.0),), 2.0, math.sqrt(2)),
+        (aten.normal.Tensor_float, (torch.full((N,), 5.0), 2.0), 5.0, 2.0),
+    ],
+)
+def test_mean_and_deviation_of_a_distribution(op, args, mean, std):
+    sample = draw(op, *args).double()
+    assert abs(sample.mean().item() - mean) < 5 * std / math.sqrt(N)
+    assert abs(sample.std().item() - std) < 0.05 * std
+
+
+def test_equal_keys_give_equal_numbers_and_others_do_not():
+    assert torch.equal(draw(aten.randn, [9], key=1), draw(aten.randn, [9], key=1))
+    assert not torch.equal(draw(aten.randn, [9], key=1), draw(aten.randn, [9], key=2))
+
+
+def test_integers_cover_their_range():
+    assert set(draw(aten.randint, 4, [100]).tolist()) == {0, 1, 2, 3}
+
+
+def test_a_permutation_has_each_number_once():
+    assert draw(aten.randperm, 50).sort()[0].tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_uniform_halves_stay_below_one(dtype):
+    assert draw(aten.uniform, torch.empty(200_000, dtype=dtype)).max() < 1
+
+
+def test_dropout_scales_what_it_keeps():
+    x = torch.ones(N)
+    expected = flat(aten.native_dropout(x, 0.25, True))
+    y, mask = run(aten.native_dropout, x, 0.25, True, expected=expected, key=0)
+    assert abs(mask.float().mean().item() - 0.75) < 0.02
+    assert torch.equal(y, mask / 0.75)
+
+
+@pytest.mark.parametrize(("p", "kept"), [(0.0, True), (1.0, False)])
+def test_dropout_of_nothing_and_of_everything(p, kept):
+    x = torch.ones(5)
+    expected = flat(aten.native_dropout(x, p, True))
+    y, mask = run(aten.native_dropout, x, p, True, expected=expected, key=0)
+    assert mask.tolist() == [kept] * 5
+    assert y.tolist() == [float(kept)] * 5
+
+
+def test_the_gradient_of_dropout_is_exact():
+    mask = torch.tensor([True, False, True])
+    check(aten.native_dropout_backward, torch.randn(3), mask, 1.5)
+
+
+def test_multinomial_draws_without_replacement():
+    weights = torch.tensor([[1.0, 1.0, 0.0, 1.0]])
+    drawn = draw(aten.multinomial, weights, 3)
+    assert sorted(drawn[0].tolist()) == [0, 1, 3]
+
+
+def test_multinomial_draws_by_weight():
+    drawn = draw(aten.multinomial, torch.tensor([1.0, 3.0]), N, True)
+    assert abs(drawn.double().mean().item() - 0.75) < 0.02

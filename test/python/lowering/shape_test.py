@@ -1,0 +1,113 @@
+import pytest
+import torch
+from comparison import check
+
+aten = torch.ops.aten
+X = torch.randn(4, 5, 6)
+
+
+def test_joining():
+    check(aten.cat, [X, torch.randn(4, 2, 6)], 1)
+    check(aten.cat, [torch.empty(0), X], 0)
+    check(aten.cat, [torch.ones(2), torch.ones(2, dtype=torch.int64)])
+    check(aten.stack, [X, X], -1)
+    check(aten.block_diag, [torch.randn(2, 3), torch.randn(4), torch.randn(1, 2)])
+
+
+def test_repeating_and_reordering():
+    check(aten.repeat, X, [2, 1, 3, 1])
+    check(aten.repeat_interleave.Tensor, torch.tensor([1, 0, 3]))
+    check(aten.flip, X, [0, -1])
+    check(aten.roll, X, [2, -1], [0, 2])
+    check(aten.roll, X, [3])
+    check(aten.rot90, X, 3, [0, 2])
+
+
+@pytest.mark.parametrize("diagonal", [-2, 0, 1])
+def test_triangles(diagonal):
+    check(aten.tril, X, diagonal)
+    check(aten.triu, X, diagonal)
+    check(aten.diag_embed, X, diagonal, 0, 2)
+
+
+def test_pixels_and_channels():
+    check(aten.pixel_shuffle, torch.randn(2, 8, 3, 4), 2)
+    check(aten.pixel_unshuffle, torch.randn(2, 2, 6, 4), 2)
+    check(aten.channel_shuffle, torch.randn(2, 6, 3, 3), 3)
+
+
+def test_padding_with_a_number_may_cut_off():
+    check(aten.constant_pad_nd, X, [1, 2, -1, 3], 2.5)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["reflection", "replication"])
+def test_padding_with_what_is_there_and_its_gradient(mode, rank):
+    x, padding = torch.randn(2, 3, *(5,) * rank), [1, 2] * rank
+    check(getattr(aten, f"{mode}_pad{rank}d"), x, padding)
+    grad = torch.randn(2, 3, *(8,) * rank)
+    check(getattr(aten, f"{mode}_pad{rank}d_backward"), grad, x, padding)
+
+
+def test_images_and_columns():
+    window = ([2, 3], [2, 1], [1, 0], [2, 1])
+    check(aten.im2col, torch.randn(2, 3, 7, 8), *window)
+    check(aten.col2im, torch.randn(2, 18, 16), [5, 6], [2, 3], [1, 1], [0, 0], [1, 1])
+
+
+def test_factories():
+    check(aten.arange.start_step, 1, 10, 3)
+    check(aten.arange.start_step, 0.5, 2, 0.25)
+    check(aten.linspace, 0, 1, 7)
+    check(aten.linspace, 3, -4, 6, dtype=torch.int64)
+    check(aten.logspace, 0, 2, 5)
+    check(aten.eye.m, 3, 4)
+    check(aten.full, [2, 3], 2.5)
+    check(aten.full_like, X, 7, dtype=torch.int32)
+    check(aten.tril_indices, 4, 3, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float16, torch.complex64])
+def test_conversion(dtype):
+    check(aten._to_copy, X, dtype=dtype)
+    check(aten.copy, torch.empty(4, 5, 6, dtype=dtype), X[:1])
+
+
+def test_complex_parts():
+    z = torch.complex(X, X + 1)
+    check(aten.view_as_real, z)
+    check(aten.view_as_complex, torch.randn(3, 2))
+    check(aten.complex, X, torch.ones(6))
+    check(aten.polar, X.abs(), X)
+
+
+@pytest.mark.parametrize("size", [[10, 12], [7, 3], [5, 6], [1, 1]])
+def test_resizing_and_its_gradient(size):
+    image = torch.randn(2, 3, 5, 6)
+    grad = torch.randn(2, 3, *size)
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    for name in ("upsample_nearest2d", "_upsample_nearest_exact2d"):
+        check(getattr(aten, name), image, size)
+        check(getattr(aten, f"{name}_backward"), grad, size, [2, 3, 5, 6], **close)
+    for name in ("upsample_bilinear2d", "upsample_bicubic2d"):
+        for corners in (False, True):
+            check(getattr(aten, name), image, size, corners, **close)
+            backward = getattr(aten, f"{name}_backward")
+            check(backward, grad, size, [2, 3, 5, 6], corners, **close)
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2])
+@pytest.mark.parametrize("interpolation", [0, 1, 2])
+def test_sampling_at_a_grid(interpolation, padding):
+    image, grid = torch.randn(2, 3, 5, 6), torch.rand(2, 4, 5, 2) * 2.6 - 1.3
+    args = (image, grid, interpolation, padding, False)
+    check(aten.grid_sampler_2d, *args, rtol=1e-3, atol=1e-3)
+
+
+def test_distances():
+    a, b = torch.randn(2, 4, 3), torch.randn(2, 5, 3)
+    for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
+        check(aten._cdist_forward, a, b, p, None, rtol=1e-4, atol=1e-4)
+    distance = aten._cdist_forward(a, b, 2.0, None)
+    check(aten._cdist_backward, torch.randn(2, 4, 5), a, b, 2.0, distance, rtol=1e-4, atol=1e-4)
+    check(aten._pdist_forward, a[0], 2.0, rtol=1e-4, atol=1e-4)
