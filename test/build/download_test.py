@@ -11,8 +11,6 @@ import pytest
 
 from test.build.nested import Nested
 
-pytestmark = pytest.mark.slow
-
 
 def _bazelisk(folder: Path) -> Path:
     """The launcher: of this machine, else fetched by npm."""

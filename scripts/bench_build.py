@@ -1,0 +1,463 @@
+#!/usr/bin/env python3
+"""Measures the build: cold, with nothing to do, after an edit, and in another clone.
+
+    python scripts/bench_build.py                      # everything, about five minutes python
+    scripts/bench_build.py --rounds 3           # fewer repetitions of the short commands python
+    scripts/bench_build.py --only null leaf     # of: units, null, leaf, clone (cold is always done)
+    python scripts/bench_build.py --json result.json
+
+It works in copies of this tree in a temporary folder, with environments, caches and a Bazel server
+of their own; nothing outside is touched. The copies hold what git knows or would add, so edits that
+are not committed are measured too.
+
+What is compared runs alternately, and a ratio is the median of the ratios of neighbouring runs, so
+that a load that comes and goes falls on both. ccache is switched off.
+
+A table goes to the standard output. The JSON file is the stable output for other programs. Exit
+code 0 also if a goal is missed: a benchmark is no test. Exit code 1 if something did not build.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+LEAF = "torch_xla_lite/csrc/ir/shape.cc"
+PARTS = ("units", "null", "leaf", "clone")
+JOBS = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+      name: what was measured.
+      ours: median, in `unit`.
+      other: median of what it is compared with; None where the goal is absolute.
+      ratio: median of the paired ratios ours / other; None where the goal is absolute.
+      unit: of the values.
+      runs: how many there were of each.
+      goal: in words.
+    """
+
+    name: str
+    ours: float
+    other: float | None
+    ratio: float | None
+    unit: str
+    runs: int
+    goal: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a translation unit costs.
+
+    Attributes:
+      source: relative to the tree.
+      cpu_s: user and system seconds of the compiler, with the flags of the build.
+      uses_torch: whether it includes a header of torch or of pybind11.
+    """
+
+    source: str
+    cpu_s: float
+    uses_torch: bool
+
+
+@dataclass
+class Result:
+    """All that is printed."""
+
+    machine: dict[str, Any]
+    rows: list[Row] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+
+
+class Clone:
+    """A copy of the tree with an environment of its own."""
+
+    def __init__(self, folder: Path, shared: Path, source: Path = ROOT):
+        """Copies the tree.
+
+        Args:
+          folder: for tree and environment.
+          shared: for Bazel's files and the disk cache, which clones of one user share.
+          source: the tree to copy.
+        """
+        self.root = folder / "tree"
+        for name in _git_files(source):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, self.root / name)
+        self.python = _environment(folder / "environment")
+        self.startup = f"--output_user_root={shared / 'bazel'}"
+        self.environ = {
+            **{name: value for name, value in os.environ.items() if "TORCH_XLA_LITE" not in name},
+            "CCACHE_DISABLE": "1",
+            "MAX_JOBS": str(JOBS),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS": self.startup,
+            "XDG_CACHE_HOME": str(shared / "cache"),
+        }
+        self.environ.pop("PYTHONPATH", None)
+
+    def run(self, command: Sequence[str | Path], folder: Path | None = None) -> float:
+        """Runs a command that has to succeed and returns the seconds it took."""
+        began = time.perf_counter()
+        process = subprocess.run(
+            command,
+            cwd=folder or self.root,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        took = time.perf_counter() - began
+        if process.returncode != 0:
+            shown = " ".join(str(word) for word in command)
+            sys.exit(f"error: {shown}\nfailed:\n{process.stdout}{process.stderr}")
+        return took
+
+    def develop(self) -> float:
+        """Seconds of `setup.py develop`."""
+        return self.run([self.python, "setup.py", "develop"])
+
+    def report(self) -> dict[str, Any]:
+        """What the last `develop` did."""
+        return json.loads((self.root / "build" / "report.json").read_text())
+
+    def spawns(self) -> list[dict[str, Any]]:
+        """The processes that the last `develop` ran, with their commands."""
+        text = (self.root / "build" / "execution.json").read_text()
+        decoder, position, found = json.JSONDecoder(), 0, []
+        while (position := text.find("{", position)) >= 0:
+            spawn, position = decoder.raw_decode(text, position)
+            found.append(spawn)
+        return found
+
+    def bazel(self, *arguments: str) -> str:
+        """Runs Bazel by hand and returns what it prints."""
+        program = shutil.which("bazelisk") or shutil.which("bazel") or "bazel"
+        command = [program, self.startup, *arguments]
+        return subprocess.run(
+            command, cwd=self.root, env=self.environ, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+
+def _git_files(source: Path) -> list[str]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.split("\0") if name and (source / name).is_file()]
+
+
+def _environment(folder: Path) -> Path:
+    """An environment that sees the packages of this one, so that installing changes only itself."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "ours.pth").write_text("".join(f"{path}\n" for path in ours))
+    return folder / "bin" / "python"
+
+
+def paired(
+    name: str,
+    goal: str,
+    rounds: int,
+    ours: Callable[[], float],
+    other: Callable[[], float],
+) -> Row:
+    """Runs two things alternately, after one round that does not count."""
+    ours(), other()
+    pairs = [(ours(), other()) for _ in track(range(rounds), name, transient=True)]
+    return Row(
+        name=name,
+        ours=statistics.median(pair[0] for pair in pairs),
+        other=statistics.median(pair[1] for pair in pairs),
+        ratio=statistics.median(first / second for first, second in pairs),
+        unit="s",
+        runs=rounds,
+        goal=goal,
+    )
+
+
+def measure_cold(clone: Clone) -> Row:
+    """The first build: no server, nothing fetched from the wheels, an empty disk cache."""
+    took = clone.develop()
+    actions = clone.report()["actions"]
+    name = f"cold build, {actions['compile']} compiled, {actions['link']} linked"
+    return Row(name, took, None, None, "s", 1, f"<= 60 s with {JOBS} jobs")
+
+
+def measure_units(clone: Clone, spawns: list[dict[str, Any]], rounds: int) -> list[Unit]:
+    """Compiles each of our sources as Bazel does, without Bazel."""
+    root = Path(clone.bazel("info", "execution_root"))
+    units = []
+    compiles = [spawn for spawn in spawns if spawn["mnemonic"] == "CppCompile"]
+    for spawn in track(compiles, "translation units", transient=True):
+        arguments = spawn["commandArgs"]
+        source = arguments[arguments.index("-c") + 1]
+        if not source.startswith("torch_xla_lite/"):
+            continue
+        inputs = [entry["path"] for entry in spawn["inputs"]]
+        units.append(
+            Unit(
+                source=source,
+                cpu_s=min(_cpu_seconds(arguments, spawn, root) for _ in range(rounds)),
+                uses_torch=any("external/torch/" in path for path in inputs)
+                or any("external/pybind11/" in path for path in inputs),
+            )
+        )
+    return sorted(units, key=lambda unit: unit.cpu_s, reverse=True)
+
+
+def _cpu_seconds(arguments: list[str], spawn: Mapping[str, Any], root: Path) -> float:
+    environ = {entry["name"]: entry["value"] for entry in spawn["environmentVariables"]}
+    with tempfile.TemporaryDirectory() as folder:
+        redirected = {"-o": str(Path(folder) / "unit.o"), "-MF": str(Path(folder) / "unit.d")}
+        command = list(arguments)
+        for option, file in redirected.items():
+            if option in command:
+                command[command.index(option) + 1] = file
+        process = subprocess.Popen(command, cwd=root, env=environ)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"error: {' '.join(command)}\nfailed in {root}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def measure_null(clone: Clone, rounds: int) -> list[Row]:
+    """Nothing to do: against pip on the same tree, and against Bazel alone."""
+    pip = [clone.python, "-m", "pip", "install", "-e", "."]
+    pip += ["--no-build-isolation", "--no-deps", "--no-index", "--quiet"]
+    program = shutil.which("bazelisk") or shutil.which("bazel") or "bazel"
+    bazel = [program, clone.startup, "build", "//torch_xla_lite:outputs"]
+    return [
+        paired(
+            "null develop / pip install -e . --no-build-isolation",
+            "<= 0.25 s, and <= 1/8",
+            rounds,
+            clone.develop,
+            lambda: clone.run(pip),
+        ),
+        paired(
+            "null develop / bazel build alone",
+            "as near to 1 as can be",
+            rounds,
+            clone.develop,
+            lambda: clone.run(bazel),
+        ),
+    ]
+
+
+def measure_leaf(clone: Clone, rounds: int) -> Row:
+    """An edit of one source: against the same commands, run one after the other without Bazel."""
+    leaf = clone.root / LEAF
+    original = leaf.read_text()
+    count = 0
+
+    def edit() -> None:
+        nonlocal count
+        count += 1
+        # A definition, so that the object file differs and the library is linked again.
+        leaf.write_text(
+            f"{original}\nextern const int kBenchBuild;\nconst int kBenchBuild = {count};\n"
+        )
+
+    def ours() -> float:
+        edit()
+        return clone.develop()
+
+    ours()
+    spawns = [spawn for spawn in clone.spawns() if "cache hit" not in spawn["runner"]]
+    order = {"CppCompile": 0, "CppArchive": 1, "CppLink": 2}
+    # Archives are links to Bazel 4, and come first.
+    spawns.sort(
+        key=lambda s: (order.get(s["mnemonic"], 3), not s["listedOutputs"][0].endswith(".a"))
+    )
+    root = Path(clone.bazel("info", "execution_root"))
+    scratch = clone.root.parent / "raw"
+
+    def raw() -> float:
+        edit()
+        took = 0.0
+        for spawn in spawns:
+            # Bazel's own outputs must stay as it left them, or its next build would notice.
+            took += clone.run(_redirected(spawn, root, scratch), root)
+        return took
+
+    try:
+        return paired(
+            f"edit of {Path(LEAF).name}: develop / compiler, archiver and linker alone",
+            "<= 1.5",
+            rounds,
+            ours,
+            raw,
+        )
+    finally:
+        leaf.write_text(original)
+        clone.develop()
+
+
+def _redirected(spawn: Mapping[str, Any], root: Path, scratch: Path) -> list[str]:
+    """The command of an action with its outputs elsewhere, in parameter files too."""
+    outputs = {path: scratch / path for path in spawn["listedOutputs"]}
+    for file in outputs.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+    words = []
+    for word in spawn["commandArgs"]:
+        if word.startswith("@") and (root / word[1:]).is_file():
+            lines = (root / word[1:]).read_text().splitlines()
+            parameters = scratch / word[1:]
+            parameters.parent.mkdir(parents=True, exist_ok=True)
+            parameters.write_text("".join(f"{outputs.get(line, line)}\n" for line in lines))
+            words.append(f"@{parameters}")
+        else:
+            words.append(str(outputs.get(word, word)))
+    return words
+
+
+def measure_clone(first: Clone, folder: Path, shared: Path, cold: Row) -> list[Row]:
+    """Another clone in another place with another environment, after the first filled the cache."""
+    clone = Clone(folder / "another" / "place", shared, first.root)
+    took = clone.develop()
+    report = clone.report()
+    clone.bazel("shutdown")
+    hits, missed = report["cache_hits"], report["actions"]
+    found = hits["disk"] + hits["remote"]
+    share = 100 * found / (found + sum(missed.values()))
+    return [
+        Row(
+            "another clone, other path, other venv",
+            took,
+            cold.ours,
+            took / cold.ours,
+            "s",
+            1,
+            "<= 3 s",
+        ),
+        Row("its actions from the cache", share, None, None, "%", 1, "100 %"),
+    ]
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+
+    def said(*command: str) -> str:
+        try:
+            process = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            return "none"
+        return (process.stdout or process.stderr).strip().split("\n")[0]
+
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    return {
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "jobs": JOBS,
+        "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
+        "compiler": said("gcc", "--version"),
+        "bazel": said(shutil.which("bazelisk") or "bazel", "--version"),
+        "python": platform.python_version(),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def show(result: Result, console: Console) -> None:
+    """Prints the tables."""
+    console.print(
+        ", ".join(f"{name} {value}" for name, value in result.machine.items()), style="dim"
+    )
+    table = Table(title="Build (medians; the ratio is the median of paired ratios)")
+    for name in ("what", "ours", "other", "ratio", "runs", "goal"):
+        table.add_column(
+            name, justify="right" if name in ("ours", "other", "ratio", "runs") else "left"
+        )
+    for row in result.rows:
+        table.add_row(
+            row.name,
+            f"{row.ours:.3g} {row.unit}",
+            "" if row.other is None else f"{row.other:.3g} {row.unit}",
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            str(row.runs),
+            row.goal,
+        )
+    console.print(table)
+    if not result.units:
+        return
+    table = Table(
+        title=f"CPU seconds of a translation unit ({len(result.units)} in all; the dearest)"
+    )
+    for name in ("source", "CPU s", "includes torch", "goal"):
+        table.add_column(name)
+    dear = [unit for unit in result.units if unit.cpu_s > _limit(unit)]
+    for unit in result.units[: max(8, len(dear))]:
+        missed = " (missed)" if unit.cpu_s > _limit(unit) else ""
+        uses = "yes" if unit.uses_torch else "no"
+        table.add_row(unit.source, f"{unit.cpu_s:.2f}", uses, f"<= {_limit(unit):g}{missed}")
+    console.print(table)
+
+
+def _limit(unit: Unit) -> float:
+    return 10.0 if unit.uses_torch else 2.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="of the short commands (7)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to measure")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there too")
+    arguments = parser.parse_args()
+
+    result = Result(machine())
+    with tempfile.TemporaryDirectory(prefix="bench_build_") as name:
+        folder = Path(name)
+        shared = folder / "shared"
+        clone = Clone(folder / "first", shared)
+        try:
+            cold = measure_cold(clone)
+            result.rows.append(cold)
+            spawns = clone.spawns()
+            if "clone" in arguments.only:
+                result.rows += measure_clone(clone, folder, shared, cold)
+            if "null" in arguments.only:
+                result.rows += measure_null(clone, arguments.rounds)
+            if "leaf" in arguments.only:
+                result.rows.append(measure_leaf(clone, arguments.rounds))
+            if "units" in arguments.only:
+                result.units = measure_units(clone, spawns, 1)
+        finally:
+            clone.bazel("shutdown")
+            # Bazel makes some folders of its own read-only.
+            subprocess.run(["chmod", "-R", "u+w", folder], check=False)
+    result.machine["load_after"] = round(os.getloadavg()[0], 2)
+    show(result, Console(width=None if sys.stdout.isatty() else 110))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(asdict(result), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
