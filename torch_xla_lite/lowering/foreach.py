@@ -49,7 +49,7 @@ for _name in _UNARY:
 
 
 def _register_binary(name: str, compute: Callable[..., jax.Array], one_tensor: bool) -> None:
-    """The forms of a function of two operands: Scalar, List, ScalarList, and Tensor, one for all."""
+    """The forms for two operands: Scalar, List, ScalarList; `one_tensor` for all: Tensor."""
 
     def one(self, other, alpha=1, *, outs):
         extra = {} if is_number(alpha, 1) else {"alpha": alpha}

@@ -5,7 +5,6 @@ square of the mean loses all digits when the mean is large.
 """
 
 import jax
-import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.promotion import convert, opmath, opmath_dtype

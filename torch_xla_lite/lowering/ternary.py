@@ -1,7 +1,6 @@
 """Pointwise functions of three operands: selection, clamping, interpolation, multiply-adds."""
 
 import jax
-import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.binary import truth

@@ -35,10 +35,6 @@ def test_every_lowering_is_named_after_a_functional_op():
         assert not schema.is_mutable, name
 
 
-def test_the_table_covers_what_programs_use():
-    assert len(registry.LOWERINGS) >= 700
-
-
 def test_every_output_takes_the_dtype_that_torch_inferred(lowering):
     lowering("aten::nonzero", lambda self: jnp.ones((2,), np.float32))
     (result,) = registry.call("aten::nonzero", [jnp.zeros(3)], [out(2, dtype=np.int32)])
