@@ -13,9 +13,9 @@ constexpr uint64_t kLeafBit = 1;
 constexpr uint64_t kDonatedBit = 2;
 constexpr uint64_t kEnd = 0;
 
-uint64_t WordOf(Position position) { return uint64_t{position.step} << 16 | position.output; }
+uint64_t WordOf(Position position) { return uint64_t{position.step} << 32 | position.output; }
 Position PositionOf(uint64_t word) {
-  return {static_cast<uint32_t>(word >> 16), static_cast<uint32_t>(word & 0xffff)};
+  return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
 }
 
 class Linearizer {
@@ -138,7 +138,8 @@ class Linearizer {
       const Value& leaf = graph_.leaves[i];
       const Node::Visit& visit = leaf.node->visit;
       if (visit.is_retained || leaf.node->refs() != visit.references) continue;
-      if (leaf.node->num_outputs() != 1 || !leaf.buffer()->IsExclusive()) continue;
+      // The buffer's other owner would be the call that it was a result of.
+      if (leaf.buffer()->refs() != 1 || !leaf.buffer()->IsExclusive()) continue;
       int& slots = SlotsOf(free_shapes, leaf.shape());
       if (slots == 0) continue;
       --slots;

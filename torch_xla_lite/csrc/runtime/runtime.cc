@@ -87,7 +87,10 @@ void Runtime::RunRoots(const std::vector<const ir::Value*>& roots,
   lock.lock();
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
-    if (place->value().buffer() != nullptr) place->Unlink();
+    const ir::Value& value = place->value();
+    if (value.buffer() == nullptr) continue;
+    // A leaf of its own for each result, so that each can be donated on its own later.
+    place->Set({ir::Node::Leaf(value.shape(), ir::Ref<ir::Buffer>::Share(value.buffer())), 0});
   }
 }
 
