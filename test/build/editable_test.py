@@ -135,7 +135,7 @@ def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
     site = Path(run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     editable.install(root, site)
     assert run("-c", "import torch_xla_lite; print(torch_xla_lite.__file__)").startswith(str(root))
-    listed = json.loads(run("-m", "pip", "list", "--format=json"))
+    listed = json.loads(run("-m", "pip", "--disable-pip-version-check", "list", "--format=json"))
     (entry,) = [entry for entry in listed if entry["name"] == "torch_xla_lite"]
     assert entry["editable_project_location"] == str(root)
     run("-m", "pip", "uninstall", "--yes", "torch_xla_lite")
