@@ -1,0 +1,344 @@
+#include "torch_xla_lite/csrc/ir/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "test/csrc/ir/toy_ops.h"
+
+namespace torch_xla_lite::ir {
+namespace {
+
+using toy::Call;
+using toy::Data;
+using toy::DataOf;
+using toy::HostBuffer;
+using toy::Leaf;
+using toy::Result;
+using Key = std::vector<uint64_t>;
+
+// The graph of the values, each of which this holder alone keeps alive.
+template <typename... Values>
+Graph GraphOf(const Values&... holders) {
+  const std::array<const Value*, sizeof...(holders)> roots{&holders...};
+  return Linearize(roots);
+}
+
+template <typename... Values>
+Key KeyOf(const Values&... holders) {
+  return GraphOf(holders...).key;
+}
+
+std::vector<Data> Evaluate(const Graph& graph) {
+  return toy::Interpret(Describe(graph.key), DataOf(graph.leaves), graph.scalars);
+}
+
+void Compute(const Graph& graph) {
+  std::vector<Ref<Buffer>> results;
+  for (Data& data : Evaluate(graph)) {
+    results.push_back(Ref<Buffer>::Take(new HostBuffer(std::move(data))));
+  }
+  Commit(graph, std::move(results));
+}
+
+int NumDonated(const Graph& graph) {
+  int count = 0;
+  for (const Step& step : Describe(graph.key).steps) count += step.donated;
+  return count;
+}
+
+// x + x, where nobody else holds x.
+Value DoubledTemporary(Data x) {
+  std::vector<Value> operands(2, Leaf(std::move(x)));
+  return Call("add", std::move(operands));
+}
+
+TEST(Key, GraphsOfOneStructureHaveEqualKeys) {
+  EXPECT_EQ(KeyOf(DoubledTemporary({1, 2})), KeyOf(DoubledTemporary({3, 4})));
+}
+
+TEST(Key, AnotherOpIsAnotherKey) {
+  const Value x = Leaf({1});
+  EXPECT_NE(KeyOf(Call("add", {x, x})), KeyOf(Call("multiply", {x, x})));
+}
+
+TEST(Key, AnotherShapeIsAnotherKey) {
+  EXPECT_NE(KeyOf(DoubledTemporary({1, 2})), KeyOf(DoubledTemporary({1, 2, 3})));
+}
+
+TEST(Key, OneLeafTwiceIsNotTwoLeaves) {
+  const Value x = Leaf({1});
+  const Value y = Leaf({1});
+  EXPECT_NE(KeyOf(Call("add", {x, x})), KeyOf(Call("add", {x, y})));
+}
+
+TEST(Key, AnotherOrderOfOperandsIsAnotherKey) {
+  const Value x = Leaf({1});
+  const Value y = Call("plus", {x}, {1});
+  EXPECT_NE(KeyOf(Call("sum_difference", {x, y})), KeyOf(Call("sum_difference", {y, x})));
+}
+
+TEST(Key, AnotherOrderOfRootsIsAnotherKey) {
+  const Value x = Leaf({1});
+  const Value y = Call("plus", {x}, {1});
+  const Value z = Call("plus", {y}, {1});
+  EXPECT_NE(KeyOf(y, z), KeyOf(z, y));
+}
+
+TEST(Key, AnotherResultOfANodeIsAnotherKey) {
+  const Value x = Leaf({1});
+  const Value sum = Call("sum_difference", {x, x});
+  EXPECT_NE(KeyOf(sum), KeyOf(Result(sum, 1)));
+}
+
+TEST(Key, AnotherResultAsAnOperandIsAnotherKey) {
+  const Value x = Leaf({1});
+  const Value sum = Call("sum_difference", {x, x});
+  EXPECT_NE(KeyOf(Call("add", {x, sum})), KeyOf(Call("add", {x, Result(sum, 1)})));
+}
+
+TEST(Key, AFurtherRootIsAnotherKey) {
+  const Value x = Leaf({1});
+  const Value y = Call("plus", {x}, {1});
+  const Value z = Call("plus", {y}, {1});
+  EXPECT_NE(KeyOf(z), KeyOf(y, z));
+}
+
+TEST(Key, ADonatedLeafIsAnotherKey) {
+  const Value donating = DoubledTemporary({1});
+  const Value x = Leaf({1});
+  EXPECT_NE(KeyOf(donating), KeyOf(Call("add", {x, x})));
+}
+
+TEST(Key, AValueThatExistsIsALeafAndNotItsCall) {
+  const Value x = Leaf({1});
+  const Value y = Call("plus", {x}, {1});
+  const Value z = Call("plus", {y}, {1});
+  const Key before = KeyOf(z);
+  Compute(GraphOf(y));
+  EXPECT_NE(KeyOf(z), before);
+}
+
+TEST(Key, RuntimeScalarsAreNotInIt) {
+  const Value x = Leaf({1});
+  const Value one = Call("plus", {x}, {1});
+  const Value two = Call("plus", {x}, {2});
+  EXPECT_EQ(KeyOf(one), KeyOf(two));
+  EXPECT_EQ(GraphOf(two).scalars, std::vector<uint64_t>{2});
+}
+
+TEST(Key, TheNumberOfScalarsIsInIt) {
+  const Value x = Leaf({1});
+  EXPECT_NE(KeyOf(Call("plus", {x}, {1})), KeyOf(Call("plus", {x}, {1, 2})));
+}
+
+TEST(Linearize, ASharedNodeIsComputedOnce) {
+  const Value x = Leaf({3});
+  const Value y = Call("plus", {x}, {1});
+  const Graph graph = GraphOf(Call("multiply", {y, y}), Call("add", {y, x}));
+  EXPECT_EQ(graph.leaves.size(), 1u);
+  EXPECT_EQ(graph.nodes.size(), 4u);
+  EXPECT_EQ(Evaluate(graph), (std::vector<Data>{{16}, {7}}));
+}
+
+TEST(Linearize, HoldersOfOneValueShareOneRoot) {
+  const Value x = Leaf({3});
+  const Value y = Call("plus", {x}, {1});
+  const Graph graph = GraphOf(y, y);
+  EXPECT_EQ(graph.roots.size(), 1u);
+  EXPECT_EQ(graph.key, KeyOf(y));
+}
+
+TEST(Linearize, ScalarsStandInTheOrderOfTheSteps) {
+  const Value x = Leaf({3});
+  const Value y = Call("plus", {x}, {10});
+  const Value z = Call("plus", {y}, {20});
+  EXPECT_EQ(GraphOf(z).scalars, (std::vector<uint64_t>{10, 20}));
+}
+
+TEST(Linearize, NodesStandInTheOrderOfTheSteps) {
+  const Value x = Leaf({3});
+  const Value y = Call("plus", {x}, {10});
+  const Value z = Call("add", {x, y});
+  const Graph graph = GraphOf(z);
+  EXPECT_EQ(graph.nodes, (std::vector<Node*>{x.node.get(), y.node.get(), z.node.get()}));
+}
+
+TEST(Linearize, AChainOfAMillionNodesNeedsNoRecursion) {
+  const Signature signature("plus", {}, {toy::Vector(1)});
+  const uint64_t one = 1;
+  Value last = Leaf({0});
+  for (int i = 0; i < 1'000'000; ++i) {
+    std::array<Value, 1> operands{std::move(last)};
+    last = {Node::Create(&signature, operands, {&one, 1}), 0};
+  }
+  EXPECT_EQ(Evaluate(GraphOf(last)), (std::vector<Data>{{1'000'000}}));
+}
+
+TEST(Linearize, ALeafMayBeOneResultOfANodeWhoseOtherResultIsComputedAgain) {
+  const Value x = Leaf({5});
+  const Value y = Leaf({3});
+  const Value sum = Call("sum_difference", {x, y});
+  const Value difference = Result(sum, 1);
+  Compute(GraphOf(sum));
+  ASSERT_NE(sum.buffer(), nullptr);
+  ASSERT_EQ(difference.buffer(), nullptr);
+  const Graph graph = GraphOf(Call("multiply", {sum, difference}));
+  EXPECT_EQ(graph.leaves.size(), 3u);
+  EXPECT_EQ(Evaluate(graph), (std::vector<Data>{{16}}));
+}
+
+TEST(Linearize, ResultsOfOneNodeMayAllBeLeaves) {
+  const Value x = Leaf({5});
+  const Value y = Leaf({3});
+  const Value sum = Call("sum_difference", {x, y});
+  const Value difference = Result(sum, 1);
+  Compute(GraphOf(difference, sum));
+  const Graph graph = GraphOf(Call("sum_difference", {difference, sum}), Call("add", {sum, x}));
+  EXPECT_EQ(graph.leaves.size(), 3u);
+  EXPECT_EQ(Evaluate(graph), (std::vector<Data>{{10}, {13}}));
+}
+
+// The leaf is retained by whoever holds it, but has nothing left that it could retain itself.
+TEST(Linearize, ALeafMayHaveDroppedItsOperands) {
+  const Value sum = Call("sum_difference", {Leaf({5}), Leaf({3})});
+  Compute(GraphOf(sum));
+  ASSERT_FALSE(sum.node->operands()[0]);
+  EXPECT_EQ(Evaluate(GraphOf(Call("plus", {sum}, {1}))), (std::vector<Data>{{9}}));
+}
+
+TEST(Linearize, ANodeMayHaveMoreResultsThanFitIntoSixteenBits) {
+  const std::vector<const Shape*> outputs(70'000, toy::Vector(1));
+  const Signature signature("unbind", {}, outputs);
+  std::array<Value, 1> operands{Leaf({1})};
+  const Value result{Node::Create(&signature, operands, {}), 66'000};
+  const Position root = Describe(KeyOf(result)).roots[0];
+  EXPECT_EQ(root.step, 1u);
+  EXPECT_EQ(root.output, 66'000u);
+}
+
+TEST(Donation, ALeafThatOnlyTheGraphHoldsIsDonated) {
+  EXPECT_EQ(NumDonated(GraphOf(DoubledTemporary({1, 2}))), 1);
+}
+
+TEST(Donation, ALeafThatTheProgramHoldsIsNot) {
+  const Value x = Leaf({1});
+  EXPECT_EQ(NumDonated(GraphOf(Call("add", {x, x}))), 0);
+}
+
+TEST(Donation, ALeafWhoseDataOthersSeeIsNot) {
+  Value x = Leaf({1});
+  static_cast<HostBuffer*>(x.buffer())->is_exclusive = false;
+  const Value root = Call("plus", {std::exchange(x, {})}, {1});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 0);
+}
+
+TEST(Donation, ALeafThatNoRootHasTheShapeOfIsNot) {
+  const Value root = Call("element", {DoubledTemporary({1, 2})}, {0});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 0);
+}
+
+TEST(Donation, ARootTakesTheMemoryOfOneLeaf) {
+  const Value root = Call("add", {Leaf({1}), Leaf({2})});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 1);
+}
+
+TEST(Donation, TwoRootsTakeTheMemoryOfTwoLeaves) {
+  const Value sum = Call("sum_difference", {Leaf({1}), Leaf({2})});
+  const Value difference = Result(sum, 1);
+  EXPECT_EQ(NumDonated(GraphOf(sum, difference)), 2);
+}
+
+TEST(Donation, ALeafThatAnotherPendingValueNeedsIsNot) {
+  Value x = Leaf({1});
+  const Value root = Call("plus", {x}, {1});
+  const Value other = Call("plus", {x}, {2});
+  x = {};
+  EXPECT_EQ(NumDonated(GraphOf(root)), 0);
+}
+
+TEST(Donation, ALeafBelowAnIntermediateThatSomeoneHoldsIsNot) {
+  Value x = DoubledTemporary({1});
+  const Value held = Call("plus", {std::exchange(x, {})}, {2});
+  const Value root = Call("plus", {held}, {3});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 0);
+}
+
+TEST(Donation, ALeafBelowAnIntermediateThatIsARootItselfIsDonated) {
+  const Value first = Call("plus", {DoubledTemporary({1})}, {2});
+  const Value second = Call("plus", {first}, {3});
+  EXPECT_EQ(NumDonated(GraphOf(first, second)), 1);
+}
+
+TEST(Donation, ALeafBelowANodeWithAnotherResultToComeIsNot) {
+  Value sum = Call("sum_difference", {Leaf({5}), Leaf({3})});
+  const Value difference = Result(sum, 1);
+  const Value root = std::exchange(sum, {});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 0);
+}
+
+TEST(Donation, AResultOfANodeWithSeveralIsDonated) {
+  Value sum = Call("sum_difference", {Leaf({5}), Leaf({3})});
+  Compute(GraphOf(sum));
+  const Value root = Call("plus", {std::exchange(sum, {})}, {1});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 1);
+}
+
+TEST(Donation, ABufferThatTwoLeavesShareIsNot) {
+  const Value x = Leaf({5});
+  Value same{Node::Leaf(x.shape(), Ref<Buffer>::Share(x.buffer())), 0};
+  const Value root = Call("plus", {std::exchange(same, {})}, {1});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 0);
+}
+
+TEST(Describe, ReadsBackWhatTheKeyWasMadeOf) {
+  const Value x = Leaf({5, 6});
+  const Value y = Call("plus", {x}, {1});
+  const Value sum = Call("sum_difference", {y, x});
+  const Description description = Describe(KeyOf(Result(sum, 1), y));
+
+  ASSERT_EQ(description.steps.size(), 3u);
+  EXPECT_EQ(description.steps[0].leaf, toy::Vector(2));
+  EXPECT_EQ(description.steps[0].signature, nullptr);
+  EXPECT_FALSE(description.steps[0].donated);
+  EXPECT_EQ(description.steps[1].signature, &y.node->signature());
+  EXPECT_EQ(description.steps[1].num_scalars, 1u);
+  ASSERT_EQ(description.steps[2].operands.size(), 2u);
+  EXPECT_EQ(description.steps[2].operands[0].step, 1u);
+  EXPECT_EQ(description.steps[2].operands[1].step, 0u);
+  ASSERT_EQ(description.roots.size(), 2u);
+  EXPECT_EQ(description.roots[0].step, 2u);
+  EXPECT_EQ(description.roots[0].output, 1u);
+  EXPECT_EQ(description.roots[1].step, 1u);
+}
+
+TEST(Commit, PutsTheResultsIntoTheirNodes) {
+  const Value x = Leaf({5});
+  const Value y = Call("plus", {x}, {1});
+  const Value z = Call("plus", {y}, {1});
+  Compute(GraphOf(z, y));
+  EXPECT_EQ(DataOf(y), Data{6});
+  EXPECT_EQ(DataOf(z), Data{7});
+}
+
+TEST(Commit, LetsGoOfWhatTheResultsWereComputedFrom) {
+  const Value x = Leaf({5});
+  const Value y = Call("plus", {x}, {1});
+  Compute(GraphOf(y));
+  EXPECT_EQ(x.node->refs(), 1u);
+}
+
+TEST(Commit, KeepsTheOperandsOfANodeWithAnotherResultToCome) {
+  const Value x = Leaf({5});
+  const Value y = Leaf({3});
+  const Value sum = Call("sum_difference", {x, y});
+  const Value difference = Result(sum, 1);
+  Compute(GraphOf(sum));
+  Compute(GraphOf(difference));
+  EXPECT_EQ(DataOf(difference), Data{2});
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::ir

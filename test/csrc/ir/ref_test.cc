@@ -1,0 +1,98 @@
+#include "torch_xla_lite/csrc/ir/ref.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace torch_xla_lite::ir {
+namespace {
+
+// Counts how many of its kind were destroyed.
+struct Counted : RefCounted {
+  explicit Counted(int* destroyed) : destroyed(destroyed) {}
+  ~Counted() { ++*destroyed; }
+  int* destroyed;
+};
+
+// Has a way of its own to be freed.
+struct Recycled : RefCounted {
+  static void Destroy(Recycled* object) { object->is_recycled = true; }
+  bool is_recycled = false;
+};
+
+TEST(Ref, TheLastReferenceDestroysTheObject) {
+  int destroyed = 0;
+  {
+    const auto first = Ref<Counted>::Take(new Counted(&destroyed));
+    {
+      const Ref<Counted> second = first;
+      EXPECT_EQ(first->refs(), 2u);
+    }
+    EXPECT_EQ(first->refs(), 1u);
+    EXPECT_EQ(destroyed, 0);
+  }
+  EXPECT_EQ(destroyed, 1);
+}
+
+TEST(Ref, MovingLeavesNothingBehind) {
+  int destroyed = 0;
+  auto first = Ref<Counted>::Take(new Counted(&destroyed));
+  const Ref<Counted> second = std::move(first);
+  EXPECT_FALSE(first);
+  EXPECT_EQ(second->refs(), 1u);
+}
+
+TEST(Ref, AssigningDropsWhatWasThere) {
+  int destroyed = 0;
+  auto ref = Ref<Counted>::Take(new Counted(&destroyed));
+  ref = Ref<Counted>::Take(new Counted(&destroyed));
+  EXPECT_EQ(destroyed, 1);
+  ref = {};
+  EXPECT_EQ(destroyed, 2);
+}
+
+TEST(Ref, AssigningToItselfKeepsTheObject) {
+  int destroyed = 0;
+  auto ref = Ref<Counted>::Take(new Counted(&destroyed));
+  const auto& same = ref;
+  ref = same;
+  EXPECT_EQ(destroyed, 0);
+  EXPECT_EQ(ref->refs(), 1u);
+}
+
+TEST(Ref, SharingAddsAReferenceToABorrowedPointer) {
+  int destroyed = 0;
+  const auto owner = Ref<Counted>::Take(new Counted(&destroyed));
+  const auto shared = Ref<Counted>::Share(owner.get());
+  EXPECT_EQ(owner->refs(), 2u);
+  EXPECT_TRUE(shared == owner);
+}
+
+TEST(Ref, SharingNothingGivesNothing) { EXPECT_FALSE(Ref<Counted>::Share(nullptr)); }
+
+TEST(Ref, ATypeMayBeFreedInItsOwnWay) {
+  Recycled object;
+  { const auto ref = Ref<Recycled>::Take(&object); }
+  EXPECT_TRUE(object.is_recycled);
+}
+
+TEST(Ref, ReferencesMayBeDroppedOnAnyThread) {
+  int destroyed = 0;
+  auto owner = Ref<Counted>::Take(new Counted(&destroyed));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([ref = owner] {
+      for (int k = 0; k < 10000; ++k) const Ref<Counted> copy = ref;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+  EXPECT_EQ(owner->refs(), 1u);
+  owner = {};
+  EXPECT_EQ(destroyed, 1);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::ir

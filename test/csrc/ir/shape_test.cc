@@ -1,0 +1,61 @@
+#include "torch_xla_lite/csrc/ir/shape.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace torch_xla_lite::ir {
+namespace {
+
+constexpr DType kFloat{6};
+constexpr DType kDouble{7};
+
+TEST(Shape, EqualShapesAreOneObject) {
+  EXPECT_EQ(Shape::Of(kFloat, {8, 3}), Shape::Of(kFloat, std::vector<int64_t>{8, 3}));
+}
+
+TEST(Shape, ShapesOfDifferentDtypesDiffer) {
+  EXPECT_NE(Shape::Of(kFloat, {8, 3}), Shape::Of(kDouble, {8, 3}));
+}
+
+TEST(Shape, ShapesOfDifferentDimsDiffer) {
+  EXPECT_NE(Shape::Of(kFloat, {8, 3}), Shape::Of(kFloat, {3, 8}));
+}
+
+TEST(Shape, ShapesOfDifferentRanksDiffer) {
+  EXPECT_NE(Shape::Of(kFloat, {}), Shape::Of(kFloat, {0}));
+  EXPECT_NE(Shape::Of(kFloat, {0}), Shape::Of(kFloat, {0, 0}));
+}
+
+TEST(Shape, KeepsWhatItWasMadeOf) {
+  const Shape* shape = Shape::Of(kDouble, {2, 0, 5});
+  EXPECT_EQ(shape->dtype(), kDouble);
+  EXPECT_EQ(shape->dims(), (std::vector<int64_t>{2, 0, 5}));
+}
+
+TEST(Shape, AScalarHasOneElement) { EXPECT_EQ(Shape::Of(kFloat, {})->NumElements(), 1); }
+
+TEST(Shape, AnEmptyDimensionLeavesNoElements) {
+  EXPECT_EQ(Shape::Of(kFloat, {8, 0, 3})->NumElements(), 0);
+}
+
+TEST(Shape, TheTextNamesDtypeAndDims) {
+  EXPECT_EQ(Shape::Of(kFloat, {8, 3})->ToString(), "dtype6[8,3]");
+  EXPECT_EQ(Shape::Of(kDouble, {})->ToString(), "dtype7[]");
+}
+
+TEST(Shape, ThreadsThatMeetANewShapeShareIt) {
+  std::vector<const Shape*> shapes(4);
+  std::vector<std::thread> threads;
+  for (const Shape*& shape : shapes) {
+    threads.emplace_back([&shape] {
+      for (int64_t i = 0; i < 500; ++i) shape = Shape::Of(kFloat, {7, 7, i});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(shapes, std::vector<const Shape*>(4, Shape::Of(kFloat, {7, 7, 499})));
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::ir

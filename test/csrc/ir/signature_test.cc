@@ -1,0 +1,66 @@
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace torch_xla_lite::ir {
+namespace {
+
+using Words = std::vector<uint64_t>;
+
+std::unique_ptr<Signature> Relu(Words words) {
+  return std::make_unique<Signature>("aten::relu", std::move(words),
+                                     std::vector<const Shape*>{Shape::Of(DType{6}, {2})});
+}
+
+TEST(SignatureTable, FindsNothingBeforeItIsInserted) {
+  const SignatureTable table;
+  EXPECT_EQ(table.Find(Words{1, 2}), nullptr);
+}
+
+TEST(SignatureTable, FindsWhatWasInserted) {
+  SignatureTable table;
+  const Signature* inserted = table.Insert(Relu({1, 2}));
+  EXPECT_EQ(table.Find(Words{1, 2}), inserted);
+  EXPECT_EQ(inserted->op, "aten::relu");
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(SignatureTable, OtherWordsAreAnotherSignature) {
+  SignatureTable table;
+  table.Insert(Relu({1, 2}));
+  EXPECT_EQ(table.Find(Words{2, 1}), nullptr);
+  EXPECT_EQ(table.Find(Words{1}), nullptr);
+  EXPECT_EQ(table.Find(Words{1, 2, 0}), nullptr);
+  EXPECT_EQ(table.Find(Words{}), nullptr);
+}
+
+// Two threads may have inferred the same call at once; keys hold the address of the first one.
+TEST(SignatureTable, TheFirstOfEqualSignaturesStays) {
+  SignatureTable table;
+  const Signature* first = table.Insert(Relu({1, 2}));
+  EXPECT_EQ(table.Insert(Relu({1, 2})), first);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(SignatureTable, NoWordsAreWordsToo) {
+  SignatureTable table;
+  const Signature* inserted = table.Insert(Relu({}));
+  EXPECT_EQ(table.Find(Words{}), inserted);
+}
+
+TEST(SignatureTable, AddressesSurviveItsGrowth) {
+  SignatureTable table;
+  std::vector<const Signature*> inserted;
+  for (uint64_t i = 0; i < 5000; ++i) inserted.push_back(table.Insert(Relu({i * 64, i % 3})));
+  EXPECT_EQ(table.size(), 5000u);
+  for (uint64_t i = 0; i < 5000; ++i) {
+    ASSERT_EQ(table.Find(Words{i * 64, i % 3}), inserted[i]) << i;
+    ASSERT_EQ(table.Find(Words{i * 64, 3}), nullptr) << i;
+  }
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::ir

@@ -1,0 +1,71 @@
+// A small language of ops for tests: what they are called, what shapes they give, what they
+// compute.
+//
+// Values are vectors of 64-bit integers that wrap, so that results can be compared exactly.
+//
+//   Value x = Leaf({1, 2});
+//   Value y = Call("add", {x, x});
+//   Value minus = Result(Call("sum_difference", {x, y}), 1);
+//   std::vector<Data> results = Interpret(Describe(graph.key), leaves, graph.scalars);
+//
+//   add, multiply     (a, b) of one shape
+//   plus              (a), one scalar: added to each element
+//   sum_difference    (a, b) -> a + b, a - b
+//   element           (a), one scalar: the element at that index, as a vector of one; a view
+//   reversed          (a); a view
+//   halves            (a) -> both halves; a view
+//   fail              (a); throws when it is run
+//
+// The views can be written through, as tensor/op_signature.h names it: "write:1:halves".
+
+#ifndef TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
+#define TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+
+namespace torch_xla_lite::ir::toy {
+
+using Data = std::vector<uint64_t>;
+
+class HostBuffer final : public Buffer {
+ public:
+  explicit HostBuffer(Data data) : data(std::move(data)) {}
+  bool IsExclusive() const override { return is_exclusive; }
+
+  Data data;
+  bool is_exclusive = true;
+};
+
+// int64, by the number that torch gives it.
+inline constexpr DType kInt64{4};
+const Shape* Vector(size_t size);
+
+Value Leaf(Data data);
+// The first result of a pending call.
+Value Call(std::string_view op, std::vector<Value> operands, std::vector<uint64_t> scalars = {});
+Value Result(const Value& value, uint32_t output);
+
+// The data of a value that is not pending.
+const Data& DataOf(const Value& value);
+std::vector<Data> DataOf(std::span<const Value> values);
+
+// The shapes of what an op gives for operands of these shapes.
+std::vector<const Shape*> Outputs(const std::string& op, std::span<const Shape* const> operands);
+// What an op gives.
+std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
+                          std::span<const uint64_t> scalars);
+// The values of the roots. Checks that each value has the shape that its signature promises.
+std::vector<Data> Interpret(const Description& description, std::span<const Data> leaves,
+                            std::span<const uint64_t> scalars);
+
+}  // namespace torch_xla_lite::ir::toy
+
+#endif  // TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
