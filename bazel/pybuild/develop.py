@@ -37,6 +37,10 @@ def main(arguments: list[str], since: float | None = None) -> int:
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        # Bazel has got the same signal; whoever waited for it has it ended by now.
+        print("error: interrupted. The installed files are as they were.", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -40,6 +40,24 @@ def _identity(tree: Nested) -> list[tuple[int, int]]:
     return [(file.stat().st_ino, file.stat().st_mtime_ns) for file in tree.outputs]
 
 
+def _at_work(tree: Nested, **changes: str) -> "subprocess.Popen[str]":
+    """A `develop` that has got so far that Bazel works."""
+    events = tree.root / "build" / "events.json"
+    events.unlink()
+    process = subprocess.Popen(
+        [tree.python, "setup.py", "develop"],
+        cwd=tree.root,
+        env=tree.environ(**changes),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not events.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
 _NOTHING = {"compile": 0, "link": 0, "other": 0}
 
 
@@ -113,20 +131,27 @@ def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(bu
 def test_a_develop_that_was_killed_is_made_good_by_the_next(built: Nested):
     built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
     before = _identity(built)
-    process = subprocess.Popen(
-        [built.python, "setup.py", "develop"],
-        cwd=built.root,
-        env=built.environ(TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache="),
-        start_new_session=True,
-    )
-    while not (built.root / "build" / "events.json").exists():
-        time.sleep(0.01)
+    process = _at_work(built, TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache=")
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.communicate()
     assert _identity(built) == before
     report = built.develop()
     assert report["succeeded"]
     assert report["outputs"][1]["changed"]
+
+
+def test_an_interrupted_develop_says_so_without_a_traceback(built: Nested):
+    before = _identity(built)
+    # Long enough to be met at work, on a slow machine and on a fast one.
+    source = '#include <regex>\nint one() { return std::regex_match("a", std::regex("a")); }\n'
+    built.write("one.cc", f"{source}// {time.time_ns()}\n")
+    process = _at_work(built)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode != 0
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert _identity(built) == before
 
 
 def test_another_clone_with_another_environment_compiles_nothing(
