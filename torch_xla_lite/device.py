@@ -50,7 +50,19 @@ def register() -> None:
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
         torch.nn.Module._apply = _keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
         os.register_at_fork(after_in_child=_after_fork_in_child)
+        _run_backward_on_the_calling_thread()
         _registered = True
+
+
+def _run_backward_on_the_calling_thread() -> None:
+    """Spares each backward() the way to autograd's thread for the device and back.
+
+    Recording never waits for the device, so there is nothing to be won by a thread of its own: on a
+    busy machine the two switches cost more than the recording. The setting is one for all devices
+    and for this thread; where torch has others that compute by themselves, it stays as it is.
+    """
+    if torch.version.cuda is None and torch.version.hip is None:
+        torch.autograd.set_multithreading_enabled(False)
 
 
 # --- which device ---------------------------------------------------------------------------------
