@@ -192,9 +192,7 @@ class _Scalars:
 
     def key(self) -> jax.Array:
         """A random key from the last two scalars: seed and offset of the generator."""
-        seed, offset = (
-            lax.bitcast_convert_type(self._packed[row], np.uint64) for row in (-2, -1)
-        )
+        seed, offset = (lax.bitcast_convert_type(self._packed[row], np.uint64) for row in (-2, -1))
         return jax.random.fold_in(jax.random.key(seed), lax.convert_element_type(offset, np.uint32))
 
     def _next_as(self, dtype: type) -> jax.Array:
