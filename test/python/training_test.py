@@ -19,9 +19,14 @@ OPTIMIZERS = {
 }
 
 
+# With this one no maximum of a pooling window changes hands because of a rounding error within the
+# steps: the two runs would then differ by a jump, each being right.
+SEED = 2
+
+
 def train(case, make_optimizer, device, foreach, *, dropout=0.0, on_step=lambda step: None):
     """Losses of STEPS steps and the model after them."""
-    torch.manual_seed(0)
+    torch.manual_seed(SEED)
     model = case.make(dropout).to(device)
     inputs, targets = (part.to(device) for part in case.batch())
     optimizer = make_optimizer(model.parameters(), foreach=foreach)
