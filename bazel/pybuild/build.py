@@ -13,11 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bazel.pybuild import configure, find_bazel, invoke
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
-from bazel.pybuild.report import Report, summarize, write
+
+if TYPE_CHECKING:
+    from bazel.pybuild.report import Report
 
 
 def bazel_command(root: Path, options: Options, environ: Mapping[str, str]) -> invoke.Command:
@@ -37,7 +40,7 @@ def build(
     *,
     since: float | None = None,
     meanwhile: Callable[[], None] = lambda: None,
-) -> Report:
+) -> "Report":
     """Builds and puts what was built into the package.
 
     Args:
@@ -61,18 +64,18 @@ def build(
         with invoke.started(command, root) as process:
             # Two dozen milliseconds of imports that are not needed earlier, hidden behind Bazel's
             # own.
-            from bazel.pybuild import events, outputs
+            from bazel.pybuild import events, outputs, report
 
             meanwhile()
         outcome = events.read(command.events, command.log, invoke.TARGET)
         succeeded = process.returncode == 0 and bool(outcome.outputs)
         changed = outputs.install(outcome.outputs, root) if succeeded else {}
-        report = summarize(outcome, changed, succeeded, time.perf_counter() - since)
-        write(report, root)
+        done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since)
+        report.write(done, root)
     if not succeeded:
-        print(report.line(), flush=True)
+        print(done.line(), flush=True)
         raise _failure(bazel, command, process.returncode, outcome.exit_name)
-    return report
+    return done
 
 
 @contextmanager

@@ -12,7 +12,6 @@ out.
 import collections
 import json
 import os
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,13 +100,18 @@ def read(events: Path, log: Path, target: str) -> Outcome:
     return Outcome(exit_name, tuple(outputs.values()), ran, disk_hits, remote_hits, local_hits)
 
 
+# Most of the file repeats the command line and what was shown; it is not worth parsing.
+_UNUSED = (b'{"id":{"progress"', b'{"id":{"structured', b'{"id":{"unstructured')
+
+
 def _events(file: Path) -> Iterator[dict[str, Any]]:
     try:
         lines = file.read_bytes().splitlines()
     except OSError:
         return
     for line in lines:
-        # Most of the file repeats the command line; what is not asked for is not worth parsing.
+        if line.startswith(_UNUSED):
+            continue
         try:
             yield json.loads(line)
         except ValueError:
@@ -122,12 +126,20 @@ def _outputs(names: list[str], file_sets: Mapping[str, Mapping[str, Any]]) -> It
     while pending:
         file_set = file_sets.get(pending.pop(), {})
         for file in file_set.get("files", []):
-            path = urllib.parse.unquote(urllib.parse.urlsplit(file["uri"]).path)
-            yield Output(file["name"], Path(path))
+            yield Output(file["name"], _path(file["uri"]))
         for inner in reversed(file_set.get("fileSets", [])):
             if inner["id"] not in seen:
                 seen.add(inner["id"])
                 pending.append(inner["id"])
+
+
+def _path(uri: str) -> Path:
+    path = uri.removeprefix("file://")
+    if "%" in path:
+        import urllib.parse
+
+        path = urllib.parse.unquote(path)
+    return Path(path)
 
 
 def _spawns(file: Path) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,6 @@ find(options.bazel, os.environ.get("PATH", "")).executable     # PosixPath('/usr
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -39,9 +38,8 @@ def find(wanted: str | None, path: str) -> Bazel:
       BuildError: there is none; the message has the command that installs one.
     """
     for name in [wanted] if wanted else ["bazelisk", "bazel"]:
-        found = shutil.which(name, path=path)
-        if found:
-            executable = Path(os.path.abspath(found))
+        executable = which(name, path)
+        if executable:
             return Bazel(executable, _is_bazelisk(executable))
     if wanted:
         raise BuildError(
@@ -52,6 +50,19 @@ def find(wanted: str | None, path: str) -> Bazel:
         "Bazel was not found: there is neither bazelisk nor bazel on PATH.",
         f"Install one, then run the command again:  {_install_command()}",
     )
+
+
+def which(name: str, path: str) -> Path | None:
+    """The program of a name, as a shell finds it; absolute, links kept.
+
+    As shutil.which, whose module brings compression libraries that a null build has no use for.
+    """
+    folders = [""] if os.sep in name else path.split(os.pathsep)
+    for folder in folders:
+        candidate = os.path.abspath(os.path.join(folder, name))
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    return None
 
 
 def cannot_start(bazel: Bazel, command: Sequence[str], said: str) -> BuildError:

@@ -9,7 +9,6 @@ has the old one mapped keeps it, and nobody ever sees half of one.
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -86,6 +85,8 @@ def _stage(output: Output, root: Path) -> Path:
     temporary = place.with_name(f".{place.name}.new")
     # A leftover of an interrupted build may be there, and may be read-only.
     temporary.unlink(missing_ok=True)
+    import shutil
+
     shutil.copyfile(output.file, temporary)
     temporary.chmod(0o755 if ".so" in place.suffixes else 0o644)
     return temporary

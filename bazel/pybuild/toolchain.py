@@ -9,9 +9,10 @@ programs say of themselves goes into the key of every cached action:
 """
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
+
+from bazel.pybuild.find_bazel import which
 
 _LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
 
@@ -22,7 +23,7 @@ def silo(environ: Mapping[str, str]) -> str:
 
     search = environ.get("PATH", os.defpath)
     said = [_says(compiler(environ), "-v"), _says("ldd", "--version")]
-    said += [_says(linker, "--version") for linker in _LINKERS if shutil.which(linker, path=search)]
+    said += [_says(linker, "--version") for linker in _LINKERS if which(linker, search)]
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
 
 
@@ -36,8 +37,8 @@ def files(environ: Mapping[str, str]) -> list[Path]:
     resolved."""
     search = environ.get("PATH", os.defpath)
     names = [compiler(environ), *_LINKERS, "ldd"]
-    found = [shutil.which(name, path=search) for name in names]
-    return sorted({Path(os.path.realpath(path)) for path in found if path})
+    found = [which(name, search) for name in names]
+    return sorted({path.resolve() for path in found if path})
 
 
 def _says(program: str, option: str) -> str:
