@@ -272,6 +272,13 @@ TEST(Donation, ALeafBelowAnIntermediateThatIsARootItselfIsDonated) {
   EXPECT_EQ(NumDonated(GraphOf(first, second)), 1);
 }
 
+// The root will be a leaf itself when the other one is computed.
+TEST(Donation, ALeafBelowARootThatAnotherPendingValueNeedsIsDonated) {
+  const Value root = Call("plus", {DoubledTemporary({1})}, {2});
+  const Value other = Call("plus", {root}, {3});
+  EXPECT_EQ(NumDonated(GraphOf(root)), 1);
+}
+
 TEST(Donation, ALeafBelowANodeWithAnotherResultToComeIsNot) {
   Value sum = Call("sum_difference", {Leaf({5}), Leaf({3})});
   const Value difference = Result(sum, 1);

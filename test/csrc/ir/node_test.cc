@@ -117,8 +117,10 @@ TEST(Node, NodesMayDieOnAnyThread) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&x] {
-      Value y = x;
-      for (int k = 0; k < 1000; ++k) y = toy::Call("add", {y, x});
+      for (int round = 0; round < 100; ++round) {
+        Value y = x;
+        for (int k = 0; k < 100; ++k) y = toy::Call("add", {y, x});
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();

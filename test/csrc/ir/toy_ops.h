@@ -15,6 +15,7 @@
 //   reversed          (a); a view
 //   halves            (a) -> both halves; a view
 //   fail              (a); throws when it is run
+//   refuse            (a); throws when it is compiled
 //
 // The views can be written through, as tensor/op_signature.h names it: "write:1:halves".
 

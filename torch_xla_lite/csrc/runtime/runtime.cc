@@ -40,7 +40,9 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
     Run(&value);
   } catch (...) {
     RunOneByOne(/*rethrow=*/false);
-    Run(&value);
+    // Without what other threads have recorded since, which may fail too.
+    std::unique_lock lock(record_lock_);
+    if (value.buffer() == nullptr) RunRoots({&value}, lock);
   }
   return buffer();
 }

@@ -1,0 +1,97 @@
+#include "torch_xla_lite/csrc/runtime/live_values.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "test/csrc/ir/toy_ops.h"
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+using Places = std::vector<LiveValue*>;
+
+ir::Value Pending() { return ir::toy::Call("plus", {ir::toy::Leaf({1})}, {1}); }
+
+TEST(LiveValue, IsListedWhileItsValueIsPending) {
+  LiveValue place;
+  EXPECT_EQ(PendingValues(), Places{});
+  place.Set(Pending());
+  EXPECT_EQ(PendingValues(), Places{&place});
+}
+
+TEST(LiveValue, AValueThatExistsIsNotListed) {
+  LiveValue place;
+  place.Set(Pending());
+  place.Set(ir::toy::Leaf({1}));
+  EXPECT_EQ(PendingValues(), Places{});
+}
+
+TEST(LiveValue, NothingIsNotListed) {
+  LiveValue place;
+  place.Set(Pending());
+  place.Set({});
+  EXPECT_EQ(PendingValues(), Places{});
+}
+
+TEST(LiveValue, TheListIsInTheOrderOfTheLastWrites) {
+  LiveValue a, b, c;
+  a.Set(Pending());
+  b.Set(Pending());
+  c.Set(Pending());
+  EXPECT_EQ(PendingValues(), (Places{&a, &b, &c}));
+  a.Set(Pending());
+  EXPECT_EQ(PendingValues(), (Places{&b, &c, &a}));
+}
+
+TEST(LiveValue, APlaceThatDiesLeavesTheList) {
+  LiveValue a;
+  auto b = std::make_unique<LiveValue>();
+  LiveValue c;
+  a.Set(Pending());
+  b->Set(Pending());
+  c.Set(Pending());
+  b.reset();
+  EXPECT_EQ(PendingValues(), (Places{&a, &c}));
+}
+
+TEST(LiveValue, BothEndsOfTheListCanLeaveIt) {
+  LiveValue a, b, c;
+  a.Set(Pending());
+  b.Set(Pending());
+  c.Set(Pending());
+  a.Unlink();
+  EXPECT_EQ(PendingValues(), (Places{&b, &c}));
+  c.Unlink();
+  EXPECT_EQ(PendingValues(), Places{&b});
+  a.Set(Pending());
+  EXPECT_EQ(PendingValues(), (Places{&b, &a}));
+}
+
+TEST(LiveValue, LeavingTwiceIsHarmless) {
+  LiveValue a, b;
+  a.Set(Pending());
+  b.Set(Pending());
+  a.Unlink();
+  a.Unlink();
+  EXPECT_EQ(PendingValues(), Places{&b});
+}
+
+TEST(LiveValue, AnUnlinkedPlaceKeepsItsValue) {
+  LiveValue place;
+  const ir::Value value = Pending();
+  place.Set(value);
+  place.Unlink();
+  EXPECT_EQ(place.value().node, value.node);
+}
+
+TEST(LiveValue, SettingGivesBackWhatWasThere) {
+  LiveValue place;
+  const ir::Value first = Pending();
+  EXPECT_FALSE(place.Set(first));
+  EXPECT_EQ(place.Set(Pending()).node, first.node);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::runtime

@@ -1,0 +1,78 @@
+#include "test/csrc/runtime/memory_executor.h"
+
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "test/csrc/ir/toy_ops.h"
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+using ir::toy::Data;
+using ir::toy::HostBuffer;
+
+struct MemoryExecutable final : Executable {
+  ir::Description description;
+};
+
+class ExclusiveUse {
+ public:
+  explicit ExclusiveUse(std::atomic<bool>* is_busy) : is_busy_(is_busy) {
+    if (is_busy->exchange(true)) throw std::logic_error("two threads use the executor at once");
+  }
+  ~ExclusiveUse() { is_busy_->store(false); }
+
+ private:
+  std::atomic<bool>* is_busy_;
+};
+
+ir::Ref<ir::Buffer> BufferOf(Data data) {
+  return ir::Ref<ir::Buffer>::Take(new HostBuffer(std::move(data)));
+}
+
+}  // namespace
+
+ir::Ref<Executable> MemoryExecutor::Compile(const ir::Graph& graph) {
+  const ExclusiveUse use(&is_busy_);
+  auto executable = ir::Ref<MemoryExecutable>::Take(new MemoryExecutable);
+  executable->description = ir::Describe(graph.key);
+  for (const ir::Step& step : executable->description.steps) {
+    if (step.signature != nullptr && step.signature->op == "refuse") {
+      throw std::runtime_error("this op is refused");
+    }
+  }
+  return ir::Ref<Executable>::Share(executable.get());
+}
+
+std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,
+                                                         const ir::Graph& graph) {
+  const ExclusiveUse use(&is_busy_);
+  const ir::Description& description = static_cast<MemoryExecutable&>(executable).description;
+  const auto results =
+      ir::toy::Interpret(description, ir::toy::DataOf(graph.leaves), graph.scalars);
+  if (during_execution) during_execution();
+  size_t leaf = 0;
+  for (const ir::Step& step : description.steps) {
+    if (step.signature != nullptr) continue;
+    auto* buffer = static_cast<HostBuffer*>(graph.leaves[leaf++].buffer());
+    if (!step.donated) continue;
+    buffer->data.clear();
+    ++num_donated;
+  }
+  std::vector<ir::Ref<ir::Buffer>> buffers;
+  for (const Data& result : results) buffers.push_back(BufferOf(result));
+  return buffers;
+}
+
+ir::Ref<ir::Buffer> MemoryExecutor::Upload(const ir::Shape* shape, const void* data) {
+  Data copy(static_cast<size_t>(shape->NumElements()));
+  std::memcpy(copy.data(), data, copy.size() * sizeof copy[0]);
+  return BufferOf(std::move(copy));
+}
+
+void MemoryExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
+  std::memcpy(data, static_cast<HostBuffer&>(buffer).data.data(), num_bytes);
+}
+
+}  // namespace torch_xla_lite::runtime

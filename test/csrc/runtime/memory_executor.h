@@ -1,0 +1,44 @@
+// An executor that interprets graphs of toy ops in memory (test/csrc/ir/toy_ops.h).
+//
+// It is as strict as a device: it erases the memory of donated leaves, and refuses to read what was
+// erased; and it notices when two threads use it at once.
+//
+//   MemoryExecutor executor;
+//   Runtime::Get().SetExecutor(&executor);
+//   Runtime::Get().Sync();
+//   executor.num_donated;
+
+#ifndef TORCH_XLA_LITE_TEST_CSRC_RUNTIME_MEMORY_EXECUTOR_H_
+#define TORCH_XLA_LITE_TEST_CSRC_RUNTIME_MEMORY_EXECUTOR_H_
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
+
+namespace torch_xla_lite::runtime {
+
+class MemoryExecutor final : public Executor {
+ public:
+  ir::Ref<Executable> Compile(const ir::Graph& graph) override;
+  std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable, const ir::Graph& graph) override;
+  // Of int64 vectors.
+  ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
+  void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
+  void Await(ir::Buffer&) override {}
+
+  // Called in the middle of each execution, as another thread might be.
+  std::function<void()> during_execution;
+  int num_donated = 0;
+
+ private:
+  std::atomic<bool> is_busy_ = false;
+};
+
+}  // namespace torch_xla_lite::runtime
+
+#endif  // TORCH_XLA_LITE_TEST_CSRC_RUNTIME_MEMORY_EXECUTOR_H_

@@ -1,0 +1,344 @@
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "test/csrc/ir/toy_ops.h"
+#include "test/csrc/runtime/memory_executor.h"
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+using ir::Value;
+using ir::toy::Call;
+using ir::toy::Data;
+using ir::toy::Leaf;
+using ir::toy::Result;
+
+class RuntimeTest : public testing::Test {
+ protected:
+  RuntimeTest() {
+    runtime.SetExecutor(&executor);
+    runtime.ClearCache();
+    runtime.counters().compiles = 0;
+    runtime.counters().executions = 0;
+    runtime.counters().cache_hits = 0;
+  }
+
+  void Set(LiveValue& place, Value value) {
+    Value replaced;
+    const std::lock_guard lock(runtime.record_lock());
+    replaced = place.Set(std::move(value));
+  }
+
+  Value Get(const LiveValue& place) {
+    const std::lock_guard lock(runtime.record_lock());
+    return place.value();
+  }
+
+  Data Read(const LiveValue& place) {
+    const auto buffer = runtime.Materialize(Get(place));
+    return static_cast<const ir::toy::HostBuffer&>(*buffer).data;
+  }
+
+  bool IsPending(const LiveValue& place) {
+    const std::lock_guard lock(runtime.record_lock());
+    return place.value().buffer() == nullptr;
+  }
+
+  uint64_t compiles() const { return runtime.counters().compiles; }
+  uint64_t executions() const { return runtime.counters().executions; }
+  uint64_t cache_hits() const { return runtime.counters().cache_hits; }
+
+  Runtime& runtime = Runtime::Get();
+  MemoryExecutor executor;
+};
+
+TEST_F(RuntimeTest, AValueIsComputedWhenItIsReadFirst) {
+  LiveValue place;
+  Set(place, Call("plus", {Leaf({1, 2})}, {10}));
+  EXPECT_EQ(executions(), 0u);
+  EXPECT_EQ(Read(place), (Data{11, 12}));
+  EXPECT_EQ(Read(place), (Data{11, 12}));
+  EXPECT_EQ(executions(), 1u);
+}
+
+TEST_F(RuntimeTest, AValueThatNobodyLivesWithCanBeReadToo) {
+  const Value value = Call("plus", {Leaf({1})}, {10});
+  const auto buffer = runtime.Materialize(value);
+  EXPECT_EQ(buffer.get(), value.buffer());
+}
+
+TEST_F(RuntimeTest, OneSyncComputesAllPendingValuesInOneGraph) {
+  const Value x = Leaf({5});
+  LiveValue a, b;
+  Set(a, Call("plus", {x}, {1}));
+  Set(b, Call("multiply", {Get(a), x}));
+  runtime.Sync();
+  EXPECT_EQ(executions(), 1u);
+  EXPECT_FALSE(IsPending(a));
+  EXPECT_EQ(Read(b), Data{30});
+  EXPECT_EQ(executions(), 1u);
+}
+
+TEST_F(RuntimeTest, ReadingOneValueComputesTheOthersToo) {
+  LiveValue a, b;
+  Set(a, Call("plus", {Leaf({1})}, {1}));
+  Set(b, Call("plus", {Leaf({2})}, {1}));
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_FALSE(IsPending(b));
+}
+
+TEST_F(RuntimeTest, WithNothingPendingNothingRuns) {
+  LiveValue place;
+  Set(place, Leaf({1}));
+  runtime.Sync();
+  EXPECT_EQ(executions(), 0u);
+}
+
+TEST_F(RuntimeTest, WhatNobodyCanAskForIsNotComputed) {
+  {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({1})}, {1}));
+  }
+  runtime.Sync();
+  EXPECT_EQ(executions(), 0u);
+}
+
+TEST_F(RuntimeTest, AnEqualGraphIsCompiledOnce) {
+  for (uint64_t i = 0; i < 3; ++i) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({i})}, {i}));
+    EXPECT_EQ(Read(place), Data{2 * i});
+  }
+  EXPECT_EQ(compiles(), 1u);
+  EXPECT_EQ(cache_hits(), 2u);
+  EXPECT_EQ(executions(), 3u);
+}
+
+TEST_F(RuntimeTest, AClearedCacheMeansToCompileAgain) {
+  for (int i = 0; i < 2; ++i) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({1})}, {1}));
+    runtime.Sync();
+    runtime.ClearCache();
+  }
+  EXPECT_EQ(compiles(), 2u);
+}
+
+TEST_F(RuntimeTest, AFailingValueDoesNotSpoilTheOthers) {
+  LiveValue before, failing, after;
+  Set(before, Call("plus", {Leaf({1})}, {1}));
+  Set(failing, Call("fail", {Leaf({1})}));
+  Set(after, Call("plus", {Leaf({1, 2})}, {1}));
+  EXPECT_EQ(Read(after), (Data{2, 3}));
+  EXPECT_FALSE(IsPending(before));
+  EXPECT_EQ(Read(before), Data{2});
+}
+
+TEST_F(RuntimeTest, AValueThatCannotBeCompiledDoesNotSpoilTheOthers) {
+  LiveValue failing, good;
+  Set(failing, Call("refuse", {Leaf({1})}));
+  Set(good, Call("plus", {Leaf({1})}, {1}));
+  EXPECT_EQ(Read(good), Data{2});
+}
+
+TEST_F(RuntimeTest, AFailedValueFailsWheneverItIsRead) {
+  LiveValue place;
+  Set(place, Call("fail", {Leaf({1})}));
+  EXPECT_THROW(Read(place), std::runtime_error);
+  EXPECT_THROW(Read(place), std::runtime_error);
+}
+
+TEST_F(RuntimeTest, WhatNeedsAFailedValueFailsToo) {
+  LiveValue failing, dependent;
+  Set(failing, Call("fail", {Leaf({1})}));
+  Set(dependent, Call("plus", {Get(failing)}, {1}));
+  EXPECT_THROW(Read(failing), std::runtime_error);
+  EXPECT_THROW(Read(dependent), std::runtime_error);
+}
+
+TEST_F(RuntimeTest, ASyncThrowsTheFirstErrorYetComputesTheRest) {
+  LiveValue refused, failing, good;
+  Set(refused, Call("refuse", {Leaf({1})}));
+  Set(failing, Call("fail", {Leaf({1})}));
+  Set(good, Call("plus", {Leaf({1})}, {1}));
+  try {
+    runtime.Sync();
+    FAIL() << "must throw";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "this op is refused");
+  }
+  EXPECT_FALSE(IsPending(good));
+}
+
+TEST_F(RuntimeTest, AFailedValueDoesNotFailTheNextSync) {
+  LiveValue failing, good;
+  Set(failing, Call("fail", {Leaf({1})}));
+  EXPECT_THROW(runtime.Sync(), std::runtime_error);
+  Set(good, Call("plus", {Leaf({1})}, {1}));
+  runtime.Sync();
+  EXPECT_EQ(Read(good), Data{2});
+}
+
+TEST_F(RuntimeTest, APlaceRecoversWhenItIsWrittenAgain) {
+  LiveValue place;
+  Set(place, Call("fail", {Leaf({1})}));
+  EXPECT_THROW(runtime.Sync(), std::runtime_error);
+  Set(place, Call("plus", {Leaf({1})}, {1}));
+  runtime.Sync();
+  EXPECT_EQ(Read(place), Data{2});
+}
+
+TEST_F(RuntimeTest, ALoopThatOverwritesItsValueDonatesItEachTime) {
+  LiveValue place;
+  Set(place, Leaf({0, 0}));
+  for (int i = 0; i < 10; ++i) {
+    Set(place, Call("plus", {Get(place)}, {3}));
+    runtime.Sync();
+  }
+  EXPECT_EQ(Read(place), (Data{30, 30}));
+  EXPECT_EQ(executor.num_donated, 10);
+  EXPECT_EQ(compiles(), 1u);
+}
+
+TEST_F(RuntimeTest, ResultsOfOneNodeAreDonatedToo) {
+  LiveValue a, b;
+  Set(a, Leaf({3}));
+  Set(b, Leaf({1}));
+  for (int i = 0; i < 4; ++i) {
+    const Value sum = Call("sum_difference", {Get(a), Get(b)});
+    Set(a, sum);
+    Set(b, Result(sum, 1));
+  }
+  runtime.Sync();
+  for (int i = 0; i < 4; ++i) {
+    {
+      const Value sum = Call("sum_difference", {Get(a), Get(b)});
+      Set(a, sum);
+      Set(b, Result(sum, 1));
+    }
+    runtime.Sync();
+  }
+  EXPECT_EQ(executor.num_donated, 10);
+  EXPECT_EQ(Read(a), Data{48});
+  EXPECT_EQ(Read(b), Data{16});
+}
+
+TEST_F(RuntimeTest, AValueThatIsStillLivingIsNotDonated) {
+  LiveValue x, y;
+  Set(x, Call("plus", {Leaf({1})}, {0}));
+  runtime.Sync();
+  executor.num_donated = 0;
+  Set(y, Call("plus", {Get(x)}, {1}));
+  runtime.Sync();
+  EXPECT_EQ(executor.num_donated, 0);
+  EXPECT_EQ(Read(x), Data{1});
+}
+
+TEST_F(RuntimeTest, ABufferThatSomeoneReadsIsNotDonated) {
+  LiveValue place;
+  Set(place, Leaf({1}));
+  const auto buffer = runtime.Materialize(Get(place));
+  Set(place, Call("plus", {Get(place)}, {1}));
+  runtime.Sync();
+  EXPECT_EQ(executor.num_donated, 0);
+  EXPECT_EQ(static_cast<const ir::toy::HostBuffer&>(*buffer).data, Data{1});
+}
+
+TEST_F(RuntimeTest, TwoPlacesOfOneValueDoNotLoseEachOthersMemory) {
+  LiveValue a, b;
+  Set(a, Call("plus", {Leaf({1})}, {0}));
+  Set(b, Get(a));
+  runtime.Sync();
+  Set(a, Call("plus", {Get(a)}, {1}));
+  runtime.Sync();
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_EQ(Read(b), Data{1});
+}
+
+TEST_F(RuntimeTest, WhatIsRecordedDuringASyncBelongsToTheNextOne) {
+  LiveValue a, b;
+  Set(a, Call("plus", {Leaf({1})}, {1}));
+  executor.during_execution = [&] { Set(b, Call("plus", {Get(a)}, {1})); };
+  runtime.Sync();
+  executor.during_execution = nullptr;
+  EXPECT_TRUE(IsPending(b));
+  EXPECT_EQ(Read(b), Data{3});
+  EXPECT_EQ(executions(), 2u);
+}
+
+TEST_F(RuntimeTest, APlaceThatIsOverwrittenDuringASyncKeepsTheNewValue) {
+  LiveValue place;
+  Set(place, Call("plus", {Leaf({1})}, {1}));
+  executor.during_execution = [&] { Set(place, Call("plus", {Leaf({10})}, {1})); };
+  runtime.Sync();
+  executor.during_execution = nullptr;
+  EXPECT_EQ(Read(place), Data{11});
+}
+
+// Each thread counts up in a place of its own, and reads those of the others; syncs interleave as
+// they like.
+TEST_F(RuntimeTest, ThreadsMayRecordAndSyncAtOnce) {
+  constexpr size_t kThreads = 4;
+  constexpr uint64_t kRounds = 300;
+  const Value shared = Leaf({1});
+  std::vector<LiveValue> places(kThreads);
+  for (LiveValue& place : places) Set(place, Leaf({0}));
+  std::vector<std::string> errors(kThreads);
+  const auto count_up = [&](size_t me) {
+    for (uint64_t i = 1; i <= kRounds; ++i) {
+      {
+        const std::lock_guard lock(runtime.record_lock());
+        places[me].Set(Call("add", {places[me].value(), shared}));
+      }
+      if (i % 3 == me % 3) runtime.Sync();
+      if (i % 5 == 0 && Read(places[me]) != Data{i}) throw std::logic_error("lost a step");
+      if (Read(places[(me + 1) % kThreads])[0] > kRounds) throw std::logic_error("a step too much");
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t me = 0; me < kThreads; ++me) {
+    threads.emplace_back([&, me] {
+      try {
+        count_up(me);
+      } catch (const std::exception& error) {
+        errors[me] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(errors, std::vector<std::string>(kThreads));
+  for (const LiveValue& place : places) EXPECT_EQ(Read(place), Data{kRounds});
+}
+
+TEST_F(RuntimeTest, AFailureOnOneThreadIsNotSeenOnAnother) {
+  std::string error_of_other;
+  std::thread other([&] {
+    try {
+      for (uint64_t i = 0; i < 200; ++i) {
+        LiveValue good;
+        Set(good, Call("plus", {Leaf({i})}, {1}));
+        if (Read(good) != Data{i + 1}) throw std::logic_error("a wrong result");
+      }
+    } catch (const std::exception& error) {
+      error_of_other = error.what();
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    LiveValue failing;
+    Set(failing, Call("fail", {Leaf({1})}));
+    EXPECT_THROW(Read(failing), std::runtime_error);
+  }
+  other.join();
+  EXPECT_EQ(error_of_other, "");
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::runtime
