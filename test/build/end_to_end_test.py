@@ -263,6 +263,19 @@ def test_pip_makes_the_same_editable_install_and_develop_accepts_it(built: Neste
     assert installed.stat().st_ctime_ns == before
 
 
+def test_develop_takes_the_place_of_an_installed_wheel(built: Nested):
+    _pip(built, "uninstall", "--yes", "torch_xla_lite")
+    process = _pip(built, "install", "--no-build-isolation", "--no-deps", "--no-index", ".")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert (built.site / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so").exists()
+    process = built.setup("develop")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "is installed from a wheel; it is uninstalled" in process.stdout
+    assert not (built.site / "torch_xla_lite").exists()
+    (_, info) = sorted(entry.name for entry in built.site.glob("*torch_xla_lite*"))
+    assert info == "torch_xla_lite-0.1.0.dist-info"
+
+
 def test_pip_shows_our_message_and_not_a_traceback(built: Nested):
     process = _pip(
         built, "install", "--no-build-isolation", "--no-deps", "-e", ".", MAX_JOBS="many"
