@@ -27,6 +27,8 @@ def test_cpp_sources_are_named_one_by_one(file: Path):
     ids=str,
 )
 def test_every_cpp_source_and_every_test_is_named_by_the_build_file_beside_it(file: Path):
-    build_file = ROOT / file.parent / "BUILD.bazel"
-    assert build_file.exists()
-    assert f'"{file.name}"' in build_file.read_text()
+    build_file = file.parent / "BUILD.bazel"
+    text = (ROOT / build_file).read_text() if (ROOT / build_file).exists() else ""
+    # A list of tests that differ in nothing else may name them without the ending.
+    if f'"{file.name}"' not in text and f'"{file.stem}"' not in text:
+        pytest.fail(f"{build_file} does not name {file.name}", pytrace=False)
