@@ -95,10 +95,25 @@ def silu(self: jax.Array) -> jax.Array:
     return lax.mul(x, lax.logistic(x))
 
 
+@lower("aten::silu_backward")
+def silu_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    s, one = lax.logistic(x), _like(x, 1)
+    return lax.mul(grad, lax.mul(s, lax.add(one, lax.mul(x, lax.sub(one, s)))))
+
+
 @lower("aten::mish")
 def mish(self: jax.Array) -> jax.Array:
     x = opmath(self)
     return lax.mul(x, lax.tanh(log1p_exp(x)))
+
+
+@lower("aten::mish_backward")
+def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
+    x, grad = opmath(self), opmath(grad_output)
+    inner, one = lax.tanh(log1p_exp(x)), _like(x, 1)
+    slope = lax.mul(lax.mul(x, lax.logistic(x)), lax.sub(one, lax.mul(inner, inner)))
+    return lax.mul(grad, lax.add(inner, slope))
 
 
 @lower("aten::softplus")

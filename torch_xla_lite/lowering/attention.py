@@ -19,6 +19,7 @@ from torch_xla_lite.lowering.softmax import masked_softmax, softmax_along
 
 _SCORES = (((3,), (3,)), ((0, 1), (0, 1)))
 _MIX = (((3,), (2,)), ((0, 1), (0, 1)))
+_BACK = (((2,), (2,)), ((0, 1), (0, 1)))
 
 
 def _heads(x: jax.Array, count: int) -> jax.Array:
@@ -126,30 +127,39 @@ def transformer_encoder_layer_fwd(
     return normed(lax.add(x, feed_forward(x)), norm_weight_2, norm_bias_2)
 
 
-def _attend(
-    query: jax.Array,
-    key_: jax.Array,
-    value: jax.Array,
-    bias: jax.Array | None,
-    is_causal: bool,
-    scale: float | None,
-) -> tuple[jax.Array, jax.Array]:
-    """Attention weights and the log of each row's sum, in float32 for halves."""
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+def _factor(query: jax.Array, scale: float | None) -> float:
+    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+
+
+def _scores(
+    query: jax.Array, key_: jax.Array, bias: jax.Array | None, is_causal: bool, factor: float
+) -> jax.Array:
+    """[batch, heads, queries, keys], -inf where nothing is to be seen; float32 for halves."""
     scores = dot(query, key_, _SCORES)
     scores = lax.mul(scores, lax.full_like(scores, factor))
     if is_causal:
         row = lax.broadcasted_iota(np.int32, scores.shape, 2)
         column = lax.broadcasted_iota(np.int32, scores.shape, 3)
         scores = lax.select(lax.ge(row, column), scores, lax.full_like(scores, -np.inf))
-    if bias is not None:
-        if bias.dtype == np.bool_:
-            visible = broadcast(bias, scores.shape)
-            scores = lax.select(visible, scores, lax.full_like(scores, -np.inf))
-        else:
-            scores = lax.add(scores, broadcast(convert(bias, scores.dtype), scores.shape))
-    total = jax.nn.logsumexp(scores, axis=-1)
-    return jnp.nan_to_num(jnp.exp(scores - total[..., None]), nan=0.0), total
+    if bias is None:
+        return scores
+    if bias.dtype == np.bool_:
+        visible = broadcast(bias, scores.shape)
+        return lax.select(visible, scores, lax.full_like(scores, -np.inf))
+    return lax.add(scores, broadcast(convert(bias, scores.dtype), scores.shape))
+
+
+def _rows(x: jax.Array, like: jax.Array) -> jax.Array:
+    return lax.broadcast_in_dim(x, like.shape, (0, 1, 2))
+
+
+def _chance(scores: jax.Array, logsumexp: jax.Array) -> jax.Array:
+    return lax.exp(lax.sub(scores, _rows(_finite(logsumexp), scores)))
+
+
+def _finite(top: jax.Array) -> jax.Array:
+    """A row of -inf has no largest score; with 0 for it the row's exponentials are zeros."""
+    return lax.select(lax.eq(top, lax.full_like(top, -np.inf)), lax.full_like(top, 0), top)
 
 
 @lower("aten::_scaled_dot_product_flash_attention_for_cpu")
@@ -165,5 +175,36 @@ def flash_attention_for_cpu(
 ) -> tuple[jax.Array, jax.Array]:
     if dropout_p:
         raise Unsupported("dropout inside attention")
-    chance, total = _attend(query, key_, value, attn_mask, is_causal, scale)
-    return dot(convert(chance, value.dtype), value, _MIX), total
+    scores = _scores(query, key_, attn_mask, is_causal, _factor(query, scale))
+    top = _finite(lax.reduce_max(scores, (3,)))
+    total = lax.reduce_sum(lax.exp(lax.sub(scores, _rows(top, scores))), (3,))
+    logsumexp = lax.add(lax.log(total), top)
+    chance = _chance(scores, logsumexp)
+    return dot(convert(chance, value.dtype), value, _MIX), logsumexp
+
+
+@lower("aten::_scaled_dot_product_flash_attention_for_cpu_backward")
+def flash_attention_for_cpu_backward(
+    grad_out: jax.Array,
+    query: jax.Array,
+    key_: jax.Array,
+    value: jax.Array,
+    out: jax.Array,
+    logsumexp: jax.Array,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: jax.Array | None = None,
+    scale: float | None = None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    factor = _factor(query, scale)
+    scores = _scores(query, key_, attn_mask, is_causal, factor)
+    # As in the forward pass, so that XLA merges the two where both are in one graph.
+    chance = _chance(scores, convert(logsumexp, scores.dtype))
+    grad = convert(grad_out, value.dtype)
+    grad_value = dot(convert(chance, value.dtype), grad, _BACK)
+    grad_chance = dot(grad, value, _SCORES)
+    share = lax.reduce_sum(lax.mul(opmath(grad), opmath(out)), (3,))
+    grad_scores = lax.mul(chance, lax.sub(grad_chance, _rows(share, scores)))
+    grad_scores = convert(lax.mul(grad_scores, lax.full_like(grad_scores, factor)), query.dtype)
+    return dot(grad_scores, key_, _MIX), dot(grad_scores, query, _BACK), grad_value

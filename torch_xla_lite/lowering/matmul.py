@@ -17,7 +17,7 @@ from torch_xla_lite.lowering.promotion import (
     is_number,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
 def dot(a: jax.Array, b: jax.Array, dimension_numbers, dtype: np.dtype | None = None) -> jax.Array:
@@ -139,6 +139,33 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
     if bias is not None:
         product = lax.add(product, broadcast(convert(bias, product.dtype), product.shape))
     return convert(product, x.dtype)
+
+
+@lower("aten::linear")
+def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+    if weight.ndim == 1:
+        weight, bias = weight[None], bias if bias is None else lax.reshape(bias, (1,))
+        return lax.squeeze(linear(input, weight, bias), (input.ndim - 1,))
+    return linear(input, weight, bias)
+
+
+@lower("aten::linear_backward")
+def linear_backward(
+    self: jax.Array, grad_output: jax.Array, weight: jax.Array, output_mask: list[bool], *, outs
+) -> tuple[jax.Array | None, jax.Array | None, jax.Array | None]:
+    if weight.ndim == 1:
+        raise Unsupported("the gradient of a product with one row")
+    outer = tuple(range(grad_output.ndim - 1))
+    grad_input = grad_weight = grad_bias = None
+    if output_mask[0]:
+        grad_input = dot(grad_output, weight, (((len(outer),), (0,)), ((), ())))
+    # torch says of either of these two that it is there when one of them is wanted.
+    if outs[1] is not None:
+        grad_weight = dot(grad_output, self, ((outer, outer), ((), ())))
+    if outs[2] is not None:
+        wide = convert(grad_output, opmath_dtype(grad_output.dtype))
+        grad_bias = lax.reduce_sum(wide, outer)
+    return grad_input, grad_weight, grad_bias
 
 
 @lower("aten::_addmm_activation")

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from comparison import check
+from comparison import check, run
 
 aten = torch.ops.aten
 E, HEADS = 8, 2
@@ -43,7 +43,28 @@ def test_bias_rescale_and_split_into_heads():
     close(aten._transform_bias_rescale_qkv, torch.randn(2, 5, 24), torch.randn(24), 2)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_of_the_cpu(causal):
+BIAS = torch.randn(5, 5).masked_fill(CAUSAL, -torch.inf)
+FORMS = [(False, None, None), (True, None, 0.3), (False, BIAS, None)]
+
+
+@pytest.mark.parametrize(("causal", "bias", "scale"), FORMS)
+def test_fused_attention_and_its_gradients(causal, bias, scale):
     q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))
-    close(aten._scaled_dot_product_flash_attention_for_cpu, q, k, v, 0.0, causal)
+    options = {"attn_mask": bias, "scale": scale}
+    forward = aten._scaled_dot_product_flash_attention_for_cpu
+    close(forward, q, k, v, 0.0, causal, **options)
+    out, total = forward(q, k, v, 0.0, causal, **options)
+    args = (torch.randn_like(out), q, k, v, out, total, 0.0, causal)
+    close(aten._scaled_dot_product_flash_attention_for_cpu_backward, *args, **options)
+
+
+def test_fused_attention_to_nothing_is_zero():
+    q, k, v = (torch.randn(1, 1, 2, 4) for _ in range(3))
+    hidden = torch.full((2, 2), -torch.inf)
+    got = run(
+        aten._scaled_dot_product_flash_attention_for_cpu,
+        *(q, k, v),
+        attn_mask=hidden,
+        expected=[q, torch.empty(1, 1, 2)],
+    )
+    assert torch.equal(got[0], torch.zeros_like(q))

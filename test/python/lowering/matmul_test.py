@@ -1,6 +1,6 @@
 import pytest
 import torch
-from comparison import check
+from comparison import check, run
 
 aten = torch.ops.aten
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64]
@@ -48,3 +48,16 @@ def test_a_product_over_nothing_is_zero():
 
 def test_vdot_conjugates():
     check(aten.vdot, torch.tensor([1 + 2j, 3j]), torch.tensor([2 - 1j, 1j]))
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+def test_linear_and_its_gradients(shape):
+    x, weight, bias = torch.randn(shape), torch.randn(5, 4), torch.randn(5)
+    check(aten.linear, x, weight, bias)
+    check(aten.linear, x.bfloat16(), weight.bfloat16())
+    leaves = [leaf.requires_grad_() for leaf in (x, weight, bias)]
+    y = aten.linear(*leaves)
+    grad = torch.randn_like(y)
+    wanted = list(torch.autograd.grad(y, leaves, grad))
+    got = run(aten.linear_backward, x, grad, weight, [True] * 3, expected=wanted)
+    torch.testing.assert_close(got, wanted)
