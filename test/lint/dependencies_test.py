@@ -22,6 +22,7 @@ class Target(NamedTuple):
     folder: Path
     sources: list[str]
     headers: list[str]
+    written_deps: list[str]
     deps: list[str]
     linked_for_effect: bool
 
@@ -45,6 +46,7 @@ def _targets() -> list[Target]:
                     file.parent,
                     values.get("srcs", []),
                     values.get("hdrs", []),
+                    values.get("deps", []),
                     [_absolute(dep, package) for dep in values.get("deps", [])],
                     values.get("alwayslink", False),
                 )
@@ -95,6 +97,5 @@ def test_each_dependency_is_included(target: Target):
 @pytest.mark.parametrize("target", _targets(), ids=lambda target: target.label)
 def test_dependencies_are_sorted(target: Target):
     # As buildifier sorts them: of this package, of this tree, of the outside.
-    package = target.label.partition(":")[0] + ":"
-    ranks = [(not d.startswith(package), d.startswith("@"), d) for d in target.deps]
+    ranks = [(":/@".index(dep[0]), dep) for dep in target.written_deps]
     assert ranks == sorted(ranks)
