@@ -117,7 +117,7 @@ TEST(Node, NodesMayDieOnAnyThread) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&x] {
-      for (int round = 0; round < 100; ++round) {
+      for (int round = 0; round < 1000; ++round) {
         Value y = x;
         for (int k = 0; k < 100; ++k) y = toy::Call("add", {y, x});
       }

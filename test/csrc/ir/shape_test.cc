@@ -50,7 +50,7 @@ TEST(Shape, ThreadsThatMeetNewShapesShareThem) {
   std::vector<std::thread> threads;
   for (auto& mine : shapes) {
     threads.emplace_back([&mine] {
-      for (int64_t i = 0; i < 5000; ++i) mine.push_back(Shape::Of(kFloat, {7, 7, i}));
+      for (int64_t i = 0; i < 30'000; ++i) mine.push_back(Shape::Of(kFloat, {7, 7, i}));
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -40,9 +40,15 @@ XTensorImpl::XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep>
 ir::Value XTensorImpl::Read() {
   const Alias& source = alias();
   if (step_ == nullptr) return source.value();
-  if (!cached_ || cached_generation_ != source.generation()) {
+  const bool is_pending = source.value().buffer() == nullptr;
+  // When the base has been computed, the view follows from it in a few steps. What was cached
+  // before would be computed from the start again: the graph of a loop would grow and grow.
+  const bool is_outrun =
+      cached_ && cached_from_pending_ && !is_pending && cached_.buffer() == nullptr;
+  if (!cached_ || is_outrun || cached_generation_ != source.generation()) {
     cached_ = ReadThrough(step_.get(), source.value());
     cached_generation_ = source.generation();
+    cached_from_pending_ = is_pending;
   }
   return cached_;
 }
@@ -57,6 +63,7 @@ ir::Value XTensorImpl::Write(ir::Value value) {
   ir::Value replaced = target.SetValue(std::move(base));
   cached_ = std::move(value);
   cached_generation_ = target.generation();
+  cached_from_pending_ = true;
   return replaced;
 }
 

@@ -72,9 +72,10 @@ class XTensorImpl final : public c10::TensorImpl {
   const ir::Shape* shape_;
   bool is_row_major_ = true;
   c10::intrusive_ptr<ViewStep> step_;
-  // What a view was when it was read last.
+  // What a view was when it was read last, and whether its base was pending then.
   ir::Value cached_;
   uint64_t cached_generation_ = 0;
+  bool cached_from_pending_ = false;
 };
 
 // A new base that stands for the value. The caller holds the record lock.

@@ -1,0 +1,36 @@
+#include "torch_xla_lite/csrc/tensor/op_signature.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace torch_xla_lite::tensor {
+namespace {
+
+const ir::Shape* Vector(int64_t size) { return ir::Shape::Of(ir::DType{4}, {size}); }
+
+OpSignature Halves() { return OpSignature("aten::split.Tensor", {7, 8}, {Vector(2), Vector(2)}); }
+
+TEST(OpSignature, AWriteIsNamedAfterTheViewAndItsResult) {
+  const OpSignature halves = Halves();
+  EXPECT_EQ(halves.WriteSignature(0, Vector(4))->op, "write:0:aten::split.Tensor");
+  EXPECT_EQ(halves.WriteSignature(1, Vector(4))->op, "write:1:aten::split.Tensor");
+}
+
+TEST(OpSignature, AWriteHasTheWordsOfItsViewAndGivesABase) {
+  const OpSignature halves = Halves();
+  const ir::Signature* write = halves.WriteSignature(1, Vector(4));
+  EXPECT_EQ(write->words, halves.words);
+  EXPECT_EQ(write->outputs, std::vector<const ir::Shape*>{Vector(4)});
+}
+
+// Addresses of signatures are words of keys.
+TEST(OpSignature, AWriteIsMadeOnce) {
+  const OpSignature halves = Halves();
+  const ir::Signature* first = halves.WriteSignature(0, Vector(4));
+  halves.WriteSignature(9, Vector(4));
+  EXPECT_EQ(halves.WriteSignature(0, Vector(4)), first);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::tensor
