@@ -232,8 +232,8 @@ class _Decoder:
     def _number(self, payload: int) -> Any:
         dtype = registry.DTYPES[payload & 0x7F]
         number = self._scalars.number(dtype)
-        # Whether it stands for a tensor or is an argument of type Scalar, it has its own dtype; only
-        # a Python number promotes like one.
+        # Whether it stands for a tensor or is an argument of type Scalar, it has its own dtype;
+        # only a Python number promotes like one.
         number = lax.convert_element_type(number, dtype)
         self.numbers.append(number)
         return registry.WrappedNumber(number) if payload & 0x80 else number
