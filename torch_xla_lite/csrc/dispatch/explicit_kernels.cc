@@ -225,17 +225,18 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
 
 using Kernel = void (*)(const OperatorHandle&, DispatchKeySet, Stack*);
 
-bool HasForeignTensor(c10::ArrayRef<c10::IValue> arguments) {
-  return std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& argument) {
-    return argument.isTensor() && argument.toTensor().defined() && IsJax(argument.toTensor()) &&
-           XTensorImpl::From(argument.toTensor()) == nullptr;
-  });
+// A fake tensor is a meta tensor that says that it is on jax, or is just being made of one.
+bool IsForeign(const c10::IValue& argument) {
+  if (!argument.isTensor() || !argument.toTensor().defined()) return false;
+  const at::Tensor& tensor = argument.toTensor();
+  return (tensor.is_meta() || IsJax(tensor)) && XTensorImpl::From(tensor) == nullptr;
 }
 
 // Fake tensors know shapes and no values: so do meta kernels.
 template <Kernel kernel>
 void OwnTensorsOnly(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  if (HasForeignTensor(torch::jit::last(*stack, op.schema().arguments().size()))) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (std::any_of(arguments.begin(), arguments.end(), IsForeign)) {
     op.redispatchBoxed(DispatchKeySet(c10::DispatchKey::Meta), stack);
   } else {
     kernel(op, keys, stack);
