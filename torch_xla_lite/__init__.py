@@ -35,7 +35,7 @@ serialization.register()
 compiler.register()
 debug.register()
 
-sync = device.synchronize
+sync = device.sync
 
 __all__ = [
     "Environment",

@@ -131,14 +131,22 @@ def get_device_properties(device: torch.device | str | int | None = None) -> dic
     return {"name": used.device_kind, "platform": used.platform, "id": used.id}
 
 
-def synchronize(device: torch.device | str | int | None = None) -> None:
-    """Runs all recorded work and waits until it is done.
+def sync() -> None:
+    """Runs all recorded work as one graph. XLA may still be computing when this returns.
 
     Values that nobody can ask for any more are not computed: a tensor that was dropped is not part
     of the graph.
     """
-    _index(device)
     _XLAC.sync()
+
+
+def synchronize(device: torch.device | str | int | None = None) -> None:
+    """Runs all recorded work and waits until it is done. For measuring time."""
+    _index(device)
+    sync()
+    import jax
+
+    jax.block_until_ready([array for array in jax.live_arrays() if not array.is_deleted()])
 
 
 def _index(device: torch.device | str | int | None) -> int:

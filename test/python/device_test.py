@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import jax.numpy as jnp
 import pytest
 import torch
 
@@ -62,6 +63,14 @@ def test_synchronize_runs_what_is_recorded():
     torch.jax.synchronize()
     assert torch_xla_lite.debug.metrics()["executions"] == 1
     assert kept.tolist() == [2, 2]
+
+
+def test_synchronize_waits():
+    big = torch.ones(1000, 1000, device="jax")
+    for _ in range(10):
+        big = big @ big / 1000
+    torch.jax.synchronize()
+    assert jnp.asarray(big).is_ready()
 
 
 def test_the_accelerator_synchronizes_too():

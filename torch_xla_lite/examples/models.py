@@ -19,9 +19,9 @@ from torch import nn
 
 
 def make_mlp(dropout: float = 0.0) -> nn.Module:
-    """Two hidden layers of 256: `[batch, 64]` to `[batch, 10]`."""
+    """Two hidden layers of 256: `[batch, 784]`, images as rows, to `[batch, 10]`."""
     return nn.Sequential(
-        nn.Linear(64, 256),
+        nn.Linear(784, 256),
         nn.ReLU(),
         nn.Dropout(dropout),
         nn.Linear(256, 256),
@@ -104,7 +104,7 @@ def _tokens(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 MODELS = (
-    ModelCase("mlp", make_mlp, _classes(64, 64)),
+    ModelCase("mlp", make_mlp, _classes(64, 784)),
     ModelCase("convnet", make_convnet, _classes(32, 1, 28, 28)),
     ModelCase("transformer", Transformer, _tokens),
 )
