@@ -88,20 +88,20 @@ Call::Status Call::ReadTensorArgument(const c10::IValue& value) {
   const auto items = value.toListRef();
   words.push_back(Head(Tag::kList, items.size()));
   for (const c10::IValue& item : items) {
-    const Status status = ReadTensor(item);
+    const Status status = ReadTensor(item, info_->takes_cpu_indices);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;
 }
 
-Call::Status Call::ReadTensor(const c10::IValue& value) {
+Call::Status Call::ReadTensor(const c10::IValue& value, bool may_be_index) {
   if (value.isNone() || !value.toTensor().defined()) {
     words.push_back(Head(Tag::kNone));
     return Status::kOk;
   }
   const at::Tensor& tensor = value.toTensor();
   XTensorImpl* impl = XTensorImpl::From(tensor);
-  if (impl == nullptr) return ReadCpuTensor(tensor);
+  if (impl == nullptr) return ReadCpuTensor(tensor, may_be_index);
   operands.push_back(impl);
   uint64_t payload = reinterpret_cast<uint64_t>(impl->shape());
   // Only views look at strides: all values are row-major.
@@ -114,7 +114,7 @@ Call::Status Call::ReadTensor(const c10::IValue& value) {
   return Status::kOk;
 }
 
-Call::Status Call::ReadCpuTensor(const at::Tensor& tensor) {
+Call::Status Call::ReadCpuTensor(const at::Tensor& tensor, bool may_be_index) {
   if (tensor.device().is_privateuseone() || tensor.is_meta()) return Status::kForeign;
   if (tensor.device().is_cpu() && tensor.dim() == 0) {
     // A number, as on CUDA: its value travels with the graph's other scalars.
@@ -123,8 +123,8 @@ Call::Status Call::ReadCpuTensor(const at::Tensor& tensor) {
     PushRuntimeNumber(ReadNumber(tensor), flags);
     return Status::kOk;
   }
-  if (info_->takes_cpu_indices && tensor.device().is_cpu() &&
-      (c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true))) {
+  if (may_be_index && tensor.device().is_cpu() &&
+      c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true)) {
     return Status::kCpuIndices;
   }
   TORCH_CHECK(false, "expected all tensors on one device, found jax:0 and ", tensor.device(),
@@ -142,6 +142,8 @@ void Call::PushRuntimeNumber(const c10::Scalar& value, uint64_t flags) {
     scalars.push_back(std::bit_cast<uint64_t>(value.toDouble()));
   } else if (value.isBoolean()) {
     scalars.push_back(value.toBool() ? 1 : 0);
+  } else if (value.isUnsigned()) {
+    scalars.push_back(value.toUInt64());
   } else {
     scalars.push_back(static_cast<uint64_t>(value.toLong()));
   }

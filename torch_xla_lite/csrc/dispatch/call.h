@@ -47,9 +47,9 @@ class Call {
   uint32_t source = 0;
 
  private:
-  Status ReadTensor(const c10::IValue& value);
+  Status ReadTensor(const c10::IValue& value, bool may_be_index = false);
   Status ReadTensorArgument(const c10::IValue& value);
-  Status ReadCpuTensor(const at::Tensor& value);
+  Status ReadCpuTensor(const at::Tensor& value, bool may_be_index);
   void ReadScalar(const c10::IValue& value, const OpInfo::Argument& argument);
   void ReadGeneric(const c10::IValue& value);
   void ReadIndex(c10::ArrayRef<c10::IValue> arguments);

@@ -75,7 +75,7 @@ struct OpInfo {
   bool is_lowered = false;
   // Scalars are parameters of the compiled graph and not part of its key.
   bool has_runtime_scalars = false;
-  // Takes CPU tensors as indices, as on CUDA.
+  // Takes CPU tensors in its list of indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;
   // Arguments that are written to, in order. The functional form returns their new values behind
