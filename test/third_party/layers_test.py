@@ -30,6 +30,22 @@ def test_headers_that_include_each_other_are_followed_once(tmp_path: Path):
     assert layers.closure(include, {"a.h"}) == {"a.h", "b.h"}
 
 
+def test_headers_of_all_operators_are_not_followed_where_one_is_enough(tmp_path: Path):
+    text = """\
+#ifndef AT_PER_OPERATOR_HEADERS
+#include <ATen/Functions.h>
+#else
+#include <ATen/ops/add.h>
+#endif
+#include <c10/core/Scalar.h>
+"""
+    include = _tree(
+        tmp_path,
+        {"a.h": text, "ATen/Functions.h": "", "ATen/ops/add.h": "", "c10/core/Scalar.h": ""},
+    )
+    assert layers.closure(include, {"a.h"}) == {"a.h", "ATen/ops/add.h", "c10/core/Scalar.h"}
+
+
 def test_pybind11_is_left_to_its_own_repository(tmp_path: Path):
     include = _tree(tmp_path, {"a.h": "#include <pybind11/pybind11.h>", "pybind11/pybind11.h": ""})
     assert layers.closure(include, {"a.h"}) == {"a.h"}

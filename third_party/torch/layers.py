@@ -3,8 +3,8 @@
     python layers.py .../torch/include layers.bzl
 
 Each layer holds what its roots reach and no layer below holds. The text is followed whatever the
-preprocessor would decide, so a layer may hold a few headers too many (648 against 643 for
-torch/library.h) but none too few.
+preprocessor would decide, but for one macro; so a layer may hold a few headers too many (648
+against 643 for torch/library.h) but none too few.
 """
 
 import os
@@ -14,6 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
+# torch's own sources and ours are compiled with this macro; without it these blocks include the
+# headers of all operators at once.
+_ALL_OPERATORS = re.compile(
+    rb"^#ifndef AT_PER_OPERATOR_HEADERS$.*?^#(?:else|endif)", re.MULTILINE | re.DOTALL
+)
 
 
 class Layer(NamedTuple):
@@ -68,10 +73,8 @@ LAYERS = (
             "torch/library.h",
         ),
     ),
-    # One header an operator, so that nobody needs ATen/ATen.h.
+    # One header an operator (main adds them all), so that nobody needs ATen/ATen.h.
     Layer("OPERATORS", ("C10", "TENSOR_BASE", "CORE"), ()),
-    # This one header includes every operator in every form.
-    Layer("AUTOCAST", ("C10", "TENSOR_BASE", "CORE", "OPERATORS"), ("ATen/autocast_mode.h",)),
     Layer(
         "PYTHON",
         ("C10", "TENSOR_BASE", "CORE"),
@@ -92,7 +95,8 @@ def closure(include: Path, roots: set[str]) -> set[str]:
         if header in seen:
             continue
         seen.add(header)
-        for match in _INCLUDE.findall((include / header).read_bytes()):
+        text = _ALL_OPERATORS.sub(b"", (include / header).read_bytes())
+        for match in _INCLUDE.findall(text):
             name = match.decode()
             beside = (Path(header).parent / name).as_posix()
             for candidate in (name, beside):

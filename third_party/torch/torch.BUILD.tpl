@@ -5,12 +5,11 @@
 #   stable       torch's stable ABI
 #   core         at::Tensor, the dispatcher, torch/library.h
 #   operators    ATen/ops/*_ops.h: operators called by name (core has the most common ones already)
-#   autocast     ATen/autocast_mode.h, which includes every header of every operator
 #   python       what knows Python
 
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
-load(":layers.bzl", "AUTOCAST", "C10", "CORE", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":layers.bzl", "C10", "CORE", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
 load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
@@ -18,6 +17,8 @@ package(default_visibility = ["//visibility:public"])
 cc_library(
     name = "c10",
     hdrs = C10,
+    # torch's headers then include the operators that they need, not all of them.
+    defines = ["AT_PER_OPERATOR_HEADERS"],
     includes = ["include"],
     deps = [":interface_c10"],
 )
@@ -51,13 +52,6 @@ cc_library(
     hdrs = OPERATORS,
     includes = ["include"],
     deps = [":core"],
-)
-
-cc_library(
-    name = "autocast",
-    hdrs = AUTOCAST,
-    includes = ["include"],
-    deps = [":operators"],
 )
 
 cc_library(
