@@ -71,8 +71,10 @@ PYBIND11_MODULE(_XLAC, module) {
              py::arg("dtypes"));
   module.def("set_lowered_ops",
              [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); });
-  module.def("set_ir_debug",
-             [](bool enabled) { dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr); });
+  module.def("set_ir_debug", [](bool enabled) {
+    if (enabled) FindLibraryFolders();
+    dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
+  });
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
   module.def(

@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -17,11 +18,19 @@ std::vector<std::string>& Texts() {
   return *texts;
 }
 
+// Of torch and of this package, each ending in a slash. Written before the first line is looked
+// for.
+std::vector<std::string>& LibraryFolders() {
+  static auto* folders = new std::vector<std::string>;
+  return *folders;
+}
+
 bool IsLibrary(const std::string& file) {
-  if (file.starts_with("<")) return true;
+  // Other names in angle brackets are the user's: <stdin>, <ipython-input-1>.
+  if (file.starts_with("<frozen") || file.starts_with("<eval_with_key>")) return true;
   if (file.find("/torch_xla_lite/examples/") != std::string::npos) return false;
-  return file.find("/torch/") != std::string::npos ||
-         file.find("/torch_xla_lite/") != std::string::npos;
+  return std::ranges::any_of(LibraryFolders(),
+                             [&](const std::string& folder) { return file.starts_with(folder); });
 }
 
 std::string Describe(py::handle frame) {
@@ -44,6 +53,15 @@ std::string FindUserLine() {
 }
 
 }  // namespace
+
+void FindLibraryFolders() {
+  LibraryFolders().clear();
+  for (const char* name : {"torch", "torch_xla_lite"}) {
+    for (const py::handle path : py::module_::import(name).attr("__path__")) {
+      LibraryFolders().push_back(path.cast<std::string>() + "/");
+    }
+  }
+}
 
 uint32_t CurrentSource() {
   const py::gil_scoped_acquire gil;

@@ -1,5 +1,6 @@
 // Where in the user's program an op was recorded, for messages (TORCH_XLA_LITE_IR_DEBUG=1).
 //
+//   FindLibraryFolders();
 //   dispatch::SetSourceHook(CurrentSource);
 //   SourceText(node.source);      // "train.py:41 in step", or "" when it is not known
 //
@@ -13,6 +14,10 @@
 #include <string>
 
 namespace torch_xla_lite::python {
+
+// Asks Python where torch and this package are installed. To be called once, with Python's lock
+// held, before the first CurrentSource().
+void FindLibraryFolders();
 
 // A number for the line that is running now; takes Python's lock.
 uint32_t CurrentSource();
