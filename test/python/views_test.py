@@ -344,6 +344,16 @@ def test_out_writes_through_a_view():
     assert base.tolist() == [[0, 0], [2, 2]]
 
 
+def test_resize_keeps_the_elements_that_fit():
+    x = torch.arange(6.0, device="jax").view(2, 3).clone()
+    assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+
+
+def test_resize_as_takes_the_sizes_of_the_other_tensor():
+    x = torch.arange(6.0, device="jax")
+    assert x.resize_as_(torch.zeros(3, 1, device="jax")).tolist() == [[0], [1], [2]]
+
+
 def test_out_of_size_zero_is_resized():
     out = torch.empty(0, device="jax")
     torch.add(torch.ones(2, device="jax"), 1, out=out)

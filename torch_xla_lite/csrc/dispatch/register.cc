@@ -38,8 +38,10 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
 };
 
 bool IsRecorded(const c10::OperatorHandle& op) {
-  // Ops that are made of others on every device arrive here as those others.
-  return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  // Ops that are made of others on every device arrive here as those others. One more is: its own
+  // kernel asks for sizes alone and calls resize_.
+  return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         op.operator_name().name != "aten::resize_as_";
 }
 
 }  // namespace
