@@ -21,6 +21,7 @@ _COPIED = (
     ".bazelrc",
     ".bazeliskrc",
     "BUILD.bazel",
+    "MODULE.bazel",
     "README.md",
     "WORKSPACE",
     "bazel",
