@@ -1,0 +1,34 @@
+// An executor that runs graphs with torch's own CPU kernels, op by op.
+//
+// What is recorded on jax can so be compared with what torch does, without a compiler. It reads the
+// same words as the lowerings do (dispatch/words.h); random ops and slices with a runtime start it
+// does not know.
+//
+//   AtenExecutor executor;
+//   runtime::Runtime::Get().SetExecutor(&executor);
+
+#ifndef TORCH_XLA_LITE_TEST_CSRC_DISPATCH_ATEN_EXECUTOR_H_
+#define TORCH_XLA_LITE_TEST_CSRC_DISPATCH_ATEN_EXECUTOR_H_
+
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
+
+namespace torch_xla_lite::dispatch {
+
+class AtenExecutor final : public runtime::Executor {
+ public:
+  ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
+  std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
+                                           const ir::Graph& graph) override;
+  ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
+  void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
+  void Await(ir::Buffer&) override {}
+};
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_TEST_CSRC_DISPATCH_ATEN_EXECUTOR_H_
