@@ -139,6 +139,34 @@ print((torch.ones(2, device="jax") + 1).tolist())
     assert done.stdout.splitlines() == ["RuntimeError", "[2.0, 2.0]"]
 
 
+# Found by the kernel when it looks at the data, which is long after the call.
+FAILING_KERNEL = """
+import torch, torch_xla_lite
+
+def users_function():
+    table = torch.ones(3, 2, device="jax")
+    rows, bags = torch.tensor([0, 7], device="jax"), torch.tensor([0], device="jax")
+    return torch.nn.functional.embedding_bag(rows, table, bags)  # the line
+
+users_function().tolist()
+"""
+
+
+@pytest.mark.parametrize("debug", ["0", "1"])
+def test_a_kernel_that_fails_while_the_graph_runs_is_named(tmp_path, debug):
+    script = tmp_path / "users_program.py"
+    script.write_text(FAILING_KERNEL)
+    done = run(f"import runpy; runpy.run_path({str(script)!r})", TORCH_XLA_LITE_IR_DEBUG=debug)
+    assert done.returncode == 1
+    problem, remedy = done.stderr.splitlines()[-2:]
+    assert "aten::_embedding_bag_forward_only: Index 1 of input takes value 7" in problem
+    assert remedy.endswith(
+        "users_program.py:7 in users_function."
+        if debug == "1"
+        else "run again with TORCH_XLA_LITE_IR_DEBUG=1 in the environment."
+    )
+
+
 def test_an_operation_with_a_data_dependent_shape_works_and_is_counted():
     torch_xla_lite.debug.reset_metrics()
     found = torch.tensor([0, 3, 0, 5], device="jax").nonzero()
