@@ -219,6 +219,26 @@ def test_a_forked_child_knows_that_it_is_one():
     assert not torch.jax._is_in_bad_fork()
 
 
+def test_using_the_device_in_a_forked_child_is_an_error():
+    program = """
+import os, torch, torch_xla_lite
+torch.ones(1, device="jax").item()
+if os.fork() == 0:
+    torch.ones(1, device="jax").item()
+else:
+    os.wait()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert "RuntimeError: device jax cannot be used in a forked process" in done.stderr
+    assert done.stderr.rstrip().endswith("torch.multiprocessing.set_start_method('spawn')")
+
+
 def test_workers_of_a_data_loader_can_make_cpu_tensors():
     program = """
 import torch, torch_xla_lite

@@ -1,9 +1,11 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 
 #include <pybind11/numpy.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -25,6 +27,16 @@ void ReleaseDropped() {
     objects.swap(dropped);
   }
   for (PyObject* object : objects) Py_DECREF(object);
+}
+
+// Small graphs would run in a forked process, and the first big one would wait for ever for threads
+// that were not forked.
+void CheckNotForked() {
+  static const pid_t home = getpid();
+  if (getpid() == home) return;
+  throw std::runtime_error(
+      "device jax cannot be used in a forked process: XLA's threads are not there.\n"
+      "Start the process anew:  torch.multiprocessing.set_start_method('spawn')");
 }
 
 class PyExecutable final : public runtime::Executable {
@@ -83,7 +95,9 @@ PyBuffer::~PyBuffer() {
 }
 
 PyExecutor::PyExecutor(py::function compile, py::function upload, py::dict dtypes)
-    : compile_(std::move(compile)), upload_(std::move(upload)), dtypes_(std::move(dtypes)) {}
+    : compile_(std::move(compile)), upload_(std::move(upload)), dtypes_(std::move(dtypes)) {
+  CheckNotForked();  // Notes which process this is.
+}
 
 int PyExecutor::TorchDtype(py::handle dtype) const {
   for (const auto& [number, candidate] : dtypes_) {
@@ -94,6 +108,7 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
+  CheckNotForked();
   const ir::Description description = ir::Describe(graph.key);
   const py::gil_scoped_acquire gil;
   py::list steps;
@@ -107,6 +122,7 @@ ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
 
 std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,
                                                      const ir::Graph& graph) {
+  CheckNotForked();
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
   std::vector<PyObject*> arguments;
@@ -133,6 +149,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
+  CheckNotForked();
   const py::gil_scoped_acquire gil;
   const auto dtype =
       py::reinterpret_borrow<py::dtype>(dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
