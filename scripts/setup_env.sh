@@ -9,7 +9,8 @@
 # Each does nothing when there is nothing to do.
 
 say() { printf '%s\n' "$*"; }
-give_up() { printf 'error: %s\n' "$@" >&2; exit 1; }
+# give_up PROBLEM REMEDY
+give_up() { printf 'error: %s\n%s\n' "$@" >&2; exit 1; }
 
 # Nothing here asks anything, and programs that find their standard input closed (as cron leaves it) fail oddly.
 exec </dev/null
@@ -22,11 +23,11 @@ fi
 
 find_bazel() {
   if [[ -n ${TORCH_XLA_LITE_BAZEL:-} ]]; then
-    BAZEL=$TORCH_XLA_LITE_BAZEL
-    command -v "$BAZEL" >/dev/null ||
-      give_up "TORCH_XLA_LITE_BAZEL=$BAZEL is not a program that can be run." "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
+    BAZEL=$(command -v "$TORCH_XLA_LITE_BAZEL") ||
+      give_up "TORCH_XLA_LITE_BAZEL=$TORCH_XLA_LITE_BAZEL is not a program that can be run." \
+        "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
   else
-    BAZEL=$(command -v bazelisk || command -v bazel)
+    BAZEL=$(command -v bazelisk || command -v bazel || true)
   fi
 }
 
@@ -47,16 +48,16 @@ missing_packages() {
   if ! find_python; then
     echo python3 python3-dev python3-venv
   else
-    "$BASE_PYTHON" -c 'import ensurepip' 2>/dev/null || echo python3-venv
-    "$BASE_PYTHON" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev
+    "$BASE_PYTHON" -c 'import ensurepip' 2>/dev/null || echo "$BASE_PYTHON-venv"
+    "$BASE_PYTHON" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+      echo "$BASE_PYTHON-dev"
   fi
   command -v "${CC:-gcc}" >/dev/null && command -v g++ >/dev/null || echo g++
   [[ -e /usr/include/gtest/gtest.h || -e /usr/local/include/gtest/gtest.h ]] || echo libgtest-dev
   command -v git >/dev/null || echo git
-  find_bazel
   [[ -n $BAZEL ]] || echo bazel-bootstrap
   # Debian's Bazel 4 does not carry these rule sets; Bazels of other origin fetch them.
-  if [[ -z $BAZEL || -d /usr/share/bazel ]]; then
+  if [[ -z $BAZEL || $(readlink -f "$BAZEL") == /usr/bin/bazel || ${USE_BAZEL_VERSION:-} == /usr/bin/bazel* ]]; then
     [[ -d /usr/share/bazel/rules/java ]] || echo bazel-rules-java
     [[ -d /usr/share/bazel/rules/proto ]] || echo bazel-rules-proto
   fi
@@ -64,12 +65,15 @@ missing_packages() {
 
 install_system_packages() {
   local missing as_root=()
+  find_bazel
   missing=$(missing_packages | xargs)
   if [[ -n $missing ]]; then
     command -v apt-get >/dev/null ||
-      give_up "These are missing, under the names that Debian has for them: $missing" "Install them by this system's own means, and run this again."
+      give_up "These are missing, under the names that Debian has for them: $missing" \
+        "Install them by this system's own means, and run this again."
     if [[ $(id -u) != 0 ]]; then
-      command -v sudo >/dev/null || give_up "To install $missing takes root, and there is no sudo." "As root:  apt-get install $missing"
+      command -v sudo >/dev/null ||
+        give_up "To install $missing takes root, and there is no sudo." "As root:  apt-get install $missing"
       as_root=(sudo)
     fi
     say "Installing system packages by apt: $missing"
@@ -80,9 +84,13 @@ install_system_packages() {
         apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
       give_up "apt could not install $missing." "See its message above; then run this again."
   fi
-  find_python || give_up "No Python 3.11 or newer was found." "Install one, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
+  find_python ||
+    give_up "No Python 3.11 or newer was found." \
+      "Install one, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
   find_bazel
-  [[ -n $BAZEL ]] || give_up "Bazel was not found." "Install one:  apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
+  [[ -n $BAZEL ]] ||
+    give_up "Bazel was not found." \
+      "Install one:  apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
 }
 
 make_environment() {

@@ -2,8 +2,7 @@
 
 Bazel's built-in WORKSPACE suffix downloads rules_java, rules_proto and the like. Debian patches its Bazel to run
 without the network and keeps those sets under /usr/share/bazel; declaring them before the suffix runs makes it
-leave them alone. Where the folder is absent (a Bazel fetched by bazelisk), nothing is declared and Bazel's own
-defaults apply.
+leave them alone. For any other Bazel (one fetched by bazelisk, say) nothing is declared and its own defaults apply.
 
 What is there is found by looking, not from `bazel --version`, which says "no_version" on Debian.
 """
@@ -31,9 +30,13 @@ _STUBS = {
 # Debian's package of rules_cc needs a newer Bazel than Debian 12's, which knows no modules.
 _KNOWS_MODULES = hasattr(native, "module_name")
 
+def _is_debians(repository_ctx):
+    """Whether the Bazel that runs is the one that the rule sets on disk were packaged for."""
+    return str(repository_ctx.path(Label("@bazel_tools//tools:BUILD")).realpath).startswith(_ROOT + "/")
+
 def _bazel_rule_sets_impl(repository_ctx):
     lines = []
-    if repository_ctx.path(_ROOT + "/rules").exists:
+    if _is_debians(repository_ctx):
         found = {}
         for name, folder in _ON_DISK.items():
             usable = _KNOWS_MODULES or name != "rules_cc"
