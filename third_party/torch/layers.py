@@ -75,6 +75,12 @@ LAYERS = (
     ),
     # One header an operator (main adds them all), so that nobody needs ATen/ATen.h.
     Layer("OPERATORS", ("C10", "TENSOR_BASE", "CORE"), ()),
+    # Which form of attention a device wants.
+    Layer(
+        "ATTENTION",
+        ("C10", "TENSOR_BASE", "CORE"),
+        ("ATen/SDPBackend.h", "ATen/native/transformers/attention.h"),
+    ),
     Layer(
         "PYTHON",
         ("C10", "TENSOR_BASE", "CORE"),

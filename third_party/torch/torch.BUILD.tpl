@@ -5,11 +5,12 @@
 #   stable       torch's stable ABI
 #   core         at::Tensor, the dispatcher, torch/library.h
 #   operators    ATen/ops/*_ops.h: operators called by name (core has the most common ones already)
+#   attention    ATen/native/transformers/attention.h: which form of attention a device wants
 #   python       what knows Python
 
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
-load(":layers.bzl", "C10", "CORE", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":layers.bzl", "ATTENTION", "C10", "CORE", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
 load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
@@ -50,6 +51,13 @@ cc_library(
 cc_library(
     name = "operators",
     hdrs = OPERATORS,
+    includes = ["include"],
+    deps = [":core"],
+)
+
+cc_library(
+    name = "attention",
+    hdrs = ATTENTION,
     includes = ["include"],
     deps = [":core"],
 )

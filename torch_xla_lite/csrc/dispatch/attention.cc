@@ -1,0 +1,34 @@
+// Which form of scaled_dot_product_attention is recorded.
+//
+// torch asks the device, by a function registered here: "flash" arrives at the recorder as one op,
+// with one more for its gradient, "math" as the two dozen that it is made of. XLA makes the same
+// program of both; fewer ops are less to record.
+
+#include <ATen/SDPBackend.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/DispatchStub.h>
+#include <ATen/native/transformers/attention.h>
+
+#include <cstdint>
+#include <optional>
+
+// The stub is declared in that namespace.
+namespace at::native {
+namespace {
+
+int64_t ChooseAttention(const Tensor& query, const Tensor& key, const Tensor& value,
+                        const std::optional<Tensor>& mask, double dropout, bool /*is_causal*/,
+                        std::optional<double> /*scale*/, bool enable_gqa) {
+  const bool plain = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
+  // The one op has neither dropout nor a gradient for the mask, and all heads are alike.
+  const bool fused = plain && dropout == 0 && !enable_gqa && query.size(0) == key.size(0) &&
+                     query.size(1) == key.size(1) && query.size(3) == value.size(3) &&
+                     !(mask.has_value() && mask->requires_grad());
+  return static_cast<int64_t>(fused ? SDPBackend::flash_attention : SDPBackend::math);
+}
+
+}  // namespace
+
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &ChooseAttention)
+
+}  // namespace at::native
