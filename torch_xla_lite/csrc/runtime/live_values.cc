@@ -21,13 +21,16 @@ void LiveValue::LinkLast() {
   previous_ = last;
   (last == nullptr ? first : last->next_) = this;
   last = this;
+  is_linked_ = true;
 }
 
 void LiveValue::Unlink() {
-  if (previous_ == nullptr && first != this) return;
+  // Its own state and not the list's: what is not in the list may die without the lock.
+  if (!is_linked_) return;
   (previous_ == nullptr ? first : previous_->next_) = next_;
   (next_ == nullptr ? last : next_->previous_) = previous_;
   previous_ = next_ = nullptr;
+  is_linked_ = false;
 }
 
 std::vector<LiveValue*> PendingValues() {

@@ -41,6 +41,7 @@ class LiveValue {
   ir::Value value_;
   LiveValue* previous_ = nullptr;
   LiveValue* next_ = nullptr;
+  bool is_linked_ = false;
 };
 
 // Those whose value is pending, in the order of their last write.
