@@ -46,6 +46,7 @@ class Programs(RuleBasedStateMachine):
         super().__init__()
         note(f"TEST_RANDOM_SEED={SEED}")
         self.pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.storage = 0  # elements in the memory of the CPU tensor looked at last
 
     # --- helpers ---
 
@@ -173,6 +174,37 @@ class Programs(RuleBasedStateMachine):
     def unfold(self, a, size, step):
         self.both(f"unfold(0, {size}, {step})", lambda t: t.unfold(0, size, step), a)
 
+    @rule(a=indices)
+    def detach(self, a):
+        self.both("detach()", lambda t: t.detach(), a)
+
+    @rule(a=indices, size=st.integers(1, 3), stride=st.integers(0, 3), offset=st.integers(0, 3))
+    def as_strided(self, a, size, stride, offset):
+        def work(t):
+            count = t.untyped_storage().nbytes() // t.element_size() if t.is_cpu else None
+            self.storage = count if t.is_cpu else self.storage
+            if offset + (size - 1) * stride >= self.storage:
+                return None
+            return t.as_strided((size,), (stride,), offset)
+
+        self.both(f"as_strided({size}, {stride}, {offset})", work, a)
+
+    # --- changes of shape in place ---
+
+    @rule(a=indices, first=st.integers(-2, 1), second=st.integers(-2, 1))
+    def transpose_in_place(self, a, first, second):
+        def work(t):
+            t.transpose_(first, second)
+
+        self.both(f"transpose_({first}, {second})", work, a)
+
+    @rule(a=indices)
+    def squeeze_in_place(self, a):
+        def work(t):
+            t.squeeze_()
+
+        self.both("squeeze_()", work, a)
+
     # --- in-place ---
 
     @rule(a=indices, value=st.integers(-3, 3))
@@ -207,6 +239,14 @@ class Programs(RuleBasedStateMachine):
     @rule(a=indices)
     def zero(self, a):
         self.write("zero_()", lambda t: t.zero_(), a)
+
+    @rule(a=indices, b=indices)
+    def out(self, a, b):
+        def work(t, other):
+            if t.shape == other.shape and t.dtype == other.dtype:
+                torch.add(other.clone(), other.clone(), out=t)
+
+        self.write("add(out=)", work, a, b)
 
     # --- indexing ---
 
@@ -258,6 +298,14 @@ class Programs(RuleBasedStateMachine):
     @rule(a=indices, b=indices)
     def add(self, a, b):
         self.both("+", lambda t, other: (t + other).contiguous(), a, b)
+
+    @rule(a=indices, dim=st.integers(-2, 1))
+    def flip(self, a, dim):
+        self.both(f"flip({dim})", lambda t: t.flip(dim).contiguous(), a)
+
+    @rule(a=indices)
+    def nonzero(self, a):
+        self.both("nonzero()", lambda t: t.nonzero().contiguous(), a)
 
     @rule(a=indices)
     def contiguous(self, a):

@@ -109,6 +109,32 @@ def test_write_to_an_expanded_tensor_raises_as_on_the_cpu():
         torch.zeros(1, device="jax").expand(3).add_(1)
 
 
+def test_write_to_one_element_of_an_expanded_tensor():
+    base = torch.zeros(2, device="jax")
+    base[1].expand(3)[0].fill_(5)
+    assert base.tolist() == [0, 5]
+
+
+def test_write_through_a_window_that_overlaps_others():
+    base = torch.zeros(4, device="jax")
+    base.unfold(0, 2, 1)[1].copy_(torch.tensor([1.0, -0.0], device="jax"))
+    assert base.tolist() == [0, 1, 0, 0]
+    assert base.signbit().tolist() == [False, False, True, False]
+
+
+def test_an_expanded_tensor_can_be_filled():
+    base = torch.zeros(2, 1, device="jax")
+    base.expand(2, 3).fill_(4)
+    assert base.tolist() == [[4], [4]]
+
+
+def test_an_expanded_tensor_can_change_its_shape_in_place():
+    base = torch.zeros(1, 1, device="jax")
+    view = base.expand(1, 3)
+    view.squeeze_(0)
+    assert view.shape == (3,)
+
+
 def test_write_through_unbound_rows():
     base = torch.zeros(2, 2, device="jax")
     first, second = base.unbind(0)

@@ -29,6 +29,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import torch
@@ -194,8 +195,31 @@ def _scatter_through_view(
         keywords["outs"] = [jax.ShapeDtypeStruct(value.shape, np.dtype(np.int64))]
     seen = entry.fn(positions, *positional[1:], **keywords)
     where = seen if output is None else seen[output]
-    flat = base.reshape(-1).at[where.reshape(-1)].set(value.reshape(-1), mode="promise_in_bounds")
+    mode = "promise_in_bounds"
+    if op_name in _OVERLAPPING:
+        # An element of the base may be seen several times, and `value` may differ from what was
+        # seen in one of these places only, when the write went through a further view. The others
+        # must not write the old element back.
+        if entry.wants_outs:
+            keywords["outs"] = [jax.ShapeDtypeStruct(value.shape, value.dtype)]
+        old = entry.fn(base, *positional[1:], **keywords)
+        where, mode = jnp.where(_differ(value, old), where, base.size), "drop"
+    flat = base.reshape(-1).at[where.reshape(-1)].set(value.reshape(-1), mode=mode)
     return flat.reshape(base.shape)
+
+
+# Views in which an element of the base may stand more than once.
+_OVERLAPPING = frozenset({"aten::as_strided", "aten::expand", "aten::unfold"})
+
+
+def _differ(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Where two arrays of one dtype have other bits: NaN is equal to itself, 0 is not -0."""
+    if a.dtype.kind == "c":
+        return _differ(lax.real(a), lax.real(b)) | _differ(lax.imag(a), lax.imag(b))
+    if a.dtype.kind not in "biu":
+        bits = np.dtype(f"uint{8 * a.dtype.itemsize}")
+        a, b = lax.bitcast_convert_type(a, bits), lax.bitcast_convert_type(b, bits)
+    return a != b
 
 
 @functools.cache
