@@ -1,4 +1,4 @@
-"""BUILD files: they load rules from one place, and no source or test is forgotten."""
+"""BUILD files: they load rules from one place, and no file is forgotten."""
 
 import re
 from pathlib import Path
@@ -21,14 +21,20 @@ def test_cpp_sources_are_named_one_by_one(file: Path):
     assert "glob(" not in (ROOT / file).read_text()
 
 
-@pytest.mark.parametrize(
-    "file",
-    [f for f in files(".h", ".cc", "_test.py") if f.parts[0] in ("test", "torch_xla_lite")],
-    ids=str,
-)
-def test_every_cpp_source_and_every_test_is_named_by_the_build_file_beside_it(file: Path):
+def _is_built(file: Path) -> bool:
+    """Whether a file is for Bazel to build or run, and so to be named by a target."""
+    if file.name == "__init__.py" and not (ROOT / file).read_bytes():
+        return False
+    return file.parts[0] in ("bazel", "test", "third_party", "torch_xla_lite")
+
+
+@pytest.mark.parametrize("file", [f for f in files(".h", ".cc", ".py") if _is_built(f)], ids=str)
+def test_every_source_is_named_by_the_build_file_beside_it(file: Path):
     build_file = file.parent / "BUILD.bazel"
     text = (ROOT / build_file).read_text() if (ROOT / build_file).exists() else ""
-    # A list of tests that differ in nothing else may name them without the ending.
-    if f'"{file.name}"' not in text and f'"{file.stem}"' not in text:
+    # Lists of files that differ in nothing else may leave out the ending, or be a pattern.
+    accepted = [f'"{file.name}"', f'"{file.stem}"']
+    if file.suffix == ".py":
+        accepted.append('glob(["*.py"]')
+    if not any(name in text for name in accepted):
         pytest.fail(f"{build_file} does not name {file.name}", pytrace=False)
