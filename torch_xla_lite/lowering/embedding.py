@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.promotion import convert, opmath
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
 @lower("aten::embedding")
@@ -62,3 +62,136 @@ def embedding_renorm(
     return lax.mul(
         opmath(self), lax.broadcast_in_dim(convert(factor, opmath(self).dtype), self.shape, (0,))
     )
+
+
+# Bags: the rows of each bag are summed, averaged, or their largest element is taken. An index that
+# is the padding belongs to no bag.
+
+_SUM, _MEAN, _MAX = range(3)
+
+
+def _zero_padding(x: jax.Array, indices: jax.Array, padding_idx: int) -> jax.Array:
+    """`x`, one row an index, with zeros for padding."""
+    if padding_idx < 0:
+        return x
+    real = lax.ne(indices, lax.full_like(indices, padding_idx))
+    return lax.select(lax.broadcast_in_dim(real, x.shape, (0,)), x, lax.full_like(x, 0))
+
+
+@lower("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
+def embedding_bag(
+    weight: jax.Array,
+    indices: jax.Array,
+    offsets: jax.Array,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: jax.Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+    *,
+    outs,
+) -> tuple[jax.Array, ...]:
+    bags, width = outs[0].shape
+    number = lax.iota(indices.dtype, indices.shape[0])
+    bag = jnp.searchsorted(offsets[:bags].astype(number.dtype), number, side="right") - 1
+    taken = opmath(rows(weight, indices))
+    if per_sample_weights is not None:
+        taken = lax.mul(taken, jnp.broadcast_to(opmath(per_sample_weights)[:, None], taken.shape))
+    counted = _zero_padding(lax.full_like(indices, 1), indices, padding_idx)
+    sizes = lax.full((bags,), 0, indices.dtype).at[bag].add(counted)
+    empty = [lax.full(out.shape, 0, out.dtype) for out in outs[1:]]
+    if mode != _MAX:
+        kept = _zero_padding(taken, indices, padding_idx)
+        total = lax.full((bags, width), 0, taken.dtype).at[bag].add(kept)
+        if mode == _MEAN:
+            total = total / jnp.maximum(sizes, 1).astype(total.dtype)[:, None]
+        return total, _fit(bag, empty[0]), _fit(sizes, empty[1]), empty[2]
+    real = counted[:, None] > 0
+    lowest = lax.full((bags, width), -np.inf, taken.dtype)
+    top = lowest.at[bag].max(jnp.where(real, taken, -np.inf))
+    place = jnp.where(real & (taken == top[bag]), number[:, None], indices.shape[0])
+    first = lax.full((bags, width), indices.shape[0], number.dtype).at[bag].min(place)
+    nothing = sizes[:, None] == 0
+    row = jnp.where(nothing, 0, indices.at[first].get(mode="clip"))
+    return jnp.where(nothing, 0, top), _fit(bag, empty[0]), _fit(sizes, empty[1]), row
+
+
+def _fit(x: jax.Array, like: jax.Array) -> jax.Array:
+    return x if x.shape == like.shape else like
+
+
+@lower("aten::_embedding_bag_dense_backward")
+def embedding_bag_dense_backward(
+    grad: jax.Array,
+    indices: jax.Array,
+    offset2bag: jax.Array,
+    bag_size: jax.Array,
+    maximum_indices: jax.Array,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: jax.Array | None,
+    padding_idx: int = -1,
+) -> jax.Array:
+    wide = opmath(grad)
+    zeros = lax.full((num_weights, grad.shape[1]), 0, wide.dtype)
+    if mode == _MAX:
+        column = lax.broadcasted_iota(maximum_indices.dtype, grad.shape, 1)
+        # An empty bag has no largest row: it goes beyond the end, where it is dropped.
+        row = jnp.where(bag_size[:, None] == 0, num_weights, maximum_indices)
+        return zeros.at[row, column].add(wide, mode="drop")
+    if mode == _MEAN:
+        wide = wide / jnp.maximum(bag_size, 1).astype(wide.dtype)[:, None]
+    each = wide[offset2bag]
+    if per_sample_weights is not None:
+        each = each * opmath(per_sample_weights)[:, None]
+    if scale_grad_by_freq:
+        count = jnp.zeros((num_weights,), each.dtype).at[indices].add(1)
+        each = each / count[indices][:, None]
+    return zeros.at[indices].add(_zero_padding(each, indices, padding_idx))
+
+
+@lower("aten::_embedding_bag_backward")
+def embedding_bag_backward(
+    grad: jax.Array,
+    indices: jax.Array,
+    offsets: jax.Array,
+    offset2bag: jax.Array,
+    bag_size: jax.Array,
+    maximum_indices: jax.Array,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: jax.Array | None,
+    padding_idx: int = -1,
+) -> jax.Array:
+    if sparse:
+        raise Unsupported("a sparse gradient")
+    return embedding_bag_dense_backward(
+        grad,
+        indices,
+        offset2bag,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
+    )
+
+
+@lower("aten::_embedding_bag_per_sample_weights_backward")
+def embedding_bag_per_sample_weights_backward(
+    grad: jax.Array,
+    weight: jax.Array,
+    indices: jax.Array,
+    offsets: jax.Array,
+    offset2bag: jax.Array,
+    mode: int,
+    padding_idx: int = -1,
+) -> jax.Array:
+    each = jnp.sum(opmath(grad)[offset2bag] * opmath(rows(weight, indices)), axis=1)
+    return _zero_padding(each, indices, padding_idx)

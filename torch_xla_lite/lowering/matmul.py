@@ -6,6 +6,7 @@ torch does.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -180,3 +181,26 @@ def addmm_activation(
 ) -> jax.Array:
     x = _plus(self, dot(mat1, mat2, _MM), beta, alpha)
     return jax.nn.gelu(x, approximate=True) if use_gelu else lax.max(x, lax.full_like(x, 0))
+
+
+@lower("aten::_trilinear")
+def trilinear(
+    i1: jax.Array,
+    i2: jax.Array,
+    i3: jax.Array,
+    expand1: list[int],
+    expand2: list[int],
+    expand3: list[int],
+    sumdim: list[int],
+    unroll_dim: int = 1,
+) -> jax.Array:
+    """The sum over `sumdim` of the three's product; `expand` lists the dimensions each lacks."""
+    rank = i1.ndim + len(expand1)
+    present = [
+        [dim for dim in range(rank) if dim not in missing]
+        for missing in (expand1, expand2, expand3)
+    ]
+    result = [dim for dim in range(rank) if dim not in sumdim]
+    wide = opmath_dtype(i1.dtype)
+    operands = [item for pair in zip((i1, i2, i3), present, strict=True) for item in pair]
+    return jnp.einsum(*operands, result, preferred_element_type=wide)

@@ -61,3 +61,8 @@ def test_linear_and_its_gradients(shape):
     wanted = list(torch.autograd.grad(y, leaves, grad))
     got = run(aten.linear_backward, x, grad, weight, [True] * 3, expected=wanted)
     torch.testing.assert_close(got, wanted)
+
+
+def test_a_product_of_three():
+    a, b, c = torch.randn(5, 3), torch.randn(2, 3, 4), torch.randn(5, 4)
+    check(aten._trilinear, a, b, c, [1, 3], [0], [1, 2], [2, 3])
