@@ -251,6 +251,43 @@ TEST(Donation, TwoRootsTakeTheMemoryOfTwoLeaves) {
   EXPECT_EQ(NumDonated(GraphOf(sum, difference)), 2);
 }
 
+// Two roots, the second of which is computed from the first leaf.
+struct Swapped {
+  Value first = Leaf({1});
+  Value second = Leaf({2});
+  const Node* first_leaf = first.node.get();
+  const Node* second_leaf = second.node.get();
+  Value from_second = Call("plus", {std::move(second)}, {1});
+  Value from_first = Call("add", {std::move(first), from_second});
+  std::array<const Value*, 2> roots{&from_second, &from_first};
+};
+
+TEST(Donation, ARootTakesTheMemoryOfWhatItReplaces) {
+  Swapped values;
+  const std::array<const Node*, 2> replaced{values.first_leaf, values.second_leaf};
+  const Graph graph = Linearize(values.roots, replaced);
+  ASSERT_EQ(NumDonated(graph), 2);
+  // Donated leaves and their roots stand in the same order.
+  for (size_t i = 0; i < 2; ++i) {
+    const bool is_first = graph.leaves[i].node.get() == values.first_leaf;
+    EXPECT_EQ(graph.roots[i].node, (is_first ? values.from_second : values.from_first).node);
+  }
+}
+
+TEST(Donation, WhatARootReplacesIsPartOfTheKey) {
+  Swapped values, others;
+  const std::array<const Node*, 2> kept{values.first_leaf, values.second_leaf};
+  const std::array<const Node*, 2> swapped{others.second_leaf, others.first_leaf};
+  EXPECT_NE(Linearize(values.roots, kept).key, Linearize(others.roots, swapped).key);
+}
+
+TEST(Donation, ALeafThatIsGoneIsReplacedByNothing) {
+  const Value root = Call("plus", {Leaf({1})}, {1});
+  const std::array<const Value*, 1> roots{&root};
+  const std::array<const Node*, 1> replaced{reinterpret_cast<const Node*>(8)};
+  EXPECT_EQ(NumDonated(Linearize(roots, replaced)), 1);
+}
+
 TEST(Donation, ALeafThatAnotherPendingValueNeedsIsNot) {
   Value x = Leaf({1});
   const Value root = Call("plus", {x}, {1});

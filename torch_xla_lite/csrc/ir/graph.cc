@@ -1,6 +1,9 @@
 #include "torch_xla_lite/csrc/ir/graph.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
 #include <utility>
 
 namespace torch_xla_lite::ir {
@@ -13,6 +16,8 @@ constexpr uint64_t kLeafBit = 1;
 constexpr uint64_t kDonatedBit = 2;
 constexpr uint64_t kEnd = 0;
 
+constexpr size_t kNoLeaf = std::numeric_limits<size_t>::max();
+
 uint64_t WordOf(Position position) { return uint64_t{position.step} << 32 | position.output; }
 Position PositionOf(uint64_t word) {
   return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
@@ -22,8 +27,10 @@ class Linearizer {
  public:
   explicit Linearizer(uint64_t mark) : mark_(mark) {}
 
-  Graph Run(std::span<const Value* const> roots) {
-    for (const Value* root : roots) AddRoot(*root);
+  Graph Run(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
+    for (size_t i = 0; i < roots.size(); ++i) {
+      AddRoot(*roots[i], replaced.empty() ? nullptr : replaced[i]);
+    }
     DonateLeaves();
     graph_.key.push_back(kEnd);
     for (const Value& root : graph_.roots) graph_.key.push_back(WordOf(PositionOfPending(root)));
@@ -42,7 +49,7 @@ class Linearizer {
     return node.visit;
   }
 
-  void AddRoot(const Value& root) {
+  void AddRoot(const Value& root, const Node* replaced) {
     AddCalls(*root.node);
     Node::Visit& visit = root.node->visit;
     ++visit.references;
@@ -54,6 +61,7 @@ class Linearizer {
       if (std::ranges::any_of(graph_.roots, same)) return;
     }
     visit.is_root = true;
+    if (replaced != nullptr) successors_.emplace(replaced, graph_.roots.size());
     graph_.roots.push_back(root);
     ++visit.references;  // The graph's own.
   }
@@ -132,26 +140,45 @@ class Linearizer {
 
   void DonateLeaves() {
     MarkRetained();
-    std::vector<std::pair<const Shape*, int>> free_shapes;
-    for (const Value& root : graph_.roots) ++SlotsOf(free_shapes, root.shape());
+    donor_.assign(graph_.roots.size(), kNoLeaf);
+    std::vector<size_t> others;
     for (size_t i = 0; i < graph_.leaves.size(); ++i) {
       const Value& leaf = graph_.leaves[i];
-      const Node::Visit& visit = leaf.node->visit;
-      if (visit.is_retained || leaf.node->refs() != visit.references) continue;
-      // The buffer's other owner would be the call that it was a result of.
-      if (leaf.buffer()->refs() != 1 || !leaf.buffer()->IsExclusive()) continue;
-      int& slots = SlotsOf(free_shapes, leaf.shape());
-      if (slots == 0) continue;
-      --slots;
-      graph_.key[leaf_words_[i]] |= kDonatedBit;
+      if (!IsDonatable(leaf)) continue;
+      const auto successor = successors_.find(leaf.node.get());
+      if (successor == successors_.end() || !Donate(i, successor->second)) others.push_back(i);
     }
+    for (const size_t i : others) {
+      for (size_t root = 0; root < graph_.roots.size() && !Donate(i, root); ++root) continue;
+    }
+    OrderRootsByDonor();
   }
 
-  static int& SlotsOf(std::vector<std::pair<const Shape*, int>>& slots, const Shape* shape) {
-    for (auto& [other, count] : slots) {
-      if (other == shape) return count;
-    }
-    return slots.emplace_back(shape, 0).second;
+  bool IsDonatable(const Value& leaf) const {
+    const Node::Visit& visit = leaf.node->visit;
+    // A buffer's other owner would be the call that it was a result of.
+    return !visit.is_retained && leaf.node->refs() == visit.references &&
+           leaf.buffer()->refs() == 1 && leaf.buffer()->IsExclusive();
+  }
+
+  bool Donate(size_t leaf, size_t root) {
+    if (donor_[root] != kNoLeaf) return false;
+    if (graph_.roots[root].shape() != graph_.leaves[leaf].shape()) return false;
+    donor_[root] = leaf;
+    graph_.key[leaf_words_[leaf]] |= kDonatedBit;
+    return true;
+  }
+
+  // jax gives the memory of donated arguments to results of the same shape, both in order. So the
+  // roots stand in the order of the leaves whose memory they are meant to have, the others behind.
+  void OrderRootsByDonor() {
+    std::vector<size_t> order(graph_.roots.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](size_t root) { return donor_[root]; });
+    std::vector<Value> roots;
+    roots.reserve(order.size());
+    for (const size_t root : order) roots.push_back(std::move(graph_.roots[root]));
+    graph_.roots = std::move(roots);
   }
 
   // A node that someone outside the graph refers to will be computed again, so its leaves have to
@@ -175,13 +202,15 @@ class Linearizer {
   std::vector<Frame> stack_;
   std::vector<size_t> leaf_words_;    // Of each leaf: its word in the key
   std::vector<uint32_t> leaf_steps_;  // and its step.
+  std::unordered_map<const Node*, size_t> successors_;  // The root that replaces a leaf.
+  std::vector<size_t> donor_;                           // Of each root: the leaf, or kNoLeaf.
 };
 
 }  // namespace
 
-Graph Linearize(std::span<const Value* const> roots) {
+Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
   static uint64_t mark = 0;
-  return Linearizer(++mark).Run(roots);
+  return Linearizer(++mark).Run(roots, replaced);
 }
 
 Description Describe(std::span<const uint64_t> key) {

@@ -55,8 +55,11 @@ struct Description {
 // counted, see donation).
 //
 // Donation: a leaf that nothing but this graph's own nodes refers to, and whose shape a root has,
-// is donated: the executable may compute that root in the leaf's memory.
-Graph Linearize(std::span<const Value* const> roots);
+// is donated: the executable may compute that root in the leaf's memory. `replaced`, if given, has
+// for each root the leaf that its holder had before (compared, not looked at), or nullptr. A root
+// takes the memory of that leaf rather than another's: the new parameter that of the old one, which
+// nothing needs any more by then. Donated leaves and their roots stand in the same order.
+Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced = {});
 
 // Reads a key back.
 Description Describe(std::span<const uint64_t> key);

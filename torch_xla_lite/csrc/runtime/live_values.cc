@@ -13,7 +13,12 @@ LiveValue* last = nullptr;
 ir::Value LiveValue::Set(ir::Value value) {
   Unlink();
   std::swap(value_, value);
-  if (value_ && value_.buffer() == nullptr) LinkLast();
+  if (!value_) return value;
+  if (value_.buffer() == nullptr) {
+    LinkLast();
+  } else {
+    last_leaf_ = value_.node.get();
+  }
   return value;
 }
 

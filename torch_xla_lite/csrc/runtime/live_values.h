@@ -28,6 +28,8 @@ class LiveValue {
   ~LiveValue() { Unlink(); }
 
   const ir::Value& value() const { return value_; }
+  // The last leaf that was here: whose memory a new value may have. It may be gone by now.
+  const ir::Node* last_leaf() const { return last_leaf_; }
   // Returns the value that was there, so that the caller can let go of it after unlocking.
   ir::Value Set(ir::Value value);
   // Takes the place out of the list of pending ones: its value exists, or cannot be computed.
@@ -39,6 +41,7 @@ class LiveValue {
   void LinkLast();
 
   ir::Value value_;
+  const ir::Node* last_leaf_ = nullptr;
   LiveValue* previous_ = nullptr;
   LiveValue* next_ = nullptr;
   bool is_linked_ = false;

@@ -42,7 +42,7 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
     RunOneByOne(/*rethrow=*/false);
     // Without what other threads have recorded since, which may fail too.
     std::unique_lock lock(record_lock_);
-    if (value.buffer() == nullptr) RunRoots({&value}, lock);
+    if (value.buffer() == nullptr) RunRoots({&value}, {}, lock);
   }
   return buffer();
 }
@@ -50,11 +50,18 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
 // Computes all pending live values, and `value` when it is given.
 void Runtime::Run(const ir::Value* value) {
   std::vector<const ir::Value*> roots;
+  std::vector<const ir::Node*> replaced;
   std::unique_lock lock(record_lock_);
   const std::vector<LiveValue*> pending = PendingValues();
-  for (const LiveValue* place : pending) roots.push_back(&place->value());
-  if (value != nullptr && value->buffer() == nullptr) roots.push_back(value);
-  RunRoots(roots, lock);
+  for (const LiveValue* place : pending) {
+    roots.push_back(&place->value());
+    replaced.push_back(place->last_leaf());
+  }
+  if (value != nullptr && value->buffer() == nullptr) {
+    roots.push_back(value);
+    replaced.push_back(nullptr);
+  }
+  RunRoots(roots, replaced, lock);
 }
 
 // A live value that fails leaves the list of pending ones, so that it cannot fail the next sync
@@ -69,7 +76,7 @@ void Runtime::RunOneByOne(bool rethrow) {
     pending.front()->Unlink();
     if (value.buffer() != nullptr) continue;
     try {
-      RunRoots({&value}, lock);
+      RunRoots({&value}, {}, lock);
     } catch (...) {
       if (!error) error = std::current_exception();
     }
@@ -79,9 +86,10 @@ void Runtime::RunOneByOne(bool rethrow) {
 
 // Enters and leaves with the record lock held, or leaves by an exception with it released.
 void Runtime::RunRoots(const std::vector<const ir::Value*>& roots,
+                       const std::vector<const ir::Node*>& replaced,
                        std::unique_lock<RecordLock>& lock) {
   if (roots.empty()) return;
-  ir::Graph graph = ir::Linearize(roots);
+  ir::Graph graph = ir::Linearize(roots, replaced);
   lock.unlock();
   const ir::Ref<Executable> executable = FindOrCompile(graph);
   auto results = executor_->Execute(*executable, graph);

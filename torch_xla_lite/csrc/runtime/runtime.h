@@ -64,7 +64,8 @@ class Runtime {
   std::unique_lock<std::mutex> LockSync();
   void Run(const ir::Value* value);
   void RunOneByOne(bool rethrow);
-  void RunRoots(const std::vector<const ir::Value*>& roots, std::unique_lock<RecordLock>& lock);
+  void RunRoots(const std::vector<const ir::Value*>& roots,
+                const std::vector<const ir::Node*>& replaced, std::unique_lock<RecordLock>& lock);
   ir::Ref<Executable> FindOrCompile(const ir::Graph& graph);
 
   RecordLock record_lock_;
