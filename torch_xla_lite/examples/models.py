@@ -99,7 +99,7 @@ def _classes(*shape: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
 
 def _tokens(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    tokens = torch.randint(Transformer.TOKENS, (16, Transformer.LENGTH), generator=generator)
+    tokens = torch.randint(Transformer.TOKENS, (32, Transformer.LENGTH), generator=generator)
     return tokens, tokens.roll(1, dims=1).flatten()
 
 
