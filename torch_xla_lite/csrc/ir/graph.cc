@@ -200,8 +200,8 @@ class Linearizer {
   const uint64_t mark_;
   Graph graph_;
   std::vector<Frame> stack_;
-  std::vector<size_t> leaf_words_;    // Of each leaf: its word in the key
-  std::vector<uint32_t> leaf_steps_;  // and its step.
+  std::vector<size_t> leaf_words_;                      // Of each leaf: its word in the key
+  std::vector<uint32_t> leaf_steps_;                    // and its step.
   std::unordered_map<const Node*, size_t> successors_;  // The root that replaces a leaf.
   std::vector<size_t> donor_;                           // Of each root: the leaf, or kNoLeaf.
 };
