@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.binary import truth
 from torch_xla_lite.lowering.promotion import canonical_dims, convert, opmath, opmath_dtype
 from torch_xla_lite.lowering.registry import lower
 
@@ -93,6 +94,8 @@ def masked_softmax(
     Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of `self`.
     """
     x = opmath(self)
+    # A mask of floats hides by what is not zero, usually -inf.
+    mask = truth(mask)
     if mask_type == 1 and mask.ndim == 2 and x.ndim == 4:
         mask = lax.broadcast_in_dim(mask, x.shape, (0, 3))
     else:
