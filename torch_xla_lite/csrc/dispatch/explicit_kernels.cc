@@ -223,6 +223,13 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
   (*recorder)(op, keys, stack);
 }
 
+// _nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool
+// Transformer modules ask whether they may go on with a nested tensor, which does not exist here.
+void NotNested(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  torch::jit::drop(*stack, 2);
+  torch::jit::push(*stack, false);
+}
+
 using Kernel = void (*)(const OperatorHandle&, DispatchKeySet, Stack*);
 
 // A fake tensor is a meta tensor that says that it is on jax, or is just being made of one.
@@ -250,6 +257,7 @@ torch::CppFunction Boxed() {
 
 constexpr ExplicitKernel kKernels[] = {
     {"_local_scalar_dense", Boxed<LocalScalarDense>},
+    {"_nested_tensor_from_mask_left_aligned", Boxed<NotNested>},
     {"_to_copy", Boxed<ToCopy>},
     {"alias", Boxed<Share>},
     {"as_strided", Boxed<AsStrided>},

@@ -1,0 +1,104 @@
+"""Common modules on the device: they agree with the CPU, and nothing falls back."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from torch_xla_lite import debug
+
+PADDING = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+
+
+class MaskedEncoder(nn.Module):
+    """What is hidden is not compared: it may be anything."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, **options)
+        self.encoder = nn.TransformerEncoder(layer, num_layers=2)
+
+    def forward(self, x: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x, src_key_padding_mask=padding) * (~padding)[..., None]
+
+
+class Seq2Seq(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.transformer = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        length = target.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(length, device=target.device)
+        return self.transformer(source, target, tgt_mask=mask, tgt_is_causal=True)
+
+
+MODULES = {
+    "lstm": (nn.LSTM(4, 5, 2, bidirectional=True), torch.randn(6, 3, 4)),
+    "gru": (nn.GRU(4, 5, batch_first=True), torch.randn(3, 6, 4)),
+    "rnn": (nn.RNN(4, 5), torch.randn(6, 3, 4)),
+    "encoder": (MaskedEncoder(), torch.randn(2, 5, 8), PADDING),
+    "encoder, norm first": (
+        MaskedEncoder(norm_first=True, activation="gelu"),
+        torch.randn(2, 5, 8),
+        PADDING,
+    ),
+    "seq2seq": (Seq2Seq(), torch.randn(2, 5, 8), torch.randn(2, 4, 8)),
+    "images": (
+        nn.Sequential(
+            nn.ConvTranspose2d(3, 8, 3, stride=2, padding=1, output_padding=1),
+            nn.GroupNorm(4, 8),
+            nn.SiLU(),
+            nn.Upsample(scale_factor=2, mode="bilinear"),
+            nn.InstanceNorm2d(8, affine=True),
+            nn.Conv2d(8, 4, 3, groups=2, padding_mode="reflect", padding=1),
+            nn.AdaptiveMaxPool2d((5, 3)),
+        ),
+        torch.randn(2, 3, 6, 6),
+    ),
+    "signals": (
+        nn.Sequential(
+            nn.Conv1d(3, 6, 3),
+            nn.BatchNorm1d(6),
+            nn.GELU(),
+            nn.MaxPool1d(2),
+            nn.AdaptiveAvgPool1d(3),
+            nn.Flatten(),
+            nn.LayerNorm(18),
+            nn.PReLU(),
+            nn.Softplus(),
+        ),
+        torch.randn(4, 3, 12),
+    ),
+    "volumes": (
+        nn.Sequential(nn.Conv3d(2, 4, 3), nn.BatchNorm3d(4), nn.ELU(), nn.MaxPool3d(2)),
+        torch.randn(2, 2, 8, 8, 8),
+    ),
+    "bags": (nn.EmbeddingBag(10, 4, mode="mean"), torch.randint(0, 10, (3, 4))),
+    "bilinear": (nn.Bilinear(3, 4, 2), torch.randn(5, 3), torch.randn(5, 4)),
+}
+
+
+def results(module: nn.Module, inputs: list[torch.Tensor], train: bool) -> list[torch.Tensor]:
+    """The output and, in training, the gradients of all parameters."""
+    module.train(train)
+    with torch.set_grad_enabled(train):
+        output = module(*inputs)
+    output = output[0] if isinstance(output, tuple) else output
+    if not train:
+        return [output]
+    output.square().sum().backward()
+    return [output.detach(), *(p.grad for p in module.parameters() if p.grad is not None)]
+
+
+@pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_agrees_with_the_cpu_and_nothing_falls_back(name, train):
+    module, *inputs = MODULES[name]
+    on_cpu, on_jax = copy.deepcopy(module), copy.deepcopy(module).to("jax")
+    debug.reset_metrics()
+    got = results(on_jax, [x.jax() for x in inputs], train)
+    got = [x.cpu() for x in got]
+    assert debug.metrics()["fallbacks"] == {}
+    torch.testing.assert_close(got, results(on_cpu, inputs, train), rtol=1e-3, atol=1e-3)
