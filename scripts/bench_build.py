@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the build: cold, with nothing to do, after an edit, and in another clone.
 
-    python scripts/bench_build.py                      # everything, about five minutes python
-    scripts/bench_build.py --rounds 3           # fewer repetitions of the short commands python
-    scripts/bench_build.py --only null leaf     # of: units, null, leaf, clone (cold is always done)
+    python scripts/bench_build.py                      # everything, about five minutes
+    python scripts/bench_build.py --rounds 3           # fewer repetitions of the short commands
+    python scripts/bench_build.py --only null leaf     # of: units, null, leaf, clone; and cold
     python scripts/bench_build.py --json result.json
 
 It works in copies of this tree in a temporary folder, with environments, caches and a Bazel server

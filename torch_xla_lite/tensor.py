@@ -1,8 +1,8 @@
 """XLATensor2, and what tensors on device 'jax' can do beyond other tensors.
 
-    t = torch.randn(2, 3, device="jax") isinstance(t, XLATensor2)          # True: XLA is in play
-    type(t)                            # torch.Tensor, so nothing that asks for a Tensor is
-    surprised
+    t = torch.randn(2, 3, device="jax")
+    isinstance(t, XLATensor2)          # True: XLA is in play
+    type(t)                            # torch.Tensor: whatever asks for a Tensor takes it
 
     t.torch()                          # a CPU torch.Tensor with the same values
     t.numpy(), t.tolist()              # likewise, as numpy array and as list
