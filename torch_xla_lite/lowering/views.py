@@ -292,8 +292,14 @@ def select_scatter(self: jax.Array, src: jax.Array, dim: int, index: Index) -> j
 def select_backward(
     grad_output: jax.Array, input_sizes: list[int], dim: int, index: Index
 ) -> jax.Array:
-    zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
-    return write_select(zeros, grad_output, dim, index)
+    dim = canonical_dim(dim, len(input_sizes))
+    if not isinstance(index, int):
+        zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
+        return write_select(zeros, grad_output, dim, index)
+    index = index + input_sizes[dim] if index < 0 else index
+    return slice_backward(
+        lax.expand_dims(grad_output, (dim,)), input_sizes, dim, index, index + 1, 1
+    )
 
 
 def _clamped(position: Index | None, length: int, default: int) -> Index:
