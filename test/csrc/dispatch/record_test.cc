@@ -2,8 +2,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/_foreach_add_ops.h>
-#include <ATen/ops/add_ops.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
 
@@ -41,7 +39,7 @@ TEST_F(RecordTest, AnInPlaceOpGivesItsTensorBack) {
 TEST_F(RecordTest, AnOutOpWritesToItsArgumentAndResizesIt) {
   const at::Tensor x = Upload(Iota({2, 3}));
   at::Tensor out = Upload(Iota({0}));
-  at::_ops::add_out::call(x, x, 1, out);
+  CallOp("add", "out", {x, x, 1, out});
   ExpectEqual(out, Iota({2, 3}).mul(2));
 }
 
@@ -90,7 +88,7 @@ TEST_F(RecordTest, AViewOfItselfStaysTheSameTensor) {
 
 TEST_F(RecordTest, AListOfTensorsIsWrittenInPlace) {
   const std::vector<at::Tensor> tensors{Upload(Iota({2})), Upload(Iota({3}))};
-  at::_ops::_foreach_add__Scalar::call(tensors, 5);
+  CallOp("_foreach_add_", "Scalar", {tensors, 5});
   ExpectEqual(tensors[0], Iota({2}).add(5));
   ExpectEqual(tensors[1], Iota({3}).add(5));
 }
