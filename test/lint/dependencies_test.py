@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from test.lint.source_tree import ROOT, files
+from third_party.torch.layers import LAYERS
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
@@ -77,6 +78,28 @@ def _included(target: Target) -> set[str]:
     return included - {target.label}
 
 
+@cache
+def _layer_of_header() -> dict[str, str]:
+    """Labels of the layers that hold torch's headers, from what the repository rule wrote."""
+    owners = {}
+    for statement in ast.parse(Path("../torch/layers.bzl").read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            for header in ast.literal_eval(statement.value):
+                layer = f"@torch//:{statement.targets[0].id.lower()}"
+                owners[header.removeprefix("include/")] = layer
+    return owners
+
+
+@cache
+def _reached(label: str) -> frozenset[str]:
+    """The label and all that it depends on, as far as it is ours or a layer of torch."""
+    below = {
+        f"@torch//:{e.name.lower()}": [f"@torch//:{b.lower()}" for b in e.below] for e in LAYERS
+    }
+    deps = {target.label: target.deps for target in _targets()} | below
+    return frozenset({label}).union(*(_reached(dep) for dep in deps.get(label, [])))
+
+
 _WITH_FILES = pytest.mark.parametrize(
     "target", [t for t in _targets() if t.sources or t.headers], ids=lambda target: target.label
 )
@@ -92,6 +115,16 @@ def test_each_dependency_is_included(target: Target):
     for_effect = {t.label for t in _targets() if t.linked_for_effect}
     ours = {dep for dep in target.deps if dep.startswith("//")}
     assert ours - for_effect - _included(target) == set()
+
+
+@_WITH_FILES
+def test_headers_of_torch_are_in_a_layer_that_is_reached(target: Target):
+    # Only a sandbox would find the others missing: the compiler sees the whole folder.
+    for name in target.sources + target.headers:
+        text = (ROOT / target.folder / name).read_text(encoding="utf-8")
+        for header in re.findall(r"#include <((?:ATen|c10|torch)/[^>]+)>", text):
+            layer = _layer_of_header().get(header, "no layer")
+            assert layer in _reached(target.label), f"{name} includes {header}, of {layer}"
 
 
 @pytest.mark.parametrize("target", _targets(), ids=lambda target: target.label)
