@@ -6,6 +6,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import torch
 from jax import lax
 
 from torch_xla_lite.lowering.promotion import (
@@ -175,3 +176,30 @@ def copy(self: jax.Array, src: Operand, *, outs) -> jax.Array:
 @lower("aten::_to_copy")
 def to_copy(self: jax.Array, *, dtype=None, outs) -> jax.Array:
     return convert(self, outs[0].dtype)
+
+
+def _register_constant(name: str) -> None:
+    """An op whose arguments are all known while tracing: torch computes it, on the CPU."""
+    op = getattr(torch.ops.aten, name.partition(".")[0])
+    op = getattr(op, name.partition(".")[2] or "default")
+
+    def constant(*args, dtype=None, outs):
+        # The dtype of the output is the one that torch chose for it.
+        wide = torch.float64 if outs[0].dtype == np.float64 else torch.float32
+        # An environment that is active may send new tensors of the CPU elsewhere.
+        with torch._C.DisableTorchFunction():
+            values = op(*args, dtype=wide, device="cpu").numpy()
+        return convert(jnp.asarray(values), outs[0].dtype)
+
+    constant.__name__ = name.replace(".", "_")
+    lower(f"aten::{name}", constants=True)(constant)
+
+
+for _name in (
+    *("bartlett_window", "bartlett_window.periodic", "blackman_window", "blackman_window.periodic"),
+    *("hamming_window", "hamming_window.periodic", "hamming_window.periodic_alpha"),
+    *("hamming_window.periodic_alpha_beta", "hann_window", "hann_window.periodic"),
+    *("kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"),
+    *("fft_fftfreq", "fft_rfftfreq"),
+):
+    _register_constant(_name)

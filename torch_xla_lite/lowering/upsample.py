@@ -88,6 +88,36 @@ def _cubic_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> n
     return matrix
 
 
+def _antialiased_matrix(
+    kernel: Callable[[np.ndarray], np.ndarray], radius: float
+) -> Callable[[int, int, bool, Scale], np.ndarray]:
+    """Of a filter that is stretched when the image shrinks, so that every pixel counts."""
+
+    def matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+        ratio = _ratio(size, count, align_corners, scale)
+        stretch = max(ratio, 1.0)
+        center = ratio * (np.arange(count) + 0.5)
+        first = np.maximum((center - radius * stretch + 0.5).astype(np.int64), 0)
+        last = np.minimum((center + radius * stretch + 0.5).astype(np.int64), size)
+        place = np.arange(size)
+        weights = kernel((place + 0.5 - center[:, None]) / stretch)
+        weights *= (place >= first[:, None]) & (place < last[:, None])
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    return matrix
+
+
+def _tent(x: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - np.abs(x), 0)
+
+
+def _cubic_kernel(x: np.ndarray) -> np.ndarray:
+    x = np.abs(x)
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
 def _by_matrices(
     x: jax.Array, counts: list[int], scales: list[Scale], align_corners: bool, matrix: Callable
 ) -> jax.Array:
@@ -140,12 +170,22 @@ def _cubic(x, counts, scales, align_corners):
     return _by_matrices(x, counts, scales, align_corners, _cubic_matrix)
 
 
+def _linear_antialiased(x, counts, scales, align_corners):
+    return _by_matrices(x, counts, scales, align_corners, _antialiased_matrix(_tent, 1))
+
+
+def _cubic_antialiased(x, counts, scales, align_corners):
+    return _by_matrices(x, counts, scales, align_corners, _antialiased_matrix(_cubic_kernel, 2))
+
+
 for _rank in (1, 2, 3):
     _register(f"upsample_nearest{_rank}d", _rank, _nearest_floor, False)
     _register(f"_upsample_nearest_exact{_rank}d", _rank, _nearest_exact, False)
 for _rank, _name in enumerate(("linear1d", "bilinear2d", "trilinear3d"), start=1):
     _register(f"upsample_{_name}", _rank, _linear, True)
 _register("upsample_bicubic2d", 2, _cubic, True)
+_register("_upsample_bilinear2d_aa", 2, _linear_antialiased, True)
+_register("_upsample_bicubic2d_aa", 2, _cubic_antialiased, True)
 
 
 # Sampling at places given by a grid of coordinates in [-1, 1].
@@ -273,3 +313,20 @@ def grid_sampler_backward(
     _, pull = jax.vjp(sample, input, grid)
     grad_input, grad_grid = pull(opmath(grad_output))
     return grad_input if output_mask[0] else None, grad_grid
+
+
+@lower("aten::affine_grid_generator")
+def affine_grid_generator(theta: jax.Array, size: list[int], align_corners: bool) -> jax.Array:
+    """The grid, `[batch, *places, rank]`, that `theta`, `[batch, rank, rank + 1]`, maps to."""
+    x = opmath(theta)
+    lengths = size[2:]
+    axes = []
+    for length in lengths:
+        line = np.linspace(-1, 1, length) if length > 1 else np.zeros(1)
+        axes.append(line if align_corners else line * (length - 1) / length)
+    # The grid lists x first.
+    places = np.meshgrid(*axes, indexing="ij")[::-1]
+    base = np.stack([*places, np.ones(lengths)], axis=-1).astype(x.dtype)
+    rank = len(lengths)
+    product = lax.dot_general(x, base, (((2,), (rank,)), ((), ())))
+    return jnp.moveaxis(product, 1, -1)

@@ -67,6 +67,14 @@ def test_factories():
     check(aten.tril_indices, 4, 3, 1)
 
 
+def test_windows_and_frequencies():
+    check(aten.hann_window, 9)
+    check(aten.hann_window.periodic, 9, False, dtype=torch.float64)
+    check(aten.hamming_window.periodic_alpha, 8, True, 0.3)
+    check(aten.kaiser_window.beta, 7, True, 9.5)
+    check(aten.fft_fftfreq, 6, 0.5)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float16, torch.complex64])
 def test_conversion(dtype):
     check(aten._to_copy, X, dtype=dtype)
@@ -94,6 +102,22 @@ def test_resizing_and_its_gradient(size):
             check(getattr(aten, name), image, size, corners, **close)
             backward = getattr(aten, f"{name}_backward")
             check(backward, grad, size, [2, 3, 5, 6], corners, **close)
+
+
+@pytest.mark.parametrize("size", [[10, 12], [3, 2]])
+@pytest.mark.parametrize("name", ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"])
+def test_resizing_against_aliasing(name, size):
+    image, grad = torch.randn(2, 3, 7, 8), torch.randn(2, 3, *size)
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    check(getattr(aten, name), image, size, False, **close)
+    check(getattr(aten, f"{name}_backward"), grad, size, [2, 3, 7, 8], False, **close)
+
+
+@pytest.mark.parametrize("size", [[2, 3, 4, 5], [2, 3, 1, 5], [2, 3, 4, 3, 2]])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_a_grid_from_an_affine_map(align_corners, size):
+    rank = len(size) - 2
+    check(aten.affine_grid_generator, torch.randn(2, rank, rank + 1), size, align_corners)
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2])
