@@ -443,3 +443,9 @@ def test_enabled_globally_with_native_tensors_changes_no_factory():
         assert modes() == 0
     finally:
         torch_xla_lite.disable_globally()
+
+
+def test_a_window_computed_while_compiling_is_not_made_in_the_environment(jax_env):
+    with jax_env:
+        window = torch.hann_window(9, device="jax").torch()
+    torch.testing.assert_close(window, torch.hann_window(9))

@@ -223,6 +223,19 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
   (*recorder)(op, keys, stack);
 }
 
+// _linalg_det(Tensor A) -> ..., _linalg_slogdet(Tensor A) -> ...
+// torch factorises the transpose of a contiguous real matrix and the matrix itself otherwise, and
+// its gradient asks for the strides again to know which. Behind the recorder there are no strides:
+// what arrives there is factorised as if contiguous.
+void Determinant(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const at::Tensor matrix = stack->back().toTensor();
+  if (!matrix.is_contiguous() && !matrix.is_complex()) stack->back() = matrix.transpose(-2, -1);
+  static auto* recorder = new RecordKernel;
+  static auto* log_recorder = new RecordKernel;
+  const bool is_log = op.operator_name().name == "aten::_linalg_slogdet";
+  (is_log ? *log_recorder : *recorder)(op, keys, stack);
+}
+
 // _nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool
 // Transformer modules ask whether they may go on with a nested tensor, which does not exist here.
 void NotNested(const OperatorHandle&, DispatchKeySet, Stack* stack) {
@@ -256,6 +269,8 @@ torch::CppFunction Boxed() {
 }
 
 constexpr ExplicitKernel kKernels[] = {
+    {"_linalg_det", Boxed<Determinant>},
+    {"_linalg_slogdet", Boxed<Determinant>},
     {"_local_scalar_dense", Boxed<LocalScalarDense>},
     {"_nested_tensor_from_mask_left_aligned", Boxed<NotNested>},
     {"_to_copy", Boxed<ToCopy>},
