@@ -143,10 +143,7 @@ def sync() -> None:
 def synchronize(device: torch.device | str | int | None = None) -> None:
     """Runs all recorded work and waits until it is done. For measuring time."""
     _index(device)
-    sync()
-    import jax
-
-    jax.block_until_ready([array for array in jax.live_arrays() if not array.is_deleted()])
+    _XLAC.synchronize()
 
 
 def _index(device: torch.device | str | int | None) -> int:

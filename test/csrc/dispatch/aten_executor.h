@@ -26,7 +26,7 @@ class AtenExecutor final : public runtime::Executor {
                                            const ir::Graph& graph) override;
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
-  void Await(ir::Buffer&) override {}
+  void AwaitAll() override {}
 };
 
 }  // namespace torch_xla_lite::dispatch

@@ -29,7 +29,7 @@ class MemoryExecutor final : public Executor {
   // Of int64 vectors.
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
-  void Await(ir::Buffer&) override {}
+  void AwaitAll() override {}
 
   // Called in the middle of each execution, as another thread might be.
   std::function<void()> during_execution;

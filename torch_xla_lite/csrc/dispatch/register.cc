@@ -77,7 +77,7 @@ void RegisterKernels() {
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
   }
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
-  device::SetSynchronize([] { runtime::Runtime::Get().Sync(); });
+  device::SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
 }
 
 }  // namespace torch_xla_lite::dispatch

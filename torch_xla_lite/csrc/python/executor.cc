@@ -166,9 +166,13 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   std::memcpy(data, array.data(), num_bytes);
 }
 
-void PyExecutor::Await(ir::Buffer& buffer) {
+void PyExecutor::AwaitAll() {
   const py::gil_scoped_acquire gil;
-  static_cast<PyBuffer&>(buffer).array().attr("block_until_ready")();
+  const py::module_ jax = py::module_::import("jax");
+  // jax keeps no order among executions, so the last one says nothing about the others.
+  for (const py::handle array : jax.attr("live_arrays")()) {
+    if (!array.attr("is_deleted")().cast<bool>()) array.attr("block_until_ready")();
+  }
 }
 
 void PyExecutor::Lock(std::mutex& mutex) {

@@ -49,7 +49,7 @@ class PyExecutor final : public runtime::Executor {
                                            const ir::Graph& graph) override;
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
-  void Await(ir::Buffer& buffer) override;
+  void AwaitAll() override;
   void Lock(std::mutex& mutex) override;
 
  private:

@@ -78,6 +78,9 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
   module.def(
+      "synchronize", [] { Runtime::Get().Synchronize(); },
+      py::call_guard<py::gil_scoped_release>());
+  module.def(
       "clear_cache", [] { Runtime::Get().ClearCache(); }, py::call_guard<py::gil_scoped_release>());
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);

@@ -38,8 +38,8 @@ class Executor {
   // Copies dense row-major data to the device and from it. Download waits for the data.
   virtual ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) = 0;
   virtual void Download(ir::Buffer& buffer, void* data, size_t num_bytes) = 0;
-  // Waits until the data exists, and raises what went wrong on the way.
-  virtual void Await(ir::Buffer& buffer) = 0;
+  // Waits until everything that was started has finished.
+  virtual void AwaitAll() = 0;
 
   // Locks a mutex whose holders may be waiting for a lock that the caller has (Python's, say):
   // gives that one up meanwhile.

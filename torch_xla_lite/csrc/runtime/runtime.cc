@@ -28,6 +28,11 @@ void Runtime::Sync() {
   }
 }
 
+void Runtime::Synchronize() {
+  Sync();
+  executor_->AwaitAll();
+}
+
 ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   const auto buffer = [&] {
     const std::lock_guard lock(record_lock_);

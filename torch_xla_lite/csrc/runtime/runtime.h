@@ -50,6 +50,8 @@ class Runtime {
   // Computes all pending live values. When one fails, the others are computed all the same; then
   // the first error is thrown.
   void Sync();
+  // Sync, and waits until the device has nothing left to do.
+  void Synchronize();
   // Computes the value, and all pending live values with it. Throws only for the value's own
   // failure.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
