@@ -25,7 +25,9 @@ Position PositionOf(uint64_t word) {
 
 class Linearizer {
  public:
-  explicit Linearizer(uint64_t mark) : mark_(mark) {}
+  Linearizer(uint64_t mark, size_t expected_words) : mark_(mark) {
+    graph_.key.reserve(expected_words);
+  }
 
   Graph Run(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -210,7 +212,11 @@ class Linearizer {
 
 Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
   static uint64_t mark = 0;
-  return Linearizer(++mark).Run(roots, replaced);
+  // A step of a program is as long as the one before it.
+  static size_t words = 0;
+  Graph graph = Linearizer(++mark, words).Run(roots, replaced);
+  words = graph.key.size();
+  return graph;
 }
 
 Description Describe(std::span<const uint64_t> key) {
