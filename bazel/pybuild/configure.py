@@ -152,6 +152,13 @@ def settings(
             "# This Bazel can keep the cache small; an older one leaves that to the user.",
             "common --experimental_disk_cache_gc_max_size=5G",
         ]
+    if "experimental_execution_log_file" in flags:
+        lines += [
+            "",
+            "# This Bazel writes its log of actions to a binary file first, and leaves that in /tmp",
+            "# unless it is given a place.",
+            "build:report --experimental_execution_log_file=build/execution.bin",
+        ]
     if "enable_bzlmod" in flags:
         lines += [
             "",
@@ -185,7 +192,12 @@ def known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozen
         description = base64.b64decode(process.stdout)
     except binascii.Error:
         description = b""
-    names = ("enable_bzlmod", "enable_workspace", "experimental_disk_cache_gc_max_size")
+    names = (
+        "enable_bzlmod",
+        "enable_workspace",
+        "experimental_disk_cache_gc_max_size",
+        "experimental_execution_log_file",
+    )
     # A protocol buffer; a field's text stands in it as it is, after its length.
     return frozenset(name for name in names if bytes([len(name)]) + name.encode() in description)
 

@@ -66,7 +66,7 @@ def build_command(
         arguments += ["--subcommands"]
     else:
         # What was built is said in our last line; warnings, errors and progress stay.
-        arguments += ["--ui_event_filters=-info", "--show_result=0"]
+        arguments += ["--ui_event_filters=-info"]
     filtered = not (sys.stderr.isatty() if terminal is None else terminal)
     if filtered:
         # In a log each step of the progress is a line of its own; one in five seconds shows that it
@@ -78,6 +78,7 @@ def build_command(
     # The log is the one place where every Bazel says of each action what it was and whether it ran.
     # It costs the server 10 ms an action that is not up to date.
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
+    arguments += ["--config=report"]
     arguments += options.build_options
     return Command((*arguments, TARGET), events, log, filtered and not options.verbose)
 

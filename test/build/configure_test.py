@@ -52,6 +52,12 @@ def test_an_old_bazel_is_told_nothing_that_it_would_reject():
     assert "gc_max_size" not in lines
 
 
+def test_a_bazel_with_a_binary_log_is_told_where_to_put_it():
+    option = "--experimental_execution_log_file=build/execution.bin"
+    assert f"build:report {option}" in _settings({}, "experimental_execution_log_file")
+    assert option not in "\n".join(_settings({}))
+
+
 def test_a_newer_bazel_is_told_to_read_workspace():
     lines = _settings({}, "enable_bzlmod", "enable_workspace")
     assert "common --noenable_bzlmod" in lines
