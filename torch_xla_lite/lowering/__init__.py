@@ -5,7 +5,8 @@ and registers them when it is imported here. An op that has no lowering still wo
 falls back to PyTorch's decompositions and then to the ATen kernel.
 """
 
-from torch_xla_lite.lowering import (
+# Imported for the lowerings that they register.
+from torch_xla_lite.lowering import (  # noqa: F401
     activation,
     attention,
     binary,
@@ -45,39 +46,7 @@ from torch_xla_lite.lowering.registry import (
     write_view,
 )
 
-FAMILIES = (
-    activation,
-    attention,
-    binary,
-    convolution,
-    distance,
-    embedding,
-    factories,
-    fft,
-    foreach,
-    index,
-    linalg,
-    loss,
-    matmul,
-    norm,
-    optimizer,
-    pool,
-    random,
-    recurrent,
-    reduction,
-    scan,
-    shape,
-    shapes,
-    softmax,
-    sort,
-    ternary,
-    unary,
-    upsample,
-    views,
-)
-
 __all__ = [
-    "FAMILIES",
     "LOWERINGS",
     "Lowering",
     "LoweringError",
