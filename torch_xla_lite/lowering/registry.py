@@ -11,9 +11,10 @@ What a lowering receives:
   * tensors as `jax.Array`, `Tensor[]` as list, `Tensor?` as array or None;
   * a Python number in a tensor's place (the 2 in `x * 2`) as `WrappedNumber`, which promotes like
     one;
-  * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps 0, ±1, 2 and 0.5 in
-    the graph and passes other values at run time, so that a new learning rate compiles nothing. An
-    op whose scalars must be known while tracing says `constants=True`;
+  * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps a number in the graph
+    if it is the schema's default (`alpha=1`) or an exponent of 2, and passes others at run time, so
+    that a new learning rate compiles nothing. An op whose scalars must be known while tracing says
+    `constants=True`;
   * dtypes as numpy dtypes (or None). Device, layout, memory format, generator, pin_memory and
     non_blocking mean nothing at this level and are dropped.
 A parameter named `outs` asks for the shapes and dtypes that torch inferred for the outputs, one
