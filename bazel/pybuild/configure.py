@@ -155,7 +155,7 @@ def settings(
     if "experimental_execution_log_file" in flags:
         lines += [
             "",
-            "# This Bazel writes its log of actions to a binary file first, and leaves that in /tmp",
+            "# This Bazel writes its log of actions to a binary file first, and leaves it in /tmp",
             "# unless it is given a place.",
             "build:report --experimental_execution_log_file=build/execution.bin",
         ]
