@@ -102,7 +102,7 @@ def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested)
     assert process.returncode == 0, process.stderr
     assert built.develop()["actions"] == _NOTHING
     log = built.root / "build" / "bare.json"
-    process = built.bazel("build", "//...", f"--execution_log_json_file={log}")
+    process = built.bazel("build", "//...", "--config=report", f"--execution_log_json_file={log}")
     assert process.returncode == 0, process.stderr
     assert log.read_text() == ""
 
