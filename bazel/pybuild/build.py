@@ -67,7 +67,7 @@ def build(
             from bazel.pybuild import events, outputs, report
 
             meanwhile()
-        outcome = events.read(command.events, command.log, invoke.TARGET)
+        outcome = events.read(command.events, command.log, command.targets)
         succeeded = process.returncode == 0 and bool(outcome.outputs)
         changed = outputs.install(outcome.outputs, root) if succeeded else {}
         done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since)
@@ -107,7 +107,7 @@ def _failure(
         return find_bazel.cannot_start(bazel, command.arguments, "what stands above")
     said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(
-        f"Bazel could not build {invoke.TARGET} ({said}); it says above why.\n"
+        f"Bazel could not build {' '.join(command.targets)} ({said}); it says above why.\n"
         "The installed files are as they were.",
         "To see every command that it runs:  VERBOSE=1 python setup.py develop",
     )

@@ -1,6 +1,6 @@
 """What Bazel did: read from its build event file and its execution log.
 
-    outcome = read(command.events, command.log, TARGET)
+    outcome = read(command.events, command.log, command.targets)
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
     outcome.ran["CppCompile"]     # how many compilers were started
 
@@ -12,7 +12,7 @@ out.
 import collections
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ LINK = frozenset({"CppLink"})
 
 
 class Output(NamedTuple):
-    """A file of the target.
+    """A file of a target.
 
     Attributes:
       path: where it belongs, relative to the root of the tree, such as torch_xla_lite/_XLAC.so.
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
     Attributes:
       exit_name: such as SUCCESS or BUILD_FAILURE; empty when Bazel did not come so far as to say.
-      outputs: files of the target; empty unless it was built.
+      outputs: files of the targets; empty unless all were built.
       ran: how many actions of a mnemonic were run.
       disk_hits: how many were found in the disk cache.
       remote_hits: how many were found in the remote cache.
@@ -54,20 +54,20 @@ class Outcome(NamedTuple):
     local_hits: int | None
 
 
-def read(events: Path, log: Path, target: str) -> Outcome:
+def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     """Reads both files; what is missing of them counts as nothing.
 
     Args:
       events: written by --build_event_json_file.
       log: written by --execution_log_json_file.
-      target: label whose files are wanted.
+      targets: labels whose files are wanted.
     """
     exit_name = ""
     started_s = 0.0
     caches = _Caches(None, False)
     local_hits = None
     file_sets: dict[str, dict[str, Any]] = {}
-    wanted: list[str] = []
+    wanted: dict[str, list[str]] = {}
     for event in _events(events):
         identity = event["id"]
         if "started" in event:
@@ -77,10 +77,9 @@ def read(events: Path, log: Path, target: str) -> Outcome:
         elif "namedSetOfFiles" in event:
             file_sets[identity["namedSet"]["id"]] = event["namedSetOfFiles"]
         elif "completed" in event:
-            if identity["targetCompleted"]["label"] == target and event["completed"].get("success"):
-                for group in event["completed"].get("outputGroup", []):
-                    if group["name"] == "default":
-                        wanted = [file_set["id"] for file_set in group.get("fileSets", [])]
+            label = identity["targetCompleted"]["label"]
+            if label in targets and event["completed"].get("success"):
+                wanted[label] = _default_group(event["completed"])
         elif "finished" in event:
             exit_name = event["finished"].get("exitCode", {}).get("name", "")
         elif "buildMetrics" in event:
@@ -96,7 +95,10 @@ def read(events: Path, log: Path, target: str) -> Outcome:
             disk_hits += 1
         else:
             remote_hits += 1
-    outputs = {output.path: output for output in _outputs(wanted, file_sets)}
+    if len(wanted) < len(targets):
+        wanted = {}
+    names = [name for group in wanted.values() for name in group]
+    outputs = {output.path: output for output in _outputs(names, file_sets)}
     return Outcome(exit_name, tuple(outputs.values()), ran, disk_hits, remote_hits, local_hits)
 
 
@@ -117,6 +119,16 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
         except ValueError:
             # The last line of a Bazel that was killed.
             return
+
+
+def _default_group(completed: Mapping[str, Any]) -> list[str]:
+    """Names of the sets of files that a target has for those who ask for nothing in particular."""
+    return [
+        file_set["id"]
+        for group in completed.get("outputGroup", [])
+        if group["name"] == "default"
+        for file_set in group.get("fileSets", [])
+    ]
 
 
 def _outputs(names: list[str], file_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[Output]:

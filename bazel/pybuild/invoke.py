@@ -19,10 +19,14 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from bazel.pybuild.find_bazel import Bazel
-from bazel.pybuild.options import Mode, Options
+from bazel.pybuild.options import Content, Mode, Options
 
-# The files that become part of the Python package.
-TARGET = "//torch_xla_lite:outputs"
+# The files that become part of the package, by what is to be packaged.
+_TARGETS = {
+    Content.ALL: ("//torch_xla_lite:outputs",),
+    Content.LIBRARY: ("//torch_xla_lite:library_outputs",),
+    Content.PYTHON: ("//torch_xla_lite:python_outputs",),
+}
 
 _MODE_OPTIONS = {
     # Release is what .bazelrc says; to repeat it here would only be a chance to differ from a bare
@@ -38,12 +42,14 @@ class Command(NamedTuple):
 
     Attributes:
       arguments: the whole command line.
+      targets: labels of what is built; the last of the arguments.
       events: file that Bazel writes its build events to.
       log: file that Bazel writes the commands to that it ran or found in a cache.
       filtered: whether its messages go to a log rather than to a person.
     """
 
     arguments: tuple[str, ...]
+    targets: tuple[str, ...]
     events: Path
     log: Path
     filtered: bool
@@ -52,7 +58,7 @@ class Command(NamedTuple):
 def build_command(
     bazel: Bazel, options: Options, folder: Path, terminal: bool | None = None
 ) -> Command:
-    """The command that builds TARGET.
+    """The command that builds what the options ask for.
 
     Args:
       bazel: to call.
@@ -80,7 +86,8 @@ def build_command(
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
     arguments += ["--config=report"]
     arguments += options.build_options
-    return Command((*arguments, TARGET), events, log, filtered and not options.verbose)
+    targets = _TARGETS[options.content]
+    return Command((*arguments, *targets), targets, events, log, filtered and not options.verbose)
 
 
 @contextmanager

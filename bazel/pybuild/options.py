@@ -27,6 +27,22 @@ class Mode(enum.Enum):
     RELEASE_WITH_DEBUG_INFO = "release with debug information"
 
 
+class Content(enum.Enum):
+    """What a wheel holds: everything, or one of the two parts whose sum that is."""
+
+    ALL = "everything"
+    LIBRARY = "libraries and headers"
+    PYTHON = "Python code and its extension module"
+
+
+class Switch(enum.Enum):
+    """A feature that is built if asked for, or if what it needs is there."""
+
+    AUTO = "auto"
+    ON = "1"
+    OFF = "0"
+
+
 class Options(NamedTuple):
     """Values of the variables that a build reads.
 
@@ -37,6 +53,13 @@ class Options(NamedTuple):
       mode: how to compile.
       max_jobs: how many actions run at once; None leaves it to Bazel.
       verbose: whether every command is shown.
+      content: of the wheel that is made.
+      debug_files: whether debug information goes into files of its own beside the wheel's.
+      cuda: whether the CUDA library is built.
+      cuda_home: the CUDA toolkit to take; None to look for one.
+      cuda_arch_list: GPU architectures as the user wrote them; None for the default.
+      prioritized_text: whether hot functions are placed first by a linker script; None when the
+        user did not say.
     """
 
     bazel: str | None = None
@@ -45,6 +68,12 @@ class Options(NamedTuple):
     mode: Mode = Mode.RELEASE
     max_jobs: int | None = None
     verbose: bool = False
+    content: Content = Content.ALL
+    debug_files: bool = False
+    cuda: Switch = Switch.AUTO
+    cuda_home: str | None = None
+    cuda_arch_list: str | None = None
+    prioritized_text: bool | None = None
 
 
 def _flag(text: str) -> bool:
@@ -55,6 +84,12 @@ def _flag(text: str) -> bool:
     if word in ("0", "OFF", "NO", "FALSE", "N"):
         return False
     raise ValueError(text)
+
+
+def _switch(text: str) -> Switch:
+    if text.lower() == "auto":
+        return Switch.AUTO
+    return Switch.ON if _flag(text) else Switch.OFF
 
 
 def _count(text: str) -> int:
@@ -78,7 +113,10 @@ class Kind(NamedTuple):
 
 
 FLAG = Kind("0 or 1", _flag)
+SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("a whole number from 1", _count)
+FOLDER = Kind("a folder", str)
+ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
 COMMAND = Kind("a path, or a name on PATH", str)
 WORDS = Kind("words as a shell splits them", _words)
 
@@ -128,6 +166,48 @@ VARIABLES = (
     Variable("MAX_JOBS", COUNT, "as many as Bazel likes", "How many compilers run at once."),
     Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
     Variable(
+        "BUILD_LIB_WHL",
+        FLAG,
+        "0",
+        "Make the wheel torch_xla_lite_lib: libraries and headers, for all Python versions.",
+    ),
+    Variable(
+        "BUILD_PYTHON_ONLY",
+        FLAG,
+        "0",
+        "Make a wheel without the libraries; it requires torch_xla_lite_lib of its own version.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_DEBUG_FILES",
+        FLAG,
+        "0",
+        "Keep the debug information of a wheel's libraries in files of its own, beside the wheel.",
+    ),
+    Variable(
+        "USE_CUDA",
+        SWITCH,
+        "auto: when torch is built for CUDA and a toolkit of that version is there",
+        "Build the CUDA library; 1 makes it an error when something for it is missing.",
+    ),
+    Variable(
+        "CUDA_HOME",
+        FOLDER,
+        "nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
+        "The CUDA toolkit to build with.",
+    ),
+    Variable(
+        "TORCH_CUDA_ARCH_LIST",
+        ARCHITECTURES,
+        "those of the installed torch",
+        "GPU architectures to compile for, such as 8.0;9.0+PTX or Hopper.",
+    ),
+    Variable(
+        "USE_PRIORITIZED_TEXT_FOR_LD",
+        FLAG,
+        "0",
+        "Place the functions that run most side by side, by a linker script (for aarch64).",
+    ),
+    Variable(
         "TORCH_XLA_LITE_IR_DEBUG",
         FLAG,
         "0",
@@ -145,7 +225,8 @@ def read(environ: Mapping[str, str]) -> Options:
       environ: usually os.environ.
 
     Raises:
-      BuildError: a TORCH_XLA_LITE_ name that is not in the table, or a value of the wrong type.
+      BuildError: a TORCH_XLA_LITE_ name that is not in the table, a value of the wrong type, or
+        two that exclude each other.
     """
     for name in environ:
         if name.startswith(PREFIX) and name not in _BY_NAME:
@@ -163,7 +244,26 @@ def read(environ: Mapping[str, str]) -> Options:
         mode=mode,
         max_jobs=values["MAX_JOBS"],
         verbose=bool(values["VERBOSE"]),
+        content=_content(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
+        debug_files=bool(values["TORCH_XLA_LITE_DEBUG_FILES"]),
+        cuda=values["USE_CUDA"] or Switch.AUTO,
+        cuda_home=values["CUDA_HOME"],
+        cuda_arch_list=values["TORCH_CUDA_ARCH_LIST"],
+        prioritized_text=values["USE_PRIORITIZED_TEXT_FOR_LD"],
     )
+
+
+def _content(library: bool, python: bool) -> Content:
+    if library and python:
+        raise BuildError(
+            "BUILD_LIB_WHL=1 and BUILD_PYTHON_ONLY=1 exclude each other: "
+            "each makes one half of the package.",
+            "Make one after the other, or unset both for the whole:  "
+            "unset BUILD_LIB_WHL BUILD_PYTHON_ONLY",
+        )
+    if library:
+        return Content.LIBRARY
+    return Content.PYTHON if python else Content.ALL
 
 
 def _value(variable: Variable, environ: Mapping[str, str]) -> Any:

@@ -18,7 +18,7 @@ _RECORDED = Path(__file__).parent / "testdata"
 
 
 def _read(folder: Path) -> events.Outcome:
-    return events.read(folder / "events.json", folder / "execution.json", _TARGET)
+    return events.read(folder / "events.json", folder / "execution.json", [_TARGET])
 
 
 @pytest.fixture(params=["bazel-4.2.3", "bazel-7.7.1"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.find_bazel import Bazel
-from bazel.pybuild.invoke import TARGET, Command, build_command, started
+from bazel.pybuild.invoke import Command, build_command, started
 from bazel.pybuild.options import Mode, Options
 
 _BAZEL = Bazel(Path("/usr/bin/bazel"), False)
@@ -19,7 +19,7 @@ def test_startup_options_stand_before_the_command_and_build_options_before_the_t
     options = Options(startup_options=("--batch",), build_options=("--keep_going",))
     arguments = _arguments(options)
     assert arguments[:3] == ("/usr/bin/bazel", "--batch", "build")
-    assert arguments[-2:] == ("--keep_going", TARGET)
+    assert arguments[-2:] == ("--keep_going", "//torch_xla_lite:outputs")
 
 
 def test_release_adds_no_flag_that_a_bare_bazel_build_has_not():
@@ -48,7 +48,7 @@ def test_progress_is_rare_where_nobody_watches():
 
 def _run(tmp_path: Path, script: str, *, filtered: bool = True) -> int:
     arguments = ("/bin/sh", "-c", script)
-    command = Command(arguments, tmp_path / "b" / "events", tmp_path / "b" / "log", filtered)
+    command = Command(arguments, (), tmp_path / "b" / "events", tmp_path / "b" / "log", filtered)
     with started(command, tmp_path) as process:
         pass
     return process.returncode

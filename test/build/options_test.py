@@ -3,7 +3,7 @@
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import Mode, Options, read
+from bazel.pybuild.options import Content, Mode, Options, Switch, read
 
 
 def test_without_variables_all_is_default():
@@ -35,6 +35,31 @@ def test_a_flag_is_cleared_by_the_words_of_pytorch(word: str):
 )
 def test_two_flags_choose_the_mode(environ: dict[str, str], mode: Mode):
     assert read(environ).mode is mode
+
+
+@pytest.mark.parametrize(
+    ("environ", "content"),
+    [
+        ({}, Content.ALL),
+        ({"BUILD_LIB_WHL": "1"}, Content.LIBRARY),
+        ({"BUILD_PYTHON_ONLY": "1", "BUILD_LIB_WHL": "0"}, Content.PYTHON),
+    ],
+)
+def test_two_flags_choose_what_a_wheel_holds(environ: dict[str, str], content: Content):
+    assert read(environ).content is content
+
+
+def test_half_a_wheel_is_one_half():
+    with pytest.raises(BuildError, match="BUILD_LIB_WHL=1 and BUILD_PYTHON_ONLY=1 exclude"):
+        read({"BUILD_LIB_WHL": "1", "BUILD_PYTHON_ONLY": "1"})
+
+
+@pytest.mark.parametrize(
+    ("word", "switch"),
+    [("auto", Switch.AUTO), ("", Switch.AUTO), ("1", Switch.ON), ("off", Switch.OFF)],
+)
+def test_cuda_is_a_switch_of_three_positions(word: str, switch: Switch):
+    assert read({"USE_CUDA": word}).cuda is switch
 
 
 def test_free_options_are_split_as_a_shell_does():
