@@ -1,5 +1,6 @@
 """C++ rules: Bazel's own, with our flags, and shared objects that do not repeat each other's code."""
 
+load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:linking.bzl", "link_closure")
 
 _COPTS = [
@@ -9,17 +10,24 @@ _COPTS = [
     "-Werror",
 ]
 
-def lite_cc_library(name, copts = [], **kwargs):
-    """A C++20 library: one public header, or a tight pair.
+def lite_cc_library(name, copts = [], public = False, tags = [], **kwargs):
+    """A C++20 library: one header, or a tight pair.
 
     Args:
       name: of the target.
       copts: flags beyond ours.
+      public: whether the header is for others too: in the wheel, and in other Bazel workspaces. What it includes has
+        to be public then.
+      tags: as for all targets.
       **kwargs: as for cc_library (srcs, hdrs, deps, alwayslink, visibility ...).
     """
+    if public:
+        kwargs["visibility"] = ["//visibility:public"]
+        tags = tags + [PUBLIC_TAG]
     native.cc_library(
         name = name,
         copts = _COPTS + copts,
+        tags = tags,
         **kwargs
     )
 

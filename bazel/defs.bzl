@@ -22,6 +22,7 @@ load(
     _lite_pybind_extension = "lite_pybind_extension",
     _lite_pybind_library = "lite_pybind_library",
 )
+load("//bazel:headers.bzl", _public_headers = "public_headers")
 load(
     "//bazel:python.bzl",
     _lite_py_library = "lite_py_library",
@@ -36,3 +37,4 @@ lite_py_library = _lite_py_library
 lite_py_test = _lite_py_test
 lite_pybind_extension = _lite_pybind_extension
 lite_pybind_library = _lite_pybind_library
+public_headers = _public_headers

@@ -1,0 +1,34 @@
+"""The public headers, as a wheel has them: each compiles on its own."""
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_INCLUDE = Path("torch_xla_lite/include")
+_HEADERS = sorted(path.relative_to(_INCLUDE) for path in _INCLUDE.rglob("*.h"))
+
+
+def _headers_of(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent / "include"
+
+
+@pytest.mark.parametrize("header", _HEADERS, ids=str)
+def test_a_public_header_needs_no_other_and_none_that_is_not_public(header: Path):
+    command = [
+        os.environ.get("CXX", "c++"),
+        *("-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++", "-"),
+        *("-I", _INCLUDE, "-isystem", _headers_of("torch"), "-isystem", _headers_of("jaxlib")),
+    ]
+    source = f'#include "{header}"\n'
+    result = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_what_a_tensor_on_jax_is_can_be_included():
+    # As a whole; a rule that finds no library public would let the test above pass with nothing.
+    assert {path.parts[2] for path in _HEADERS} == {"ir", "runtime", "tensor"}
