@@ -38,6 +38,7 @@ def build(
     options: Options,
     environ: Mapping[str, str],
     *,
+    into: Path | None = None,
     since: float | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> "Report":
@@ -47,6 +48,8 @@ def build(
       root: of the tree.
       options: from the environment.
       environ: usually os.environ.
+      into: folder that gets the files at their places in the package; None for the tree itself,
+        which any other folder leaves as it is.
       since: time.perf_counter() when the command began; None for now.
       meanwhile: called while Bazel works.
 
@@ -69,7 +72,11 @@ def build(
             meanwhile()
         outcome = events.read(command.events, command.log, command.targets)
         succeeded = process.returncode == 0 and bool(outcome.outputs)
-        changed = outputs.install(outcome.outputs, root) if succeeded else {}
+        changed = {}
+        if succeeded and into is None:
+            changed = outputs.install(outcome.outputs, root)
+        elif succeeded:
+            changed = outputs.copy(outcome.outputs, into)
         done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since)
         report.write(done, root)
     if not succeeded:

@@ -5,7 +5,6 @@ no build.
 """
 
 import os
-import shutil
 from pathlib import Path
 from typing import ClassVar
 
@@ -38,15 +37,10 @@ class BuildExt(build_ext):
     """`build_ext`: everything compiled, by one call of Bazel."""
 
     def run(self) -> None:
-        report = build.build(root(), options_table.read(os.environ), os.environ)
+        into = None if self.inplace or self.editable_mode else Path(self.build_lib)
+        report = build.build(root(), options_table.read(os.environ), os.environ, into=into)
         print(report.line())
         self._built = list(report.changed)
-        if self.inplace or self.editable_mode:
-            return
-        for path in self._built:
-            place = Path(self.build_lib) / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root() / path, place)
 
     def get_outputs(self) -> list[str]:
         return [str(Path(self.build_lib) / path) for path in getattr(self, "_built", [])]

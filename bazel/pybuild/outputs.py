@@ -51,6 +51,21 @@ def install(outputs: Iterable[Output], root: Path) -> dict[str, bool]:
     return changed
 
 
+def copy(outputs: Iterable[Output], folder: Path) -> dict[str, bool]:
+    """Copies files into a folder other than the tree, such as a wheel's; nothing is recorded.
+
+    Returns:
+      For each path whether its content is new.
+    """
+    changed = {}
+    for output in outputs:
+        place = folder / output.path
+        changed[output.path] = not (place.exists() and _same_content(output.file, place))
+        if changed[output.path]:
+            _stage(output, folder).replace(place)
+    return changed
+
+
 def remove(root: Path) -> list[str]:
     """Removes what `install` has put into the tree and returns the paths that were there."""
     removed = []

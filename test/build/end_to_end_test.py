@@ -180,6 +180,19 @@ def test_clean_removes_what_was_built_and_keeps_what_was_fetched(built: Nested):
     assert external.stat().st_ctime_ns == fetched
 
 
+def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nested):
+    before = _identity(built)
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    process = built.setup("build_ext")
+    assert process.returncode == 0, process.stderr
+    (library,) = built.root.glob("build/setuptools/lib.*/torch_xla_lite/lib/libtorch_xla_lite.so")
+    assert _identity(built) == before
+    assert library.read_bytes() != built.outputs[1].read_bytes()
+    process = built.setup("build_ext", "--inplace")
+    assert process.returncode == 0, process.stderr
+    assert library.read_bytes() == built.outputs[1].read_bytes()
+
+
 def test_debug_is_another_configuration_that_leaves_the_first_one_built(built: Nested):
     release = built.outputs[1].stat().st_size
     built.develop(DEBUG="1")
