@@ -1,7 +1,7 @@
 """C++ rules: Bazel's own, with our flags, and shared objects that do not repeat each other's code."""
 
 load("//bazel:headers.bzl", "PUBLIC_TAG")
-load("//bazel:linking.bzl", "link_closure")
+load("//bazel:linking.bzl", "link_closure", "version_script")
 
 _COPTS = [
     "-std=c++20",
@@ -62,6 +62,8 @@ def lite_cc_shared_library(
         name,
         deps,
         dynamic_deps = [],
+        exported_names = [],
+        exported_namespaces = [],
         linkopts = [],
         rpaths = [],
         visibility = None,
@@ -74,6 +76,9 @@ def lite_cc_shared_library(
       name: path of the file in this package, such as "lib/libtorch_xla_lite.so"; its last part is the SONAME.
       deps: C++ libraries; everything reachable goes in whole.
       dynamic_deps: other lite_cc_shared_library targets, linked to at run time.
+      exported_names: what the object offers to others, as the linker sees it. Where neither this nor the next is given,
+        that is everything in it, copies of torch's and the C++ library's inline functions too.
+      exported_namespaces: C++ namespaces that it offers whole.
       linkopts: linker flags beyond ours.
       rpaths: folders in which dynamic dependencies are found, relative to the file itself.
       visibility: of the target.
@@ -88,8 +93,21 @@ def lite_cc_shared_library(
         visibility = visibility,
         deps = deps,
     )
+    inputs = []
+    if exported_names or exported_namespaces:
+        script = name + ".exports.lds"
+        version_script(
+            name = name + ".exports",
+            names = exported_names,
+            namespaces = exported_namespaces,
+            out = script,
+            tags = tags,
+        )
+        inputs = [":" + script]
+        linkopts = linkopts + ["-Wl,--version-script=$(location :%s)" % script]
     native.cc_binary(
         name = name,
+        additional_linker_inputs = inputs,
         linkopts = linkopts + [
             "-Wl,-soname," + name.split("/")[-1],
             "-Wl,-z,defs",
@@ -138,6 +156,8 @@ def lite_pybind_extension(name, deps, srcs = [], dynamic_deps = [], **kwargs):
     lite_cc_shared_library(
         name = name,
         dynamic_deps = dynamic_deps,
+        # All that Python looks for.
+        exported_names = ["PyInit_" + name.split("/")[-1].partition(".")[0]],
         deps = deps,
         **kwargs
     )

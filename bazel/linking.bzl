@@ -78,6 +78,29 @@ link_closure = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
+# What the names of C++ start with: functions, their local statics and the guards of those, tables and names of types.
+_MANGLED = ["_ZN", "_ZNK", "_ZZN", "_ZZNK", "_ZGVN", "_ZGVZN", "_ZGVZNK", "_ZTVN", "_ZTIN", "_ZTSN"]
+
+def _version_script_impl(ctx):
+    patterns = list(ctx.attr.names)
+    for namespace in ctx.attr.namespaces:
+        patterns += ["%s%d%s*" % (start, len(namespace), namespace) for start in _MANGLED]
+    ctx.actions.write(
+        output = ctx.outputs.out,
+        content = "{\nglobal:\n%slocal:\n  *;\n};\n" % "".join(["  %s;\n" % pattern for pattern in patterns]),
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+version_script = rule(
+    implementation = _version_script_impl,
+    doc = "Tells the linker which names a shared object offers; all others are its own affair.",
+    attrs = {
+        "names": attr.string_list(doc = "As the linker sees them, with * for any characters."),
+        "namespaces": attr.string_list(doc = "C++ namespaces, all of which is offered."),
+        "out": attr.output(mandatory = True),
+    },
+)
+
 def _linked_library_impl(ctx):
     return [CcInfo(linking_context = _linked_by_path(ctx.label, ctx.files.library))]
 

@@ -12,6 +12,8 @@ What happens on `python setup.py develop`, in the order in which the files call 
       toolchain.py    which compiler, libc and linker: what a cache key has to tell apart
     invoke.py       the one call of Bazel
     events.py       what Bazel did, from its event file and execution log
+    verify.py       whether the built files would work, and everywhere
+      elf.py          what a shared object says of itself
     outputs.py      built files to their places in the package, atomically and only when they differ
     editable.py     the editable install: a .pth file and a .dist-info folder
     report.py       the last line, and build/report.json

@@ -8,9 +8,10 @@ nothing in the package changes.
 """
 
 import fcntl
+import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
 
 if TYPE_CHECKING:
+    from bazel.pybuild.events import Output
     from bazel.pybuild.report import Report
 
 
@@ -72,10 +74,12 @@ def build(
             meanwhile()
         outcome = events.read(command.events, command.log, command.targets)
         succeeded = process.returncode == 0 and bool(outcome.outputs)
+        check = functools.partial(_verify, outcome.outputs, root)
         changed = {}
         if succeeded and into is None:
-            changed = outputs.install(outcome.outputs, root)
+            changed = outputs.install(outcome.outputs, root, check)
         elif succeeded:
+            check(list(outcome.outputs))
             changed = outputs.copy(outcome.outputs, into)
         done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since)
         report.write(done, root)
@@ -83,6 +87,13 @@ def build(
         print(done.line(), flush=True)
         raise _failure(bazel, command, process.returncode, outcome.exit_name)
     return done
+
+
+def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:
+    # Here: a build that changes nothing has nothing to verify.
+    from bazel.pybuild import verify
+
+    verify.check(changed, built, root)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ has the old one mapped keeps it, and nobody ever sees half of one.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from bazel.pybuild.events import Output
@@ -19,12 +19,18 @@ from bazel.pybuild.events import Output
 RECORD = Path("build") / "installed.json"
 
 
-def install(outputs: Iterable[Output], root: Path) -> dict[str, bool]:
+def install(
+    outputs: Iterable[Output],
+    root: Path,
+    check: Callable[[list[Output]], None] = lambda new: None,
+) -> dict[str, bool]:
     """Copies files into the tree.
 
     Args:
       outputs: of one build; all that the package needs.
       root: of the tree.
+      check: called with the files whose content is new, if any; what it raises leaves all in the
+        tree as it was.
 
     Returns:
       For each path whether its content is new. A file that an earlier build installed and this one
@@ -42,6 +48,8 @@ def install(outputs: Iterable[Output], root: Path) -> dict[str, bool]:
     ):
         return changed
 
+    if new:
+        check(new)
     staged = [(_stage(output, root), root / output.path) for output in new]
     for temporary, place in staged:
         temporary.replace(place)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild import elf
 from third_party import interface
 
 _SOURCE = """
@@ -44,7 +45,7 @@ def test_symbols_have_the_names_kinds_and_sizes_of_the_original(real: Path, stan
         # A function's size is that of its code, which the stand-in has not.
         return {
             symbol.name: (symbol.kind, symbol.weak, symbol.size if symbol.kind != 2 else None)
-            for symbol in interface.exported_symbols(library)
+            for symbol in elf.exported_symbols(library)
         }
 
     assert known(stand_in) == known(real)
@@ -63,7 +64,7 @@ def test_what_the_original_has_not_is_undefined(stand_in: Path, tmp_path: Path):
 
 
 def test_the_interpreter_offers_the_c_api():
-    names = {symbol.name for symbol in interface.exported_symbols(interface.interpreter_binary())}
+    names = {symbol.name for symbol in elf.exported_symbols(interface.interpreter_binary())}
     assert {"PyErr_SetString", "PyExc_RuntimeError", "PyList_Type"} <= names
 
 
@@ -71,4 +72,4 @@ def test_a_file_that_is_no_shared_object_is_refused(tmp_path: Path):
     text = tmp_path / "libtext.so"
     text.write_text("INPUT(-lreal)")
     with pytest.raises(SystemExit, match=r"libtext\.so is no 64-bit little-endian ELF file"):
-        list(interface.exported_symbols(text))
+        interface.main(str(text), str(tmp_path / "text.S"))

@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <mutex>
@@ -44,8 +45,9 @@ at::Tensor FromJax(py::object array) {
 }  // namespace
 
 void BindTensors(py::module_& module) {
-  module.def("to_jax", &ToJax);
-  module.def("from_jax", &FromJax, py::arg("array"));
+  // As torch's own functions are: a c10::TypeError is Python's TypeError, without a C++ stack.
+  module.def("to_jax", torch::wrap_pybind_function(&ToJax), py::arg("tensor"));
+  module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"));
 }
 
 }  // namespace torch_xla_lite::python

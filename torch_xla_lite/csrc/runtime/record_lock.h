@@ -17,16 +17,19 @@ namespace torch_xla_lite::runtime {
 class RecordLock {
  public:
   void lock() {
-    while (held_.exchange(true, std::memory_order_acquire)) {
-      held_.wait(true, std::memory_order_relaxed);
-    }
+    while (held_.exchange(true, std::memory_order_acquire)) Sleep();
   }
   void unlock() {
     held_.store(false, std::memory_order_release);
-    held_.notify_one();
+    Wake();
   }
 
  private:
+  // Not inline: the C++ library counts the threads that wait in a table that each shared object
+  // has for itself, so a thread that slept in one would not be woken from another.
+  void Sleep();
+  void Wake();
+
   std::atomic<bool> held_ = false;
 };
 

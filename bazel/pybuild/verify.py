@@ -1,0 +1,243 @@
+"""Opens the shared objects that a build made, before they take the place of those that worked.
+
+    check(changed, outcome.outputs, root)                 # BuildError, or all is well
+    python -m bazel.pybuild.verify torch_xla_lite/_XLAC.so torch_xla_lite/lib/*.so
+
+What is looked for shows otherwise at import, on another machine than the one that built: a library
+that users do not have, a search path that exists here only, a symbol that no library has, strings
+of another C++ ABI than torch's. torch is read, never imported.
+"""
+
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bazel.pybuild import elf, packages
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.events import Output
+
+# What every machine has that can run torch.
+_SYSTEM = (
+    r"ld-linux-[\w-]+\.so\.\d",
+    r"lib(c|m)\.so\.6",
+    # Separate files before glibc 2.34.
+    r"lib(dl\.so\.2|pthread\.so\.0|rt\.so\.1)",
+    r"libgcc_s\.so\.1",
+    r"libstdc\+\+\.so\.6",
+)
+_TORCH = (r"libc10\.so", r"libtorch_cpu\.so")
+# Beyond these, by the name of our file.
+_ALLOWED = {
+    r"_\w+\.so": (r"libtorch_python\.so", r"libtorch_xla_lite\.so"),
+    r"libtorch_xla_lite_cuda\.so": (r"libcudart\.so\.\d+",),
+}
+_BUILD_INFO = "_build_info.py"
+
+
+class Torch(NamedTuple):
+    """The installed torch, as its files say.
+
+    Attributes:
+      folder: of the package.
+      version: without a local part such as +cpu.
+      cxx11_abi: whether its strings are those of GCC 5 and later.
+    """
+
+    folder: Path
+    version: str
+    cxx11_abi: bool
+
+
+def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> None:
+    """Checks shared objects.
+
+    Args:
+      changed: files to check; those that are no shared objects are passed over.
+      built: all files of the same build; libraries of ours are looked for among them.
+      root: of the tree, whose path no file may hold.
+
+    Raises:
+      BuildError: names each file and all that is wrong with it.
+    """
+    objects = [output for output in changed if output.path.endswith(".so")]
+    built = list(built)
+    infos = [output.file for output in built if Path(output.path).name == _BUILD_INFO]
+    if not objects and not infos:
+        return
+    torch = _torch()
+    ours = {Path(output.path).name: output.file for output in built}
+    found = [
+        f"  {output.path} {problem}"
+        for output in objects
+        for problem in problems(output, torch, ours, root)
+    ]
+    found += [f"  {info} {problem}" for info in infos for problem in _other_torch(info, torch)]
+    if found:
+        raise BuildError(
+            "What was built would not work, or not everywhere. The installed files are as they "
+            "were.\n" + "\n".join(found),
+            "If torch or the compiler was replaced, build anew:  "
+            "python setup.py clean && python setup.py develop",
+        )
+
+
+def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path) -> Iterator[str]:
+    """What is wrong with a shared object, each a phrase to stand behind its name.
+
+    Args:
+      output: the file, and its path in the package.
+      torch: what it has to fit.
+      ours: files of our libraries, by name.
+      root: of the tree.
+    """
+    try:
+        with elf.opened(output.file) as file:
+            yield from _wrong_libraries(Path(output.path).name, file)
+            yield from _wrong_search_path(output.path, file)
+            yield from _wrong_abi(file, torch)
+            yield from _undefined(file, _files(file, torch, ours))
+            own = root / "torch_xla_lite"
+            if file.contains(os.fsencode(own)):
+                yield f"holds the path of this tree, {own}"
+    except elf.NotElf:
+        yield "is no 64-bit little-endian ELF file"
+
+
+def _wrong_libraries(name: str, file: elf.File) -> Iterator[str]:
+    allowed = [*_SYSTEM, *_TORCH]
+    for pattern, more in _ALLOWED.items():
+        if re.fullmatch(pattern, name):
+            allowed += more
+    for library in file.needed:
+        if not any(re.fullmatch(pattern, library) for pattern in allowed):
+            yield f"needs {library}, which it must not be linked to"
+
+
+def _wrong_search_path(path: str, file: elf.File) -> Iterator[str]:
+    for folder in file.search_path:
+        if folder.partition("/")[0] != "$ORIGIN":
+            yield f"looks for libraries in {folder!r}, which is not relative to $ORIGIN"
+            continue
+        origin = Path(path).parent
+        relative = os.path.normpath(folder.replace("$ORIGIN", str(origin), 1))
+        if relative.startswith(".."):
+            yield f"looks for libraries in {folder}, outside of site-packages"
+
+
+def _wrong_abi(file: elf.File, torch: Torch) -> Iterator[str]:
+    """Names that hold std::string of the other ABI. libstdc++ has both, so none is undefined."""
+    for symbol in [*file.undefined(), *file.exported()]:
+        if _is_cxx11(symbol.name) if not torch.cxx11_abi else _is_older(symbol.name):
+            flag = int(torch.cxx11_abi)
+            yield (
+                f"uses {symbol.name}, of another C++ ABI than torch's "
+                f"(_GLIBCXX_USE_CXX11_ABI={flag})"
+            )
+            return
+
+
+def _is_cxx11(name: str) -> bool:
+    return "__cxx11" in name or "B5cxx11" in name
+
+
+def _is_older(name: str) -> bool:
+    """Whether a mangled name holds `Ss`, which stands for the std::string from before GCC 5."""
+    return re.search(r"^_ZNK?Ss|^_Z.*([RPEv]K?Ss|Ss$)", name) is not None
+
+
+def _files(file: elf.File, torch: Torch, ours: Mapping[str, Path]) -> dict[str, Path | None]:
+    """Where the needed libraries are; None for one that is not on this machine."""
+    files: dict[str, Path | None] = {}
+    for name in file.needed:
+        in_torch = torch.folder / "lib" / name
+        files[name] = ours.get(name) or (in_torch if in_torch.exists() else _system_file(name))
+    if "libtorch_python.so" in files:
+        # The process that loads an extension module has Python's own symbols.
+        from third_party import interface
+
+        files["python"] = interface.interpreter_binary()
+    return files
+
+
+def _system_file(name: str) -> Path | None:
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
+    folders = [f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib64", "/usr/lib64", "/lib"]
+    return next((file for folder in folders if (file := Path(folder, name)).exists()), None)
+
+
+def _undefined(file: elf.File, libraries: Mapping[str, Path | None]) -> Iterator[str]:
+    # What a library has that is not here cannot be told; then nothing is.
+    if None in libraries.values():
+        return
+    missing = {symbol.name for symbol in file.undefined() if not symbol.weak}
+    for library in libraries.values():
+        assert library is not None
+        with elf.opened(library) as opened:
+            missing = {name for name in missing if not opened.offers(name)}
+    for name in sorted(missing):
+        yield f"uses {name}, which none of the libraries has that it needs"
+
+
+def _torch() -> Torch:
+    package = packages.installed(["torch"], packages.search_path()).get("torch")
+    if package is None:
+        raise BuildError(
+            f"torch is not installed for {sys.executable}.",
+            f"Install what this tree is built for:  {sys.executable} -m pip install "
+            "-r requirements.txt",
+        )
+    folder = package.info.parent / "torch"
+    match = re.search(r"^__version__ = '([^'+]+)", (folder / "version.py").read_text(), re.M)
+    with elf.opened(folder / "lib" / "libc10.so") as c10:
+        cxx11_abi = c10.contains(b"__cxx11")
+    return Torch(folder, match[1] if match else package.version, cxx11_abi)
+
+
+def _other_torch(info: Path, torch: Torch) -> Iterator[str]:
+    """What the build says that it was built for, and what is installed."""
+    match = re.search(r'^TORCH_VERSION = "([^"+]+)', info.read_text(), re.M)
+    if match and match[1] != torch.version:
+        yield f"says torch {match[1]}, but torch {torch.version} is installed"
+
+
+def main(arguments: list[str]) -> int:
+    """Checks the files named; says of each that it is well, or all that is not."""
+    if not arguments or arguments[0].startswith("-"):
+        print(__doc__)
+        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    root = Path(__file__).resolve().parents[2]
+    files = [Path(argument).absolute() for argument in arguments]
+    # As in the package: the folder's name is all of the path that matters.
+    outputs = [Output(str(Path("torch_xla_lite", *_below(file))), file) for file in files]
+    beside = [Output(file.name, file) for file in _neighbours(files)]
+    try:
+        check(outputs, [*beside, *outputs], root)
+    except (BuildError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for argument in arguments:
+        print(f"{argument}: ok")
+    return 0
+
+
+def _below(file: Path) -> tuple[str, ...]:
+    return ("lib", file.name) if file.parent.name == "lib" else (file.name,)
+
+
+def _neighbours(files: list[Path]) -> list[Path]:
+    """Libraries of ours and the record of the build, where a package has them."""
+    folders = {file.parent.parent if file.parent.name == "lib" else file.parent for file in files}
+    return [
+        found
+        for folder in sorted(folders)
+        for pattern in ("lib/*.so", _BUILD_INFO)
+        for found in sorted(folder.glob(pattern))
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""What verify says of shared objects that are really broken, each linked to be so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import verify
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.events import Output
+from test.build.tree import ROOT
+
+_TORCH = verify._torch().folder / "lib"
+
+
+def link(folder: Path, code: str, *arguments: str | Path, name: str = "libours.so") -> Path:
+    """A shared object of `code`, in the lib folder of a package."""
+    source = folder / f"{name}.cc"
+    source.write_text(code)
+    library = folder / "torch_xla_lite" / "lib" / name
+    library.parent.mkdir(parents=True, exist_ok=True)
+    command = ["g++", "-shared", "-fPIC", source, "-o", library, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return library
+
+
+def said_of(library: Path, root: Path = ROOT) -> str:
+    """What is wrong with a library; empty if nothing is."""
+    output = Output(f"torch_xla_lite/lib/{library.name}", library)
+    try:
+        verify.check([output], [output], root)
+    except BuildError as error:
+        return error.problem
+    return ""
+
+
+_CALLS_C10 = """
+#include <string>
+namespace c10 { struct Warning; namespace detail {
+[[noreturn]] void torchCheckFail(const char*, const char*, unsigned, const std::string&);
+} }
+void fail(const std::string& why) { c10::detail::torchCheckFail("f", "g", 1, why + "!"); }
+"""
+
+
+def test_a_library_that_uses_torch_as_it_is_passes(tmp_path: Path):
+    library = link(tmp_path, _CALLS_C10, _TORCH / "libc10.so", "-Wl,-rpath,$ORIGIN/../../torch/lib")
+    assert said_of(library) == ""
+
+
+def test_a_library_that_users_have_not_is_named(tmp_path: Path):
+    link(tmp_path, "int f() { return 1; }", "-Wl,-soname,libstray.so.3", name="libstray.so")
+    library = link(
+        tmp_path,
+        "int f(); int g() { return f(); }",
+        tmp_path / "torch_xla_lite" / "lib" / "libstray.so",
+    )
+    assert "lib/libours.so needs libstray.so.3, which it must not be linked to" in said_of(library)
+
+
+def test_libraries_without_python_are_not_linked_to_it(tmp_path: Path):
+    library = link(
+        tmp_path, "int f() { return 1; }", "-Wl,--no-as-needed", _TORCH / "libtorch_python.so"
+    )
+    assert "needs libtorch_python.so" in said_of(library)
+
+
+@pytest.mark.parametrize("tag", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_an_absolute_search_path_is_named(tmp_path: Path, tag: str):
+    library = link(tmp_path, "int f() { return 1; }", f"-Wl,{tag},-rpath,$ORIGIN:/opt/torch/lib")
+    assert "looks for libraries in '/opt/torch/lib'" in said_of(library)
+
+
+def test_an_empty_search_path_which_means_the_current_folder_is_named(tmp_path: Path):
+    library = link(tmp_path, "int f() { return 1; }", "-Wl,-rpath,$ORIGIN:")
+    assert "looks for libraries in ''" in said_of(library)
+
+
+def test_a_search_path_that_leaves_site_packages_is_named(tmp_path: Path):
+    library = link(tmp_path, "int f() { return 1; }", "-Wl,-rpath,$ORIGIN/../../../bazel-bin")
+    assert "looks for libraries in $ORIGIN/../../../bazel-bin, outside of" in said_of(library)
+
+
+def test_a_symbol_that_nobody_has_is_named(tmp_path: Path):
+    library = link(tmp_path, "int nobody(int); int f() { return nobody(2); }")
+    assert "uses _Z6nobodyi, which none of the libraries has that it needs" in said_of(library)
+
+
+def test_a_weak_symbol_that_nobody_has_is_none_of_our_business(tmp_path: Path):
+    library = link(
+        tmp_path, "__attribute__((weak)) int nobody(); int f() { return nobody ? 1 : 0; }"
+    )
+    assert said_of(library) == ""
+
+
+def test_strings_from_before_gcc_5_are_named(tmp_path: Path):
+    library = link(
+        tmp_path, "#include <string>\nstd::string f() { return {}; }\nvoid g(std::string s) {}",
+        "-D_GLIBCXX_USE_CXX11_ABI=0",
+    )  # fmt: skip
+    assert "of another C++ ABI than torch's (_GLIBCXX_USE_CXX11_ABI=1)" in said_of(library)
+
+
+def test_new_strings_are_named_where_torch_has_the_older_ones(tmp_path: Path):
+    library = link(tmp_path, "#include <string>\nstd::string f() { return {}; }")
+    older = verify._torch()._replace(cxx11_abi=False)
+    (said,) = verify.problems(Output(f"lib/{library.name}", library), older, {}, ROOT)
+    assert "of another C++ ABI than torch's (_GLIBCXX_USE_CXX11_ABI=0)" in said
+
+
+def test_a_path_of_the_checkout_is_named(tmp_path: Path):
+    library = link(tmp_path, "const char* where() { return __FILE__; }")
+    own = tmp_path / "torch_xla_lite"
+    library = link(own.parent, f'const char* where() {{ return "{own}/csrc/f.cc"; }}')
+    assert f"holds the path of this tree, {own}" in said_of(library, root=tmp_path)
+
+
+def test_a_file_that_is_no_shared_object_is_named(tmp_path: Path):
+    library = tmp_path / "libours.so"
+    library.write_text("INPUT(-lours)")
+    assert "is no 64-bit little-endian ELF file" in said_of(library)
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path):
+    library = link(tmp_path, "int nobody(); int f() { return nobody(); }", "-Wl,-rpath,/opt")
+    assert len(said_of(library).splitlines()) == 3
+
+
+def test_a_record_of_another_torch_is_named(tmp_path: Path):
+    info = tmp_path / "_build_info.py"
+    info.write_text('TORCH_VERSION = "2.12.1"\n')
+    output = Output("torch_xla_lite/_build_info.py", info)
+    with pytest.raises(BuildError, match=r"says torch 2\.12\.1, but torch 2\.\d+\.\d+ is inst"):
+        verify.check([output], [output], ROOT)
+
+
+def test_run_on_its_own_it_says_so_of_each_file_and_fails(tmp_path: Path):
+    library = link(tmp_path, "int nobody(); int f() { return nobody(); }")
+    command = [sys.executable, "-m", "bazel.pybuild.verify", str(library)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "uses _Z6nobodyv" in result.stderr
