@@ -17,6 +17,8 @@ bridge, names the device and connects the compiler, in this order:
     serialization  torch.save and torch.load
     compiler    turns a recorded graph into an XLA executable
     environment default_env(): what plain `torch.randn(1)` gives
+
+Ops of one's own: custom_ops (what they are on XLA), utils.cpp_extension (in C++).
 """
 
 from . import _preflight
@@ -26,6 +28,7 @@ _XLAC = _preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
 from . import compiler, debug, device, environment, serialization, tensor  # noqa: E402
+from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .tensor import XLATensor2  # noqa: E402
 
@@ -47,6 +50,7 @@ __all__ = [
     "disable_globally",
     "enable_globally",
     "environment",
+    "register_lowering",
     "sync",
     "tensor",
 ]

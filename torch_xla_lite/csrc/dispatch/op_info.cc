@@ -75,6 +75,14 @@ std::optional<std::string> FunctionalForm(const c10::FunctionSchema& schema) {
   return found;
 }
 
+// Whether an op that writes to arguments has a lowering under its own name, which then gives their
+// new values behind its results, as a functional form does. An out= argument has no old value to
+// give to it.
+bool HasLoweringOfItsOwn(const c10::FunctionSchema& schema, const std::string& name,
+                         const LoweredOps& lowered) {
+  return lowered.contains(name) && !std::ranges::any_of(schema.arguments(), &c10::Argument::is_out);
+}
+
 const IndexArguments* FindIndexArguments(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, IndexArguments>, 6> kTable{{
       {"aten::select.int", {0, 1, 2, -1, -1}},
@@ -162,7 +170,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   if (kind == Kind::kInplaceView || kind == Kind::kMutating) {
     if (auto functional = FunctionalForm(schema)) {
       name = *functional;
-    } else {
+    } else if (!HasLoweringOfItsOwn(schema, name, lowered)) {
       kind = Kind::kOnCpu;
     }
   }

@@ -30,6 +30,9 @@ using tensor::XTensorImpl;
 using torch::jit::Stack;
 using ResultList = c10::SmallVector<c10::IValue, 4>;
 
+std::mutex lowered_mutex;
+
+// Guarded by lowered_mutex.
 LoweredOps& GetLoweredOps() {
   static auto* lowered = new LoweredOps;
   return *lowered;
@@ -182,6 +185,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
 }
 
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
+  const std::lock_guard lock(lowered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
   const OpInfo* expected = nullptr;
   // Another thread may have been faster; its info may already be part of keys.
@@ -191,7 +195,16 @@ const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*
 
 }  // namespace
 
-void SetLoweredOps(LoweredOps lowered) { GetLoweredOps() = std::move(lowered); }
+void SetLoweredOps(LoweredOps lowered) {
+  const std::lock_guard lock(lowered_mutex);
+  GetLoweredOps() = std::move(lowered);
+}
+
+void AddLoweredOp(const std::string& name, bool needs_constants) {
+  const std::lock_guard lock(lowered_mutex);
+  GetLoweredOps().insert_or_assign(name, needs_constants);
+}
+
 void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
 void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,

@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 
@@ -37,6 +38,8 @@ class RecordKernel final : public c10::OperatorKernel {
 
 // Which ops have lowerings of their own. To be set before the first op is recorded.
 void SetLoweredOps(LoweredOps lowered);
+// One more. An op that was called before keeps what was read of it then.
+void AddLoweredOp(const std::string& name, bool needs_constants);
 
 // With a hook, each node remembers the number that it gives: where in the user's program the op was
 // called. Without one (nullptr, the default), recording does not look.

@@ -80,4 +80,27 @@ void RegisterKernels() {
   device::SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
 }
 
+void RegisterLowering(const std::string& name, bool needs_constants) {
+  const size_t dot = name.find('.');
+  const std::string base = name.substr(0, dot);
+  const auto op = c10::Dispatcher::singleton().findSchema(
+      {base, dot == std::string::npos ? "" : name.substr(dot + 1)});
+  TORCH_CHECK(op, "there is no op ", name,
+              ".\nDefine it before its lowering:  torch.library.custom_op(...)");
+  TORCH_CHECK(IsRecorded(*op), name,
+              " is made of other ops on every device (CompositeImplicitAutograd): it is those that "
+              "are recorded.\nDefine it as one that is not:  torch.library.custom_op(...)");
+  const bool is_aten = base.starts_with("aten::");
+  TORCH_CHECK(is_aten || !op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1), name,
+              " has a kernel of its own for device jax, which would run instead of the lowering.\n"
+              "Register one of the two.");
+  AddLoweredOp(name, needs_constants);
+  if (is_aten) return;  // It is recorded already.
+  // Libraries take their kernels out again when they are destroyed.
+  auto* library = new torch::Library(torch::Library::IMPL, base.substr(0, base.find("::")),
+                                     c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  library->impl(name.c_str(),
+                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
+}
+
 }  // namespace torch_xla_lite::dispatch

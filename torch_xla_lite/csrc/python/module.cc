@@ -71,6 +71,8 @@ PYBIND11_MODULE(_XLAC, module) {
              py::arg("dtypes"));
   module.def("set_lowered_ops",
              [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); });
+  module.def("register_lowering", &dispatch::RegisterLowering, py::arg("op"),
+             py::arg("needs_constants"));
   module.def("set_ir_debug", [](bool enabled) {
     if (enabled) FindLibraryFolders();
     dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);

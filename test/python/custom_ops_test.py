@@ -1,0 +1,239 @@
+"""Ops of other libraries, with and without lowerings."""
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import pytest
+import torch
+
+import torch_xla_lite
+from torch_xla_lite import debug
+from torch_xla_lite.lowering import LoweringError
+
+
+@pytest.fixture
+def library() -> Iterator[torch.library.Library]:
+    """For ops that torch.library.custom_op does not define: with Scalars, overloads, tags."""
+    made = torch.library.Library("custom_ops_test", "FRAGMENT")
+    yield made
+    made._destroy()
+
+
+@pytest.fixture(autouse=True)
+def _from_zero() -> None:
+    torch_xla_lite.sync()
+    debug.reset_metrics()
+
+
+def ran_as_one_op() -> bool:
+    metrics = debug.metrics()
+    return metrics["recorded_ops"] == 1 and not metrics["fallbacks"]
+
+
+def on_jax() -> torch.Tensor:
+    """0, 1, 2, 3, uploaded: nothing is recorded for it."""
+    return torch.arange(4.0).to("jax")
+
+
+@torch.library.custom_op("custom_ops_test::cubed", mutates_args=())
+def cubed(x: torch.Tensor) -> torch.Tensor:
+    return x * x * x
+
+
+@cubed.register_fake
+def _cubed_fake(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+@torch_xla_lite.register_lowering("custom_ops_test::cubed")
+def _cubed_lowering(x: jax.Array) -> jax.Array:
+    return x**3
+
+
+def _cubed_backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+    (x,) = ctx.saved_tensors
+    return 3 * x * x * gradient
+
+
+cubed.register_autograd(
+    _cubed_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
+)
+
+
+def test_an_op_with_a_lowering_is_recorded_whole_though_torch_could_take_it_apart():
+    assert cubed(on_jax()).tolist() == [0, 1, 8, 27]
+    assert ran_as_one_op()
+
+
+def test_on_the_cpu_the_op_is_what_it_was():
+    assert cubed(torch.arange(4.0)).tolist() == [0, 1, 8, 27]
+    assert debug.metrics()["recorded_ops"] == 0
+
+
+def test_its_gradient_is_the_one_that_was_registered_with_torch():
+    x = on_jax().requires_grad_()
+    cubed(x).sum().backward()
+    assert x.grad.tolist() == [0, 3, 12, 27]
+    assert not debug.metrics()["fallbacks"]
+
+
+def test_it_is_part_of_the_graph_of_its_neighbours():
+    (cubed(on_jax() + 1) - 1).tolist()
+    assert debug.metrics()["executions"] == 1
+
+
+def test_an_op_without_a_lowering_runs_its_cpu_kernel_in_the_graph():
+    @torch.library.custom_op("custom_ops_test::plain", mutates_args=(), device_types="cpu")
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    plain.register_fake(torch.empty_like)
+    assert plain(on_jax()).tolist() == [1, 2, 3, 4]
+    assert debug.metrics()["fallbacks"] == {"custom_ops_test::plain": 1}
+
+
+def test_a_lowering_may_come_after_the_op_was_called():
+    @torch.library.custom_op("custom_ops_test::late", mutates_args=(), device_types="cpu")
+    def late(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    late.register_fake(torch.empty_like)
+    late(on_jax()).tolist()
+    torch_xla_lite.register_lowering("custom_ops_test::late")(lambda x: x + 1)
+    debug.reset_metrics()
+    assert late(on_jax()).tolist() == [1, 2, 3, 4]
+    assert ran_as_one_op()
+
+
+def test_a_new_scalar_compiles_nothing(library: torch.library.Library):
+    library.define("scaled(Tensor x, Scalar factor) -> Tensor")
+    library.impl("scaled", lambda x, factor: torch.empty_like(x), "Meta")
+    torch_xla_lite.register_lowering("custom_ops_test::scaled")(lambda x, factor: x * factor)
+    values = [torch.ops.custom_ops_test.scaled(on_jax(), factor).tolist() for factor in (2.0, 3.0)]
+    assert values == [[0, 2, 4, 6], [0, 3, 6, 9]]
+    assert debug.metrics()["compiles"] == 1
+
+
+def test_a_lowering_can_ask_for_scalars_as_python_numbers(library: torch.library.Library):
+    library.define("powered(Tensor x, Scalar exponent) -> Tensor")
+    library.impl("powered", lambda x, exponent: torch.empty_like(x), "Meta")
+    seen = []
+
+    @torch_xla_lite.register_lowering("custom_ops_test::powered", constants=True)
+    def _powered(x: jax.Array, exponent: float) -> jax.Array:
+        seen.append(exponent)
+        return x**exponent
+
+    torch.ops.custom_ops_test.powered(on_jax(), 3).tolist()
+    assert seen == [3]
+
+
+def test_each_overload_has_a_lowering_of_its_own(library: torch.library.Library):
+    library.define("moved.by_one(Tensor x) -> Tensor")
+    library.impl("moved.by_one", torch.empty_like, "Meta")
+    torch_xla_lite.register_lowering("custom_ops_test::moved.by_one")(lambda x: x + 1)
+    assert torch.ops.custom_ops_test.moved.by_one(on_jax()).tolist() == [1, 2, 3, 4]
+    assert ran_as_one_op()
+
+
+def test_several_results(library: torch.library.Library):
+    library.define("ends(Tensor x) -> (Tensor, Tensor)")
+    library.impl("ends", lambda x: (x.new_empty(()), x.new_empty(())), "Meta")
+    torch_xla_lite.register_lowering("custom_ops_test::ends")(lambda x: (x[0], x[-1]))
+    assert [t.item() for t in torch.ops.custom_ops_test.ends(on_jax())] == [0, 3]
+
+
+def test_a_random_op_draws_from_the_device_s_generator(library: torch.library.Library):
+    tags = (torch.Tag.nondeterministic_seeded,)
+    library.define("noise(Tensor x) -> Tensor", tags=tags)
+    library.impl("noise", torch.empty_like, "Meta")
+
+    @torch_xla_lite.register_lowering("custom_ops_test::noise")
+    def _noise(x: jax.Array, *, key: jax.Array) -> jax.Array:
+        return jax.random.normal(key, x.shape, x.dtype)
+
+    torch.jax.manual_seed(0)
+    first, second = (torch.ops.custom_ops_test.noise(on_jax()).tolist() for _ in range(2))
+    torch.jax.manual_seed(0)
+    assert first != second
+    assert torch.ops.custom_ops_test.noise(on_jax()).tolist() == first
+
+
+@torch.library.custom_op("custom_ops_test::pushed", mutates_args=("queue",), device_types="cpu")
+def pushed(queue: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Shifts the queue by one, puts the value at its end, and gives what fell out."""
+    out = queue[0].clone()
+    queue.copy_(torch.cat([queue[1:], value[None]]))
+    return out
+
+
+@pushed.register_fake
+def _pushed_fake(queue: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(value)
+
+
+@torch_xla_lite.register_lowering("custom_ops_test::pushed")
+def _pushed_lowering(queue: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return queue[0], jnp.concatenate([queue[1:], value[None]])
+
+
+def test_an_op_that_writes_to_an_argument_is_recorded_too():
+    queue, value = on_jax(), torch.tensor(7.0).to("jax")
+    assert pushed(queue, value).item() == 0
+    assert queue.tolist() == [1, 2, 3, 7]
+    assert not debug.metrics()["fallbacks"]
+
+
+def test_what_it_writes_through_a_view_reaches_the_base():
+    base, value = torch.arange(6.0).reshape(2, 3).to("jax"), torch.tensor(7.0).to("jax")
+    pushed(base[1], value)
+    assert base.tolist() == [[0, 1, 2], [4, 5, 7]]
+    assert not debug.metrics()["fallbacks"]
+
+
+def test_a_second_lowering_of_an_op_is_refused():
+    with pytest.raises(LoweringError, match="custom_ops_test::cubed has a lowering already"):
+        torch_xla_lite.register_lowering("custom_ops_test::cubed")(lambda x: x)
+
+
+def test_an_op_that_is_not_defined_is_refused():
+    with pytest.raises(RuntimeError, match=r"no op custom_ops_test::missing.\nDefine it before"):
+        torch_xla_lite.register_lowering("custom_ops_test::missing")(lambda x: x)
+
+
+def test_an_op_that_is_made_of_others_on_every_device_is_refused(library: torch.library.Library):
+    library.define("composed(Tensor x) -> Tensor")
+    library.impl("composed", lambda x: x + 1, "CompositeImplicitAutograd")
+    with pytest.raises(RuntimeError, match="composed is made of other ops on every device"):
+        torch_xla_lite.register_lowering("custom_ops_test::composed")(lambda x: x)
+
+
+def test_an_op_with_a_kernel_for_the_device_is_refused(library: torch.library.Library):
+    library.define("taken(Tensor x) -> Tensor")
+    library.impl("taken", lambda x: x + 1, "PrivateUse1")
+    with pytest.raises(RuntimeError, match="taken has a kernel of its own for device jax"):
+        torch_xla_lite.register_lowering("custom_ops_test::taken")(lambda x: x)
+
+
+def test_what_was_refused_is_not_in_the_table(library: torch.library.Library):
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", torch.empty_like, "Meta")
+    refused = torch.library.Library("custom_ops_test", "IMPL")
+    refused.impl("twice", lambda x: x + 1, "PrivateUse1")
+    with pytest.raises(RuntimeError, match="twice has a kernel"):
+        torch_xla_lite.register_lowering("custom_ops_test::twice")(lambda x: x)
+    refused._destroy()
+    torch_xla_lite.register_lowering("custom_ops_test::twice")(lambda x: x * 2)
+    assert torch.ops.custom_ops_test.twice(on_jax()).tolist() == [0, 2, 4, 6]
+
+
+def test_an_op_that_only_writes_to_out_runs_on_the_cpu(library: torch.library.Library):
+    library.define("into(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+    library.impl("into", lambda x, *, out: out.copy_(x + 1), "CPU")
+    library.impl("into", lambda x, *, out: out, "Meta")
+    torch_xla_lite.register_lowering("custom_ops_test::into")(lambda x, *, out: x + 1)
+    out = on_jax()
+    torch.ops.custom_ops_test.into(on_jax(), out=out)
+    assert out.tolist() == [1, 2, 3, 4]
+    assert debug.metrics()["fallbacks"] == {"custom_ops_test::into": 1}
