@@ -9,8 +9,8 @@
         deps = [":dtype"],
     )
 
-The cc rules are Bazel's own with our compiler flags; what they do beyond that is in cc.bzl. The py rules are in
-python.bzl.
+The cc rules are Bazel's own with our compiler flags; what they do beyond that is in cc.bzl. The rule for CUDA sources
+is in cuda.bzl, the py rules are in python.bzl.
 """
 
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
@@ -22,6 +22,7 @@ load(
     _lite_pybind_extension = "lite_pybind_extension",
     _lite_pybind_library = "lite_pybind_library",
 )
+load("//bazel:cuda.bzl", _lite_cuda_library = "lite_cuda_library")
 load("//bazel:headers.bzl", _public_headers = "public_headers")
 load(
     "//bazel:python.bzl",
@@ -33,6 +34,7 @@ lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library
 lite_cc_test = _lite_cc_test
+lite_cuda_library = _lite_cuda_library
 lite_py_library = _lite_py_library
 lite_py_test = _lite_py_test
 lite_pybind_extension = _lite_pybind_extension

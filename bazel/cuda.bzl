@@ -1,0 +1,151 @@
+"""CUDA sources, compiled by nvcc as exactly as Bazel compiles C++: declared inputs, same object everywhere.
+
+A source is recompiled when a header changes that it reads, and not when one changes that it only could have read.
+What it reads without declaring it is an error. The programs of the toolkit are inputs too, so a cache entry is used
+only by who has the same compiler.
+"""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@cuda//:cuda.bzl", "CUDA")
+
+# For the host compiler: as for our C++ code.
+_HOST_FLAGS = [
+    "-fPIC",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+]
+
+_FLAGS = [
+    "-std=c++20",
+    "-Werror=all-warnings",
+]
+
+_MODE_FLAGS = {
+    "dbg": ["-O0", "-g"],
+    "fastbuild": ["-O1"],
+    "opt": ["-O2", "-DNDEBUG"],
+}
+
+def _code_flags(codes):
+    """nvcc's options for what the library is to hold: sm_90 is machine code, compute_90 is PTX."""
+    return ["-gencode=arch=compute_%s,code=%s" % (code.partition("_")[2], code) for code in codes]
+
+def _include_flags(context):
+    flags = ["-Xcompiler=-iquote," + folder for folder in context.quote_includes.to_list()]
+    flags += ["-I" + folder for folder in context.includes.to_list()]
+    return flags + ["-isystem=" + folder for folder in context.system_includes.to_list()]
+
+def _compile(ctx, toolchain, context, source):
+    """Declares the action that compiles one source, and returns its object."""
+    name = "_objs/%s/%s" % (ctx.label.name, source.basename[:-len(source.extension) - 1])
+    object = ctx.actions.declare_file(name + ".o")
+    unused = ctx.actions.declare_file(name + ".unused")
+    declared = depset([source], transitive = [context.headers])
+    headers = ctx.actions.args()
+    headers.add_all(declared)
+    headers.set_param_file_format("multiline")
+    headers.use_param_file("%s", use_always = True)
+
+    arguments = ctx.actions.args()
+    arguments.add(ctx.file._nvcc)
+    arguments.add("-ccbin", toolchain.compiler_executable)
+    arguments.add_all(_FLAGS + _MODE_FLAGS[ctx.var["COMPILATION_MODE"]] + _code_flags(CUDA.codes))
+    arguments.add_all(_HOST_FLAGS + ctx.fragments.cpp.copts, before_each = "-Xcompiler")
+    arguments.add_all(ctx.attr.copts)
+    arguments.add_all(_include_flags(context))
+    arguments.add_all(context.defines, format_each = "-D%s")
+
+    # Names in unnamed namespaces are made unique by a hash of the source's path; by default of the absolute one.
+    arguments.add("-Xcudafe", "--orig_src_path_name=" + source.path)
+    arguments.add("-c", source)
+    ctx.actions.run(
+        arguments = [object.path, unused.path, headers, ":".join(toolchain.built_in_include_directories), arguments],
+        env = {
+            "PATH": "/bin:/usr/bin",
+            # What gcc writes into debug information, as for C++.
+            "PWD": "/proc/self/cwd",
+        },
+        executable = ctx.executable._driver,
+        inputs = declared,
+        mnemonic = "CudaCompile",
+        outputs = [object, unused],
+        progress_message = "Compiling %s for %s" % (source.short_path, ", ".join(CUDA.codes)),
+        tools = depset(ctx.files._compiler, transitive = [toolchain.all_files]),
+        unused_inputs_list = unused,
+    )
+    return object
+
+def _lite_cuda_library_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    root = ctx.label.workspace_root or "."
+    own = cc_common.create_compilation_context(
+        headers = depset(ctx.files.hdrs),
+        quote_includes = depset([root, ctx.bin_dir.path + ("" if root == "." else "/" + root)]),
+    )
+    deps = [dep[CcInfo] for dep in ctx.attr.deps]
+    exported = cc_common.merge_cc_infos(cc_infos = [CcInfo(compilation_context = own)] + deps)
+    seen = cc_common.merge_cc_infos(cc_infos = [exported, ctx.attr._headers[CcInfo]])
+    objects = [_compile(ctx, toolchain, seen.compilation_context, source) for source in ctx.files.srcs]
+    linking_context, _ = cc_common.create_linking_context_from_compilation_outputs(
+        actions = ctx.actions,
+        cc_toolchain = toolchain,
+        compilation_outputs = cc_common.create_compilation_outputs(pic_objects = depset(objects)),
+        disallow_dynamic_library = True,
+        feature_configuration = features,
+        linking_contexts = [dep.linking_context for dep in deps + [ctx.attr._runtime[CcInfo]]],
+        name = ctx.label.name,
+    )
+    return [
+        DefaultInfo(files = depset(objects)),
+        CcInfo(
+            compilation_context = exported.compilation_context,
+            linking_context = linking_context,
+        ),
+    ]
+
+_lite_cuda_library = rule(
+    implementation = _lite_cuda_library_impl,
+    attrs = {
+        "copts": attr.string_list(doc = "Options of nvcc beyond ours."),
+        "deps": attr.label_list(doc = "C++ or CUDA libraries.", providers = [CcInfo]),
+        "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_compiler": attr.label(default = "@cuda//:compiler"),
+        "_driver": attr.label(
+            allow_single_file = True,
+            cfg = "exec",
+            default = "//bazel:nvcc.sh",
+            executable = True,
+        ),
+        "_headers": attr.label(default = "@cuda//:headers"),
+        "_nvcc": attr.label(
+            allow_single_file = True,
+            default = "@cuda//:bin/nvcc",
+        ),
+        "_runtime": attr.label(default = "@cuda//:cudart_static"),
+    },
+    doc = "A library of CUDA sources.",
+    fragments = ["cpp"],
+    provides = [CcInfo],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def lite_cuda_library(name, **kwargs):
+    """A library of CUDA sources, for the GPU architectures that this tree is configured for.
+
+    It can be in `deps` of every C++ rule; the CUDA runtime comes with it. Where there is no toolkit, it and all that
+    depend on it are left out of `bazel build //...`.
+
+    Args:
+      name: of the target.
+      **kwargs: srcs (.cu), hdrs (.h, .cuh), deps (what has the headers that are included; `@cuda//:cccl` for cub and
+        thrust; what every CUDA source includes is there), copts (options of nvcc beyond ours), visibility ...
+    """
+    _lite_cuda_library(
+        name = name,
+        target_compatible_with = ["@cuda//:found"],
+        **kwargs
+    )

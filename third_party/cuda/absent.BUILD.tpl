@@ -1,0 +1,22 @@
+# This tree is configured without a CUDA toolkit (see //third_party/cuda).
+#
+# Targets that need one are not compatible with any platform, so that `bazel build //...` leaves them out.
+
+package(default_visibility = ["//visibility:public"])
+
+cc_library(name = "headers")
+
+cc_library(name = "cccl")
+
+cc_library(name = "cudart_static")
+
+filegroup(name = "compiler")
+
+exports_files(["bin/nvcc"])
+
+constraint_setting(name = "toolkit")
+
+constraint_value(
+    name = "found",
+    constraint_setting = ":toolkit",
+)

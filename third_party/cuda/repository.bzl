@@ -1,0 +1,67 @@
+"""@cuda: the CUDA toolkit that setup.py found, or an empty stand-in where there is none.
+
+Which toolkit, for which GPU architectures, and whether the package gets a CUDA library is decided by
+bazel/pybuild/cuda.py; its answers arrive here as variables. The compiler's own programs are files of this repository
+and thereby inputs of what it compiles: another nvcc is another cache key, on any machine.
+"""
+
+_ENVIRON = [
+    "TORCH_XLA_LITE_CUDA_CODES",
+    "TORCH_XLA_LITE_CUDA_HOME",
+    "TORCH_XLA_LITE_CUDA_PACKAGED",
+    "TORCH_XLA_LITE_CUDA_VERSION",
+]
+
+_FACTS = """CUDA = struct(
+    available = %r,
+    codes = %r,
+    packaged = %r,
+    version = %r,
+)
+"""
+
+def _first(home, places, content):
+    """The first of some folders of the toolkit that holds a file."""
+    for place in places:
+        folder = home.get_child(place)
+        if folder.get_child(content).exists:
+            return folder
+    fail("The CUDA toolkit in %s has no %s/%s.\nConfigure again with a whole one:  python setup.py develop" %
+         (home, places[0], content))
+
+def _link_toolkit(repository_ctx, home):
+    # A folder of its own: nvcc looks for everything beside the folder that it is in.
+    for name in ["bin", "bin/crt"]:
+        for file in repository_ctx.path("%s/%s" % (home, name)).readdir():
+            if file.basename != "crt":
+                repository_ctx.symlink(file, name + "/" + file.basename)
+    repository_ctx.symlink(home.get_child("nvvm"), "nvvm")
+    repository_ctx.symlink(home.get_child("include"), "include")
+    libraries = _first(home, ["lib64", "lib", "targets/x86_64-linux/lib"], "libcudart_static.a")
+    repository_ctx.symlink(libraries.get_child("libcudart_static.a"), "lib/libcudart_static.a")
+
+def _cuda_repository_impl(repository_ctx):
+    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    template = repository_ctx.path(Label("//third_party/cuda:cuda.BUILD.tpl"))
+    absent = repository_ctx.path(Label("//third_party/cuda:absent.BUILD.tpl"))
+
+    environ = repository_ctx.os.environ
+    home = environ.get("TORCH_XLA_LITE_CUDA_HOME", "")
+    codes = environ.get("TORCH_XLA_LITE_CUDA_CODES", "").split(",") if home else []
+    repository_ctx.file("cuda.bzl", _FACTS % (
+        bool(home),
+        codes,
+        environ.get("TORCH_XLA_LITE_CUDA_PACKAGED") == "1",
+        environ.get("TORCH_XLA_LITE_CUDA_VERSION", "") if home else "",
+    ))
+    if home:
+        _link_toolkit(repository_ctx, repository_ctx.path(home))
+    else:
+        repository_ctx.file("bin/nvcc", "")
+    repository_ctx.template("BUILD.bazel", template if home else absent, executable = False)
+
+cuda_repository = repository_rule(
+    implementation = _cuda_repository_impl,
+    doc = "Compiler, headers and runtime of the CUDA toolkit that this tree is configured for.",
+    environ = _ENVIRON,
+)
