@@ -10,9 +10,10 @@
     )
 
 The cc rules are Bazel's own with our compiler flags; what they do beyond that is in cc.bzl. The rule for CUDA sources
-is in cuda.bzl, the py rules are in python.bzl.
+is in cuda.bzl, the py rules are in python.bzl, and tests for another machine in aarch64.bzl.
 """
 
+load("//bazel:aarch64.bzl", _lite_aarch64_tests = "lite_aarch64_tests")
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
@@ -30,6 +31,7 @@ load(
     _lite_py_test = "lite_py_test",
 )
 
+lite_aarch64_tests = _lite_aarch64_tests
 lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library

@@ -4,8 +4,9 @@
 
 EVENTS is the file that `--build_event_json_file` wrote. Cases come from the XML report of each
 target; a target that failed without a report of a failed case counts as one case, and so does one
-that was to be tested but did not build. Bazel names no targets of a package that it could not
-read; such a failure counts as one case. The exit status is 1 unless all passed.
+that was to be tested but did not build. A target that Bazel skips because it is not for this
+machine counts as none. Bazel names no targets of a package that it could not read; such a failure
+counts as one case. The exit status is 1 unless all passed.
 """
 
 import json
@@ -28,6 +29,7 @@ def cases(events: str) -> Cases:
     """What came of all tests that the events tell of."""
     exit_name = ""
     expected: set[str] = set()
+    skipped: set[str] = set()
     passed_targets: dict[str, bool] = {}
     reports: dict[tuple[str, int, int], Path] = {}
     for line in events.splitlines():
@@ -36,6 +38,9 @@ def cases(events: str) -> Cases:
         if "targetConfigured" in identity:
             if event.get("configured", {}).get("targetKind", "").endswith("_test rule"):
                 expected.add(identity["targetConfigured"]["label"])
+        elif "targetCompleted" in identity:
+            if event.get("aborted", {}).get("reason") == "SKIPPED":
+                skipped.add(identity["targetCompleted"]["label"])
         elif "finished" in event:
             exit_name = event["finished"].get("exitCode", {}).get("name", "")
         elif "testSummary" in event:
@@ -50,7 +55,7 @@ def cases(events: str) -> Cases:
                     # Of several runs or attempts the last one counts.
                     reports[part] = Path(path)
     total = Cases(0, 0)
-    for label in sorted(expected | set(passed_targets)):
+    for label in sorted(expected - skipped | set(passed_targets)):
         counted = Cases(0, 0)
         for (reported, _, _), path in reports.items():
             if reported == label:

@@ -1,7 +1,8 @@
 # What bootstrap.sh and test.sh need before they can start: system packages, .venv, and Bazel's settings.
 # To be sourced by bash with the root of the tree as the current folder; nothing here is run on its own.
 #
-#   install_system_packages   by apt, what is missing, and says so; nothing when nothing is missing
+#   install_system_packages   by apt, what is missing, and says so; nothing when nothing is missing. With the argument
+#                             `tests` also what only tests use
 #   make_environment          .venv, with the versions of requirements.txt
 #   configure_bazel           .bazelrc.generated, for the interpreter of .venv
 #   BAZEL                     the Bazel to call, set by install_system_packages
@@ -63,10 +64,17 @@ missing_packages() {
   fi
 }
 
+# What tests use beyond that: part of them is built for 64-bit ARM, and run in an emulator.
+missing_packages_of_tests() {
+  command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
+  command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user
+}
+
+# install_system_packages [tests]
 install_system_packages() {
   local missing as_root=()
   find_bazel
-  missing=$(missing_packages | xargs)
+  missing=$( (missing_packages; [[ ${1:-} != tests ]] || missing_packages_of_tests) | xargs)
   if [[ -n $missing ]]; then
     command -v apt-get >/dev/null ||
       give_up "These are missing, under the names that Debian has for them: $missing" \

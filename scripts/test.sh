@@ -20,7 +20,7 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/setup_env.sh
 
-install_system_packages
+install_system_packages tests
 make_environment
 configure_bazel
 

@@ -145,6 +145,9 @@ def settings(
         "",
         "# Part of every cache key: compiler, C library, linker. Bazel does not hash them.",
         _option("build", f"--remote_default_exec_properties=toolchain={toolchain.silo(environ)}"),
+        "",
+        "# The compiler for 64-bit ARM: when this changes, the rule that finds it runs again.",
+        _option("common", f"--repo_env=TORCH_XLA_LITE_AARCH64={toolchain.cross_silo(environ)}"),
     ]
     if "experimental_disk_cache_gc_max_size" in flags:
         lines += [

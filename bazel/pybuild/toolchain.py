@@ -15,6 +15,9 @@ from pathlib import Path
 from bazel.pybuild.find_bazel import which
 
 _LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
+# What third_party/aarch64_gcc looks for.
+_CROSS = ("aarch64-linux-gnu-g++", "aarch64-linux-gnu-ld")
+_EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
 
 def silo(environ: Mapping[str, str]) -> str:
@@ -27,6 +30,24 @@ def silo(environ: Mapping[str, str]) -> str:
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
 
 
+def cross_silo(environ: Mapping[str, str]) -> str:
+    """The same for the compiler for 64-bit ARM; "none" where there is none.
+
+    It is no part of every key: what is built for this machine does not depend on it. The
+    repository rule that is told of it makes the compiler's version an input of what is built for
+    ARM.
+    """
+    import hashlib
+
+    search = environ.get("PATH", os.defpath)
+    programs = [which(name, search) for name in _CROSS]
+    if not all(programs):
+        return "none"
+    said = [_says(str(program), "-v") for program in programs]
+    said += [emulator for emulator in _EMULATORS if which(emulator, search)]
+    return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
+
+
 def compiler(environ: Mapping[str, str]) -> str:
     """The C++ compiler that Bazel's own configuration picks: CC, else gcc."""
     return environ.get("CC") or "gcc"
@@ -36,7 +57,7 @@ def files(environ: Mapping[str, str]) -> list[Path]:
     """Files whose change means that the hash must be made again; those that exist, links
     resolved."""
     search = environ.get("PATH", os.defpath)
-    names = [compiler(environ), *_LINKERS, "ldd"]
+    names = [compiler(environ), *_LINKERS, "ldd", *_CROSS, *_EMULATORS]
     found = [which(name, search) for name in names]
     return sorted({path.resolve() for path in found if path})
 

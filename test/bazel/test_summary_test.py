@@ -59,6 +59,14 @@ def test_a_target_that_did_not_build_is_one_that_failed():
     assert _cases(_configured("//:t")) == (0, 1)
 
 
+def test_a_target_that_is_not_for_this_machine_does_not_count():
+    skipped = {
+        "id": {"targetCompleted": {"label": "//:t"}},
+        "aborted": {"reason": "SKIPPED"},
+    }
+    assert _cases(_configured("//:t"), skipped, _finished("SUCCESS")) == (0, 0)
+
+
 def test_a_target_that_was_killed_is_one_that_failed(tmp_path: Path):
     assert _cases(
         _configured("//:t"),

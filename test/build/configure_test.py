@@ -26,10 +26,11 @@ def test_the_interpreter_is_this_one_whatever_it_was_called():
     assert Path(configure.python_executable()).name in ("python", "python3")
 
 
-def test_repository_rules_learn_interpreter_and_fingerprint():
+def test_repository_rules_learn_what_they_depend_on():
     lines = _settings(dict(os.environ))
     rules = [line for line in lines if f"--repo_env={PREFIX}" in line]
-    assert [line.split("=")[1] for line in rules] == [f"{PREFIX}PYTHON", f"{PREFIX}FINGERPRINT"]
+    names = ["PYTHON", "FINGERPRINT", "AARCH64"]
+    assert [line.split("=")[1] for line in rules] == [PREFIX + name for name in names]
     # Every command, not only `build`: a `bazel query` without them would fetch everything again.
     assert all(line.startswith("common ") for line in rules)
 

@@ -14,6 +14,14 @@ def _compiler(folder: Path, version: str) -> dict[str, str]:
     return {**os.environ, "CC": str(program)}
 
 
+def _cross_compiler(folder: Path, version: str) -> dict[str, str]:
+    folder.mkdir()
+    for name in ("aarch64-linux-gnu-g++", "aarch64-linux-gnu-ld"):
+        (folder / name).write_text(f"#!/bin/sh\necho '{name} {version}' >&2\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": str(folder)}
+
+
 def test_the_same_toolchain_has_the_same_silo():
     assert toolchain.silo(os.environ) == toolchain.silo(os.environ)
 
@@ -31,3 +39,18 @@ def test_the_place_of_a_compiler_makes_no_difference(tmp_path: Path):
 def test_the_compiler_is_among_the_files_that_are_watched(tmp_path: Path):
     environ = _compiler(tmp_path / "mine", "12.2")
     assert Path(environ["CC"]) in toolchain.files(environ)
+
+
+def test_there_is_no_silo_for_a_cross_compiler_that_is_not_there(tmp_path: Path):
+    assert toolchain.cross_silo({"PATH": str(tmp_path)}) == "none"
+
+
+def test_another_cross_compiler_has_another_silo(tmp_path: Path):
+    old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
+    assert "none" != toolchain.cross_silo(old) != toolchain.cross_silo(new)
+
+
+def test_what_is_built_for_this_machine_does_not_depend_on_the_cross_compiler(tmp_path: Path):
+    # Nor is it compiled again when one is installed.
+    old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
+    assert toolchain.silo(old) == toolchain.silo(new)
