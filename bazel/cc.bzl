@@ -58,6 +58,16 @@ def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs
         **kwargs
     )
 
+def _libraries(dynamic_deps):
+    """The files that are linked to: those built here, or those of an installed torch_xla_lite_lib."""
+    if not dynamic_deps:
+        return []
+    installed = ["@torch_xla_lite_lib//:" + dep.split("/")[-1] for dep in dynamic_deps]
+    return select({
+        str(Label("//bazel:installed_library")): installed,
+        "//conditions:default": dynamic_deps,
+    })
+
 def lite_cc_shared_library(
         name,
         deps,
@@ -88,7 +98,7 @@ def lite_cc_shared_library(
     link_closure(
         name = closure,
         dynamic_closures = [d + ".closure" for d in dynamic_deps],
-        dynamic_libraries = dynamic_deps,
+        dynamic_libraries = _libraries(dynamic_deps),
         tags = tags,
         visibility = visibility,
         deps = deps,

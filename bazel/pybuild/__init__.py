@@ -18,6 +18,16 @@ What happens on `python setup.py develop`, in the order in which the files call 
     editable.py     the editable install: a .pth file and a .dist-info folder
     report.py       the last line, and build/report.json
 
+What makes the archives that others install, all of it reproducible to the byte:
+
+    wheel.py        the whole package, or one of its halves: built files, sources, .dist-info
+    sdist.py        the source distribution
+      sources.py      which files belong to the package, and which to building it
+      metadata.py     what installers are told, from pyproject.toml
+      archive.py      zip and tar files without times and owners
+    isolation.py    where torch is when a front end hides it
+    uninstall.py    removes an installed wheel that would hide an editable install
+
 `flow.py` is setup.py for every other command, `commands.py` holds the setuptools commands,
 `clean.py` what one of them does, and `backend.py` the PEP 517/660 hooks. All call the same
 functions.

@@ -1,21 +1,19 @@
 """The PEP 517/660 hooks, through the same code as setup.py.
 
-An editable install is what `develop` makes, in a wheel of its own. Wheels and source distributions
-are made by setuptools, which calls setup.py and so our commands. No hook asks for further
-requirements: an isolated build must not download another torch.
+An editable install is what `develop` makes, in a wheel of its own. No hook asks for further
+requirements, and none needs setuptools: an isolated build fetches nothing, and above all not
+another torch. It builds against the torch of the environment that asked for it; isolation.py says
+how that one is found.
 """
 
-import base64
 import functools
-import hashlib
 import os
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from bazel.pybuild import build, editable, metadata
+from bazel.pybuild import archive, build, editable, isolation, metadata, sdist, wheel
 from bazel.pybuild import options as options_table
 from bazel.pybuild.errors import BuildError
 
@@ -44,33 +42,25 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
-    root = _root()
-    report = build.build(root, options_table.read(os.environ), os.environ)
+    root, options = _root(), options_table.read(os.environ)
+    if isolation.hides_torch():
+        raise isolation.cannot_see_torch()
+    report = build.build(root, options, os.environ)
     print(report.line())
     described = metadata.read(root)
-    contents = editable.files(root, described)
-    record = f"{described.folder}/RECORD"
-    lines = [f"{path},{_digest(text)},{len(text.encode())}\n" for path, text in contents.items()]
-    contents[record] = "".join([*lines, f"{record},,\n"])
-    name = f"{described.name}-{described.version}-py3-none-any.whl"
-    with zipfile.ZipFile(Path(wheel_directory) / name, "w") as wheel:
-        for path, text in contents.items():
-            wheel.writestr(path, text)
+    name = f"{described.name}-{described.version}-{editable.TAG}.whl"
+    wheel.seal(Path(wheel_directory) / name, editable.files(root, described), described)
     return name
 
 
+@_explained
 def prepare_metadata_for_build_editable(
     metadata_directory: str, config_settings: _Settings = None
 ) -> str:
     """Writes the .dist-info folder; nothing is built for that."""
     root = _root()
     described = metadata.read(root)
-    for path, text in editable.files(root, described).items():
-        if path.startswith(described.folder):
-            file = Path(metadata_directory) / path
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
-    return described.folder
+    return _write_info(metadata_directory, described, editable.files(root, described))
 
 
 @_explained
@@ -79,26 +69,28 @@ def build_wheel(
     config_settings: _Settings = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """Builds a wheel."""
-    from setuptools import build_meta
+    """Builds a wheel of what the environment variables ask for."""
+    root, options = _root(), options_table.read(os.environ)
+    if isolation.hides_torch():
+        return isolation.build_outside(root, options.content, Path(wheel_directory))
+    return wheel.make(root, options, os.environ, Path(wheel_directory))
 
-    return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
-
+@_explained
 def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: _Settings = None
 ) -> str:
-    """Writes the .dist-info folder."""
-    from setuptools import build_meta
+    """Writes the .dist-info folder; nothing is built for that."""
+    root, content = _root(), options_table.read(os.environ).content
+    described = metadata.for_content(metadata.read(root), content)
+    files = wheel.dist_info(root, described, wheel.tag(content), pure=False)
+    return _write_info(metadata_directory, described, files)
 
-    return build_meta.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
-
+@_explained
 def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
     """Packs the sources."""
-    from setuptools import build_meta
-
-    return build_meta.build_sdist(sdist_directory, config_settings)
+    return sdist.make(_root(), Path(sdist_directory))
 
 
 def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
@@ -120,7 +112,10 @@ def _root() -> Path:
     return Path(__file__).resolve().parents[2]
 
 
-def _digest(text: str) -> str:
-    """As RECORD wants it: URL-safe base64 without padding."""
-    digest = hashlib.sha256(text.encode()).digest()
-    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+def _write_info(folder: str, described: metadata.Metadata, files: dict[str, archive.Source]) -> str:
+    for path, source in files.items():
+        if path.startswith(described.folder):
+            file = Path(folder) / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(archive.read(source))
+    return described.folder

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from bazel.pybuild import configure, find_bazel, invoke
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import Options
+from bazel.pybuild.options import Content, Options
 
 if TYPE_CHECKING:
     from bazel.pybuild.events import Output
@@ -51,7 +51,7 @@ def build(
       options: from the environment.
       environ: usually os.environ.
       into: folder that gets the files at their places in the package; None for the tree itself,
-        which any other folder leaves as it is.
+        which any other folder leaves as it is. Another folder gets the public headers too.
       since: time.perf_counter() when the command began; None for now.
       meanwhile: called while Bazel works.
 
@@ -65,7 +65,9 @@ def build(
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with _alone(root):
         configure.ensure(root, bazel, options, environ)
-        command = invoke.build_command(bazel, options, root / "build")
+        if options.content is Content.PYTHON:
+            _check_library(root)
+        command = invoke.build_command(bazel, options, root / "build", headers=into is not None)
         with invoke.started(command, root) as process:
             # Two dozen milliseconds of imports that are not needed earlier, hidden behind Bazel's
             # own.
@@ -94,6 +96,14 @@ def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> N
     from bazel.pybuild import verify
 
     verify.check(changed, built, root)
+
+
+def _check_library(root: Path) -> None:
+    """Looks for the installed library that Python code alone is linked to."""
+    from bazel.pybuild import metadata, packages, preflight
+
+    found = packages.installed([packages.LIBRARY], packages.search_path())
+    preflight.check_library(metadata.read(root), found.get(packages.LIBRARY))
 
 
 @contextmanager

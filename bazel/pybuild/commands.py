@@ -11,7 +11,7 @@ from typing import ClassVar
 import setuptools
 from setuptools.command.build_ext import build_ext
 
-from bazel.pybuild import build, clean, develop
+from bazel.pybuild import build, clean, develop, sdist, wheel
 from bazel.pybuild import options as options_table
 
 
@@ -68,6 +68,36 @@ class Develop(_Command):
         develop.develop(root(), options_table.read(os.environ))
 
 
+class _DistCommand(_Command):
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("dist-dir=", "d", "folder to write it to (default: dist)")
+    ]
+
+    def initialize_options(self) -> None:
+        self.dist_dir = "dist"
+
+
+class BdistWheel(_DistCommand):
+    """`bdist_wheel`: the file that the PEP 517 hook gives."""
+
+    description = "make a wheel; BUILD_LIB_WHL and BUILD_PYTHON_ONLY make one of its halves"
+
+    def run(self) -> None:
+        folder = Path(self.dist_dir).resolve()
+        name = wheel.make(root(), options_table.read(os.environ), os.environ, folder)
+        print(f"torch_xla_lite: wrote {folder / name}")
+
+
+class Sdist(_DistCommand):
+    """`sdist`: the file that the PEP 517 hook gives."""
+
+    description = "make a source distribution"
+
+    def run(self) -> None:
+        folder = Path(self.dist_dir).resolve()
+        print(f"torch_xla_lite: wrote {folder / sdist.make(root(), folder)}")
+
+
 class Clean(_Command):
     """`clean`."""
 
@@ -78,4 +108,10 @@ class Clean(_Command):
         print(f"torch_xla_lite: removed {', '.join(removed)}")
 
 
-COMMANDS = {"build_ext": BuildExt, "clean": Clean, "develop": Develop}
+COMMANDS = {
+    "bdist_wheel": BdistWheel,
+    "build_ext": BuildExt,
+    "clean": Clean,
+    "develop": Develop,
+    "sdist": Sdist,
+}

@@ -42,7 +42,8 @@ def ensure(
     Raises:
       BuildError: something that a build needs is missing; the file is as it was.
     """
-    installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
+    wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
+    installed = packages.installed(wanted, packages.search_path())
     header = _header(root, bazel, installed, environ)
     try:
         current = (root / FILE).read_text()
@@ -126,11 +127,13 @@ def settings(
     """The lines of the file after its header.
 
     Args:
-      installed: packages that the C++ code is built against.
+      installed: packages that the C++ code is built against, and our own library.
       flags: those that not every Bazel knows, as far as this one does.
       environ: usually os.environ.
     """
-    fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(installed)}"
+    library = {name: found for name, found in installed.items() if name == packages.LIBRARY}
+    others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
+    fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(others)}"
     lines = [
         "",
         "# The interpreter whose torch, jaxlib and headers are used. Only repository rules see it:",
@@ -149,6 +152,13 @@ def settings(
         "# The compiler for 64-bit ARM: when this changes, the rule that finds it runs again.",
         _option("common", f"--repo_env=TORCH_XLA_LITE_AARCH64={toolchain.cross_silo(environ)}"),
     ]
+    if library:
+        lines += [
+            "",
+            "# Our own library, for a wheel without it; of its own, because torch need not be read",
+            "# again when it changes.",
+            _option("common", f"--repo_env=TORCH_XLA_LITE_LIBRARY={packages.fingerprint(library)}"),
+        ]
     if "experimental_disk_cache_gc_max_size" in flags:
         lines += [
             "",

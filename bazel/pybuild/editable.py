@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from bazel.pybuild.errors import BuildError
 
 if TYPE_CHECKING:
+    from bazel.pybuild.archive import Source
     from bazel.pybuild.metadata import Metadata
 
 NAME = "torch_xla_lite"
 PTH = f"__editable__.{NAME}.pth"
+TAG = "py3-none-any"
 
 
 class Installed(NamedTuple):
@@ -88,12 +90,15 @@ def installed(site: Path) -> list[Installed]:
 
 def install(root: Path, site: Path) -> None:
     """Makes the editable install of this tree, in place of whatever is installed under our name."""
-    from bazel.pybuild import metadata
+    from bazel.pybuild import archive, metadata, uninstall
 
     described = metadata.read(root)
     others = installed(site)
-    if any(not other.is_editable for other in others):
-        _uninstall()
+    wheels = [other.info for other in others if not other.is_editable]
+    if wheels:
+        # The libraries that Python code alone requires have no other use than to be found by it.
+        wheels += sorted(site.glob(f"{NAME}_lib-*.dist-info"))
+        uninstall.remove(wheels)
     for other in others:
         _remove(other.info)
     folder = site / described.folder
@@ -104,58 +109,36 @@ def install(root: Path, site: Path) -> None:
     _remove(temporary)
     temporary.mkdir()
     contents = files(root, described)
-    contents[f"{described.folder}/INSTALLER"] = "setup.py\n"
+    contents[f"{described.folder}/INSTALLER"] = b"setup.py\n"
     contents[f"{described.folder}/direct_url.json"] = _direct_url(root)
-    for path, text in contents.items():
+    for path, source in contents.items():
         if path.startswith(described.folder):
-            (temporary / Path(path).name).write_text(text)
+            file = temporary / Path(path).relative_to(described.folder)
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(archive.read(source))
     record = f"{described.folder}/RECORD"
     (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in [*contents, record]))
     temporary.rename(folder)
 
 
-def files(root: Path, described: "Metadata") -> dict[str, str]:
+def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
     """The files of the install, relative to the folder of packages, without what their installer
     adds."""
-    contents = {
-        PTH: _pth_text(root),
-        f"{described.folder}/METADATA": described.text(),
-        f"{described.folder}/WHEEL": (
-            f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        ),
-        f"{described.folder}/top_level.txt": f"{NAME}\n",
-    }
-    if described.entry_points:
-        contents[f"{described.folder}/entry_points.txt"] = described.entry_points_text()
-    return contents
+    from bazel.pybuild import wheel
+
+    info = wheel.dist_info(root, described, TAG, pure=True)
+    return {PTH: _pth_text(root).encode(), **info}
 
 
 def _pth_text(root: Path) -> str:
     return f"{root}\n"
 
 
-def _direct_url(root: Path) -> str:
+def _direct_url(root: Path) -> bytes:
     """PEP 610: where the install comes from; pip shows it as the project's location."""
     import json
 
-    return json.dumps({"dir_info": {"editable": True}, "url": root.as_uri()}) + "\n"
-
-
-def _uninstall() -> None:
-    """Removes an ordinary install: a copy in site-packages would be imported instead of the
-    tree."""
-    import subprocess
-
-    print(
-        f"{NAME} is installed from a wheel; it is uninstalled, so that this tree takes its place."
-    )
-    command = [sys.executable, "-m", "pip", "uninstall", "--yes", "--quiet", NAME]
-    process = subprocess.run(command, check=False)
-    if process.returncode != 0:
-        raise BuildError(
-            f"An installed {NAME} could not be removed; it would hide this tree.",
-            f"Remove it by hand:  {' '.join(command)}",
-        )
+    return json.dumps({"dir_info": {"editable": True}, "url": root.as_uri()}).encode() + b"\n"
 
 
 def _write(file: Path, text: str) -> None:
@@ -166,6 +149,6 @@ def _write(file: Path, text: str) -> None:
 
 def _remove(folder: Path) -> None:
     if folder.is_dir():
-        for entry in folder.iterdir():
-            entry.unlink()
-        folder.rmdir()
+        import shutil
+
+        shutil.rmtree(folder)

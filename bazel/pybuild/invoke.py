@@ -28,6 +28,12 @@ _TARGETS = {
     Content.PYTHON: ("//torch_xla_lite:python_outputs",),
 }
 
+# What a wheel needs beside; an editable install has them in the tree.
+_HEADERS = "//torch_xla_lite:headers"
+
+# Python code alone is linked to the library that is installed; see third_party/torch_xla_lite_lib.
+_CONTENT_OPTIONS = {Content.PYTHON: ["--define=torch_xla_lite_lib=installed"]}
+
 _MODE_OPTIONS = {
     # Release is what .bazelrc says; to repeat it here would only be a chance to differ from a bare
     # `bazel build`.
@@ -56,7 +62,12 @@ class Command(NamedTuple):
 
 
 def build_command(
-    bazel: Bazel, options: Options, folder: Path, terminal: bool | None = None
+    bazel: Bazel,
+    options: Options,
+    folder: Path,
+    terminal: bool | None = None,
+    *,
+    headers: bool = False,
 ) -> Command:
     """The command that builds what the options ask for.
 
@@ -65,6 +76,7 @@ def build_command(
       options: from the environment.
       folder: for the files that Bazel writes about the build.
       terminal: whether a person is watching; None to look.
+      headers: whether the public headers are wanted, where the libraries are.
     """
     events, log = folder / "events.json", folder / "execution.json"
     arguments = [str(bazel.executable), *options.startup_options, "build"]
@@ -79,6 +91,7 @@ def build_command(
         # lives.
         arguments += ["--show_progress_rate_limit=5"]
     arguments += _MODE_OPTIONS[options.mode]
+    arguments += _CONTENT_OPTIONS.get(options.content, [])
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
     # The log is the one place where every Bazel says of each action what it was and whether it ran.
@@ -87,6 +100,8 @@ def build_command(
     arguments += ["--config=report"]
     arguments += options.build_options
     targets = _TARGETS[options.content]
+    if headers and options.content is not Content.PYTHON:
+        targets += (_HEADERS,)
     return Command((*arguments, *targets), targets, events, log, filtered and not options.verbose)
 
 

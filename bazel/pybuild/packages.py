@@ -14,6 +14,9 @@ from typing import NamedTuple
 # What the build takes headers, symbols or version numbers from.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
+# Our own libraries as a package of their own: what Python code alone is linked to.
+LIBRARY = "torch-xla-lite-lib"
+
 
 class Package(NamedTuple):
     """An installed distribution.
@@ -44,9 +47,12 @@ def search_path() -> list[str]:
     hides them."""
     folders = [folder for folder in sys.path if folder]
     if not any(folder.startswith(sys.prefix) and "-packages" in folder for folder in folders):
-        import sysconfig
+        # pip hides them by PYTHONPATH alone, so an interpreter that does not read it sees them.
+        import subprocess
 
-        folders += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+        command = [sys.executable, "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        folders += [folder for folder in shown.splitlines() if folder not in folders]
     return folders
 
 

@@ -10,9 +10,13 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bazel.pybuild import packages
 from bazel.pybuild.errors import BuildError
+
+if TYPE_CHECKING:
+    from bazel.pybuild.metadata import Metadata
 
 
 def check(root: Path, installed: Mapping[str, packages.Package]) -> None:
@@ -61,3 +65,28 @@ def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.P
                 f"in {package.info.parent}.",
                 f"Install what this tree is built for:  {install}",
             )
+
+
+def check_library(described: "Metadata", installed: packages.Package | None) -> None:
+    """Checks that the library is installed that a wheel without it requires.
+
+    Args:
+      described: the package that is made.
+      installed: what was found of packages.LIBRARY.
+    """
+    if installed is not None and installed.version == described.version:
+        return
+    name = f"torch_xla_lite_lib {described.version}"
+    problem = f"{name} is not installed for {sys.executable}."
+    if installed is not None:
+        problem = (
+            f"This tree is version {described.version}, but torch_xla_lite_lib {installed.version} "
+            f"is installed\nin {installed.info.parent}."
+        )
+    raise BuildError(
+        f"BUILD_PYTHON_ONLY=1 links to an installed library. {problem}",
+        "Make and install the one of this tree:  "
+        f"BUILD_PYTHON_ONLY= BUILD_LIB_WHL=1 {sys.executable} setup.py bdist_wheel && "
+        f"{sys.executable} -m pip install --no-deps --force-reinstall "
+        f"dist/torch_xla_lite_lib-{described.version}-*.whl",
+    )

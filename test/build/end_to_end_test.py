@@ -283,7 +283,7 @@ def test_develop_takes_the_place_of_an_installed_wheel(built: Nested):
     assert (built.site / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so").exists()
     process = built.setup("develop")
     assert process.returncode == 0, process.stdout + process.stderr
-    assert "is installed from a wheel; it is uninstalled" in process.stdout
+    assert "installed from a wheel, is removed: this tree takes the place" in process.stdout
     assert not (built.site / "torch_xla_lite").exists()
     (_, info) = sorted(entry.name for entry in built.site.glob("*torch_xla_lite*"))
     assert info == "torch_xla_lite-0.1.0.dist-info"

@@ -58,12 +58,15 @@ class Nested:
         package.mkdir()
         shutil.copy2(_SMALL / "BUILD.bazel.txt", package / "BUILD.bazel")
         (package / "__init__.py").write_text("")
+        self.write("include/torch_xla_lite/one.h", "int one();\n")
         self.write("one.cc", "int one() { return 1; }\n")
         self.write("two.cc", "int one();\nint two() { return one() + 1; }\n")
 
     def write(self, name: str, content: str) -> None:
         """Writes a source of the package."""
-        (self.root / "torch_xla_lite" / name).write_text(content)
+        file = self.root / "torch_xla_lite" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
 
     @property
     def site(self) -> Path:

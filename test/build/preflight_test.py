@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import preflight
+from bazel.pybuild import metadata, preflight
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.packages import Package
 
@@ -51,3 +51,31 @@ def test_missing_c_headers_are_said_with_the_package_that_has_them(tmp_path: Pat
 def test_another_kind_of_python_is_refused(tmp_path: Path):
     with pytest.raises(BuildError, match="is pypy, and torch exists for CPython only"):
         preflight.check_python("pypy", tmp_path)
+
+
+_LIBRARY = Package("torch-xla-lite-lib", "0.1.0", Path("/site/torch_xla_lite_lib-0.1.0.dist-info"))
+
+
+def _described(version: str) -> metadata.Metadata:
+    return metadata.Metadata("torch_xla_lite", version, "", "", (), {}, {})
+
+
+def test_the_library_of_the_same_version_passes():
+    preflight.check_library(_described("0.1.0"), _LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("installed", "message"),
+    [
+        (None, "torch_xla_lite_lib 0.2.0 is not installed for "),
+        (_LIBRARY, "is version 0.2.0, but torch_xla_lite_lib 0.1.0 is installed"),
+    ],
+)
+def test_another_or_no_library_is_said_with_the_command_that_makes_it(
+    installed: Package | None, message: str
+):
+    with pytest.raises(BuildError) as error:
+        preflight.check_library(_described("0.2.0"), installed)
+    assert message in error.value.problem
+    assert "BUILD_LIB_WHL=1 " in error.value.remedy
+    assert error.value.remedy.endswith("dist/torch_xla_lite_lib-0.2.0-*.whl")

@@ -1,0 +1,67 @@
+"""Archives that are the same, byte for byte, whenever and wherever their content is.
+
+    write_zip(Path("a.whl"), {"a/b.py": Path("tree/a/b.py"), "a/RECORD": b"..."})
+    write_tar(Path("a.tar.gz"), {"a-1/setup.py": Path("tree/setup.py")})
+
+Nothing of the files' owners, times and permissions gets in; the order is that of the names.
+"""
+
+import gzip
+import io
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+# A file on disk, or what is in it.
+Source = Path | bytes
+
+# Time of every member: the first that a zip archive can express.
+_TIME_S = 315532800
+
+
+def write_zip(file: Path, members: Mapping[str, Source], last: Iterable[str] = ()) -> None:
+    """Writes a zip archive, in the place of an older one at once.
+
+    Args:
+      file: to write.
+      members: path in the archive -> source.
+      last: paths that stand at the end: a reader of a wheel expects its .dist-info folder there.
+    """
+    at_the_end = set(last)
+    order = sorted(members, key=lambda path: (path in at_the_end, path))
+    temporary = file.with_name(f".{file.name}.new")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for path in order:
+            entry = zipfile.ZipInfo(path, time.gmtime(_TIME_S)[:6])
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = (0o100000 | _mode(path)) << 16
+            archive.writestr(entry, read(members[path]))
+    temporary.replace(file)
+
+
+def write_tar(file: Path, members: Mapping[str, Source]) -> None:
+    """Writes a compressed tar archive, in the place of an older one at once."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted(members):
+            data = read(members[path])
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mtime, entry.mode = len(data), _TIME_S, _mode(path)
+            archive.addfile(entry, io.BytesIO(data))
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.write_bytes(gzip.compress(content.getvalue(), mtime=_TIME_S))
+    temporary.replace(file)
+
+
+def read(source: Source) -> bytes:
+    """The content of a member."""
+    return source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _mode(path: str) -> int:
+    """Only what is executed or loaded as code is executable, however the file was checked out."""
+    name = path.rpartition("/")[2]
+    return 0o755 if ".so" in name or name.endswith(".sh") else 0o644

@@ -1,0 +1,23 @@
+"""The source distribution: what building needs, and nothing else.
+
+    make(root, Path("dist"))      # torch_xla_lite-0.1.0.tar.gz
+
+A wheel built from it is the one that the tree itself gives, byte for byte.
+"""
+
+from pathlib import Path
+
+from bazel.pybuild import archive, metadata, sources
+from bazel.pybuild.archive import Source
+
+
+def make(root: Path, folder: Path) -> str:
+    """Writes the archive and returns its name."""
+    described = metadata.read(root)
+    top = f"{described.name}-{described.version}"
+    members: dict[str, Source] = {f"{top}/PKG-INFO": described.text().encode()}
+    members |= {f"{top}/{path}": root / path for path in sources.build_files(root)}
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{top}.tar.gz"
+    archive.write_tar(folder / name, members)
+    return name

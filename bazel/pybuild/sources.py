@@ -1,0 +1,63 @@
+"""Which files of the tree belong to the package, and which to a source distribution.
+
+    package_files(root)     # torch_xla_lite/__init__.py, ...: what a wheel copies
+    build_files(root)       # those, C++ sources, BUILD files, setup.py ...: what building needs
+
+git is not asked: a source distribution has none, and has to give the same wheel.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = "torch_xla_lite"
+
+# In the root of the tree; those of them that are there.
+_FILES = (
+    ".bazelignore",
+    ".bazelrc",
+    ".bazeliskrc",
+    "BUILD.bazel",
+    "LICENSE",
+    "MODULE.bazel",
+    "README.md",
+    "WORKSPACE",
+    "pyproject.toml",
+    "requirements.txt",
+    "setup.py",
+)
+_FOLDERS = ("bazel", "third_party", PACKAGE)
+
+# What is read when the package runs.
+_PACKAGED = frozenset({".py", ".pyi", ".typed"})
+# What is read when it is built. Named, so that backups, objects and logs of a tree in use stay out.
+_BUILT_FROM = _PACKAGED | frozenset(
+    {".S", ".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".inc", ".ld", ".lds", ".sh", ".tpl"}
+)
+_WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
+# Written by a build, among the sources.
+_PRODUCTS = frozenset({"_build_info.py"})
+
+
+def package_files(root: Path) -> list[str]:
+    """Python sources of the package, relative to the root, without what a build has put there."""
+    return [path for path in _walk(root, PACKAGE) if Path(path).suffix in _PACKAGED]
+
+
+def build_files(root: Path) -> list[str]:
+    """All that a build reads, relative to the root, without what a build has put there."""
+    found = [name for name in _FILES if (root / name).is_file()]
+    for folder in _FOLDERS:
+        found += [
+            path
+            for path in _walk(root, folder)
+            if Path(path).suffix in _BUILT_FROM or Path(path).name in _WITHOUT_SUFFIX
+        ]
+    return sorted(found)
+
+
+def _walk(root: Path, folder: str) -> Iterator[str]:
+    for file in sorted((root / folder).rglob("*")):
+        path = file.relative_to(root)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+        if not hidden and file.is_file() and file.name not in _PRODUCTS:
+            yield str(path)

@@ -1,0 +1,201 @@
+"""What is in a wheel, for whom it is, and that nothing of the machine gets into it."""
+
+import base64
+import hashlib
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import wheel
+from bazel.pybuild.options import Content
+
+_PYPROJECT = """
+[project]
+name = "torch_xla_lite"
+version = "0.1.0"
+description = "What it is"
+readme = "README.md"
+requires-python = ">=3.11"
+license = "MIT"
+license-files = ["LICENSE"]
+dependencies = ["torch==2.13.0"]
+classifiers = ["Programming Language :: C++"]
+scripts = { torch-xla-lite = "torch_xla_lite.cli:main" }
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    for name, content in {
+        "pyproject.toml": _PYPROJECT,
+        "README.md": "# Title\n\nText.\n",
+        "LICENSE": "Do what you like.\n",
+        "torch_xla_lite/__init__.py": "",
+        "torch_xla_lite/py.typed": "",
+        "torch_xla_lite/_build_info.py": "of an editable install",
+        "torch_xla_lite/_XLAC.so": "of an editable install",
+        "torch_xla_lite/inner/module.py": "x = 1\n",
+        "torch_xla_lite/csrc/code.h": "int one();\n",
+        "torch_xla_lite/BUILD.bazel": "",
+    }.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    return folder
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> dict[str, Path]:
+    """What Bazel has made for the whole package."""
+    return {
+        path: _file(tmp_path / "bazel-out" / Path(path).name, path)
+        for path in (
+            "torch_xla_lite/_XLAC.so",
+            "torch_xla_lite/_build_info.py",
+            "torch_xla_lite/include/torch_xla_lite/one.h",
+            "torch_xla_lite/lib/libtorch_xla_lite.so",
+        )
+    }
+
+
+def _file(file: Path, content: str) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(content)
+    return file
+
+
+def _write(root: Path, built: dict[str, Path], content: Content, folder: Path) -> Path:
+    half = {
+        Content.ALL: lambda path: True,
+        Content.LIBRARY: lambda path: "/lib/" in path or "/include/" in path,
+        Content.PYTHON: lambda path: "/lib/" not in path and "/include/" not in path,
+    }[content]
+    files = {path: file for path, file in built.items() if half(path)}
+    return folder / wheel.write(root, content, files, folder)
+
+
+def _members(file: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _package(file: Path) -> dict[str, bytes]:
+    return {name: text for name, text in _members(file).items() if ".dist-info/" not in name}
+
+
+@pytest.fixture
+def whole(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
+    return _write(root, built, Content.ALL, tmp_path)
+
+
+@pytest.fixture
+def library(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
+    return _write(root, built, Content.LIBRARY, tmp_path)
+
+
+@pytest.fixture
+def python_only(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
+    return _write(root, built, Content.PYTHON, tmp_path / "python")
+
+
+def _metadata(file: Path) -> list[str]:
+    (text,) = [text for name, text in _members(file).items() if name.endswith("/METADATA")]
+    return text.decode().splitlines()
+
+
+def test_a_wheel_holds_the_python_sources_and_what_bazel_has_built(whole: Path):
+    assert sorted(_package(whole)) == [
+        "torch_xla_lite/_XLAC.so",
+        "torch_xla_lite/__init__.py",
+        "torch_xla_lite/_build_info.py",
+        "torch_xla_lite/include/torch_xla_lite/one.h",
+        "torch_xla_lite/inner/module.py",
+        "torch_xla_lite/lib/libtorch_xla_lite.so",
+        "torch_xla_lite/py.typed",
+    ]
+
+
+def test_what_an_editable_install_has_put_into_the_tree_is_not_taken(whole: Path):
+    assert b"of an editable install" not in _members(whole).values()
+
+
+def test_the_whole_is_the_sum_of_its_halves(whole: Path, library: Path, python_only: Path):
+    assert not _package(library).keys() & _package(python_only).keys()
+    assert _package(whole) == _package(library) | _package(python_only)
+
+
+def test_the_library_has_no_python_code(library: Path):
+    assert not [name for name in _package(library) if name.endswith(".py")]
+
+
+def test_the_python_code_requires_the_library_of_its_own_version(python_only: Path):
+    assert "Requires-Dist: torch_xla_lite_lib==0.1.0" in _metadata(python_only)
+
+
+def test_the_whole_and_the_library_require_no_other_half(whole: Path, library: Path):
+    assert [line for line in _metadata(whole) if line.startswith("Requires-Dist")] == [
+        "Requires-Dist: torch==2.13.0"
+    ]
+    assert not [line for line in _metadata(library) if line.startswith("Requires-Dist")]
+
+
+def test_the_library_is_for_every_python_and_the_rest_for_this_one(whole: Path, library: Path):
+    this = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert whole.name.startswith(f"torch_xla_lite-0.1.0-{this}-{this}{sys.abiflags}-linux_")
+    assert library.name.startswith("torch_xla_lite_lib-0.1.0-py3-none-linux_")
+
+
+def test_the_tag_inside_is_the_one_in_the_name(whole: Path):
+    (text,) = [text for name, text in _members(whole).items() if name.endswith("/WHEEL")]
+    tag = whole.stem.removeprefix("torch_xla_lite-0.1.0-")
+    assert f"Tag: {tag}\n" in text.decode()
+    assert "Root-Is-Purelib: false\n" in text.decode()
+
+
+def test_the_record_has_size_and_hash_of_every_file(whole: Path):
+    members = _members(whole)
+    (record,) = [name for name in members if name.endswith("/RECORD")]
+    rows = dict(line.split(",", 1) for line in members.pop(record).decode().splitlines())
+    assert rows.pop(record) == ","
+    assert rows == {
+        name: "sha256={},{}".format(
+            base64.urlsafe_b64encode(hashlib.sha256(text).digest()).decode().rstrip("="), len(text)
+        )
+        for name, text in members.items()
+    }
+
+
+def test_the_dist_info_folder_stands_last(whole: Path):
+    names = list(_members(whole))
+    at_the_end = [name for name in names if ".dist-info/" in name]
+    assert names[-len(at_the_end) :] == at_the_end
+
+
+def test_readme_licence_classifiers_and_commands_reach_the_user(whole: Path):
+    assert {"License-Expression: MIT", "License-File: LICENSE"} < set(_metadata(whole))
+    assert "Classifier: Programming Language :: C++" in _metadata(whole)
+    assert _metadata(whole)[-3:] == ["# Title", "", "Text."]
+    members = _members(whole)
+    assert members["torch_xla_lite-0.1.0.dist-info/licenses/LICENSE"] == b"Do what you like.\n"
+    commands = members["torch_xla_lite-0.1.0.dist-info/entry_points.txt"].decode()
+    assert commands == "[console_scripts]\ntorch-xla-lite = torch_xla_lite.cli:main\n"
+
+
+def test_times_and_permissions_of_the_tree_do_not_matter(
+    root: Path, built: dict[str, Path], tmp_path: Path, whole: Path
+):
+    before = whole.read_bytes()
+    for file in [*built.values(), root / "torch_xla_lite" / "__init__.py"]:
+        file.chmod(0o600)
+        file.touch()
+    assert _write(root, built, Content.ALL, tmp_path / "again").read_bytes() == before
+
+
+def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
+    with zipfile.ZipFile(whole) as archive:
+        modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
+    assert modes["torch_xla_lite/_XLAC.so"] == 0o100755
+    assert modes["torch_xla_lite/__init__.py"] == 0o100644
