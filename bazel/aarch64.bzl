@@ -77,5 +77,6 @@ def lite_aarch64_tests():
                 size = rule["size"],
                 # Not even looked at where the compiler is missing: that would be an error.
                 test = name if able else None,
-                target_compatible_with = [] if able else ["//third_party/aarch64_gcc:elsewhere"],
+                # With --config=aarch64 the test itself is for ARM, and needs no twin.
+                target_compatible_with = ["//third_party/aarch64_gcc:" + ("here" if able else "elsewhere")],
             )
