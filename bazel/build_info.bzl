@@ -1,29 +1,86 @@
-"""A Python module that says what the C++ code was built for."""
+"""A Python module that says what the C++ code was built with and for."""
 
+load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@jaxlib//:jaxlib.bzl", "JAXLIB")
 load("@python//:python.bzl", "PYTHON")
 load("@torch//:torch.bzl", "TORCH")
+load("//bazel:cc.bzl", "CPP_STANDARD")
 
-_CONTENT = '''"""What the compiled part of this package was built for. Written by //bazel:build_info.bzl."""
+# Lines after @ are the module's. The compiler fills in what it knows best itself, in the form of C's strings, which
+# Python reads as well.
+_TEMPLATE = """#include <string>
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+@JAXLIB_VERSION = "{jaxlib}"
+@PYTHON_VERSION = "{python}"
+@TORCH_VERSION = "{torch}"
+#if defined(__clang__)
+@COMPILER = "Clang " TEXT(__clang_major__) "." TEXT(__clang_minor__) "." TEXT(__clang_patchlevel__)
+#else
+@COMPILER = "GCC " TEXT(__GNUC__) "." TEXT(__GNUC_MINOR__) "." TEXT(__GNUC_PATCHLEVEL__)
+#endif
+@CPP_STANDARD = {standard}
+#if defined(_GLIBCXX_USE_CXX11_ABI)
+@CXX11_ABI = TEXT(_GLIBCXX_USE_CXX11_ABI)
+#else
+@CXX11_ABI = ""
+#endif
+@MODE = "{mode}"
+"""
 
-JAXLIB_VERSION = "{jaxlib}"
-PYTHON_VERSION = "{python}"
-TORCH_VERSION = "{torch}"
-'''
+_DOCSTRING = '"""What the compiled part of this package was built with. Written by //bazel:build_info.bzl."""'
+
+_MODES = {
+    "dbg": "debug",
+    "fastbuild": "without optimisation",
+    "opt": "release",
+}
+
+def _mode(ctx):
+    mode = _MODES[ctx.var["COMPILATION_MODE"]]
+    if mode == "release" and "-g" in ctx.fragments.cpp.copts:
+        return "release with debug information"
+    return mode
 
 def _lite_build_info_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    template = ctx.actions.declare_file(ctx.label.name + ".template")
     ctx.actions.write(
-        output = ctx.outputs.out,
-        content = _CONTENT.format(
+        output = template,
+        content = _TEMPLATE.format(
             jaxlib = JAXLIB.version,
+            mode = _mode(ctx),
             python = PYTHON.version,
+            # The compiler would take the name of a standard for something else.
+            standard = "\"%s\"" % CPP_STANDARD.upper(),
             torch = TORCH.version,
         ),
+    )
+    compiler = cc_common.get_tool_for_action(
+        feature_configuration = features,
+        action_name = CPP_COMPILE_ACTION_NAME,
+    )
+    ctx.actions.run_shell(
+        inputs = depset([template], transitive = [toolchain.all_files]),
+        outputs = [ctx.outputs.out],
+        arguments = [compiler, "-std=" + CPP_STANDARD, template.path, ctx.outputs.out.path],
+        # Neighbouring strings become one.
+        command = "set -o pipefail; { echo '%s\n' && \"$1\" \"$2\" -E -P -x c++ \"$3\" | " % _DOCSTRING +
+                  "sed -n -e 's/\"  *\"//g' -e 's/^@//p'; } > \"$4\"",
+        mnemonic = "LiteBuildInfo",
+        progress_message = "Writing %s" % ctx.outputs.out.short_path,
     )
     return [DefaultInfo(files = depset([ctx.outputs.out]))]
 
 lite_build_info = rule(
     implementation = _lite_build_info_impl,
-    doc = "Writes the module `out`. No stamp, no commit: it changes only when the build would be another.",
-    attrs = {"out": attr.output(mandatory = True)},
+    doc = "Writes the module `out`. No stamp, no commit, no path: it changes only when the build would be another.",
+    attrs = {
+        "out": attr.output(mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )

@@ -3,8 +3,10 @@
 load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:linking.bzl", "link_closure", "version_script")
 
+CPP_STANDARD = "c++20"
+
 _COPTS = [
-    "-std=c++20",
+    "-std=" + CPP_STANDARD,
     "-Wall",
     "-Wextra",
     "-Werror",

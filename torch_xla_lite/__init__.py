@@ -27,7 +27,7 @@ _preflight.check()
 _XLAC = _preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
-from . import compiler, debug, device, environment, serialization, tensor  # noqa: E402
+from . import __config__, compiler, debug, device, environment, serialization, tensor  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .tensor import XLATensor2  # noqa: E402
@@ -43,6 +43,7 @@ sync = device.sync
 __all__ = [
     "Environment",
     "XLATensor2",
+    "__config__",
     "compiler",
     "debug",
     "default_env",

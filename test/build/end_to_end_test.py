@@ -128,6 +128,16 @@ def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(bu
     assert not json.loads((built.root / "build" / "report.json").read_text())["succeeded"]
 
 
+def test_a_library_that_would_not_work_elsewhere_is_not_installed(built: Nested):
+    before = _identity(built)
+    place = built.root / "torch_xla_lite" / "one.cc"
+    built.write("one.cc", f'const char* place = "{place}";\nint one() {{ return 1; }}\n')
+    process = built.setup("develop")
+    assert process.returncode != 0
+    assert "lib/libtorch_xla_lite.so holds the path of this tree" in process.stderr
+    assert _identity(built) == before
+
+
 def test_a_develop_that_was_killed_is_made_good_by_the_next(built: Nested):
     built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
     before = _identity(built)

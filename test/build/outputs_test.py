@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild import outputs
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.events import Output
 
 _PATH = "torch_xla_lite/lib/libx.so"
@@ -68,6 +69,27 @@ def test_a_file_that_somebody_changed_is_put_right(tmp_path: Path, root: Path):
     os.utime(root / _PATH, ns=(0, 0))
     assert outputs.install([built], root) == {_PATH: True}
     assert (root / _PATH).read_bytes() == b"one"
+
+
+def test_what_the_check_refuses_is_not_installed(tmp_path: Path, root: Path):
+    def refuse(new: list[Output]) -> None:
+        raise BuildError(f"{new[0].path} is bad.", "Mend it.")
+
+    outputs.install([_built(tmp_path, b"one")], root)
+    with pytest.raises(BuildError, match=r"libx\.so is bad"):
+        outputs.install([_built(tmp_path, b"two")], root, refuse)
+    assert [file.read_bytes() for file in (root / _PATH).parent.iterdir()] == [b"one"]
+
+
+def test_only_what_is_new_is_checked(tmp_path: Path, root: Path):
+    checked: list[str] = []
+    same = _built(tmp_path, b"one", "torch_xla_lite/same.so")
+    outputs.install([_built(tmp_path, b"one"), same], root)
+    for content in (b"two", b"two"):
+        outputs.install(
+            [_built(tmp_path, content), same], root, lambda new: checked.extend(o.path for o in new)
+        )
+    assert checked == [_PATH]
 
 
 def test_a_file_that_is_no_longer_built_is_removed(tmp_path: Path, root: Path):

@@ -50,17 +50,21 @@ void ResetMetrics() {
 }
 
 void BindRandom(py::module_& module) {
-  module.def("manual_seed",
-             [](uint64_t seed) { device::DefaultGenerator().set_current_seed(seed); });
+  module.def(
+      "manual_seed", [](uint64_t seed) { device::DefaultGenerator().set_current_seed(seed); },
+      py::arg("seed"));
   module.def("initial_seed", [] { return device::DefaultGenerator().current_seed(); });
   module.def("seed", [] { return device::DefaultGenerator().seed(); });
   module.def("get_rng_state", [] {
     const device::RngState state = device::DefaultGenerator().State();
     return std::pair(state.seed, state.offset);
   });
-  module.def("set_rng_state", [](uint64_t seed, uint64_t offset) {
-    device::DefaultGenerator().SetState({seed, offset});
-  });
+  module.def(
+      "set_rng_state",
+      [](uint64_t seed, uint64_t offset) {
+        device::DefaultGenerator().SetState({seed, offset});
+      },
+      py::arg("seed"), py::arg("offset"));
 }
 
 }  // namespace
@@ -69,14 +73,19 @@ PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
   module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("upload"),
              py::arg("dtypes"));
-  module.def("set_lowered_ops",
-             [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); });
+  module.def(
+      "set_lowered_ops",
+      [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); },
+      py::arg("lowered"));
   module.def("register_lowering", &dispatch::RegisterLowering, py::arg("op"),
              py::arg("needs_constants"));
-  module.def("set_ir_debug", [](bool enabled) {
-    if (enabled) FindLibraryFolders();
-    dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
-  });
+  module.def(
+      "set_ir_debug",
+      [](bool enabled) {
+        if (enabled) FindLibraryFolders();
+        dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
+      },
+      py::arg("enabled"));
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
   module.def(
@@ -86,7 +95,7 @@ PYBIND11_MODULE(_XLAC, module) {
       "clear_cache", [] { Runtime::Get().ClearCache(); }, py::call_guard<py::gil_scoped_release>());
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);
-  module.def("note_fallback", &dispatch::CountFallback);
+  module.def("note_fallback", &dispatch::CountFallback, py::arg("op"));
   BindRandom(module);
   BindTensors(module);
 }

@@ -1,0 +1,51 @@
+"""What the installed package was built with, as torch.__config__ says it of torch.
+
+    print(torch_xla_lite.__config__.show())
+    # torch_xla_lite 0.1.0 was built with:
+    #   - torch 2.13.0
+    #   - jaxlib 0.10.2
+    #   - Python 3.11
+    #   - GCC 12.2.0, C++20, _GLIBCXX_USE_CXX11_ABI=1
+    #   - mode: release
+
+The build writes it into _build_info.py. The same sources and tools give the same text: it holds no
+time, no commit and no path.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+from . import _build_info
+
+
+def parameters() -> dict[str, str]:
+    """What was recorded, by the names of _build_info in lower case."""
+    return {name.lower(): str(value) for name, value in vars(_build_info).items() if name.isupper()}
+
+
+def version() -> str:
+    """The version of the package; "unknown" where it is used without being installed."""
+    try:
+        return importlib.metadata.version("torch_xla_lite")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def show() -> str:
+    """A description to be read by people, one line for each part."""
+    found = parameters()
+    compiler = [found.pop("compiler"), found.pop("cpp_standard")]
+    if abi := found.pop("cxx11_abi"):
+        compiler.append(f"_GLIBCXX_USE_CXX11_ABI={abi}")
+    lines = [
+        f"torch {found.pop('torch_version')}",
+        f"jaxlib {found.pop('jaxlib_version')}",
+        f"Python {found.pop('python_version')}",
+        ", ".join(compiler),
+        # What some builds have and others not, such as CUDA.
+        *(f"{name.replace('_', ' ')}: {value}" for name, value in found.items()),
+    ]
+    return "".join(
+        [f"torch_xla_lite {version()} was built with:\n", *(f"  - {line}\n" for line in lines)]
+    )
