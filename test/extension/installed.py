@@ -1,0 +1,61 @@
+"""An environment in which the wheel of torch_xla_lite is installed, for packages that are built
+against it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bazel.pybuild import wheel
+from bazel.pybuild.options import Content
+from test.build.nested import environment
+from test.build.tree import ROOT
+
+
+class Installed:
+    """A Python environment of its own.
+
+    Attributes:
+      python: its interpreter.
+      site: where packages are installed for it.
+    """
+
+    def __init__(self, folder: Path):
+        """Makes it in a folder that is not there yet."""
+        self.python = environment(folder)
+        (self.site,) = folder.glob("lib/python3*/site-packages")
+        self.install(_wheel(folder / "dist"), cwd=folder)
+
+    def run(self, *arguments: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
+        """Runs the interpreter, whatever comes of it. It sees nothing of this tree."""
+        kept = {name: os.environ[name] for name in ("CC", "CXX", "PATH") if name in os.environ}
+        return subprocess.run(
+            [self.python, *arguments],
+            cwd=cwd,
+            env={**kept, "HOME": str(self.site), "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def install(self, package: Path | str, cwd: Path) -> None:
+        """Installs a wheel, or builds a package from its folder; nothing comes from the network."""
+        options = ["--no-build-isolation", "--no-index", "--no-cache-dir"]
+        process = self.run("-m", "pip", "install", *options, package, cwd=cwd)
+        assert process.returncode == 0, process.stdout + process.stderr
+
+    def facts(self, program: Path) -> dict[str, Any]:
+        """Runs a program, which has to succeed and to print JSON."""
+        process = self.run(program, cwd=program.parent)
+        assert process.returncode == 0, process.stderr
+        return json.loads(process.stdout)
+
+
+def _wheel(folder: Path) -> Path:
+    """The wheel as setup.py makes it, of what Bazel has built for this test."""
+    built = ["_XLAC.so", "_build_info.py", "lib/**/*", "include/**/*"]
+    files = [file for pattern in built for file in Path("torch_xla_lite").glob(pattern)]
+    members = {str(file): file for file in files if file.is_file()}
+    return folder / wheel.write(ROOT, Content.ALL, members, folder)

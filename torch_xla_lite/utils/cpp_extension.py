@@ -1,0 +1,188 @@
+"""C++ code of other packages: compiling it against ours, and making its XLA FFI handlers known.
+
+In the setup.py of a package that has a handler of its own, and in its `__init__.py`:
+
+    setup(ext_modules=[XLAExtension("example._handlers", ["example/handlers.cc"])])
+
+    register_ffi_library("example._handlers", {"example.softsign": "ExampleSoftsign"})
+
+    @torch_xla_lite.register_lowering("example::softsign")
+    def _(x: jax.Array) -> jax.Array:
+        return jax.ffi.ffi_call("example.softsign", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+`ExampleSoftsign` is what XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h has defined. How the op
+itself is defined, custom_ops.py says. Such a package is installed without build isolation, which
+would hide torch_xla_lite from its setup.py:
+
+    python -m pip install --no-build-isolation .
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import torch
+
+if TYPE_CHECKING:
+    import setuptools
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_TORCH = Path(torch.__file__).resolve().parent
+_CPP = (".cc", ".cpp", ".cxx")
+
+
+def include_paths(*, uses_torch: bool = False) -> list[str]:
+    """Folders for the compiler's -I: of torch_xla_lite's public headers and of XLA's FFI headers.
+
+    Headers under csrc/tensor include torch's.
+
+    Args:
+      uses_torch: torch's own as well.
+
+    Raises:
+      RuntimeError: this installation has no headers.
+    """
+    folders = [_header_folder(), Path(jax.ffi.include_dir())]
+    return [str(folder) for folder in folders + [_TORCH / "include"] * uses_torch]
+
+
+def library_paths(*, uses_torch: bool = False) -> list[str]:
+    """Folders for the linker's -L: the one of libtorch_xla_lite.so.
+
+    Args:
+      uses_torch: the one of torch's libraries as well.
+
+    Raises:
+      RuntimeError: this installation has no libraries.
+    """
+    folder = _PACKAGE / "lib"
+    if not (folder / "libtorch_xla_lite.so").exists():
+        raise RuntimeError(f"torch_xla_lite in {_PACKAGE} has no libraries.\n{_remedy()}")
+    return [str(path) for path in [folder] + [_TORCH / "lib"] * uses_torch]
+
+
+def XLAExtension(
+    name: str, sources: Sequence[str], *, uses_torch: bool = False, **kwargs: Any
+) -> setuptools.Extension:
+    """An extension of setuptools, in C++20, that is compiled and linked against torch_xla_lite.
+
+    It finds libtorch_xla_lite.so when it is loaded if both packages are installed side by side, or
+    if torch_xla_lite was imported before. It need not be a Python module: register_ffi_library
+    takes any shared object.
+
+    Args:
+      name: dotted, as Python would import it: this decides where the file is put.
+      sources: relative to setup.py.
+      uses_torch: whether it includes and calls torch itself.
+      **kwargs: as for setuptools.Extension; what they say comes beside what is said here.
+
+    Raises:
+      ValueError: a source is missing, or not C++.
+      RuntimeError: this installation has no headers or no libraries.
+    """
+    import setuptools
+
+    _check(name, sources)
+    torch_libraries = ["c10", "torch_cpu"] if uses_torch else []
+    ours = {
+        "include_dirs": include_paths(uses_torch=uses_torch),
+        "library_dirs": library_paths(uses_torch=uses_torch),
+        "libraries": ["torch_xla_lite", *torch_libraries],
+        "define_macros": [("_GLIBCXX_USE_CXX11_ABI", str(int(torch.compiled_with_cxx11_abi())))],
+        "extra_link_args": [f"-Wl,-rpath,{folder}" for folder in _run_paths(name, uses_torch)],
+    }
+    for key, values in ours.items():
+        kwargs[key] = [*kwargs.get(key, []), *values]
+    # First, so that the flags of the user win.
+    kwargs["extra_compile_args"] = ["-std=c++20", *kwargs.get("extra_compile_args", [])]
+    return setuptools.Extension(name, list(sources), language="c++", **kwargs)
+
+
+def register_ffi_library(
+    library: str | Path, handlers: Mapping[str, str], *, platform: str = "cpu"
+) -> None:
+    """Makes the handlers of a shared object known to XLA. It stays loaded.
+
+    Args:
+      library: its name as it was given to XLAExtension, or, as a Path, its file.
+      handlers: the name by which jax.ffi.ffi_call finds a handler -> its symbol in the library.
+      platform: of the devices that it is for: "cpu" or "CUDA".
+
+    Raises:
+      ImportError: the library is not there, does not load, or has no such symbol.
+    """
+    file = library if isinstance(library, Path) else _built(library)
+    try:
+        loaded = ctypes.CDLL(str(file))
+    except OSError as error:
+        raise ImportError(
+            f"{file} does not load beside this torch_xla_lite: {error}\n"
+            "Build it again:  python -m pip install --no-build-isolation --force-reinstall ..."
+        ) from error
+    for target, symbol in handlers.items():
+        try:
+            handler = getattr(loaded, symbol)
+        except AttributeError:
+            raise ImportError(
+                f"{file} has no symbol {symbol}.\n"
+                f"Define it in C++:  XLA_FFI_DEFINE_HANDLER_SYMBOL({symbol}, ...)"
+            ) from None
+        jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=platform)
+
+
+def _header_folder() -> Path:
+    installed = _PACKAGE / "include"
+    if installed.is_dir():
+        return installed
+    # An editable install: the sources themselves.
+    if (_PACKAGE / "csrc" / "ir" / "shape.h").exists():
+        return _PACKAGE.parent
+    raise RuntimeError(f"torch_xla_lite in {_PACKAGE} has no headers.\n{_remedy()}")
+
+
+def _remedy() -> str:
+    if (_PACKAGE.parent / "setup.py").exists():
+        return "Build it:  python setup.py develop"
+    return (
+        "They come with the wheel torch_xla_lite, and with torch_xla_lite_lib:  "
+        "python -m pip install --force-reinstall --no-deps torch_xla_lite_lib"
+    )
+
+
+def _check(name: str, sources: Sequence[str]) -> None:
+    if not sources:
+        raise ValueError(f"XLAExtension {name} has no sources.\nName its C++ files in `sources`.")
+    for source in sources:
+        if not str(source).endswith(_CPP):
+            raise ValueError(
+                f"XLAExtension {name}: {source} is not C++ ({', '.join(_CPP)}).\n"
+                "Name C++ files only in `sources`; objects of other compilers go into "
+                "`extra_objects`."
+            )
+        if not Path(source).is_file():
+            raise ValueError(
+                f"XLAExtension {name}: there is no {source} in {Path.cwd()}.\n"
+                "Name `sources` relative to setup.py."
+            )
+
+
+def _run_paths(name: str, uses_torch: bool) -> list[str]:
+    """Where an extension, installed beside us, finds our libraries, and torch's."""
+    site = "/".join(["$ORIGIN"] + [".."] * name.count("."))
+    return [f"{site}/{package}/lib" for package in ["torch_xla_lite"] + ["torch"] * uses_torch]
+
+
+def _built(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ImportError(
+            f"{name} has not been built.\n"
+            "Build it:  python -m pip install --no-build-isolation -e .",
+            name=name,
+        )
+    return spec.origin
