@@ -21,6 +21,8 @@ What happens on `python setup.py develop`, in the order in which the files call 
 What makes the archives that others install, all of it reproducible to the byte:
 
     wheel.py        the whole package, or one of its halves: built files, sources, .dist-info
+      debug_files.py  libraries without symbols, and the files that debuggers read instead
+      licenses.py     those of what is compiled in
     sdist.py        the source distribution
       sources.py      which files belong to the package, and which to building it
       metadata.py     what installers are told, from pyproject.toml

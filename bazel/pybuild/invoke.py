@@ -90,7 +90,7 @@ def build_command(
         # In a log each step of the progress is a line of its own; one in five seconds shows that it
         # lives.
         arguments += ["--show_progress_rate_limit=5"]
-    arguments += _MODE_OPTIONS[options.mode]
+    arguments += _MODE_OPTIONS[_mode(options)]
     arguments += _CONTENT_OPTIONS.get(options.content, [])
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
@@ -103,6 +103,13 @@ def build_command(
     if headers and options.content is not Content.PYTHON:
         targets += (_HEADERS,)
     return Command((*arguments, *targets), targets, events, log, filtered and not options.verbose)
+
+
+def _mode(options: Options) -> Mode:
+    """Debug files are made of debug information, so that has to be there."""
+    if options.debug_files and options.mode is Mode.RELEASE:
+        return Mode.RELEASE_WITH_DEBUG_INFO
+    return options.mode
 
 
 @contextmanager

@@ -16,12 +16,12 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import archive, build, metadata, sources
+from bazel.pybuild import archive, build, debug_files, licenses, metadata, sources
 from bazel.pybuild import options as options_table
 from bazel.pybuild.archive import Source
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.metadata import Metadata
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Content, Mode, Options
 
 
 def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path) -> str:
@@ -42,7 +42,11 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     stage = root / "build" / "wheel" / options.content.name.lower()
     report = build.build(root, options, environ, into=stage)
     print(report.line(), flush=True)
-    return write(root, options.content, {path: stage / path for path in report.changed}, folder)
+    built = {path: stage / path for path in report.changed}
+    if options.debug_files or options.mode is Mode.RELEASE:
+        keep = folder if options.debug_files else None
+        built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
+    return write(root, options.content, built, folder)
 
 
 def write(root: Path, content: Content, built: Mapping[str, Path], folder: Path) -> str:
@@ -59,6 +63,9 @@ def write(root: Path, content: Content, built: Mapping[str, Path], folder: Path)
     if content is not Content.LIBRARY:
         members |= {path: root / path for path in sources.package_files(root)}
     members |= dist_info(root, described, tag(content), pure=False)
+    if licenses.OURS in described.license_files:
+        place = f"{described.folder}/licenses/{licenses.OURS}"
+        members[place] = licenses.text(root, built).encode()
     folder.mkdir(parents=True, exist_ok=True)
     seal(folder / name(described, content), members, described)
     return name(described, content)

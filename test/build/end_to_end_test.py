@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -201,6 +203,26 @@ def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nes
     process = built.setup("build_ext", "--inplace")
     assert process.returncode == 0, process.stderr
     assert library.read_bytes() == built.outputs[1].read_bytes()
+
+
+def test_a_wheel_with_debug_files_beside_it(built: Nested, tmp_path: Path):
+    folder = tmp_path / "dist"
+    process = built.setup("bdist_wheel", "-d", str(folder), TORCH_XLA_LITE_DEBUG_FILES="1")
+    assert process.returncode == 0, process.stderr
+    debug = folder / "libtorch_xla_lite.so.debug"
+    (wheel,) = folder.glob("*.whl")
+    assert sorted(folder.iterdir()) == sorted([debug, wheel])
+    with zipfile.ZipFile(wheel) as archive:
+        library = Path(archive.extract("torch_xla_lite/lib/libtorch_xla_lite.so", tmp_path))
+    debug.rename(library.with_name(debug.name))
+    # The address of one() in the table for the loader; the rest of the names is in the debug file.
+    names = _printed("nm", "--dynamic", library)
+    (address,) = re.findall(r"^(\w+) T _Z3onev$", names, re.MULTILINE)
+    assert "torch_xla_lite/one.cc:1\n" in _printed("addr2line", "--exe", library, address)
+
+
+def _printed(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_debug_is_another_configuration_that_leaves_the_first_one_built(built: Nested):

@@ -21,6 +21,7 @@ _COPIED = (
     ".bazelrc",
     ".bazeliskrc",
     "BUILD.bazel",
+    "LICENSE",
     "MODULE.bazel",
     "README.md",
     "WORKSPACE",

@@ -1,0 +1,67 @@
+"""Shared objects as a wheel has them: without what only a debugger needs, which may go beside it.
+
+    stripped = strip(built, folder)                       # path in the wheel -> file
+    stripped = strip(built, folder, keep=Path("dist"))    # and dist/libtorch_xla_lite.so.debug ...
+
+A debugger finds a debug file by its name and checksum, which the library keeps, in the folder of
+the library, in the .debug folder there, or by its build ID. The files in the tree keep their
+symbols, for profilers.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from bazel.pybuild.errors import BuildError
+
+_TOOL = "objcopy"
+
+
+def strip(built: Mapping[str, Path], folder: Path, keep: Path | None = None) -> dict[str, Path]:
+    """Writes shared objects without symbols and debug information; other files stay what they are.
+
+    Args:
+      built: path in the wheel -> file.
+      folder: for the new files.
+      keep: folder that gets a debug file for each shared object; None for none.
+
+    Returns:
+      For each path the file that the wheel is to have.
+
+    Raises:
+      BuildError: the tool is missing or fails.
+    """
+    files = dict(built)
+    shutil.rmtree(folder, ignore_errors=True)
+    for path, file in built.items():
+        if not path.endswith(".so"):
+            continue
+        files[path] = folder / path
+        files[path].parent.mkdir(parents=True, exist_ok=True)
+        options = ["--strip-unneeded"]
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            debug = keep / f"{file.name}.debug"
+            debug.unlink(missing_ok=True)
+            _run("--only-keep-debug", file, debug)
+            # What a debug file holds is not run.
+            debug.chmod(0o644)
+            options.append(f"--add-gnu-debuglink={debug}")
+        _run(*options, file, files[path])
+    return files
+
+
+def _run(*arguments: str | Path) -> None:
+    command = [_TOOL, *map(str, arguments)]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise BuildError(
+            f"{_TOOL}, which takes the symbols out of a wheel's libraries, is not on PATH.",
+            "Install it:  apt-get install binutils",
+        ) from None
+    if process.returncode != 0:
+        raise BuildError(
+            f"{_TOOL} failed: {process.stderr.strip()}", f"The command was:  {' '.join(command)}"
+        )

@@ -1,0 +1,125 @@
+"""Licences of what is compiled into a wheel, appended to our own.
+
+    text(root, ["torch_xla_lite/_XLAC.so", ...])      # what LICENSE in a wheel says
+
+They are taken from the installed packages when a wheel is made, so that they are those of the
+versions whose code is in it. Every folder of third_party/ has a row here; a test sees to it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bazel.pybuild import packages
+from bazel.pybuild.errors import BuildError
+
+OURS = "LICENSE"
+_CUDA_LIBRARY = "libtorch_xla_lite_cuda.so"
+_SECTION = "-" * 80
+
+
+class Part(NamedTuple):
+    """Code of others that is compiled in.
+
+    Attributes:
+      name: of the project.
+      package: the distribution that brings its licence.
+      file: the licence, below the `licenses` folder of the distribution.
+      what: which of its code is compiled in.
+    """
+
+    name: str
+    package: str
+    file: str
+    what: str
+
+
+# Folder of third_party -> what of it is in a wheel.
+SHIPPED = {
+    "jaxlib": (Part("XLA", "jaxlib", "LICENSE.txt", "the headers of its foreign functions"),),
+    "pybind11": (Part("pybind11", "pybind11", "LICENSE", "its headers"),),
+    "torch": (
+        Part("PyTorch", "torch", "LICENSE", "its headers"),
+        Part("{fmt}", "torch", "third_party/fmt/LICENSE", "headers that PyTorch's include"),
+    ),
+    # The CUDA runtime, linked into the CUDA library; see _cuda.
+    "cuda": (),
+}
+
+# Folder of third_party -> why nothing of it is in a wheel.
+NOT_SHIPPED = {
+    "aarch64_gcc": "a compiler; its libraries are those of the system that the code runs on",
+    "bazel_rules": "tells Bazel how to build",
+    "googletest": "is in tests only",
+    "python": "the interface that extension modules are written to",
+    "torch_xla_lite_lib": "our own library",
+}
+
+
+def text(root: Path, built: Iterable[str], toolkit: Path | None = None) -> str:
+    """Our licence and those of all that is compiled in.
+
+    Args:
+      root: of the tree.
+      built: paths in the wheel of what Bazel has made for it.
+      toolkit: folder of the CUDA toolkit; None to look where it usually is.
+
+    Raises:
+      BuildError: a package has no licence where it should be.
+    """
+    ours = (root / OURS).read_text(encoding="utf-8")
+    names = {Path(path).name for path in built}
+    if not any(name.endswith(".so") for name in names):
+        return ours
+    found = list(_parts())
+    if _CUDA_LIBRARY in names:
+        found.append(("NVIDIA CUDA (its runtime library)", _cuda(toolkit)))
+    titles = "".join(f"  - {title}\n" for title, _ in found)
+    sections = "".join(f"\n{_SECTION}\n{title}\n\n{licence}\n" for title, licence in found)
+    return (
+        f"{ours}\n{_SECTION}\nCompiled into this package is code of others:\n\n{titles}{sections}"
+    )
+
+
+def _parts() -> Iterator[tuple[str, str]]:
+    """Title and licence of each project."""
+    rows = [part for parts in SHIPPED.values() for part in parts]
+    installed = packages.installed({part.package for part in rows}, packages.search_path())
+    for part in rows:
+        package = installed.get(part.package)
+        file = package.info / "licenses" / part.file if package else None
+        if package is None or file is None or not file.is_file():
+            raise BuildError(
+                f"The licence of {part.name}, which is compiled in, is not to be found: "
+                f"{file or part.package} is missing.",
+                f"Install it anew:  python -m pip install --force-reinstall --no-deps "
+                f"{part.package}, or correct bazel/pybuild/licenses.py.",
+            )
+        version = package.version.partition("+")[0]
+        yield f"{part.name} ({part.what}; {part.package} {version})", _first(file)
+
+
+def _first(file: Path) -> str:
+    """A licence, without those of other projects that follow in the same file.
+
+    jaxlib's own stands before those of all that is in its binary, of which we take nothing.
+    """
+    content = file.read_text(encoding="utf-8").strip().removeprefix(_SECTION)
+    return content.partition(f"\n{_SECTION}\n")[0].strip("\n")
+
+
+def _cuda(toolkit: Path | None) -> str:
+    """What NVIDIA's toolkit or its Python packages say, or where to read it."""
+    packaged = packages.installed(["nvidia-cuda-runtime"], packages.search_path())
+    folders = [toolkit or Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda")]
+    folders += [package.info / "licenses" for package in packaged.values()]
+    for folder in folders:
+        for name in ("EULA.txt", "License.txt", "LICENSE"):
+            if (folder / name).is_file():
+                return (folder / name).read_text(encoding="utf-8", errors="replace").strip()
+    return (
+        "libcudart_static is distributable under Attachment A of the End User License Agreement\n"
+        "for the NVIDIA CUDA Toolkit, whose text this toolkit did not bring:\n"
+        "https://docs.nvidia.com/cuda/eula/"
+    )

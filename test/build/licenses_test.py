@@ -1,0 +1,61 @@
+"""Licences of others reach the users of a wheel."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import elf, licenses, packages
+from bazel.pybuild.errors import BuildError
+from test.build.tree import ROOT, source_files
+
+_BUILT = ["torch_xla_lite/_XLAC.so", "torch_xla_lite/lib/libtorch_xla_lite.so"]
+_PARTS = [part for parts in licenses.SHIPPED.values() for part in parts]
+
+
+def test_every_folder_of_third_party_says_what_of_it_is_shipped():
+    folders = {file.parts[1] for file in source_files("third_party") if len(file.parts) > 2}
+    assert folders == licenses.SHIPPED.keys() | licenses.NOT_SHIPPED.keys()
+
+
+def test_our_own_licence_stands_first():
+    ours = (ROOT / "LICENSE").read_text()
+    assert licenses.text(ROOT, _BUILT).startswith(ours)
+    assert "Copyright (c) 2026, torch_xla_lite developers" in ours
+
+
+@pytest.mark.parametrize("part", _PARTS, ids=lambda part: part.name)
+def test_the_licence_of_what_is_compiled_in_is_appended(part: licenses.Part):
+    package = packages.installed([part.package], sys.path)[part.package]
+    original = (package.info / "licenses" / part.file).read_text()
+    appended = licenses.text(ROOT, _BUILT).partition(f"\n{part.name} (")[2]
+    # Of jaxlib's file the first of many.
+    beginning = original.strip("-\n")[:1000]
+    assert beginning in appended
+
+
+def test_xla_brings_its_own_licence_and_not_those_of_all_of_jaxlib():
+    appended = licenses.text(ROOT, _BUILT).partition("\nXLA (")[2].partition("\npybind11 (")[0]
+    assert "Apache License" in appended
+    assert "OpenSSL" not in appended
+
+
+def test_the_licence_of_cuda_comes_with_its_library_only(tmp_path: Path):
+    (tmp_path / "EULA.txt").write_text("What NVIDIA permits.\n")
+    library = "torch_xla_lite/lib/libtorch_xla_lite_cuda.so"
+    assert "What NVIDIA permits." in licenses.text(ROOT, [*_BUILT, library], tmp_path)
+    assert "NVIDIA CUDA" not in licenses.text(ROOT, _BUILT, tmp_path)
+
+
+def test_a_licence_that_is_missing_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch):
+    gone = licenses.Part("Other", "torch", "third_party/other/LICENSE", "all of it")
+    monkeypatch.setitem(licenses.SHIPPED, "other", (gone,))
+    with pytest.raises(BuildError, match=r"licence of Other.*third_party/other/LICENSE is missing"):
+        licenses.text(ROOT, _BUILT)
+
+
+@pytest.mark.parametrize("library", _BUILT)
+def test_the_libraries_of_the_compiler_are_not_linked_in(library: str):
+    # Else their licence and its exception would have to be with ours.
+    with elf.opened(Path(library)) as file:
+        assert {"libstdc++.so.6", "libgcc_s.so.1"} <= set(file.needed)
