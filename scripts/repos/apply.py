@@ -1,0 +1,196 @@
+"""Carries the plan of one repository out.
+
+Old values are kept first; whatever moves HEAD is porcelain of git that loses nothing.
+"""
+
+import threading
+
+from scripts.repos import backup, bring, fetch, git, network, plan, stash, submodules
+from scripts.repos.model import Action, Facts, Options, Outcome, Status, Step
+from scripts.repos.survey import Survey
+
+
+def without_work(seen: Survey, facts: Facts, step: Step) -> Outcome:
+    """The outcome of a plan that does nothing."""
+    head = seen.state.head
+    notes = tuple(note for note in (seen.choice.note, seen.tip.note) if note)
+    if step.action is Action.SKIP:
+        status = Status.UNREACHABLE if step.unreachable else Status.SKIPPED
+        files = facts.blocked
+        return Outcome(status, step.reason, step.remedy, files, head, head, notes)
+    kept = facts.state.branch != facts.tip.branch
+    status = Status.KEPT if kept or step.needs_person else Status.CURRENT
+    person = step.needs_person
+    return Outcome(status, step.reason, step.remedy, (), head, head, notes, person)
+
+
+def apply(seen: Survey, facts: Facts, options: Options) -> Outcome:
+    """Brings one repository up to date.
+
+    Args:
+      seen: the repository.
+      facts: of its plan; looked at again, because the user may have gone on working.
+      options: what is asked for.
+    """
+    seen.reconsider()
+    pins = {seen.repository.name: (facts.pinned, facts.target or "")} if facts.pinned else {}
+    facts = seen.facts(pins, options)
+    step = plan.make(facts, options)
+    if not step.does_something:
+        return without_work(seen, facts, step)
+    try:
+        return _Application(seen, facts, step).run()
+    except git.GitError as error:
+        return _failed(seen, str(error))
+
+
+def _failed(seen: Survey, reason: str, remedy: tuple[str, ...] = ()) -> Outcome:
+    command = f"git -C {seen.path} status"
+    now = git.commit(seen.path, "HEAD")
+    return Outcome(Status.FAILED, reason, remedy or (command,), (), seen.state.head, now)
+
+
+class _Application:
+    """The steps for one repository, in order."""
+
+    def __init__(self, seen: Survey, facts: Facts, step: Step):
+        assert seen.journal is not None
+        self.seen, self.facts, self.step = seen, facts, step
+        self.journal = seen.journal
+        self.path = seen.path
+        self.notes = [note for note in (seen.choice.note, seen.tip.note) if note]
+
+    def run(self) -> Outcome:
+        new = self.step.new or ""
+        if self.step.action in (Action.REBASE, Action.MERGE):
+            brought = self._prepare()
+            if brought.new is None:
+                return self._conflict(brought)
+            new = brought.new
+        moves_head = self.step.action is not Action.NOTHING
+        self._keep(new, moves_head)
+        put_aside = stash.put(self.path, self.journal) if self.step.stash else None
+        failure = self._move(new) if moves_head else ""
+        if not failure and self.step.default_branch:
+            failure = self._move_default_branch()
+        problems = self._follow() if self.step.submodules and not failure else []
+        if put_aside is not None:
+            self._bring_back(put_aside)
+        if failure:
+            self.journal.finish()
+            return _failed(self.seen, failure)
+        return self._done(problems)
+
+    def _prepare(self) -> bring.Brought:
+        state = self.facts.state
+        message = f"Merge remote-tracking branch '{self.facts.target_name}' into {state.branch}"
+        return bring.prepare(
+            self.path,
+            state.common_dir,
+            self.journal.run,
+            self.step.action,
+            state.head or "",
+            self.step.new or "",
+            message,
+        )
+
+    def _conflict(self, brought: bring.Brought) -> Outcome:
+        git_, verb = f"git -C {self.path}", self.step.action.value
+        tail = f"{git_} add FILES && {git_} {verb} --continue"
+        commands = (f"{git_} {verb} {self.step.new}", tail)
+        if not brought.files:
+            return _failed(self.seen, f"{verb}: {brought.problem}", commands[:1])
+        names = ", ".join(brought.files[:5])
+        reason = f"{verb} onto {self.facts.target_name} conflicts in {names}; nothing was changed"
+        head = self.seen.state.head
+        return Outcome(
+            Status.SKIPPED, reason, commands, brought.files, head, head, tuple(self.notes)
+        )
+
+    def _keep(self, new: str, moves_head: bool) -> None:
+        state = self.facts.state
+        if moves_head:
+            move = backup.Move(f"refs/heads/{state.branch}", state.head, new)
+            self.journal.keep([move], checked_out=True)
+        if self.step.default_branch:
+            name = self.step.default_branch
+            ref, old = f"refs/heads/{name}", state.branches[name]
+            self.journal.keep([backup.Move(ref, old, self.facts.target or "")])
+
+    def _move(self, new: str) -> str:
+        """Moves the checked-out branch; returns what git said when it refused."""
+        if self.step.action is Action.REBASE:
+            words = ("reset", "--quiet", "--keep", new)
+        else:
+            words = ("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", new)
+        result = git.run(self.path, *words, changing=True)
+        return "" if result.code == 0 else f"git {words[0]}: {result.words}"
+
+    def _move_default_branch(self) -> str:
+        name = self.step.default_branch or ""
+        old, new = self.facts.state.branches[name], self.facts.target or ""
+        words = ("update-ref", "-m", "update_repos: fast-forward", f"refs/heads/{name}", new, old)
+        result = git.run(self.path, *words, changing=True)
+        return "" if result.code == 0 else f"{name}: {result.words}"
+
+    def _follow(self) -> list[str]:
+        state = self.facts.state
+        old = state.resume or state.head or ""
+        new = git.ask(self.path, "rev-parse", "HEAD")
+        shared = submodules.Follow(self.journal, self.seen.settings, threading.Lock())
+        return submodules.follow(self.path, old, new, shared)
+
+    def _bring_back(self, commit: str) -> None:
+        hindrance = stash.bring_back(self.path, commit)
+        if not hindrance:
+            entry = next(c for c in self.journal.changes if c.get("commit") == commit)
+            entry["restored"] = True
+            self.journal.save()
+            return
+        name = stash.name_of(self.path, commit) or commit
+        self.kept_stash = name
+        self.notes.append(f"local changes do not fit any more and are kept in {name}: {hindrance}")
+
+    kept_stash: str | None = None
+
+    def _done(self, problems: list[str]) -> Outcome:
+        old, new = self.seen.state.head, git.ask(self.path, "rev-parse", "HEAD")
+        notes = (*self.notes, *(p for p in problems if p.endswith("its folder stays")))
+        serious = [p for p in problems if not p.endswith("its folder stays")]
+        # Without the last word, the next run takes the submodules up again.
+        if not serious:
+            self.journal.finish()
+        git_ = f"git -C {self.path}"
+        if self.kept_stash:
+            remedy = (f"{git_} stash pop --index {self.kept_stash}",)
+            return Outcome(Status.FAILED, self.notes[-1], remedy, (), old, new, notes[:-1])
+        if serious:
+            remedy = (f"{git_} submodule update --init --recursive",)
+            return Outcome(Status.FAILED, "; ".join(serious), remedy, (), old, new, notes)
+        reason = plan.words(self.step, self.facts)
+        remedy = self.step.remedy if self.step.needs_person else ()
+        person = self.step.needs_person
+        return Outcome(Status.UPDATED, reason, remedy, (), old, new, notes, person)
+
+
+def push_fork(seen: Survey) -> tuple[str, str]:
+    """Moves the fork's default branch to the upstream's; returns what was done, what hindered."""
+    fork, commit, branch = seen.choice.fork, seen.tip.commit, seen.tip.branch
+    if fork is None:
+        return "", "no remote is a fork"
+    if commit is None or branch is None or seen.tip.problem:
+        return "", "the upstream's default branch is not known"
+    try:
+        there = fetch.ask(seen.path, fork, branch, seen.settings)
+        if there.unreachable:
+            return "", there.problem
+        if there.commit == commit:
+            return "", ""
+        if seen.journal is not None:
+            ref = f"refs/remotes/{fork}/{branch}"
+            old = git.commit(seen.path, ref)
+            seen.journal.keep([backup.Move(ref, old, commit)], pushed=fork)
+        fetch.push(seen.path, fork, commit, branch, seen.settings)
+    except network.Unreachable as error:
+        return "", f"{fork}/{branch} did not take it: {error.problem}"
+    return f"{fork}/{branch} is pushed to {commit[:10]}", ""

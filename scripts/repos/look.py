@@ -1,0 +1,195 @@
+"""What state a repository is in. Nothing is changed, not even the index is refreshed."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from scripts.repos import backup, git
+from scripts.repos.model import UNTRACKED, LocalWork, Relation, RemoteChoice, RepoState
+
+# Files of the git folder that tell what is under way.
+_UNDER_WAY = {
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase or am",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
+    "sequencer": "cherry-pick or revert",
+}
+_LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config.lock")
+
+
+def look(
+    path: Path,
+    choice: RemoteChoice,
+    branch: str | None,
+    ignore_case: bool = False,
+    others: Iterable[Path] = (),
+) -> RepoState:
+    """Looks at a repository.
+
+    Args:
+      path: its folder.
+      choice: of its remotes.
+      branch: the upstream's default branch, where the table says it.
+      ignore_case: core.ignoreCase.
+      others: checkouts of other repositories of the table; inside this one they are no local work.
+    """
+    state = _kind(path)
+    if state.refusal:
+        return state
+    in_progress, locked = _under_way(state.git_dir, state.common_dir)
+    head, current, local = _status(path, frozenset(others))
+    local = local._replace(in_progress=in_progress, locked=locked)
+    heads, elsewhere, tracking, remote_head = _refs(path, choice.official, branch)
+    elsewhere = {name: place for name, place in elsewhere.items() if Path(place) != path}
+    state = state._replace(
+        head=head,
+        branch=current,
+        branches=heads,
+        elsewhere=elsewhere,
+        tracking=tracking,
+        remote_head=remote_head,
+        ignore_case=ignore_case,
+        local=local,
+        unfinished=backup.unfinished(state.git_dir),
+    )
+    if head is None:
+        return state._replace(
+            refusal="no commit on the current branch", remedy=(f"git -C {path} status",)
+        )
+    return state
+
+
+def _kind(path: Path) -> RepoState:
+    """What kind of repository it is; with a refusal where it cannot be updated at all."""
+    words = ["--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
+    words += ["--git-dir", "--git-common-dir", "--show-superproject-working-tree"]
+    result = git.run(path, "rev-parse", *words)
+    if result.code != 0:
+        problem = f"git does not take it for a repository: {result.words}"
+        return RepoState(path, path, path, problem, (f"git -C {path} status",))
+    bare, inside, shallow, git_dir, common, *superproject = result.out.splitlines()
+    state = RepoState(path, path / git_dir, path / common, shallow=shallow == "true")
+    if bare == "true" or inside != "true":
+        return state._replace(
+            refusal="a bare repository, without files to update",
+            remedy=("set `path` in the table to one of its worktrees",),
+        )
+    if superproject:
+        return state._replace(
+            refusal=f"a submodule of {superproject[0]}, which decides its commit",
+            remedy=(f"git -C {superproject[0]} submodule update {path}",),
+        )
+    return state
+
+
+def _under_way(git_dir: Path, common_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    names = [word for name, word in _UNDER_WAY.items() if (git_dir / name).exists()]
+    locked = [name for name in _LOCKS if (git_dir / name).exists() or (common_dir / name).exists()]
+    return tuple(dict.fromkeys(names)), tuple(locked)
+
+
+def under_way_words(path: Path) -> str:
+    """What is in progress or locked in a checkout, in words; also in a submodule."""
+    git_dir = path / git.ask(path, "rev-parse", "--git-dir")
+    in_progress, locked = _under_way(git_dir, git_dir)
+    return LocalWork(in_progress=in_progress, locked=locked).words()
+
+
+def local_work(path: Path) -> LocalWork:
+    """Local work in a checkout, also in a submodule."""
+    git_dir = path / git.ask(path, "rev-parse", "--git-dir")
+    in_progress, locked = _under_way(git_dir, git_dir)
+    _, _, local = _status(path, frozenset())
+    return local._replace(in_progress=in_progress, locked=locked)
+
+
+def _status(path: Path, others: frozenset[Path]) -> tuple[str | None, str | None, LocalWork]:
+    """Commit and branch of HEAD, and local work as far as git's status knows it."""
+    listed = git.ask(
+        path,
+        *("status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
+        *("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none"),
+    )
+    head = branch = None
+    staged = unstaged = conflicted = 0
+    untracked: list[str] = []
+    submodules: list[tuple[str, str]] = []
+    for entry in listed.split("\0"):
+        if entry.startswith("# branch.oid "):
+            head = None if entry.endswith("(initial)") else entry.rpartition(" ")[2]
+        elif entry.startswith("# branch.head "):
+            name = entry[len("# branch.head ") :]
+            branch = None if name == "(detached)" else name
+        elif entry.startswith("1 "):
+            _, changed, sub, *_, name = entry.split(" ", 8)
+            staged += changed[0] != "."
+            if sub[0] == "S" and sub != "S...":
+                submodules.append((name, _submodule_words(path / name, sub)))
+            elif changed[1] != ".":
+                unstaged += 1
+        elif entry.startswith("u "):
+            conflicted += 1
+        elif entry.startswith("? "):
+            name = entry[2:]
+            if (path / name) not in others:
+                untracked.append(name)
+    work = LocalWork(staged, unstaged, conflicted, tuple(untracked), tuple(submodules))
+    return head, branch, work
+
+
+def _submodule_words(path: Path, flags: str) -> str:
+    """What is wrong in a submodule, from the four letters of git's status."""
+    words = []
+    if flags[2] == "M":
+        words.append("has changes")
+    if flags[3] == "U":
+        words.append(UNTRACKED)
+    if flags[1] == "C":
+        known = "is at another commit than recorded"
+        words.append(known if published(path) else "has unpushed commits")
+    return " and ".join(words)
+
+
+def published(path: Path) -> bool:
+    """Whether HEAD is in a branch or tag of a remote."""
+    places = ("refs/remotes", "refs/tags")
+    found = git.run(path, "for-each-ref", "--count=1", "--contains=HEAD", *places)
+    return found.code == 0 and bool(found.out.strip())
+
+
+def _refs(
+    path: Path, remote: str | None, branch: str | None
+) -> tuple[dict[str, str], dict[str, str], dict[str, str], str | None]:
+    """Local branches, where others have them checked out, the remote's branch, its default."""
+    patterns = ["refs/heads"]
+    if remote is not None:
+        wanted = f"refs/remotes/{remote}/{branch}" if branch else f"refs/remotes/{remote}"
+        patterns += [wanted, f"refs/remotes/{remote}/HEAD"]
+    form = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)"
+    heads, elsewhere, tracking, remote_head = {}, {}, {}, None
+    for line in git.ask(path, "for-each-ref", f"--format={form}", *patterns).splitlines():
+        name, commit, symref, worktree = line.split("\0")
+        if name.startswith("refs/heads/"):
+            heads[name[len("refs/heads/") :]] = commit
+            if worktree:
+                elsewhere[name[len("refs/heads/") :]] = worktree
+        elif symref:
+            remote_head = symref.removeprefix(f"refs/remotes/{remote}/")
+        else:
+            tracking[name] = commit
+    return heads, elsewhere, tracking, remote_head
+
+
+def relation(path: Path, one: str, other: str) -> Relation:
+    """How one commit stands to another."""
+    if one == other:
+        return Relation()
+    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{one}...{other}").split()
+    ahead, behind = int(counted[0]), int(counted[1])
+    if not ahead or not behind:
+        return Relation(ahead, behind)
+    related = git.run(path, "merge-base", one, other).code == 0
+    merges = git.ask(path, "rev-list", "--count", "--merges", f"{other}..{one}") != "0"
+    return Relation(ahead, behind, related, merges)

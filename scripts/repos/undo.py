@@ -1,0 +1,256 @@
+"""Brings back what a run changed: branches, tracking refs, submodules, stashes, remotes.
+
+What a person did since is not undone with it: a branch that has moved on, or local changes where
+the old files would have to come back, stop the undo of that repository before it begins. The
+values that undo replaces are kept like those of any run, so that an undo can be undone by its own
+name.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scripts.repos import backup, git, in_the_way, look, stash
+from scripts.repos.model import Outcome, RemoteChoice, RepoState, Status
+
+
+class Recorded(NamedTuple):
+    """A run as one repository remembers it."""
+
+    name: str
+    path: Path
+    git_dir: Path
+    record: Mapping[str, Any]
+
+
+class Refused(Exception):
+    """A repository cannot be brought back as it is; nothing of it was changed."""
+
+    def __init__(self, reason: str, *remedy: str):
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+def recorded(places: Mapping[str, Path]) -> dict[str, list[Recorded]]:
+    """All runs that are remembered, oldest first.
+
+    Args:
+      places: folders of repositories by name; those that their records name are looked at, too.
+    """
+    found: dict[str, list[Recorded]] = {}
+    queue, seen = list(places.items()), set()
+    while queue:
+        name, path = queue.pop(0)
+        if path in seen or not path.is_dir():
+            continue
+        seen.add(path)
+        said = git.run(path, "rev-parse", "--git-dir")
+        if said.code != 0:
+            continue
+        git_dir = path / said.out.strip()
+        for run in backup.runs(git_dir):
+            record = backup.load(git_dir, run)
+            if record["changes"]:
+                found.setdefault(run, []).append(Recorded(name, path, git_dir, record))
+            queue += [(peer, Path(place)) for peer, place in record["peers"]]
+    return {run: found[run] for run in sorted(found)}
+
+
+def latest(runs: Mapping[str, list[Recorded]]) -> str | None:
+    """The latest run that is not undone, and is no undo itself."""
+    for run in reversed(list(runs)):
+        records = [entry.record for entry in runs[run]]
+        if any(not r["undone"] and r.get("command") != "undo" for r in records):
+            return run
+    return None
+
+
+def undo(entry: Recorded, own: str) -> Outcome:
+    """Brings back one repository.
+
+    Args:
+      entry: what the run changed in it.
+      own: the name of this undo.
+    """
+    head = git.commit(entry.path, "HEAD")
+    work = _Undo(entry, own)
+    try:
+        work.journal.acquire()
+        notes = work.run()
+    except Refused as refused:
+        return Outcome(Status.SKIPPED, refused.reason, refused.remedy, (), head, head)
+    except backup.Busy:
+        return Outcome(Status.SKIPPED, "another run is at work here", (), (), head, head)
+    except git.GitError as error:
+        remedy = (f"git -C {entry.path} status",)
+        return Outcome(Status.FAILED, str(error), remedy, (), head, git.commit(entry.path, "HEAD"))
+    finally:
+        work.journal.release()
+    now = git.commit(entry.path, "HEAD")
+    return Outcome(Status.UNDONE, f"as before {entry.record['run']}", (), (), head, now, notes)
+
+
+class _Undo:
+    """One repository: all is checked first, then done."""
+
+    def __init__(self, entry: Recorded, own: str):
+        self.entry, self.path = entry, entry.path
+        self.changes = list(entry.record["changes"])
+        peers = [(name, Path(place)) for name, place in entry.record["peers"]]
+        self.journal = backup.Journal(self.path, entry.git_dir, own, peers, command="undo")
+        self.notes: list[str] = []
+        self.state: RepoState = look.look(self.path, RemoteChoice(None), None)
+
+    def run(self) -> tuple[str, ...]:
+        if self.state.local.in_progress:
+            names = ", ".join(self.state.local.in_progress)
+            raise Refused(f"{names} in progress", f"git -C {self.path} status")
+        if self.state.local.locked:
+            raise Refused(f"locked: {', '.join(self.state.local.locked)}")
+        moves = [move for change in self._of("ref") if (move := self._move_back(change))]
+        pending = self._pending_stash()
+        leftovers = bool(pending) and bool(self.state.local.staged or self.state.local.unstaged)
+        here = [m for m in moves if m.ref == f"refs/heads/{self.state.branch}"]
+        for move in here:
+            self._check_files(move, leftovers)
+        below = [change for change in self._of("submodule") if self._can_go_back(change)]
+        self.journal.keep(moves)
+        if leftovers:
+            # Half of what is in the stash, from the moment at which the run was ended.
+            message = f"update_repos {self.journal.run}: what was there before undo"
+            git.change(self.path, "stash", "push", "--quiet", "--message", message)
+            self.notes.append(f"half-applied changes were put into a stash of their own: {message}")
+        for change in below:
+            if change["old"] is None:
+                self._unmake(change)
+        for move in here:
+            git.change(self.path, "reset", "--quiet", "--keep", move.new)
+        self._move_others([m for m in moves if m not in here])
+        for change in below:
+            if change["old"] is not None:
+                self._submodule_back(change)
+        if pending:
+            self._stash_back(pending)
+        for change in self._of("remote"):
+            self._remote_back(change)
+        self.journal.finish()
+        record = {**self.entry.record, "undone": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        backup.write(self.entry.git_dir, record)
+        return tuple(self.notes)
+
+    def _of(self, kind: str) -> list[dict[str, Any]]:
+        """The changes of a kind, the last first."""
+        return [change for change in reversed(self.changes) if change["kind"] == kind]
+
+    def _move_back(self, change: Mapping[str, Any]) -> backup.Move | None:
+        """How a ref goes back; None when it is there already. `new` is empty for one to remove."""
+        ref, old, new = change["ref"], change["old"], change["new"]
+        if change.get("pushed"):
+            branch = ref.rpartition("/")[2]
+            self.notes.append(f"{change['pushed']}/{branch} on the server stays as it was pushed")
+        now = git.commit(self.path, ref)
+        if now == old:
+            return None
+        if now != new:
+            if ref.startswith("refs/remotes/"):
+                self.notes.append(f"{ref} has moved since, and stays")
+                return None
+            name = ref.removeprefix("refs/heads/")
+            raise Refused(
+                f"{name} has moved since this run: it is at {(now or 'nothing')[:10]}",
+                f"git -C {self.path} log --oneline {(old or '')[:10]}..{name}",
+                f"git -C {self.path} branch {name}-before {(old or '')[:10]}",
+            )
+        name = ref.removeprefix("refs/heads/")
+        if name in self.state.elsewhere:
+            raise Refused(f"{name} is checked out in {self.state.elsewhere[name]}")
+        return backup.Move(ref, now, old or "")
+
+    def _check_files(self, move: backup.Move, leftovers: bool) -> None:
+        """That moving the checked-out branch back overwrites nothing."""
+        if not leftovers:
+            listed = git.ask(self.path, "diff", "--name-only", "-z", "--ignore-submodules", "HEAD")
+            local = {name for name in listed.split("\0") if name}
+            words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
+            touched = git.ask(self.path, *words, move.old or "", move.new)
+            both = sorted(local & set(touched.split("\0")))
+            if both:
+                remedy = f"git -C {self.path} stash push -- {' '.join(both[:3])}"
+                raise Refused(f"local changes in {', '.join(both[:3])}", remedy)
+        blocked = in_the_way.find(self.path, move.old or "", move.new, self.state.ignore_case)
+        if blocked:
+            raise Refused(f"in the way: {', '.join(blocked[:3])}", "move these files elsewhere")
+
+    def _can_go_back(self, change: Mapping[str, Any]) -> bool:
+        """Whether a submodule is as the run left it; one that is not stays."""
+        place = Path(change["path"])
+        if not (place / ".git").exists() or git.commit(place, "HEAD") != change["new"]:
+            return False
+        local = look.local_work(place)._replace(untracked=(), submodules=())
+        if local.words():
+            self.notes.append(f"submodule {place} stays: {local.words()}")
+            return False
+        if change["old"] is None:
+            others = git.ask(place, "ls-files", "--others", "-z").split("\0")[0]
+        else:
+            others = ", ".join(in_the_way.find(place, change["new"], change["old"])[:3])
+        if others:
+            self.notes.append(f"submodule {place} stays: {others} is in it")
+        return not others
+
+    def _unmake(self, change: Mapping[str, Any]) -> None:
+        """Takes away a submodule that the run made; its repository stays in the git folder."""
+        place = os.path.relpath(change["path"], self.path)
+        words = ("--literal-pathspecs", "submodule", "--quiet", "deinit", "--", place)
+        result = git.run(self.path, *words, changing=True)
+        if result.code != 0:
+            self.notes.append(f"submodule {place} stays: {result.words}")
+
+    def _submodule_back(self, change: Mapping[str, Any]) -> None:
+        place, old, branch = Path(change["path"]), change["old"], change["branch"]
+        backup.keep_refs(place, self.journal.run, [backup.Move("HEAD", change["new"], old)])
+        on_branch = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
+        where = (branch,) if on_branch else ("--detach", old)
+        words = ("checkout", "--quiet", "--no-overwrite-ignore", *where)
+        result = git.run(place, *words, changing=True)
+        if result.code != 0:
+            self.notes.append(f"submodule {place} stays: {result.words}")
+
+    def _move_others(self, moves: Iterable[backup.Move]) -> None:
+        """Refs without files, all or none."""
+        lines = []
+        for move in moves:
+            if move.new:
+                lines.append(f"update {move.ref}\0{move.new}\0{move.old}\0")
+            else:
+                lines.append(f"delete {move.ref}\0{move.old}\0")
+        if lines:
+            git.change(self.path, "update-ref", "--stdin", "-z", text="".join(lines))
+
+    def _pending_stash(self) -> str | None:
+        """The stash whose content the run did not bring back."""
+        for change in self._of("stash"):
+            if not change["restored"]:
+                commit = change["commit"] or stash.find(self.path, change["message"])
+                if commit is not None and stash.name_of(self.path, commit) is not None:
+                    return commit
+        return None
+
+    def _stash_back(self, commit: str) -> None:
+        name = stash.name_of(self.path, commit)
+        hindrance = stash.bring_back(self.path, commit)
+        if hindrance:
+            self.notes.append(f"local changes are kept in {name}: {hindrance}")
+
+    def _remote_back(self, change: Mapping[str, Any]) -> None:
+        name, old, new = change["name"], change["old"], change["new"]
+        now = git.run(self.path, "config", f"remote.{name}.url").out.strip()
+        if now != new:
+            if now != (old or ""):
+                self.notes.append(f"remote {name} was changed since, and stays")
+            return
+        words = ("set-url", name, old) if old else ("remove", name)
+        git.change(self.path, "remote", *words)

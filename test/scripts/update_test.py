@@ -1,0 +1,249 @@
+"""What an update does to branches, and that it does nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_default_branch_is_fast_forwarded(world: World):
+    server, clone = world.pair()
+    new = server.commit()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (0, "updated")
+    assert (clone.head, clone.branch) == (new, "main")
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_nothing_to_do_changes_nothing_at_all(world: World):
+    _, clone = world.pair()
+    before, git_files = clone.everything(), sorted((clone.path / ".git").rglob("*"))
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (0, "current")
+    assert clone.everything() == before
+    assert sorted((clone.path / ".git").rglob("*")) == git_files
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--plan"])
+def test_a_plan_changes_no_ref_but_remote_tracking_ones(world: World, option: str):
+    server, clone = world.pair()
+    new = server.commit()
+    before = clone.refs(tracking=False)
+    ran = world.run(option)
+    assert ran.code == 0
+    assert clone.refs(tracking=False) == before
+    assert clone.kept() == []
+    fetched = clone.git("rev-parse", "origin/main") == new
+    assert fetched == (option == "--plan")
+    assert ran.one()["status"] == ("planned" if fetched else "current")
+
+
+def test_a_dry_run_needs_no_network(world: World):
+    server, clone = world.pair()
+    server.path.rename(server.path.with_name("gone"))
+    assert world.run("--dry-run").one()["status"] == "current"
+    assert clone.git("rev-parse", "origin/main") == clone.head
+
+
+def test_a_feature_branch_stays_and_the_default_branch_beside_it_moves(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    mine = clone.commit("mine")
+    new = server.commit()
+    ran = world.run()
+    assert (clone.head, clone.branch) == (mine, "feature")
+    assert clone.git("rev-parse", "main") == new
+    assert ran.one()["status"] == "updated"
+    assert "--rebase or --merge" in ran.one()["reason"]
+
+
+@pytest.mark.parametrize("how", ["rebase", "merge"])
+def test_a_feature_branch_is_brought_along_on_request(world: World, how: str):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine", "my text\n")
+    new = server.commit("theirs")
+    assert world.run(f"--{how}").code == 0
+    assert clone.branch == "feature"
+    assert clone.git("merge-base", "HEAD", new) == new
+    assert (clone.read("mine"), (clone.path / "theirs").exists()) == ("my text\n", True)
+    parents = clone.git("log", "-1", "--format=%P").split()
+    assert len(parents) == (1 if how == "rebase" else 2)
+    assert clone.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("how", ["rebase", "merge"])
+def test_a_conflict_is_undone_completely_and_its_files_are_listed(world: World, how: str):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("file", "mine\n")
+    server.commit("file", "theirs\n")
+    world.run("--plan")
+    before = clone.everything()
+    ran = world.run(f"--{how}")
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    assert ran.one()["files"] == ["file"]
+    assert any(how in command for command in ran.one()["remedy"])
+    before["refs"]["refs/heads/main"] = clone.git("rev-parse", "main")
+    assert clone.everything() == before
+    assert clone.git("worktree", "list").count("\n") == 0
+
+
+def test_a_detached_head_is_kept_and_reported(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "--detach")
+    mine = clone.commit("mine")
+    server.commit()
+    ran = world.run()
+    assert clone.head == mine
+    assert clone.branch == "HEAD"
+    assert "HEAD is detached" in ran.one()["reason"]
+    assert ran.code == 1
+
+
+def test_a_diverged_default_branch_is_left_alone(world: World):
+    server, clone = world.pair()
+    mine = clone.commit("mine")
+    server.commit("theirs")
+    ran = world.run()
+    assert (ran.code, clone.head) == (1, mine)
+    assert "diverged" in ran.one()["reason"]
+
+
+@pytest.mark.parametrize("how", ["rebase", "merge"])
+def test_a_default_branch_is_never_rebased_or_merged(world: World, how: str):
+    server, clone = world.pair()
+    mine = clone.commit("mine")
+    server.commit("theirs")
+    assert world.run(f"--{how}").code == 1
+    assert clone.head == mine
+
+
+def test_the_others_go_on_when_one_is_skipped(world: World):
+    server_a, a = world.pair("a")
+    server_b, b = world.pair("b")
+    server_a.commit()
+    new = server_b.commit()
+    a.write("README", "my change\n")
+    ran = world.run()
+    assert (ran.code, ran.one("a")["status"], ran.one("b")["status"]) == (1, "skipped", "updated")
+    assert (a.read("README"), b.head) == ("my change\n", new)
+
+
+def test_unpushed_commits_on_a_current_branch_need_nobody(world: World):
+    _, clone = world.pair()
+    clone.commit("mine")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], ran.one()["ahead"]) == (0, "current", 1)
+
+
+def test_a_rebase_leaves_merges_alone(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine")
+    clone.git("switch", "-q", "-c", "other", "main")
+    clone.commit("other")
+    clone.git("switch", "-q", "feature")
+    clone.git("merge", "-q", "--no-edit", "other")
+    server.commit("theirs")
+    before = clone.head
+    ran = world.run("--rebase")
+    assert (ran.code, clone.head) == (1, before)
+    assert "holds merges" in ran.one()["reason"]
+    assert world.run("--merge").code == 0
+
+
+def test_rewritten_history_is_named_and_nothing_is_replayed(world: World):
+    server, clone = world.pair()
+    server.commit("old")
+    assert world.run().code == 0
+    old = clone.head
+    clone.git("switch", "-q", "-c", "feature")
+    mine = clone.commit("mine")
+    server.git("reset", "-q", "--hard", "HEAD~1")
+    server.commit("new")
+    ran = world.run("--rebase")
+    assert (clone.head, clone.git("rev-parse", "main")) == (mine, old)
+    assert (ran.code, "was rewritten" in ran.one()["reason"]) == (1, True)
+
+
+def test_after_rewritten_history_the_old_tip_is_kept(world: World):
+    server, clone = world.pair()
+    old = server.commit("old")
+    world.run()
+    server.git("reset", "-q", "--hard", "HEAD~1")
+    server.commit("new")
+    ran = world.run()
+    assert "was rewritten" in ran.one()["reason"]
+    kept = [ref for ref in clone.kept() if ref.endswith("/remotes/origin/main")]
+    assert old in [clone.git("rev-parse", ref) for ref in kept]
+
+
+def test_a_default_branch_in_another_worktree_is_left_to_it(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.git("worktree", "add", "-q", "../tree", "main")
+    old = clone.git("rev-parse", "main")
+    server.commit()
+    ran = world.run()
+    assert clone.git("rev-parse", "main") == old
+    assert "is checked out in" in ran.one()["reason"]
+
+
+def test_a_worktree_is_updated_like_a_clone(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.git("worktree", "add", "-q", "../tree", "main")
+    world.table["a"]["path"] = str(clone.path.parent / "tree")
+    new = server.commit()
+    assert world.run().code == 0
+    assert (clone.git("rev-parse", "main"), clone.branch) == (new, "feature")
+
+
+def test_a_shallow_clone_is_fast_forwarded(world: World):
+    server = world.server("a")
+    server.commit()
+    clone = world.clone(server, "a", "--depth=1")
+    new = server.commit()
+    assert world.run().code == 0
+    assert clone.head == new
+    assert clone.git("rev-parse", "--is-shallow-repository") == "true"
+
+
+def test_tags_and_other_branches_of_the_remote_are_not_fetched(world: World):
+    server, clone = world.pair()
+    server.git("tag", "v1")
+    server.git("branch", "another")
+    server.commit()
+    before = set(clone.refs())
+    world.run()
+    assert set(clone.refs()) == before
+
+
+def test_the_next_command_is_told_for_what_was_updated_and_what_depends_on_it(world: World):
+    server, clone = world.pair("a")
+    _, second = world.pair("b", depends=["a"])
+    world.pair("c")
+    server.commit()
+    commands = world.run().json["next"]
+    assert commands == [f"cd {clone.path} && make", f"cd {second.path} && make"]
+
+
+def test_the_last_lines_for_people_name_the_next_command(world: World):
+    server, clone = world.pair("a")
+    server.commit()
+    out = world.run(json=False).out
+    assert f"Next, inside the development container:\n  cd {clone.path} && make\n" in out
+
+
+def test_off_a_terminal_output_is_plain(world: World):
+    server, _ = world.pair("a")
+    server.commit()
+    ran = world.run(json=False)
+    assert (ran.err, "\x1b" in ran.out) == ("", False)

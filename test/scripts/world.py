@@ -1,0 +1,240 @@
+"""A world for the tests of update_repos.py: servers, checkouts and a home folder, all real."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# A test runs among links to what it may read; the link to WORKSPACE leads to the tree itself.
+ROOT = Path("WORKSPACE").resolve().parent
+TOOL = ROOT / "scripts" / "update_repos.py"
+
+_GIT_CONFIG = """\
+[user]
+	name = Test
+	email = test@example.invalid
+[init]
+	defaultBranch = main
+[protocol "file"]
+	allow = always
+[gc]
+	auto = 0
+"""
+
+
+class Ran(NamedTuple):
+    """How a call of the tool ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)
+
+    def one(self, name: str = "a") -> dict[str, Any]:
+        """What the JSON says of one repository."""
+        return next(r for r in self.json["repositories"] if r["name"] == name)
+
+
+class Repo:
+    """A repository on disk."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str]):
+        self.path = path
+        self.environ = environ
+
+    def git(self, *arguments: str, fails: bool = False) -> str:
+        """Output of a git command that has to succeed, or to fail."""
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.path,
+            env=self.environ,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        words = os.fsdecode(done.stdout + done.stderr)
+        assert (done.returncode != 0) == fails, f"git {' '.join(arguments)} in {self.path}: {words}"
+        return os.fsdecode(done.stdout).strip()
+
+    def write(self, name: str, content: str | bytes = "text\n") -> Path:
+        """Writes a file."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return file
+
+    def read(self, name: str) -> str:
+        return (self.path / name).read_text()
+
+    def commit(self, name: str = "file", content: str | bytes | None = None) -> str:
+        """Commits a file, with new content each time; returns the commit."""
+        if content is None:
+            content = f"{name} {self.git('rev-list', '--count', '--all')}\n"
+        self.write(name, content)
+        self.git("add", "--force", "--", name)
+        self.git("commit", "-q", "-m", f"write {name}")
+        return self.head
+
+    @property
+    def head(self) -> str:
+        return self.git("rev-parse", "HEAD")
+
+    @property
+    def branch(self) -> str:
+        return self.git("rev-parse", "--abbrev-ref", "HEAD")
+
+    def refs(self, *, tracking: bool = True) -> dict[str, str]:
+        """All refs but those that the tool keeps."""
+        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+        pairs = [line.split() for line in listed]
+        return {
+            name: value
+            for name, value in pairs
+            if not name.startswith("refs/update-repos/")
+            and (tracking or not name.startswith("refs/remotes/"))
+        }
+
+    def kept(self) -> list[str]:
+        """The refs that the tool keeps."""
+        return self.git("for-each-ref", "--format=%(refname)", "refs/update-repos").split()
+
+    def files(self) -> dict[str, bytes]:
+        """Content of all files, tracked or not; of links where they lead."""
+        found = {}
+        for folder, folders, names in os.walk(self.path):
+            folders[:] = [name for name in folders if name != ".git"]
+            for name in names:
+                file = Path(folder, name)
+                if name != ".git":
+                    link = file.is_symlink()
+                    data = os.readlink(file).encode() if link else file.read_bytes()
+                    found[str(file.relative_to(self.path))] = data
+        return found
+
+    def everything(self) -> dict[str, Any]:
+        """All that a user could miss: HEAD, refs, index, files, stashes, configuration."""
+        return {
+            "HEAD": (self.path / ".git" / "HEAD").read_text() if self._plain else self.head,
+            "refs": self.refs(),
+            "index": self.git("ls-files", "-s", "-v"),
+            "files": self.files(),
+            "stashes": self.git("stash", "list", "--format=%H"),
+            "config": self.git("config", "--local", "--list"),
+        }
+
+    @property
+    def _plain(self) -> bool:
+        return (self.path / ".git").is_dir()
+
+
+class World:
+    """Servers, checkouts, home.
+
+    world = World(tmp_path)
+    server, clone = world.pair("a")     # `clone` is a clone of `server`, named a in the table
+    server.commit()
+    world.run()
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.home = folder / "home"
+        (self.home / ".config" / "torch_xla_lite").mkdir(parents=True)
+        (folder / "src" / "project").mkdir(parents=True)
+        (self.home / ".gitconfig").write_text(_GIT_CONFIG)
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "TORCH_XLA_LITE_CONTAINER": "0",
+            "TZ": "UTC",
+        }
+        self.settings: dict[str, object] = {"backoff": 0.01, "retries": 0, "timeout": 20}
+        self.table: dict[str, dict[str, object]] = {}
+
+    def repo(self, path: Path) -> Repo:
+        return Repo(path, self.environ)
+
+    def init(self, path: Path) -> Repo:
+        """A new repository with one commit."""
+        path.mkdir(parents=True)
+        repo = self.repo(path)
+        repo.git("init", "-q")
+        repo.commit("README", "first\n")
+        return repo
+
+    def server(self, name: str) -> Repo:
+        """A repository that others clone. Commits are made in it directly."""
+        return self.init(self.folder / "servers" / name)
+
+    def clone(self, server: Repo, name: str, *options: str, **keys: object) -> Repo:
+        """A clone, and its entry in the table."""
+        path = self.folder / "src" / name
+        url = f"file://{server.path}"
+        words = ["git", "clone", "-q", *options, url, str(path)]
+        subprocess.run(words, env=self.environ, check=True, capture_output=True)
+        self.table[name] = {"path": str(path), "upstream": [url], "rebuild": "make", **keys}
+        return self.repo(path)
+
+    def pair(self, name: str = "a", **keys: object) -> tuple[Repo, Repo]:
+        """A server and a clone of it."""
+        server = self.server(name)
+        return server, self.clone(server, name, **keys)
+
+    def write_table(self) -> Path:
+        """Writes the user's table; it becomes the default set."""
+        lines = [f"default = {json.dumps(list(self.table))}", "[settings]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in self.settings.items()]
+        for name, keys in self.table.items():
+            lines.append(f"[repository.{name}]")
+            lines += [f"{key} = {_toml(value)}" for key, value in keys.items()]
+        file = self.home / ".config" / "torch_xla_lite" / "repositories.toml"
+        file.write_text("\n".join(lines) + "\n")
+        return file
+
+    def command(self, *arguments: str) -> list[str]:
+        """The words of a call of the tool."""
+        self.write_table()
+        words = [sys.executable, str(TOOL), *arguments]
+        return [*words, "--allow-root", f"--project={self.folder / 'src' / 'project'}"]
+
+    def run(self, *arguments: str, json: bool = True, **environ: str) -> Ran:
+        """Runs the tool to its end."""
+        done = subprocess.run(
+            self.command(*arguments, *(["--json"] if json else [])),
+            env={**self.environ, **environ},
+            cwd=self.folder,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items())
+        return f"{{ {pairs} }}"
+    return json.dumps(value)
+
+
+def wait_for_orphans(folder: Path) -> None:
+    """Waits until no process works in a folder: git does for a moment after we are killed."""
+    while any(_works_in(process, folder) for process in Path("/proc").glob("[0-9]*")):
+        pass
+
+
+def _works_in(process: Path, folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(os.readlink(process / "cwd")).is_relative_to(folder)
+    return False
