@@ -77,13 +77,19 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
     with jax.enable_x64(True):
         traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
-        if by_ffi and donated:
+        may_fail = bool(by_ffi) or any(_may_fail(call.op) for call in calls if call is not None)
+        if may_fail and donated:
             # What may fail while it runs must leave its arguments as they were.
             traced = jax.jit(run, keep_unused=True).trace(*structs)
         executable = traced.lower().compile()
     for op in by_ffi:
         _XLAC.note_fallback(op)
-    return _raising_with_source(executable, calls) if by_ffi else executable
+    return _raising_with_source(executable, calls) if may_fail else executable
+
+
+def _may_fail(op: str) -> bool:
+    entry = registry.LOWERINGS.get(op)
+    return entry is not None and entry.fallible
 
 
 def _raising_with_source(executable: Callable[..., list], calls: Sequence[Any]) -> Callable:

@@ -28,7 +28,9 @@ from . import _XLAC
 from .lowering import registry
 
 
-def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable], Callable]:
+def register_lowering(
+    op: str, *, constants: bool = False, fallible: bool = False
+) -> Callable[[Callable], Callable]:
     """Registers the decorated function as what an op is on XLA.
 
     From then on the op is recorded whole, also where torch has a function of it for all devices
@@ -42,6 +44,9 @@ def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable
       constants: numbers arrive as Python numbers and are compiled in, so that each new one compiles
         anew. By default arguments of type `Scalar` arrive as 0-d arrays and compile nothing;
         `float` and `int` are constants always.
+      fallible: it calls code of yours that may fail while the program runs, with a message that
+        names `op`. The failure is then raised where a value is asked for, with the line that
+        recorded the op, and leaves all tensors as they were.
 
     Raises:
       LoweringError: the op has a lowering already.
@@ -54,6 +59,6 @@ def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable
                 f"{op} has a lowering already: {registry.LOWERINGS[op].fn}"
             )
         _XLAC.register_lowering(op, constants)
-        return registry.lower(op, constants=constants)(fn)
+        return registry.lower(op, constants=constants, fallible=fallible)(fn)
 
     return register

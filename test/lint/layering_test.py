@@ -18,6 +18,7 @@ _BELOW = {
     "device": {"ir", "runtime", "tensor"},
     "dispatch": {"device", "ir", "runtime", "tensor"},
     "ffi": {"dispatch"},
+    "kernels": set(),
     "python": {"device", "dispatch", "ir", "runtime", "tensor"},
 }
 
@@ -29,7 +30,7 @@ _OUTSIDE = {
     "pybind11/": {"python"},
     "torch/": {"device", "dispatch", "ffi", "python", "tensor"},
     "torch/csrc/": {"python"},
-    "xla/": {"ffi"},
+    "xla/": {"ffi", "kernels"},
 }
 
 # Seconds of compiler time each, for what smaller headers offer too.

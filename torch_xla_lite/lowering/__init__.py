@@ -27,6 +27,7 @@ from torch_xla_lite.lowering import (  # noqa: F401
     recurrent,
     reduction,
     scan,
+    segment,
     shape,
     shapes,
     softmax,

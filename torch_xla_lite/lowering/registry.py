@@ -53,11 +53,13 @@ class Lowering:
     """One entry of the table.
 
     constants: `Scalar` arguments arrive as Python numbers and belong to the graph's key.
+    fallible: it calls code that may raise while the program runs; the message names the op.
     wants_outs, wants_key: the function has a parameter `outs` or `key`.
     """
 
     fn: Callable[..., Any]
     constants: bool
+    fallible: bool
     wants_outs: bool
     wants_key: bool
 
@@ -98,13 +100,15 @@ DTYPES: dict[int, np.dtype] = {
 }
 
 
-def lower(*names: str, constants: bool = False) -> Callable[[Callable], Callable]:
+def lower(
+    *names: str, constants: bool = False, fallible: bool = False
+) -> Callable[[Callable], Callable]:
     """Registers the decorated function as the lowering of the named overloads."""
 
     def register(fn: Callable) -> Callable:
         code = fn.__code__
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        entry = Lowering(fn, constants, "outs" in parameters, "key" in parameters)
+        entry = Lowering(fn, constants, fallible, "outs" in parameters, "key" in parameters)
         for name in names:
             if name in LOWERINGS:
                 raise LoweringError(f"{name} has two lowerings: {LOWERINGS[name].fn} and {fn}")

@@ -1,0 +1,78 @@
+"""Which libraries of kernels are opened, and when."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from torch_xla_lite.lowering import kernels
+
+_USE_BOTH = """
+import torch, torch_xla_lite
+from torch_xla_lite.lowering import kernels
+from torch_xla_lite.ops import softmax_cross_entropy
+from pathlib import Path
+
+kernels._CUDA = Path({cuda!r})
+logits, labels = torch.zeros(2, 3, device="jax"), torch.tensor([0, 2], device="jax")
+print(softmax_cross_entropy(logits, labels).sum().item())
+print(torch.segment_reduce(logits, "sum", lengths=labels, unsafe=True).numel())
+print({cuda!r} in open("/proc/self/maps").read())
+"""
+
+
+def _run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_without_a_cuda_device_the_library_for_cuda_is_not_opened(tmp_path: Path):
+    garbage = tmp_path / "libtorch_xla_lite_cuda.so"
+    garbage.write_bytes(b"no library")
+    result = _run(_USE_BOTH.format(cuda=str(garbage)))
+    assert result.stdout.split() == ["2.1972246170043945", "6", "False"], result.stderr
+
+
+def test_a_cuda_device_without_the_library_is_an_error_that_says_how_to_build_it(tmp_path: Path):
+    with pytest.raises(RuntimeError, match=r"USE_CUDA=1 python setup\.py develop"):
+        kernels.register_cuda(tmp_path / "absent.so")
+
+
+def test_a_library_that_is_broken_is_an_error(tmp_path: Path):
+    garbage = tmp_path / "libtorch_xla_lite_cuda.so"
+    garbage.write_bytes(b"no library")
+    with pytest.raises(OSError, match=r"invalid ELF header|file too short"):
+        kernels.register_cuda(garbage)
+
+
+def test_a_program_for_cuda_calls_the_kernels_by_the_same_names():
+    def program(x: jax.Array, y: jax.Array) -> jax.Array:
+        return kernels.softmax_cross_entropy(x, y, ignore_index=-100)[0]
+
+    traced = jax.jit(program).trace(jnp.zeros((2, 3)), jnp.zeros(2, "int32"))
+    texts = [traced.lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")]
+    assert all("@torch_xla_lite.softmax_cross_entropy(" in text for text in texts)
+
+
+_MATRIX, _VECTOR = jnp.ones((2, 2)), jnp.zeros(3, "int32")
+
+
+@pytest.mark.parametrize(
+    ("data", "offsets", "problem"),
+    [
+        (_MATRIX, jnp.zeros((3, 1), "int32"), "offsets as a vector"),
+        (_MATRIX, jnp.zeros(3), "int32 or int64"),
+        (_MATRIX.astype("int32"), _VECTOR, "float32, float64"),
+    ],
+    ids=["matrix of offsets", "floating offsets", "integers"],
+)
+def test_segments_that_do_not_fit_are_refused(data, offsets, problem):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=problem):
+        jax.block_until_ready(kernels.segment_reduce(data, offsets, reduce="sum"))
+
+
+def test_scores_that_do_not_fit_are_refused():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="one label for each row"):
+        jax.block_until_ready(kernels.softmax_cross_entropy(_MATRIX, _VECTOR, ignore_index=0))

@@ -1,0 +1,76 @@
+// Element types of our kernels, for the CPU and the GPU alike.
+//
+// Halves are stored as bits: each side converts them with what it is fastest at. Arithmetic is done
+// in the accumulator's type, which is at least float.
+//
+//   return ForFloat("torch_xla_lite::op", buffer.element_type(), [&]<typename T>(T) {
+//     return Run<T>(...);                        // T is float, double, BFloat16 or Half
+//   });
+
+#ifndef TORCH_XLA_LITE_CSRC_KERNELS_ELEMENT_H_
+#define TORCH_XLA_LITE_CSRC_KERNELS_ELEMENT_H_
+
+#include <xla/ffi/api/ffi.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace torch_xla_lite::kernels {
+
+namespace xffi = ::xla::ffi;
+
+struct BFloat16 {
+  uint16_t bits;
+};
+
+struct Half {
+  uint16_t bits;
+};
+
+// What is added up, and what sums are given back in.
+template <typename T>
+using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline xffi::DataType AccumulatorType(xffi::DataType type) {
+  return type == xffi::DataType::F64 ? xffi::DataType::F64 : xffi::DataType::F32;
+}
+
+inline xffi::Error Invalid(std::string_view op, const std::string& problem) {
+  return xffi::Error(xffi::ErrorCode::kInvalidArgument, std::string(op) + ": " + problem);
+}
+
+// Calls `run` with a value of the C++ type of floating elements.
+template <typename Run>
+xffi::Error ForFloat(std::string_view op, xffi::DataType type, Run&& run) {
+  switch (type) {
+    case xffi::DataType::F32:
+      return run(float{});
+    case xffi::DataType::F64:
+      return run(double{});
+    case xffi::DataType::BF16:
+      return run(BFloat16{});
+    case xffi::DataType::F16:
+      return run(Half{});
+    default:
+      return Invalid(op, "expects float32, float64, bfloat16 or float16.");
+  }
+}
+
+// Calls `run` with a value of the C++ type of labels and offsets.
+template <typename Run>
+xffi::Error ForIndex(std::string_view op, xffi::DataType type, Run&& run) {
+  switch (type) {
+    case xffi::DataType::S32:
+      return run(int32_t{});
+    case xffi::DataType::S64:
+      return run(int64_t{});
+    default:
+      return Invalid(op, "expects indices of int32 or int64.");
+  }
+}
+
+}  // namespace torch_xla_lite::kernels
+
+#endif  // TORCH_XLA_LITE_CSRC_KERNELS_ELEMENT_H_

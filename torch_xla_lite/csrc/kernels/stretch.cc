@@ -1,0 +1,228 @@
+#include "torch_xla_lite/csrc/kernels/stretch.h"
+
+#include <array>
+#include <bit>
+#include <functional>
+#include <limits>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define LITE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define LITE_CLONES
+#endif
+
+namespace torch_xla_lite::kernels {
+namespace {
+
+template <typename T>
+struct Ieee;
+
+template <>
+struct Ieee<float> {
+  using Bits = uint32_t;
+  static constexpr int kFraction = 23, kBias = 127, kDegree = 7;
+  static constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
+  static constexpr float kSmallest = -87.0f, kLargest = 88.0f;
+};
+
+template <>
+struct Ieee<double> {
+  using Bits = uint64_t;
+  static constexpr int kFraction = 52, kBias = 1023, kDegree = 13;
+  static constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;
+  static constexpr double kSmallest = -708.0, kLargest = 709.0;
+};
+
+// 1/n, ... 1/1!, 1/0!: the Taylor series of exp, whose remainder on [-ln2/2, ln2/2] is below half
+// of the last place at the degrees above.
+template <typename T>
+constexpr auto TaylorOfExp() {
+  std::array<T, Ieee<T>::kDegree + 1> terms{};
+  double factorial = 1;
+  for (int i = 0; i <= Ieee<T>::kDegree; ++i) {
+    if (i > 0) factorial *= i;
+    terms[Ieee<T>::kDegree - i] = static_cast<T>(1 / factorial);
+  }
+  return terms;
+}
+
+// exp without branches or tables, so that loops of it become vector code; std::exp is a call. What
+// would be subnormal is 0.
+template <typename T>
+inline T Exp(T x) {
+  using F = Ieee<T>;
+  using Bits = typename F::Bits;
+  // Adding this rounds to an integer, which then stands in the last bits.
+  constexpr T kRound = static_cast<T>(Bits{3} << (F::kFraction - 1));
+  constexpr auto kTerms = TaylorOfExp<T>();
+  const T inside = x > F::kLargest ? F::kLargest : x;
+  const T rounded = inside * static_cast<T>(1.4426950408889634) + kRound;
+  const T power = rounded - kRound;
+  const T rest = (inside - power * F::kLn2High) - power * F::kLn2Low;
+  T sum = kTerms[0];
+  for (int i = 1; i <= F::kDegree; ++i) sum = sum * rest + kTerms[i];
+  const T scale = std::bit_cast<T>(
+      static_cast<Bits>((std::bit_cast<Bits>(rounded) + F::kBias) << F::kFraction));
+  const T result = x > F::kLargest ? std::numeric_limits<T>::infinity() : sum * scale;
+  return x < F::kSmallest ? T{0} : result;
+}
+
+// What is left over at the end of a stretch is copied to a full vector, so that it is vector code
+// too: rows of ten classes consist of nothing else.
+constexpr int64_t kLanes = 16;
+
+template <typename T>
+struct Tail {
+  Tail(const T* x, int64_t n, T filler) {
+    for (int64_t i = 0; i < kLanes; ++i) values[i] = filler;
+    for (int64_t i = 0; i < n; ++i) values[i] = x[i];
+  }
+
+  T values[kLanes];
+};
+
+template <typename T>
+inline T LargestOf(const T* x, int64_t n, T top) {
+#pragma omp simd reduction(max : top)
+  for (int64_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
+  return top;
+}
+
+template <typename T>
+inline T MaxOf(const T* x, int64_t n) {
+  constexpr T kNothing = -std::numeric_limits<T>::infinity();
+  const int64_t whole = n - n % kLanes;
+  const T top = LargestOf(x, whole, kNothing);
+  if (whole == n) return top;
+  return LargestOf(Tail<T>(x + whole, n - whole, kNothing).values, kLanes, top);
+}
+
+template <typename T>
+inline T SumOf(const T* x, int64_t n, T sum = 0) {
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+template <typename T>
+inline T SumOfExp(const T* x, int64_t n, T shift, T sum) {
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += Exp(x[i] - shift);
+  return sum;
+}
+
+template <typename T>
+inline T ExpSumOf(const T* x, int64_t n, T shift) {
+  const int64_t whole = n - n % kLanes;
+  const T sum = SumOfExp(x, whole, shift, T{0});
+  if (whole == n) return sum;
+  const Tail<T> tail(x + whole, n - whole, -std::numeric_limits<T>::infinity());
+  return SumOfExp(tail.values, kLanes, shift, sum);
+}
+
+template <typename T>
+inline void ScaledExpOf(const T* x, int64_t n, T shift, T scale, T* out) {
+  const int64_t whole = n - n % kLanes;
+#pragma omp simd
+  for (int64_t i = 0; i < whole; ++i) out[i] = scale * Exp(x[i] - shift);
+  if (whole == n) return;
+  Tail<T> tail(x + whole, n - whole, shift);
+#pragma omp simd
+  for (int64_t i = 0; i < kLanes; ++i) tail.values[i] = scale * Exp(tail.values[i] - shift);
+  for (int64_t i = whole; i < n; ++i) out[i] = tail.values[i - whole];
+}
+
+template <typename T, typename Fold>
+inline void FoldRows(const T* x, int64_t rows, int64_t stride, int64_t n, T* total, Fold fold) {
+  if (n < 4) {  // too narrow for vectors
+    for (int64_t i = 0; i < n; ++i) {
+      T folded = total[i];
+      for (int64_t row = 0; row < rows; ++row) folded = fold(folded, x[row * stride + i]);
+      total[i] = folded;
+    }
+    return;
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) total[i] = fold(total[i], x[row * stride + i]);
+  }
+}
+
+template <typename T>
+inline T LargerOrNan(T best, T x) {
+  return (x > best) | (x != x) ? x : best;
+}
+
+template <typename T>
+inline T SmallerOrNan(T best, T x) {
+  return (x < best) | (x != x) ? x : best;
+}
+
+}  // namespace
+
+LITE_CLONES float Max(const float* x, int64_t n) { return MaxOf(x, n); }
+LITE_CLONES double Max(const double* x, int64_t n) { return MaxOf(x, n); }
+
+LITE_CLONES float Sum(const float* x, int64_t n) { return SumOf(x, n); }
+LITE_CLONES double Sum(const double* x, int64_t n) { return SumOf(x, n); }
+
+LITE_CLONES float ExpSum(const float* x, int64_t n, float shift) { return ExpSumOf(x, n, shift); }
+LITE_CLONES double ExpSum(const double* x, int64_t n, double shift) {
+  return ExpSumOf(x, n, shift);
+}
+
+LITE_CLONES void ScaledExp(const float* x, int64_t n, float shift, float scale, float* out) {
+  ScaledExpOf(x, n, shift, scale, out);
+}
+LITE_CLONES void ScaledExp(const double* x, int64_t n, double shift, double scale, double* out) {
+  ScaledExpOf(x, n, shift, scale, out);
+}
+
+LITE_CLONES void AddRows(const float* x, int64_t rows, int64_t stride, int64_t n, float* total) {
+  FoldRows(x, rows, stride, n, total, std::plus<float>());
+}
+LITE_CLONES void AddRows(const double* x, int64_t rows, int64_t stride, int64_t n, double* total) {
+  FoldRows(x, rows, stride, n, total, std::plus<double>());
+}
+
+LITE_CLONES void TakeLarger(const float* x, int64_t rows, int64_t stride, int64_t n, float* best) {
+  FoldRows(x, rows, stride, n, best, LargerOrNan<float>);
+}
+LITE_CLONES void TakeLarger(const double* x, int64_t rows, int64_t stride, int64_t n,
+                            double* best) {
+  FoldRows(x, rows, stride, n, best, LargerOrNan<double>);
+}
+
+LITE_CLONES void TakeSmaller(const float* x, int64_t rows, int64_t stride, int64_t n, float* best) {
+  FoldRows(x, rows, stride, n, best, SmallerOrNan<float>);
+}
+LITE_CLONES void TakeSmaller(const double* x, int64_t rows, int64_t stride, int64_t n,
+                             double* best) {
+  FoldRows(x, rows, stride, n, best, SmallerOrNan<double>);
+}
+
+LITE_CLONES void Widen(const BFloat16* x, int64_t n, float* out) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(uint32_t{x[i].bits} << 16);
+}
+
+LITE_CLONES void Widen(const Half* x, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(std::bit_cast<_Float16>(x[i].bits));
+}
+
+LITE_CLONES void Narrow(const float* x, int64_t n, BFloat16* out) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(x[i]);
+    const uint32_t nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    out[i].bits = static_cast<uint16_t>(x[i] != x[i] ? 0x7fc0 : nearest);
+  }
+}
+
+LITE_CLONES void Narrow(const float* x, int64_t n, Half* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    out[i].bits = std::bit_cast<uint16_t>(static_cast<_Float16>(x[i]));
+  }
+}
+
+}  // namespace torch_xla_lite::kernels

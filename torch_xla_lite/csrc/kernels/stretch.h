@@ -1,0 +1,57 @@
+// Loops over a stretch of memory, compiled for several generations of processors.
+//
+// The kernels are made of these few loops and spend their time in them. On x86-64 each exists for
+// the baseline, for AVX2 and for AVX-512; the loader chooses once. Sums are added up in several
+// lanes, in an order that depends on the processor but on nothing else.
+//
+//   float top = Max(x, n);
+//   float sum = ExpSum(x, n, top);               // of exp(x[i] - top)
+//   Widen(bfloat16s, n, floats);
+//
+// NaN: Max leaves it out, all others pass it on. Stretches may be empty and do not overlap.
+// Thread-safe: no state.
+
+#ifndef TORCH_XLA_LITE_CSRC_KERNELS_STRETCH_H_
+#define TORCH_XLA_LITE_CSRC_KERNELS_STRETCH_H_
+
+#include <cstdint>
+
+#include "torch_xla_lite/csrc/kernels/element.h"
+
+namespace torch_xla_lite::kernels {
+
+// The largest element, -infinity if there is none.
+float Max(const float* x, int64_t n);
+double Max(const double* x, int64_t n);
+
+// The sum of exp(x[i] - shift), which is at most 1 each.
+float ExpSum(const float* x, int64_t n, float shift);
+double ExpSum(const double* x, int64_t n, double shift);
+
+// out[i] = scale * exp(x[i] - shift)
+void ScaledExp(const float* x, int64_t n, float shift, float scale, float* out);
+void ScaledExp(const double* x, int64_t n, double shift, double scale, double* out);
+
+float Sum(const float* x, int64_t n);
+double Sum(const double* x, int64_t n);
+
+// total[i] += x[row * stride + i] for each of the rows, from the first to the last.
+void AddRows(const float* x, int64_t rows, int64_t stride, int64_t n, float* total);
+void AddRows(const double* x, int64_t rows, int64_t stride, int64_t n, double* total);
+
+// best[i] becomes x[row * stride + i] where that is larger (smaller), or NaN. A NaN in best stays.
+void TakeLarger(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
+void TakeLarger(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
+void TakeSmaller(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
+void TakeSmaller(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
+
+void Widen(const BFloat16* x, int64_t n, float* out);
+void Widen(const Half* x, int64_t n, float* out);
+
+// To the nearest, ties to even; NaN stays NaN.
+void Narrow(const float* x, int64_t n, BFloat16* out);
+void Narrow(const float* x, int64_t n, Half* out);
+
+}  // namespace torch_xla_lite::kernels
+
+#endif  // TORCH_XLA_LITE_CSRC_KERNELS_STRETCH_H_

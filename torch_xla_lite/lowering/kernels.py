@@ -1,0 +1,208 @@
+"""Kernels of our own that XLA calls: one CPU and one CUDA implementation under each name.
+
+    loss, log_sum_exp = softmax_cross_entropy(logits, labels, ignore_index=-100)
+    means = segment_reduce(data, offsets, reduce="mean")
+
+The functions are for use while `jax.jit` traces, under `jax.enable_x64(True)` where an operand has
+64 bits. They have no jax gradient; the `_backward` functions are what a gradient is made of. What
+they mean to XLA, and what becomes of wrong labels and offsets, is in csrc/kernels/*.h.
+
+The CPU implementations are in lib/libtorch_xla_lite_ffi.so. lib/libtorch_xla_lite_cuda.so is opened
+only where jax has a CUDA device.
+"""
+
+import ctypes
+import functools
+import math
+import pathlib
+
+import jax
+import numpy as np
+
+_LIBRARIES = pathlib.Path(__file__).parent.parent / "lib"
+_CPU = _LIBRARIES / "libtorch_xla_lite_ffi.so"
+_CUDA = _LIBRARIES / "libtorch_xla_lite_cuda.so"
+
+# XLA's name of each kernel, after "torch_xla_lite.", and the symbol that both libraries have.
+_SYMBOLS = {
+    "segment_reduce": "TorchXlaLiteSegmentReduce",
+    "segment_reduce_backward": "TorchXlaLiteSegmentReduceBackward",
+    "softmax_cross_entropy": "TorchXlaLiteSoftmaxCrossEntropy",
+    "softmax_cross_entropy_backward": "TorchXlaLiteSoftmaxCrossEntropyBackward",
+}
+
+_REDUCTIONS = {"sum": 0, "mean": 1, "max": 2, "min": 3}
+
+# What a reduction starts from.
+_NEUTRAL = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf}
+
+
+@functools.cache
+def register() -> None:
+    """Makes the kernels known to XLA, those for CUDA only if jax has a CUDA device.
+
+    Raises:
+      RuntimeError: there is a CUDA device, but no library for it.
+      OSError: a library cannot be loaded.
+    """
+    register_library(_CPU, "cpu")
+    if _has_cuda():
+        register_cuda()
+
+
+def register_cuda(library: pathlib.Path = _CUDA) -> None:
+    """Makes the CUDA kernels known to XLA. Needs no GPU: CUDA itself is first asked by a launch."""
+    if not library.exists():
+        raise RuntimeError(
+            f"jax has a CUDA device, but torch_xla_lite was built without CUDA: {library} is "
+            "missing.\n"
+            "Build it, with a CUDA toolkit at hand:  USE_CUDA=1 python setup.py develop\n"
+            "Or keep to the CPU:  export JAX_PLATFORMS=cpu"
+        )
+    register_library(library, "CUDA")
+
+
+def register_library(library: pathlib.Path, platform: str) -> None:
+    """Registers all kernels of one library for one of XLA's platforms."""
+    handlers = ctypes.CDLL(str(library))
+    for name, symbol in _SYMBOLS.items():
+        capsule = jax.ffi.pycapsule(getattr(handlers, symbol))
+        jax.ffi.register_ffi_target(f"torch_xla_lite.{name}", capsule, platform=platform)
+
+
+def _has_cuda() -> bool:
+    # Whoever compiles a graph has started jax's backends; asking starts nothing more.
+    try:
+        return bool(jax.devices("cuda"))
+    except RuntimeError:
+        return False
+
+
+def softmax_cross_entropy(
+    logits: jax.Array,
+    labels: jax.Array,
+    *,
+    ignore_index: int,
+    op: str = "torch_xla_lite.softmax_cross_entropy",
+) -> tuple[jax.Array, jax.Array]:
+    """Softmax cross-entropy of each row, without the softmax being stored.
+
+    Args:
+      logits: `[batch, classes]`; float32, float64, bfloat16 or float16, computed in float32 at
+        least.
+      labels: `[batch]`, int32 or int64, each in `[0, classes)` or `ignore_index`.
+      ignore_index: the label of rows whose loss is 0, whatever their logits.
+      op: what errors call the operation.
+
+    Returns:
+      (loss, log_sum_exp), `[batch]` each, float64 for float64 and else float32; in nats.
+
+    Raises:
+      jax.errors.JaxRuntimeError: when the program runs on a CPU, for a label out of range. On CUDA
+        the loss of that row is NaN.
+
+    Source: aten::_log_softmax followed by aten::nll_loss_forward with reduction "none".
+    """
+    register()
+    row = jax.ShapeDtypeStruct(labels.shape, _accumulator(logits.dtype))
+    call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy", (row, row))
+    return tuple(call(logits, labels, op=op, ignore_index=np.int64(ignore_index)))
+
+
+def softmax_cross_entropy_backward(
+    grad: jax.Array,
+    logits: jax.Array,
+    labels: jax.Array,
+    log_sum_exp: jax.Array,
+    *,
+    ignore_index: int,
+    op: str = "torch_xla_lite.softmax_cross_entropy_backward",
+) -> jax.Array:
+    """The gradient of `softmax_cross_entropy` for its logits: `[batch, classes]`, their dtype.
+
+    Args:
+      grad: `[batch]`, the gradient of each row's loss; of the dtype of the loss.
+      logits, labels, ignore_index: as they were.
+      log_sum_exp: `[batch]`, what softmax_cross_entropy gave.
+      op: what errors call the operation.
+    """
+    register()
+    like = jax.ShapeDtypeStruct(logits.shape, logits.dtype)
+    call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy_backward", like)
+    return call(grad, logits, labels, log_sum_exp, op=op, ignore_index=np.int64(ignore_index))
+
+
+def segment_reduce(
+    data: jax.Array,
+    offsets: jax.Array,
+    *,
+    reduce: str,
+    initial: float | None = None,
+    empty: float | None = None,
+    whole: bool = False,
+    op: str = "torch_xla_lite.segment_reduce",
+) -> jax.Array:
+    """Reduces consecutive groups of rows. Gives the same bits each time.
+
+    Args:
+      data: `[rows, width]`; float32, float64, bfloat16 or float16, computed in float32 at least.
+      offsets: `[segments + 1]`, int32 or int64; segment i is `data[offsets[i]:offsets[i + 1]]`.
+      reduce: "sum", "mean", "max" or "min". NaN wins over every number.
+      initial: what each reduction starts from; without it 0, -inf for "max" and inf for "min".
+      empty: the result of a segment without rows; without it `initial`.
+      whole: whether it is an error if the last offset is not `rows`.
+      op: what errors call the operation.
+
+    Returns:
+      `[segments, width]`, the dtype of `data`.
+
+    Raises:
+      jax.errors.JaxRuntimeError: when the program runs on a CPU, for offsets that decrease or leave
+        `[0, rows]`. On CUDA the segments that they bound are NaN.
+
+    Source: aten::segment_reduce with axis 0; jax.ops.segment_sum with sorted ids.
+    """
+    register()
+    start = _NEUTRAL[reduce] if initial is None else initial
+    out = jax.ShapeDtypeStruct((offsets.shape[0] - 1, data.shape[1]), data.dtype)
+    return jax.ffi.ffi_call("torch_xla_lite.segment_reduce", out)(
+        data,
+        offsets,
+        op=op,
+        reduce=np.int64(_REDUCTIONS[reduce]),
+        whole=whole,
+        initial=np.float64(start),
+        empty=np.float64(start if empty is None else empty),
+    )
+
+
+def segment_reduce_backward(
+    grad: jax.Array,
+    reduced: jax.Array,
+    data: jax.Array,
+    offsets: jax.Array,
+    *,
+    reduce: str,
+    whole: bool = False,
+    op: str = "torch_xla_lite.segment_reduce_backward",
+) -> jax.Array:
+    """The gradient of `segment_reduce` for its data: `[rows, width]`, the dtype of data.
+
+    Args:
+      grad: `[segments, width]`, the dtype of `data`.
+      reduced: `[segments, width]`, what segment_reduce gave.
+      data, offsets, reduce, whole: as they were.
+      op: what errors call the operation.
+
+    Returns:
+      0 for rows of no segment. Elements that are equally large (small) share their gradient.
+    """
+    register()
+    like = jax.ShapeDtypeStruct(data.shape, data.dtype)
+    return jax.ffi.ffi_call("torch_xla_lite.segment_reduce_backward", like)(
+        grad, reduced, data, offsets, op=op, reduce=np.int64(_REDUCTIONS[reduce]), whole=whole
+    )
+
+
+def _accumulator(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
