@@ -1,0 +1,209 @@
+"""Wheels made and installed by setup.py, build, pip and uv, with a real Bazel in a small tree.
+
+Nothing is downloaded: the front ends are told to stay off the network, and there is no other torch
+in the environments than the one that runs this test.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.build.nested import Nested, environment
+
+_SMALL = Path(__file__).parent / "testdata" / "small"
+# A module that says what the library says, without the cost of pybind11. What is weak in it, the
+# interpreter has.
+_MODULE = """#include <Python.h>
+#pragma weak PyLong_FromLong
+#pragma weak PyModule_Create2
+int two();
+static PyObject* Two(PyObject*, PyObject*) { return PyLong_FromLong(two()); }
+static PyMethodDef methods[] = {{"two", Two, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module{PyModuleDef_HEAD_INIT, "_XLAC", nullptr, -1, methods,
+                          nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC PyInit__XLAC() { return PyModule_Create(&module); }
+"""
+_OUTPUTS = ("_XLAC.so", "_build_info.py", "lib/libtorch_xla_lite.so")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
+    """A tree with an extension module, built and installed as editable."""
+    nested = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
+    build_file = nested.root / "torch_xla_lite" / "BUILD.bazel"
+    rules = build_file.read_text().replace('["_build_info.py"]', '["_XLAC.so", "_build_info.py"]')
+    build_file.write_text(rules + (_SMALL / "extension.BUILD.txt").read_text())
+    nested.write("module.cc", _MODULE)
+    nested.develop()
+    yield nested
+    nested.close()
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """An environment without the package, and without torch in its own folder."""
+    return environment(tmp_path / "environment")
+
+
+def _must(process: "subprocess.CompletedProcess[str]") -> str:
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout + process.stderr
+
+
+def _wheel(tree: Nested, folder: Path, python: Path | None = None, **changes: str) -> Path:
+    """A wheel made by setup.py."""
+    _must(tree.run(python or tree.python, "setup.py", "bdist_wheel", "-d", folder, **changes))
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def _pip(tree: Nested, python: Path, *arguments: str | Path) -> str:
+    return _must(
+        tree.run(python, "-m", "pip", *arguments, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
+    )
+
+
+def _uv(tree: Nested, python: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    uv = Path(sys.executable).parent / "uv"
+    where = ("--python", python, "--offline", "--no-deps", "--reinstall", "--no-cache")
+    return tree.run(uv, "pip", "install", *where, *arguments)
+
+
+def _site(python: Path) -> Path:
+    (folder,) = python.parent.parent.glob("lib/python3*/site-packages")
+    return folder
+
+
+def _ask(python: Path, tmp_path: Path) -> tuple[int, Path]:
+    """What the installed package computes, and where it is."""
+    script = "import torch_xla_lite._XLAC as m; print(m.two(), m.__file__)"
+    process = subprocess.run(
+        [python, "-P", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    number, file = _must(process).split()
+    return int(number), Path(file)
+
+
+def _installed(python: Path) -> list[str]:
+    return sorted(entry.name for entry in _site(python).glob("*torch_xla_lite*"))
+
+
+def _members(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name
+        }
+
+
+def _identity(tree: Nested) -> list[tuple[int, int]]:
+    states = [(tree.root / "torch_xla_lite" / name).stat() for name in _OUTPUTS]
+    return [(state.st_ino, state.st_mtime_ns) for state in states]
+
+
+def test_a_wheel_leaves_the_files_of_an_editable_install_as_they_are(tree: Nested, tmp_path: Path):
+    before = _identity(tree)
+    tree.write("one.cc", "int one() { return 41; }\n")
+    made = _wheel(tree, tmp_path)
+    tree.write("one.cc", "int one() { return 1; }\n")
+    assert _identity(tree) == before
+    assert _ask(tree.python, tmp_path)[0] == 2
+    in_tree = (tree.root / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so").read_bytes()
+    assert _members(made)["torch_xla_lite/lib/libtorch_xla_lite.so"] != in_tree
+
+
+def test_build_in_isolation_makes_from_an_sdist_the_wheel_that_the_tree_gives(
+    tree: Nested, tmp_path: Path
+):
+    isolated = tmp_path / "isolated"
+    said = _must(tree.run(tree.python, "-m", "build", "--outdir", isolated, PIP_NO_INDEX="1"))
+    assert f"this is an isolated build; it uses the torch of {tree.python}" in said
+    here = tmp_path / "here"
+    _must(tree.run(tree.python, "-m", "build", "--no-isolation", "--wheel", "--outdir", here))
+    (sdist,) = isolated.glob("*.tar.gz")
+    (from_sdist,) = isolated.glob("*.whl")
+    (from_tree,) = here.glob("*.whl")
+    assert from_sdist.name == from_tree.name
+    assert from_sdist.read_bytes() == from_tree.read_bytes()
+    assert _wheel(tree, tmp_path / "setup").read_bytes() == from_tree.read_bytes()
+    with tarfile.open(sdist) as archive:
+        assert not [name for name in archive.getnames() if name.endswith((".so", "_build_info.py"))]
+
+
+def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
+    tree: Nested, python: Path, tmp_path: Path
+):
+    # Its dependencies are satisfied: without an index, pip would fail otherwise.
+    _pip(tree, python, "install", ".")
+    number, file = _ask(python, tmp_path)
+    assert number == 2
+    assert file.is_relative_to(_site(python))
+    assert not list(_site(python).glob("torch-*"))
+
+
+def test_uv_in_isolation_says_what_to_do(tree: Nested, python: Path):
+    process = _uv(tree, python, ".")
+    assert process.returncode != 0
+    assert "--no-build-isolation" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_uv_installs_without_isolation(tree: Nested, python: Path, tmp_path: Path):
+    _must(_uv(tree, python, "--no-build-isolation", "."))
+    assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
+
+
+def test_uv_makes_the_editable_install(tree: Nested, python: Path, tmp_path: Path):
+    _must(_uv(tree, python, "--no-build-isolation", "-e", "."))
+    assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
+
+
+def test_a_wheel_takes_the_place_of_an_editable_install_and_the_reverse(
+    tree: Nested, python: Path, tmp_path: Path
+):
+    made = _wheel(tree, tmp_path)
+    _must(tree.run(python, "setup.py", "develop"))
+    said = _pip(tree, python, "install", made)
+    assert "Found existing installation: torch_xla_lite 0.1.0" in said
+    assert _installed(python) == ["torch_xla_lite", "torch_xla_lite-0.1.0.dist-info"]
+    assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
+    said = _must(tree.run(python, "setup.py", "develop"))
+    assert "torch_xla_lite, installed from a wheel, is removed" in said
+    assert _installed(python) == [
+        "__editable__.torch_xla_lite.pth",
+        "torch_xla_lite-0.1.0.dist-info",
+    ]
+    assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
+
+
+def test_the_halves_are_made_apart_and_make_the_whole(tree: Nested, python: Path, tmp_path: Path):
+    whole = _wheel(tree, tmp_path / "whole")
+    library = _wheel(tree, tmp_path / "library", BUILD_LIB_WHL="1")
+    refused = tree.run(python, "setup.py", "bdist_wheel", BUILD_PYTHON_ONLY="1")
+    assert refused.returncode == 1
+    assert "torch_xla_lite_lib 0.1.0 is not installed for" in refused.stderr
+    assert "BUILD_LIB_WHL=1 " in refused.stderr.splitlines()[-1]
+
+    _pip(tree, python, "install", library)
+    _must(tree.setup("clean"))
+    options = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--disk_cache=", "BUILD_PYTHON_ONLY": "1"}
+    half = _wheel(tree, tmp_path / "python", python, **options)
+    report = json.loads((tree.root / "build" / "report.json").read_text())
+    assert report["actions"]["compile"] == 1, "only module.cc; one.cc and two.cc are installed"
+    assert not _members(half).keys() & _members(library).keys()
+    assert _members(half) | _members(library) == _members(whole)
+
+    _pip(tree, python, "install", "--no-deps", half)
+    number, file = _ask(python, tmp_path)
+    assert number == 2
+    assert file.is_relative_to(_site(python))
+    said = _must(tree.run(python, "setup.py", "develop"))
+    assert "torch_xla_lite and torch_xla_lite_lib, installed from a wheel, are removed" in said
+    assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
+    assert not (_site(python) / "torch_xla_lite").exists()
