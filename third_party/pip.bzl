@@ -32,7 +32,8 @@ def find_python(repository_ctx):
             fail(("The interpreter that this tree was configured for is gone: %s\n" +
                   "Configure it again with one that exists:  python setup.py develop") % named)
         return repository_ctx.path(named)
-    own = repository_ctx.path(Label("//:WORKSPACE")).dirname.get_child(".venv").get_child("bin").get_child("python")
+    tree = repository_ctx.path(Label("//:WORKSPACE")).realpath.dirname
+    own = tree.get_child(".venv").get_child("bin").get_child("python")
     if own.exists:
         return own
     found = repository_ctx.which("python3")

@@ -35,6 +35,8 @@ def _is_debians(repository_ctx):
     return str(repository_ctx.path(Label("@bazel_tools//tools:BUILD")).realpath).startswith(_ROOT + "/")
 
 def _bazel_rule_sets_impl(repository_ctx):
+    # Where it really is: seen from another workspace, this tree is a link that goes away with what Bazel has fetched.
+    here = repository_ctx.path(Label("//third_party/bazel_rules:BUILD.bazel")).realpath.dirname
     lines = []
     if _is_debians(repository_ctx):
         found = {}
@@ -44,7 +46,7 @@ def _bazel_rule_sets_impl(repository_ctx):
                 found[name] = _ROOT + "/" + folder
         for name, folder in _STUBS.items():
             if name not in found:
-                found[name] = "third_party/bazel_rules/" + folder
+                found[name] = str(here.get_child(folder))
         lines = ["    native.local_repository(name = %r, path = %r)" % item for item in sorted(found.items())]
     repository_ctx.file("BUILD.bazel", "")
     repository_ctx.file("declare.bzl", "\n".join(

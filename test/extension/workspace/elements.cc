@@ -1,0 +1,8 @@
+// What another workspace builds with a public library of ours.
+
+#include "torch_xla_lite/csrc/ir/shape.h"
+
+extern "C" long Elements() {
+  using torch_xla_lite::ir::DType;
+  return torch_xla_lite::ir::Shape::Of(DType{6}, {2, 3})->NumElements();
+}

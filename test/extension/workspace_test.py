@@ -1,0 +1,65 @@
+"""Another Bazel workspace uses our libraries and rules, by local_repository."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from bazel.pybuild import find_bazel
+from test.build.tree import ROOT
+from torch_xla_lite.utils import cpp_extension
+
+_SOURCES = Path("test/extension/workspace")
+# As in our .bazelrc, which another workspace does not read.
+_QUICK_START = "--host_jvm_args=-XX:TieredStopAtLevel=1"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the files are that the other workspace has built."""
+    root = tmp_path_factory.mktemp("elsewhere")
+    shutil.copy(_SOURCES / "elements.cc", root)
+    shutil.copy("test/extension/example/xla_isotonic/handlers.cc", root)
+    shutil.copy(_SOURCES / "BUILD.bazel.txt", root / "BUILD.bazel")
+    workspace = (_SOURCES / "WORKSPACE.txt").read_text().replace("{tree}", str(ROOT))
+    (root / "WORKSPACE").write_text(workspace)
+    (root / ".bazelrc").write_text(f"try-import {ROOT / '.bazelrc.generated'}\n")
+    own = tmp_path_factory.mktemp("bazel")
+    bazel = find_bazel.find(None, os.environ["PATH"]).executable
+    startup = [bazel, f"--output_user_root={own}", "--max_idle_secs=60", _QUICK_START]
+
+    def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+        # What Bazel sets for a test would make the inner Bazel believe that it is one.
+        environ = {"PATH": os.environ["PATH"], "HOME": str(own)}
+        return subprocess.run(
+            [*startup, *arguments],
+            cwd=root,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    process = run("build", "--spawn_strategy=local", "--nosandbox_debug", "//...")
+    assert process.returncode == 0, process.stderr
+    yield root / "bazel-bin"
+    run("shutdown")
+
+
+def test_a_library_of_its_own_uses_a_public_one_of_ours(built: Path):
+    assert ctypes.CDLL(str(built / "libelements.so")).Elements() == 6
+
+
+def test_a_shared_object_by_our_rule_holds_an_ffi_op(built: Path):
+    cpp_extension.register_ffi_library(
+        built / "libhandlers.so", {"elsewhere.fit": "XlaIsotonicFit"}
+    )
+    values = np.array([1, 3, 2, 4], np.float32)
+    fit = jax.ffi.ffi_call("elsewhere.fit", jax.ShapeDtypeStruct(values.shape, values.dtype))
+    assert fit(values).tolist() == [1, 2.5, 2.5, 4]
