@@ -2,6 +2,7 @@
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@cuda//:cuda.bzl", "CUDA")
 load("@jaxlib//:jaxlib.bzl", "JAXLIB")
 load("@python//:python.bzl", "PYTHON")
 load("@torch//:torch.bzl", "TORCH")
@@ -27,6 +28,7 @@ _TEMPLATE = """#include <string>
 @CXX11_ABI = ""
 #endif
 @MODE = "{mode}"
+@CUDA = "{cuda}"
 """
 
 _DOCSTRING = '"""What the compiled part of this package was built with. Written by //bazel:build_info.bzl."""'
@@ -50,6 +52,7 @@ def _lite_build_info_impl(ctx):
     ctx.actions.write(
         output = template,
         content = _TEMPLATE.format(
+            cuda = CUDA.evidence,
             jaxlib = JAXLIB.version,
             mode = _mode(ctx),
             python = PYTHON.version,

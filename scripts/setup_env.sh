@@ -4,6 +4,7 @@
 #   install_system_packages   by apt, what is missing, and says so; nothing when nothing is missing. With the argument
 #                             `tests` also what only tests use
 #   make_environment          .venv, with the versions of requirements.txt
+#   install_cuda_toolkit      into .venv, with the versions of requirements-cuda.txt; for tests only
 #   configure_bazel           .bazelrc.generated, for the interpreter of .venv
 #   BAZEL                     the Bazel to call, set by install_system_packages
 #
@@ -113,6 +114,17 @@ make_environment() {
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt ||
     give_up "pip could not install the packages of requirements.txt." "See its message above; then run this again."
   cp requirements.txt "$installed"
+}
+
+# A compiler for CUDA, for what tests compile: a toolkit of the machine may be there or not, and be any.
+install_cuda_toolkit() {
+  local installed=.venv/.requirements-cuda.txt
+  cmp -s requirements-cuda.txt "$installed" && return
+  say "Installing the CUDA toolkit of requirements-cuda.txt into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cuda.txt ||
+    give_up "pip could not install the packages of requirements-cuda.txt." \
+      "See its message above; then run this again."
+  cp requirements-cuda.txt "$installed"
 }
 
 configure_bazel() {

@@ -22,6 +22,9 @@ source scripts/setup_env.sh
 
 install_system_packages tests
 make_environment
+install_cuda_toolkit
+# Tests compile for two kinds of GPU, machine code and PTX; six kinds would prove nothing more.
+export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
 
 options=()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bazel.pybuild import configure, find_bazel, invoke
+from bazel.pybuild import configure, cuda, find_bazel, invoke
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Content, Options
 
@@ -32,7 +32,8 @@ def bazel_command(root: Path, options: Options, environ: Mapping[str, str]) -> i
       BuildError: there is no Bazel.
     """
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    return invoke.build_command(bazel, options, root / "build")
+    gpu = cuda.look(options, environ)
+    return invoke.build_command(bazel, options, root / "build", cuda=gpu.packaged)
 
 
 def build(
@@ -64,10 +65,13 @@ def build(
     since = time.perf_counter() if since is None else since
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with _alone(root):
-        configure.ensure(root, bazel, options, environ)
+        gpu = configure.ensure(root, bazel, options, environ).cuda
+        print(f"torch_xla_lite: CUDA {gpu}", flush=True)
         if options.content is Content.PYTHON:
             _check_library(root)
-        command = invoke.build_command(bazel, options, root / "build", headers=into is not None)
+        command = invoke.build_command(
+            bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
+        )
         with invoke.started(command, root) as process:
             # Two dozen milliseconds of imports that are not needed earlier, hidden behind Bazel's
             # own.
@@ -83,7 +87,7 @@ def build(
         elif succeeded:
             check(list(outcome.outputs))
             changed = outputs.copy(outcome.outputs, into)
-        done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since)
+        done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since, gpu)
         report.write(done, root)
     if not succeeded:
         print(done.line(), flush=True)

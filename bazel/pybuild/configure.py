@@ -13,8 +13,9 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from bazel.pybuild import find_bazel, packages, toolchain
+from bazel.pybuild import cuda, find_bazel, packages, toolchain
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
 
@@ -23,11 +24,27 @@ FILE = ".bazelrc.generated"
 _HEADER = (
     "# Written by bazel/pybuild/configure.py; it is written again when one of these changes:\n"
 )
+# What decides what the file says; toolchain.py's part of it is in the cache keys.
+_CODE = [Path(__file__).with_name(name) for name in ("configure.py", "cuda.py", "cuda_archs.py")]
+# The line after the header says whether the package gets a CUDA library, and why.
+_CUDA = "# CUDA "
+
+
+class Configured(NamedTuple):
+    """What .bazelrc.generated says.
+
+    Attributes:
+      written: whether it was written just now.
+      cuda: whether the package gets a CUDA library, and why: "on: ..." or "off: ...".
+    """
+
+    written: bool
+    cuda: str
 
 
 def ensure(
     root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
-) -> bool:
+) -> Configured:
     """Writes .bazelrc.generated unless it is there and right.
 
     Args:
@@ -36,30 +53,34 @@ def ensure(
       options: its startup options matter: asking Bazel what it knows must not restart its server.
       environ: usually os.environ.
 
-    Returns:
-      Whether the file was written.
-
     Raises:
       BuildError: something that a build needs is missing; the file is as it was.
     """
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
     installed = packages.installed(wanted, packages.search_path())
-    header = _header(root, bazel, installed, environ)
+    header = _header(root, bazel, installed, options, environ)
     try:
         current = (root / FILE).read_text()
     except OSError:
         current = ""
     if current.startswith(header):
-        return False
+        return Configured(False, _cuda_line(current, header))
     from bazel.pybuild import preflight
 
     preflight.check(root, installed)
+    gpu = cuda.look(options, environ)
     flags = known_flags(root, bazel, options)
-    content = header + "".join(f"{line}\n" for line in settings(installed, flags, environ))
+    lines = [_CUDA + gpu.line, *settings(installed, gpu, flags, environ)]
+    content = header + "".join(f"{line}\n" for line in lines)
     replacement = root / (FILE + ".new")
     replacement.write_text(content)
     replacement.replace(root / FILE)
-    return True
+    return Configured(True, _cuda_line(content, header))
+
+
+def _cuda_line(content: str, header: str) -> str:
+    """The line that follows the header, without what makes it a comment."""
+    return content[len(header) :].partition("\n")[0].removeprefix(_CUDA)
 
 
 def python_executable() -> str:
@@ -87,12 +108,13 @@ def _header(
     root: Path,
     bazel: find_bazel.Bazel,
     installed: Mapping[str, packages.Package],
+    options: Options,
     environ: Mapping[str, str],
 ) -> str:
     """What the file is derived from, as comment lines: names, and times of change instead of
     contents."""
     facts = [
-        ("code", _times([Path(__file__), root / "requirements.txt"])),
+        ("code", _times([*_CODE, root / "requirements.txt"])),
         ("python", f"{python_executable()} {sys.version.split()[0]}"),
         (
             "bazel",
@@ -101,6 +123,7 @@ def _header(
         ("bazelisk", environ.get("USE_BAZEL_VERSION", "")),
         ("toolchain", " ".join(f"{file} {_times([file])}" for file in toolchain.files(environ))),
         ("cache", str(cache_home(environ))),
+        ("cuda", " ".join(cuda.depends_on(options, environ))),
     ]
     facts += [
         (name, f"{package.version} {package.changed_ns}")
@@ -121,6 +144,7 @@ def _times(files: list[Path]) -> str:
 
 def settings(
     installed: Mapping[str, packages.Package],
+    gpu: cuda.Cuda,
     flags: frozenset[str],
     environ: Mapping[str, str],
 ) -> list[str]:
@@ -128,6 +152,7 @@ def settings(
 
     Args:
       installed: packages that the C++ code is built against, and our own library.
+      gpu: whether there is CUDA.
       flags: those that not every Bazel knows, as far as this one does.
       environ: usually os.environ.
     """
@@ -142,6 +167,12 @@ def settings(
         "",
         "# What is installed there: when this changes, the repository rules run again.",
         _option("common", f"--repo_env=TORCH_XLA_LITE_FINGERPRINT={fingerprint}"),
+        "",
+        "# The CUDA toolkit, for its repository rule.",
+        *(
+            _option("common", f"--repo_env=TORCH_XLA_LITE_CUDA_{name}={value}")
+            for name, value in cuda.facts(gpu).items()
+        ),
         "",
         "# Results of actions, shared by all checkouts of this user.",
         _option("build", f"--disk_cache={cache_home(environ) / 'bazel'}"),
@@ -223,12 +254,13 @@ def main() -> int:
     try:
         options = options_table.read(os.environ)
         bazel = find_bazel.find(options.bazel, os.environ.get("PATH", os.defpath))
-        written = ensure(root, bazel, options, os.environ)
+        configured = ensure(root, bazel, options, os.environ)
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    state = "written" if written else "up to date"
+    state = "written" if configured.written else "up to date"
     print(f"{FILE}: {state}, for {python_executable()} and {bazel.executable}")
+    print(f"{FILE}: CUDA {configured.cuda}")
     return 0
 
 

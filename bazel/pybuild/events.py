@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-COMPILE = frozenset({"CppCompile"})
+COMPILE = frozenset({"CppCompile", "CudaCompile"})
 LINK = frozenset({"CppLink"})
 
 

@@ -30,6 +30,7 @@ _TARGETS = {
 
 # What a wheel needs beside; an editable install has them in the tree.
 _HEADERS = "//torch_xla_lite:headers"
+_CUDA = "//torch_xla_lite:cuda_outputs"
 
 # Python code alone is linked to the library that is installed; see third_party/torch_xla_lite_lib.
 _CONTENT_OPTIONS = {Content.PYTHON: ["--define=torch_xla_lite_lib=installed"]}
@@ -68,6 +69,7 @@ def build_command(
     terminal: bool | None = None,
     *,
     headers: bool = False,
+    cuda: bool = False,
 ) -> Command:
     """The command that builds what the options ask for.
 
@@ -77,6 +79,7 @@ def build_command(
       folder: for the files that Bazel writes about the build.
       terminal: whether a person is watching; None to look.
       headers: whether the public headers are wanted, where the libraries are.
+      cuda: whether the CUDA library is wanted, where the others are.
     """
     events, log = folder / "events.json", folder / "execution.json"
     arguments = [str(bazel.executable), *options.startup_options, "build"]
@@ -102,6 +105,8 @@ def build_command(
     targets = _TARGETS[options.content]
     if headers and options.content is not Content.PYTHON:
         targets += (_HEADERS,)
+    if cuda and options.content is not Content.PYTHON:
+        targets += (_CUDA,)
     return Command((*arguments, *targets), targets, events, log, filtered and not options.verbose)
 
 

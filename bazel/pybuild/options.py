@@ -198,8 +198,14 @@ VARIABLES = (
     Variable(
         "TORCH_CUDA_ARCH_LIST",
         ARCHITECTURES,
-        "those of the installed torch",
+        "Common: 7.5 8.0 8.6 9.0 10.0 12.0+PTX, as far as the toolkit knows them",
         "GPU architectures to compile for, such as 8.0;9.0+PTX or Hopper.",
+    ),
+    Variable(
+        "USE_ROCM",
+        FLAG,
+        "0",
+        "PyTorch's switch for AMD GPUs; there are no kernels for them, and 1 is an error.",
     ),
     Variable(
         "USE_PRIORITIZED_TEXT_FOR_LD",
@@ -232,6 +238,11 @@ def read(environ: Mapping[str, str]) -> Options:
         if name.startswith(PREFIX) and name not in _BY_NAME:
             raise _unknown(name)
     values = {variable.name: _value(variable, environ) for variable in VARIABLES}
+    if values["USE_ROCM"]:
+        raise BuildError(
+            "USE_ROCM=1, but torch_xla_lite has no kernels for AMD GPUs.",
+            "Build without:  unset USE_ROCM",
+        )
     mode = Mode.RELEASE
     if values["REL_WITH_DEB_INFO"]:
         mode = Mode.RELEASE_WITH_DEBUG_INFO

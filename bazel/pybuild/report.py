@@ -2,10 +2,10 @@
 
     torch_xla_lite: built in 1.3 s; 1 compiled, 1 linked, 0 other; 0 from a cache; replaced _XLAC.so
 
-The keys of the file are stable: `succeeded`, `wall_s`, `actions.compile/link/other`,
-`cache_hits.local/disk/remote`, and for each of `outputs` its `path` and whether it `changed`.
-Actions are those that started a process. `cache_hits.local` is null under Bazel 4, which does not
-count them.
+The keys of the file are stable: `succeeded`, `wall_s`, `cuda` (whether there is a CUDA library, and
+why), `actions.compile/link/other`, `cache_hits.local/disk/remote`, and for each of `outputs` its
+`path` and whether it `changed`. Actions are those that started a process. `cache_hits.local` is
+null under Bazel 4, which does not count them.
 """
 
 import json
@@ -31,6 +31,7 @@ class Report(NamedTuple):
       remote_hits: actions found in the remote cache.
       local_hits: actions known from an earlier build in this checkout; None when unknown.
       changed: for each path in the package, whether its content is new.
+      cuda: whether there is a CUDA library, and why.
     """
 
     succeeded: bool
@@ -42,6 +43,7 @@ class Report(NamedTuple):
     remote_hits: int
     local_hits: int | None
     changed: Mapping[str, bool]
+    cuda: str = ""
 
     def line(self) -> str:
         """The summary in one line."""
@@ -66,6 +68,7 @@ class Report(NamedTuple):
         content = {
             "succeeded": self.succeeded,
             "wall_s": round(self.wall_s, 3),
+            "cuda": self.cuda,
             "actions": {"compile": self.compiled, "link": self.linked, "other": self.other},
             "cache_hits": {
                 "local": self.local_hits,
@@ -80,7 +83,11 @@ class Report(NamedTuple):
 
 
 def summarize(
-    outcome: events.Outcome, changed: Mapping[str, bool], succeeded: bool, wall_s: float
+    outcome: events.Outcome,
+    changed: Mapping[str, bool],
+    succeeded: bool,
+    wall_s: float,
+    cuda: str = "",
 ) -> Report:
     """Makes the summary of a call of Bazel and of what was installed."""
     compiled = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.COMPILE)
@@ -95,6 +102,7 @@ def summarize(
         remote_hits=outcome.remote_hits,
         local_hits=outcome.local_hits,
         changed=changed,
+        cuda=cuda,
     )
 
 

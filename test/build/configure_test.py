@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import configure, packages
+from bazel.pybuild import configure, cuda, packages
 from bazel.pybuild.options import PREFIX
+
+_NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
 
 
 def _settings(environ: dict[str, str], *flags: str) -> list[str]:
     installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
-    return configure.settings(installed, frozenset(flags), environ)
+    return configure.settings(installed, _NO_CUDA, frozenset(flags), environ)
 
 
 def _value(lines: list[str], option: str) -> str:
@@ -29,7 +31,7 @@ def test_the_interpreter_is_this_one_whatever_it_was_called():
 def test_repository_rules_learn_what_they_depend_on():
     lines = _settings(dict(os.environ))
     rules = [line for line in lines if f"--repo_env={PREFIX}" in line]
-    names = ["PYTHON", "FINGERPRINT", "AARCH64"]
+    names = ["PYTHON", "FINGERPRINT", "CUDA_EVIDENCE", "CUDA_PACKAGED", "AARCH64"]
     assert [line.split("=")[1] for line in rules] == [PREFIX + name for name in names]
     # Every command, not only `build`: a `bazel query` without them would fetch everything again.
     assert all(line.startswith("common ") for line in rules)

@@ -6,7 +6,7 @@ import pytest
 
 from bazel.pybuild.find_bazel import Bazel
 from bazel.pybuild.invoke import Command, build_command, started
-from bazel.pybuild.options import Mode, Options
+from bazel.pybuild.options import Content, Mode, Options
 
 _BAZEL = Bazel(Path("/usr/bin/bazel"), False)
 
@@ -39,6 +39,14 @@ def test_release_adds_no_flag_that_a_bare_bazel_build_has_not():
 def test_an_option_becomes_a_flag(options: Options, flag: str):
     assert flag in _arguments(options)
     assert flag not in _arguments(Options())
+
+
+@pytest.mark.parametrize("content", list(Content))
+def test_the_cuda_library_is_built_with_the_other_libraries(content: Content):
+    targets = build_command(
+        _BAZEL, Options(content=content), Path("/tree/build"), cuda=True
+    ).targets
+    assert ("//torch_xla_lite:cuda_outputs" in targets) == (content is not Content.PYTHON)
 
 
 def test_progress_is_rare_where_nobody_watches():

@@ -45,6 +45,7 @@ def test_the_file_has_the_same_in_stable_keys(tmp_path: Path):
     assert json.loads((tmp_path / "build" / "report.json").read_text()) == {
         "succeeded": True,
         "wall_s": 1.3,
+        "cuda": "",
         "actions": {"compile": 2, "link": 1, "other": 1},
         "cache_hits": {"local": None, "disk": 5, "remote": 0},
         "outputs": [{"path": "p/_XLAC.so", "changed": True}],

@@ -28,7 +28,9 @@ def _is_built(file: Path) -> bool:
     return file.parts[0] in ("bazel", "test", "third_party", "torch_xla_lite")
 
 
-@pytest.mark.parametrize("file", [f for f in files(".h", ".cc", ".py") if _is_built(f)], ids=str)
+@pytest.mark.parametrize(
+    "file", [f for f in files(".cc", ".cu", ".cuh", ".h", ".py") if _is_built(f)], ids=str
+)
 def test_every_source_is_named_by_the_build_file_beside_it(file: Path):
     build_file = file.parent / "BUILD.bazel"
     text = (ROOT / build_file).read_text() if (ROOT / build_file).exists() else ""

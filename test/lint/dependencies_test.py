@@ -15,6 +15,7 @@ import pytest
 from test.lint.source_tree import ROOT, files
 from third_party.torch.layers import LAYERS
 
+_RULES = ("lite_cc_library", "lite_cc_test", "lite_cuda_library", "lite_pybind_library")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -37,7 +38,7 @@ def _targets() -> list[Target]:
             call = statement.value if isinstance(statement, ast.Expr) else None
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 continue
-            if call.func.id not in ("lite_cc_library", "lite_cc_test", "lite_pybind_library"):
+            if call.func.id not in _RULES:
                 continue
             values = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
             package = f"//{file.parent.as_posix()}"

@@ -9,6 +9,7 @@ import pytest
 
 from test.lint.source_tree import ROOT, files
 
+_CPP = (".cc", ".cu", ".cuh", ".h")
 _TOOLS = Path(sys.executable).parent
 
 
@@ -23,7 +24,7 @@ def test_ruff_has_nothing_to_say():
 
 
 def test_clang_format_would_change_nothing():
-    result = _run(_TOOLS / "clang-format", "--dry-run", "--Werror", *files(".h", ".cc"))
+    result = _run(_TOOLS / "clang-format", "--dry-run", "--Werror", *files(*_CPP))
     changed = sorted(set(re.findall(r"^(\S+?):\d+:", result.stderr, re.MULTILINE)))
     if result.returncode:
         remedy = f"Format these:  .venv/bin/clang-format -i {' '.join(changed)}"
@@ -41,9 +42,17 @@ def _says_what_it_is_for(file: Path) -> bool:
 
 @pytest.mark.parametrize(
     "file",
-    [f for f in files(".h", ".cc", ".py", ".bzl", ".sh") if _says_what_it_is_for(f)],
+    [f for f in files(*_CPP, ".py", ".bzl", ".sh") if _says_what_it_is_for(f)],
     ids=str,
 )
 def test_a_file_begins_with_what_it_is_for(file: Path):
-    start = {".h": "// ", ".cc": "// ", ".py": ('"""', "#!"), ".bzl": '"""', ".sh": "#"}
-    assert (ROOT / file).read_text(encoding="utf-8").startswith(start[file.suffix])
+    start = {".py": ('"""', "#!"), ".bzl": '"""', ".sh": "#"}
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert text.startswith(start.get(file.suffix, "// "))
+
+
+def test_whether_there_is_a_gpu_decides_nothing_that_is_built():
+    # CUDA is built where a compiler for it is, and used where jax finds a GPU.
+    words = "cuda." + "is_available"
+    sources = files(".bzl", ".py", ".sh")
+    assert not [file for file in sources if words in (ROOT / file).read_text(encoding="utf-8")]

@@ -7,6 +7,7 @@ and thereby inputs of what it compiles: another nvcc is another cache key, on an
 
 _ENVIRON = [
     "TORCH_XLA_LITE_CUDA_CODES",
+    "TORCH_XLA_LITE_CUDA_EVIDENCE",
     "TORCH_XLA_LITE_CUDA_HOME",
     "TORCH_XLA_LITE_CUDA_PACKAGED",
     "TORCH_XLA_LITE_CUDA_VERSION",
@@ -15,6 +16,7 @@ _ENVIRON = [
 _FACTS = """CUDA = struct(
     available = %r,
     codes = %r,
+    evidence = %r,
     packaged = %r,
     version = %r,
 )
@@ -51,6 +53,7 @@ def _cuda_repository_impl(repository_ctx):
     repository_ctx.file("cuda.bzl", _FACTS % (
         bool(home),
         codes,
+        environ.get("TORCH_XLA_LITE_CUDA_EVIDENCE", "off: not configured"),
         environ.get("TORCH_XLA_LITE_CUDA_PACKAGED") == "1",
         environ.get("TORCH_XLA_LITE_CUDA_VERSION", "") if home else "",
     ))

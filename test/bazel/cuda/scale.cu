@@ -1,4 +1,5 @@
-// A kernel with what makes objects hard to reproduce: templates and variables in an unnamed namespace.
+// A kernel with what makes objects hard to reproduce: templates and variables in an unnamed
+// namespace.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

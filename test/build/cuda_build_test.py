@@ -1,0 +1,130 @@
+"""CUDA builds with a real Bazel and a real nvcc, on a machine that needs no GPU."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.build.cuda_tree import CudaTree, codes
+from test.build.nested import environment
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[CudaTree]:
+    tree = CudaTree(tmp_path_factory.mktemp("nested"), shared)
+    yield tree
+    tree.close()
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[CudaTree]:
+    """The same tree at another place, of another length."""
+    tree = CudaTree(tmp_path_factory.mktemp("at") / "another" / "place", shared)
+    yield tree
+    tree.close()
+
+
+@pytest.fixture
+def built(tree: CudaTree) -> CudaTree:
+    """The tree after a build with CUDA, whatever the test before did to it."""
+    tree.write("factor.h", "#pragma once\nconstexpr int kFactor = 2;\n")
+    tree.develop(USE_CUDA="1")
+    return tree
+
+
+_NOTHING = {"compile": 0, "link": 0, "other": 0}
+_ON = "CUDA on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
+
+
+def test_without_a_gpu_the_library_is_built_for_each_architecture_asked_for(built: CudaTree):
+    assert codes(built.library) == {"sm_80", "sm_90", "compute_90"}
+
+
+def test_the_library_needs_nothing_of_cuda_to_be_loaded(built: CudaTree):
+    process = built.run("readelf", "--dynamic", "--wide", built.library)
+    needed = [line for line in process.stdout.splitlines() if "(NEEDED)" in line]
+    assert needed
+    assert not [line for line in needed if "cuda" in line]
+
+
+def test_the_evidence_is_printed_and_recorded_in_the_package(built: CudaTree):
+    process = built.setup("develop")
+    assert [line for line in process.stdout.splitlines() if _ON in line]
+    recorded = (built.root / "torch_xla_lite" / "_build_info.py").read_text()
+    assert _ON.removeprefix("CUDA ") in recorded
+    assert str(built.root) not in recorded
+
+
+def test_auto_builds_the_same_as_one(built: CudaTree):
+    library = built.library.read_bytes()
+    report = built.develop()
+    assert report["actions"] == _NOTHING
+    assert built.library.read_bytes() == library
+
+
+def test_a_comment_in_a_header_recompiles_what_includes_it_and_links_nothing(built: CudaTree):
+    built.write("factor.h", "#pragma once\n// Twice.\nconstexpr int kFactor = 2;\n")
+    assert built.develop()["actions"] == {"compile": 1, "link": 0, "other": 0}
+
+
+def test_an_edit_of_a_header_that_no_source_reads_recompiles_nothing(built: CudaTree):
+    built.write("unread.h", "#pragma once\nconstexpr int kUnread = 1;\n")
+    assert built.develop()["actions"] == _NOTHING
+
+
+def test_a_header_that_is_not_declared_is_an_error_that_names_it(built: CudaTree):
+    built.write("hidden.h", "#pragma once\nconstexpr int kFactor = 3;\n")
+    built.write("factor.h", '#pragma once\n#include "torch_xla_lite/hidden.h"\n')
+    before = built.library.read_bytes()
+    process = built.setup("develop")
+    assert process.returncode == 1
+    assert "torch_xla_lite/hidden.h is included, but no target in deps has it" in process.stderr
+    assert built.library.read_bytes() == before
+
+
+def test_another_clone_without_a_cache_builds_the_same_bytes(built: CudaTree, clone: CudaTree):
+    options = "--disk_cache="
+    report = clone.develop(USE_CUDA="1", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=options)
+    assert report["actions"]["compile"] == 4
+    for file in ("lib/libtorch_xla_lite_cuda.so", "_build_info.py"):
+        paths = [tree.root / "torch_xla_lite" / file for tree in (built, clone)]
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_another_clone_with_the_cache_compiles_nothing(built: CudaTree, clone: CudaTree):
+    clone.setup("clean")
+    report = clone.develop(USE_CUDA="1")
+    assert report["actions"] == _NOTHING
+    assert clone.library.read_bytes() == built.library.read_bytes()
+
+
+def test_off_takes_the_library_out_of_the_package(built: CudaTree):
+    report = built.develop(USE_CUDA="0")
+    assert report["cuda"] == "off: USE_CUDA=0"
+    assert not built.library.exists()
+
+
+def test_a_stray_toolkit_beside_a_torch_for_cpus_changes_nothing(tree: CudaTree, tmp_path: Path):
+    python = environment(tmp_path / "cpu")
+    process = tree.run(python, "setup.py", "develop")
+    assert process.returncode == 0, process.stderr
+    assert "CUDA off: torch 2.13.0+cpu is built without CUDA" in process.stdout
+    assert not tree.library.exists()
+
+
+def test_one_with_a_torch_for_cpus_is_an_error_and_no_build(tree: CudaTree, tmp_path: Path):
+    python = environment(tmp_path / "cpu")
+    process = tree.run(python, "setup.py", "develop", USE_CUDA="1")
+    assert process.returncode == 1
+    assert "USE_CUDA=1, but torch 2.13.0+cpu is built without CUDA" in process.stderr
+
+
+def test_a_bare_build_of_all_works_without_a_toolkit(tree: CudaTree):
+    tree.develop(USE_CUDA="0")
+    process = tree.bazel("build", "//...")
+    assert process.returncode == 0, process.stderr

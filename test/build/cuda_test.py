@@ -1,0 +1,200 @@
+"""Whether a CUDA library is built, decided from files alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import cuda
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import Options, Switch, read
+
+_CPU = cuda.Torch("2.13.0+cpu", None, None)
+_CUDA = cuda.Torch("2.13.0+cu130", "13.0", None)
+_ROCM = cuda.Torch("2.13.0+rocm7.0", None, "7.0.51831")
+
+_NVCC = """#!/bin/sh
+case "$1" in
+  --version) echo 'Cuda compilation tools, release {release}, V{version}' ;;
+  --list-gpu-code) printf 'sm_80\\nsm_90\\n' ;;
+  --dryrun) echo '#$ TOP={home}/bin/..' ;;
+esac
+"""
+
+
+def _toolkit(home: Path, version: str = "13.0.88", *, libraries: str = "lib64") -> Path:
+    """Writes what looks like a toolkit, and returns its nvcc."""
+    parts = ["bin/ptxas", "nvvm/bin/cicc", "include/crt/host_config.h", "include/cuda_runtime.h"]
+    for part in [*parts, f"{libraries}/libcudart_static.a", "bin/nvcc"]:
+        (home / part).parent.mkdir(parents=True, exist_ok=True)
+        (home / part).touch()
+    nvcc = home / "bin" / "nvcc"
+    nvcc.write_text(_NVCC.format(home=home, version=version, release=version.rpartition(".")[0]))
+    nvcc.chmod(0o755)
+    return nvcc
+
+
+@pytest.fixture
+def no_standard_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without /usr/local/cuda."""
+    monkeypatch.setattr(cuda, "_STANDARD", tmp_path / "usr-local-cuda")
+
+
+def _decide(switch: Switch, torch: cuda.Torch, *nvccs: Path, archs: str | None = None) -> cuda.Cuda:
+    options = Options(cuda=switch, cuda_arch_list=archs)
+    return cuda.decide(options, torch, [(nvcc, "a test") for nvcc in nvccs])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cuda: Optional[str] = None\nhip: Optional[str] = None\n", (None, None)),
+        ("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n", ("13.0", None)),
+        ("cuda = '12.4'\nhip = None\n", ("12.4", None)),
+        ("cuda = None\nhip: Optional[str] = '7.0.51831'\n", (None, "7.0.51831")),
+    ],
+)
+def test_what_torch_was_built_for_is_read_from_its_version_file(
+    tmp_path: Path, text: str, expected: tuple[str | None, str | None]
+):
+    (tmp_path / "version.py").write_text(f"__version__ = '2.13.0'\n{text}")
+    read = cuda.torch_facts(tmp_path / "version.py", "2.13.0")
+    assert (read.cuda, read.hip) == expected
+
+
+def test_auto_is_on_with_a_torch_and_a_toolkit_of_one_major_version(tmp_path: Path):
+    decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "13.2.51"))
+    assert decision.packaged
+    assert decision.toolkit == cuda.Toolkit(tmp_path, "13.2.51", "a test")
+
+
+def test_auto_stays_off_with_a_stray_toolkit_beside_a_torch_for_cpus(tmp_path: Path):
+    decision = _decide(Switch.AUTO, _CPU, _toolkit(tmp_path))
+    assert not decision.packaged
+    assert decision.evidence == "off: torch 2.13.0+cpu is built without CUDA"
+    assert str(tmp_path) in decision.line
+
+
+def test_auto_stays_off_with_a_toolkit_of_another_major_version(tmp_path: Path):
+    decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "12.9.41"))
+    assert not decision.packaged
+    assert "12.9.41" in decision.evidence
+
+
+def test_auto_stays_off_without_a_toolkit():
+    assert not _decide(Switch.AUTO, _CUDA).packaged
+
+
+def test_a_toolkit_of_torchs_version_is_taken_though_another_comes_first(tmp_path: Path):
+    first, second = _toolkit(tmp_path / "12", "12.9.41"), _toolkit(tmp_path / "13")
+    assert _decide(Switch.AUTO, _CUDA, first, second).toolkit == cuda.Toolkit(
+        tmp_path / "13", "13.0.88", "a test"
+    )
+
+
+def test_off_is_off_whatever_is_there(tmp_path: Path):
+    decision = _decide(Switch.OFF, _CUDA, _toolkit(tmp_path))
+    assert decision == cuda.Cuda(False, None, (), "off: USE_CUDA=0")
+
+
+@pytest.mark.parametrize(
+    ("torch", "versions", "named"),
+    [
+        (_CPU, ["13.0.88"], r"torch 2\.13\.0\+cpu is built without CUDA"),
+        (_CUDA, [], r"no toolkit of CUDA 13 was found"),
+        (_CUDA, ["12.9.41"], r"only 12\.9\.41 in "),
+    ],
+)
+def test_on_names_what_is_missing(
+    tmp_path: Path, torch: cuda.Torch, versions: list[str], named: str
+):
+    nvccs = [_toolkit(tmp_path / version, version) for version in versions]
+    with pytest.raises(BuildError, match=f"USE_CUDA=1, but .*{named}"):
+        _decide(Switch.ON, torch, *nvccs)
+
+
+@pytest.mark.parametrize("part", ["nvvm/bin/cicc", "include/crt/host_config.h"])
+def test_on_names_the_part_that_a_toolkit_has_not(tmp_path: Path, part: str):
+    nvcc = _toolkit(tmp_path)
+    (tmp_path / part).unlink()
+    with pytest.raises(BuildError, match=f"no whole toolkit: it has no {part}"):
+        _decide(Switch.ON, _CUDA, nvcc)
+
+
+@pytest.mark.parametrize("switch", [Switch.AUTO, Switch.ON])
+def test_a_torch_for_rocm_is_refused(switch: Switch):
+    with pytest.raises(BuildError, match=r"ROCm \(HIP 7\.0\.51831\)"):
+        _decide(switch, _ROCM)
+
+
+def test_a_torch_for_rocm_serves_a_build_without_gpu_code():
+    assert not _decide(Switch.OFF, _ROCM).packaged
+
+
+def test_rocm_is_refused_where_it_is_asked_for():
+    with pytest.raises(BuildError, match="no kernels for AMD GPUs"):
+        read({"USE_ROCM": "1", "USE_CUDA": "0"})
+
+
+def test_the_evidence_is_the_same_wherever_the_toolkit_is(tmp_path: Path):
+    here, there = _toolkit(tmp_path / "here"), _toolkit(tmp_path / "there")
+    expected = (
+        "on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
+    )
+    assert _decide(Switch.AUTO, _CUDA, here).evidence == expected
+    assert _decide(Switch.AUTO, _CUDA, there).evidence == expected
+
+
+def test_a_wrong_list_of_architectures_is_an_error_only_where_it_matters(tmp_path: Path):
+    nvcc = _toolkit(tmp_path)
+    assert _decide(Switch.AUTO, _CPU, nvcc, archs="Hoper").toolkit is None
+    with pytest.raises(BuildError, match="Hoper"):
+        _decide(Switch.AUTO, _CUDA, nvcc, archs="Hoper")
+
+
+def _found(environ: dict[str, str], *folders: Path, home: str | None = None) -> list[str]:
+    options = Options(cuda_home=home)
+    return [place for _, place in cuda.watched(options, environ, map(str, folders))]
+
+
+@pytest.mark.usefixtures("no_standard_place")
+def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
+    _toolkit(tmp_path / "usr-local-cuda")
+    _toolkit(tmp_path / "path")
+    _toolkit(tmp_path / "site" / "nvidia" / "cu13", libraries="lib")
+    environ = {"PATH": str(tmp_path / "path" / "bin")}
+    places = _found(environ, tmp_path / "site")
+    assert places == ["nvcc on PATH", str(tmp_path / "usr-local-cuda"), "NVIDIA's wheels"]
+    assert _found(environ, tmp_path / "site", home="/elsewhere") == ["CUDA_HOME"]
+
+
+def test_a_cuda_home_that_is_no_toolkit_is_an_error_beside_any_torch(tmp_path: Path):
+    options = Options(cuda_home=str(tmp_path))
+    with pytest.raises(BuildError, match=f"CUDA_HOME={tmp_path} cannot be used: .* no bin/nvcc"):
+        cuda.decide(options, _CPU, cuda.watched(options, {}, []))
+
+
+@pytest.mark.usefixtures("no_standard_place")
+def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
+    nvcc = _toolkit(tmp_path / "nvidia" / "cu13", libraries="lib")
+    ((found, _),) = cuda.watched(Options(), {"PATH": ""}, [str(tmp_path)])
+    assert found == nvcc
+    assert cuda.toolkits([(found, "")])[0][0].home == tmp_path / "nvidia" / "cu13"
+
+
+def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path):
+    nvcc = _toolkit(tmp_path / "cuda-13.0")
+    script = tmp_path / "bin" / "nvcc"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {nvcc} "$@"\n')
+    script.chmod(0o755)
+    (toolkit,), _ = cuda.toolkits([(script, "")])
+    assert toolkit.home == tmp_path / "cuda-13.0"
+
+
+def test_another_nvcc_at_the_same_place_makes_the_decision_anew(tmp_path: Path):
+    nvcc = _toolkit(tmp_path)
+    options = Options(cuda_home=str(tmp_path))
+    before = cuda.depends_on(options, {})
+    os.utime(nvcc, ns=(1, 1))
+    assert cuda.depends_on(options, {}) != before
