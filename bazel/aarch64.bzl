@@ -64,19 +64,47 @@ _aarch64_test = rule(
     test = True,
 )
 
+def _aarch64_files_impl(ctx):
+    return [DefaultInfo(files = depset(ctx.files.srcs))]
+
+_aarch64_files = rule(
+    implementation = _aarch64_files_impl,
+    attrs = dict(
+        _TRANSITION_ATTRS,
+        srcs = attr.label_list(cfg = _to_aarch64),
+    ),
+)
+
+# As a constraint: with --config=aarch64 all is built for ARM, and needs no twin.
+_ABLE = AARCH64_GCC.tools and AARCH64_GCC.emulator
+_WHERE = ["//third_party/aarch64_gcc:" + ("here" if _ABLE else "elsewhere")]
+
+def lite_aarch64_files(name, srcs, visibility = None):
+    """Files of targets, built for 64-bit ARM. What depends on it is skipped where that cannot be done.
+
+    Args:
+      name: of the target.
+      srcs: targets.
+      visibility: of the target.
+    """
+    _aarch64_files(
+        name = name,
+        srcs = srcs if _ABLE else [],
+        target_compatible_with = _WHERE,
+        visibility = visibility,
+    )
+
 def lite_aarch64_tests():
     """For each lite_cc_test of the package so far its twin NAME.aarch64, the same test on 64-bit ARM.
 
     Where there is no cross compiler or no emulator they are skipped.
     """
-    able = AARCH64_GCC.tools and AARCH64_GCC.emulator
     for name, rule in native.existing_rules().items():
         if rule["kind"] == "cc_test":
             _aarch64_test(
                 name = name + ".aarch64",
                 size = rule["size"],
                 # Not even looked at where the compiler is missing: that would be an error.
-                test = name if able else None,
-                # With --config=aarch64 the test itself is for ARM, and needs no twin.
-                target_compatible_with = ["//third_party/aarch64_gcc:" + ("here" if able else "elsewhere")],
+                test = name if _ABLE else None,
+                target_compatible_with = _WHERE,
             )

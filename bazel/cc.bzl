@@ -1,6 +1,7 @@
 """C++ rules: Bazel's own, with our flags, and shared objects that do not repeat each other's code."""
 
 load("//bazel:headers.bzl", "PUBLIC_TAG")
+load("//bazel:link_order.bzl", "wanted_link_order")
 load("//bazel:linking.bzl", "link_closure", "version_script")
 
 CPP_STANDARD = "c++20"
@@ -76,6 +77,7 @@ def lite_cc_shared_library(
         dynamic_deps = [],
         exported_names = [],
         exported_namespaces = [],
+        link_order = None,
         linkopts = [],
         rpaths = [],
         visibility = None,
@@ -91,6 +93,7 @@ def lite_cc_shared_library(
       exported_names: what the object offers to others, as the linker sees it. Where neither this nor the next is given,
         that is everything in it, copies of torch's and the C++ library's inline functions too.
       exported_namespaces: C++ namespaces that it offers whole.
+      link_order: a lite_link_order target; None for the one of //bazel/link_order, where that is switched on.
       linkopts: linker flags beyond ours.
       rpaths: folders in which dynamic dependencies are found, relative to the file itself.
       visibility: of the target.
@@ -128,7 +131,7 @@ def lite_cc_shared_library(
         linkstatic = True,
         tags = tags,
         visibility = visibility,
-        deps = [":" + closure],
+        deps = [":" + closure] + ([link_order] if link_order else wanted_link_order()),
     )
 
 def lite_pybind_library(name, copts = [], deps = [], **kwargs):

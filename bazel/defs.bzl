@@ -13,7 +13,11 @@ The cc rules are Bazel's own with our compiler flags; what they do beyond that i
 is in cuda.bzl, the py rules are in python.bzl, and tests for another machine in aarch64.bzl.
 """
 
-load("//bazel:aarch64.bzl", _lite_aarch64_tests = "lite_aarch64_tests")
+load(
+    "//bazel:aarch64.bzl",
+    _lite_aarch64_files = "lite_aarch64_files",
+    _lite_aarch64_tests = "lite_aarch64_tests",
+)
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
@@ -26,17 +30,25 @@ load(
 load("//bazel:cuda.bzl", _lite_cuda_library = "lite_cuda_library")
 load("//bazel:headers.bzl", _public_headers = "public_headers")
 load(
+    "//bazel:link_order.bzl",
+    _lite_link_order = "lite_link_order",
+    _lite_link_order_flag = "lite_link_order_flag",
+)
+load(
     "//bazel:python.bzl",
     _lite_py_library = "lite_py_library",
     _lite_py_test = "lite_py_test",
 )
 
+lite_aarch64_files = _lite_aarch64_files
 lite_aarch64_tests = _lite_aarch64_tests
 lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library
 lite_cc_test = _lite_cc_test
 lite_cuda_library = _lite_cuda_library
+lite_link_order = _lite_link_order
+lite_link_order_flag = _lite_link_order_flag
 lite_py_library = _lite_py_library
 lite_py_test = _lite_py_test
 lite_pybind_extension = _lite_pybind_extension

@@ -95,6 +95,8 @@ def build_command(
         arguments += ["--show_progress_rate_limit=5"]
     arguments += _MODE_OPTIONS[_mode(options)]
     arguments += _CONTENT_OPTIONS.get(options.content, [])
+    if options.prioritized_text:
+        arguments += ["--//bazel/link_order:enabled"]
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
     # The log is the one place where every Bazel says of each action what it was and whether it ran.

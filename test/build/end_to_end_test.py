@@ -118,6 +118,22 @@ def test_an_edit_of_one_source_compiles_one_source(built: Nested):
     assert changed == {"_build_info.py": False, "libtorch_xla_lite.so": True}
 
 
+def test_an_order_of_functions_links_again_and_compiles_nothing(built: Nested):
+    # The one other action makes the linker's script.
+    assert built.develop(USE_PRIORITIZED_TEXT_FOR_LD="1")["actions"] == _NOTHING | {
+        "link": 1,
+        "other": 1,
+    }
+
+
+def test_without_the_variable_no_key_of_a_cache_is_another(built: Nested):
+    built.develop(USE_PRIORITIZED_TEXT_FOR_LD="1")
+    # What a bare build makes and then forgets, a `develop` without the variable finds in the cache.
+    assert built.bazel("build", "//torch_xla_lite:outputs").returncode == 0
+    assert built.develop()["actions"] == _NOTHING
+    assert built.develop(USE_PRIORITIZED_TEXT_FOR_LD="0")["actions"] == _NOTHING
+
+
 def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(built: Nested):
     before = _identity(built)
     built.write("one.cc", "int one() { return unknown_name; }\n")

@@ -33,6 +33,7 @@ def test_release_adds_no_flag_that_a_bare_bazel_build_has_not():
         (Options(mode=Mode.RELEASE_WITH_DEBUG_INFO), "--copt=-g"),
         (Options(debug_files=True), "--copt=-g"),
         (Options(max_jobs=3), "--jobs=3"),
+        (Options(prioritized_text=True), "--//bazel/link_order:enabled"),
         (Options(verbose=True), "--subcommands"),
     ],
 )
@@ -47,6 +48,10 @@ def test_the_cuda_library_is_built_with_the_other_libraries(content: Content):
         _BAZEL, Options(content=content), Path("/tree/build"), cuda=True
     ).targets
     assert ("//torch_xla_lite:cuda_outputs" in targets) == (content is not Content.PYTHON)
+
+
+def test_an_order_of_functions_that_is_declined_is_like_one_that_nobody_spoke_of():
+    assert _arguments(Options(prioritized_text=False)) == _arguments(Options())
 
 
 def test_progress_is_rare_where_nobody_watches():

@@ -1,0 +1,17 @@
+"""The order of functions in a library for 64-bit ARM, linked by the cross compiler."""
+
+from pathlib import Path
+
+from test.bazel.link_order import layout
+
+_LIBRARY = Path("test/bazel/link_order/libordered.so")
+
+
+def test_the_library_is_for_arm():
+    assert layout.machine(_LIBRARY) == "AArch64"
+
+
+def test_the_functions_stand_first_in_their_order():
+    names = [function.name for function in layout.functions(_LIBRARY, "aarch64-linux-gnu-")]
+    # $x marks where instructions begin.
+    assert [n for n in names if n != "$x"][:3] == ["often_first", "often_second", "often_third"]
