@@ -3,7 +3,7 @@
 
     python scripts/bench_runtime.py                    # everything, about five minutes
     python scripts/bench_runtime.py --quick            # fewer repetitions, about a minute
-    python scripts/bench_runtime.py --only record      # one of: record, sync, step, recompile
+    python scripts/bench_runtime.py --only record      # of: record, sync, step, recompile, import
     python scripts/bench_runtime.py --json result.json
 
 What is compared runs alternately in one process, and a ratio is the median of the ratios of
@@ -24,6 +24,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -376,6 +377,29 @@ def measure_recompiles(effort: Effort) -> list[Row]:
     return rows
 
 
+# --- import ---------------------------------------------------------------------------------------
+
+
+def measure_import(effort: Effort) -> list[Row]:
+    """What importing the package takes where torch and jax are imported already."""
+    script = (
+        "import time, torch, jax; start = time.perf_counter(); import torch_xla_lite; "
+        "print(time.perf_counter() - start)"
+    )
+    # Compiled Python code is kept, as an installer leaves it.
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+    def once() -> float:
+        command = [sys.executable, "-c", script]
+        process = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        return float(process.stdout)
+
+    once()
+    taken = [once() for _ in track(range(effort.rounds), "import", transient=True)]
+    median = statistics.median(taken) * 1e3
+    return [Row("import torch_xla_lite after torch and jax", "ms", {"ours": median}, median, 60)]
+
+
 # --- report ---------------------------------------------------------------------------------------
 
 
@@ -384,6 +408,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Effort], list[Row]]]] = {
     "sync": ("Running what was recorded (cached graph)", measure_sync),
     "step": ("Training step", measure_steps),
     "recompile": ("Graphs compiled in 10 steady steps", measure_recompiles),
+    "import": ("Importing the package", measure_import),
 }
 
 

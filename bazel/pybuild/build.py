@@ -63,6 +63,8 @@ def build(
       BuildError: the build failed; the package is as it was.
     """
     since = time.perf_counter() if since is None else since
+    if into is None and options.content is not Content.ALL:
+        raise _half_a_package(options.content)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with _alone(root):
         gpu = configure.ensure(root, bazel, options, environ).cuda
@@ -100,6 +102,15 @@ def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> N
     from bazel.pybuild import verify
 
     verify.check(changed, built, root)
+
+
+def _half_a_package(content: Content) -> BuildError:
+    variable = "BUILD_LIB_WHL" if content is Content.LIBRARY else "BUILD_PYTHON_ONLY"
+    return BuildError(
+        f"{variable}=1 makes one half of the package, and the package in this tree needs both.",
+        f"Make a wheel of it:  {variable}=1 python setup.py bdist_wheel\n"
+        f"or unset it:  unset {variable}",
+    )
 
 
 def _check_library(root: Path) -> None:

@@ -56,7 +56,7 @@ def develop(root: Path, options: options_table.Options, since: float | None = No
 
     report = build.build(root, options, os.environ, since=since, meanwhile=look)
     if not in_place:
-        editable.install(root, site)
+        editable.install(root, site, editable.commands_folder())
         print(f"torch_xla_lite: {sys.executable} imports it from {root}")
     print(report.line())
 

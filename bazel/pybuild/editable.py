@@ -1,12 +1,12 @@
 """The editable install: Python imports the package from the source tree, and installers know of it.
 
     if not in_place(root, site):
-        install(root, site)
+        install(root, site, commands_folder())
 
-It consists of a .pth file, which makes Python search the tree, and of a .dist-info folder as pip
-would make it, so that `pip list`, `importlib.metadata` and `pip uninstall` work. `develop` writes
-both itself, because starting pip for that takes longer than a whole incremental build; the PEP 660
-hook packs the same files into a wheel.
+It consists of a .pth file, which makes Python search the tree, of a .dist-info folder as pip would
+make it, so that `pip list`, `importlib.metadata` and `pip uninstall` work, and of the commands.
+`develop` writes them itself, because starting pip for that takes longer than a whole incremental
+build; the PEP 660 hook packs the same files into a wheel.
 """
 
 import os
@@ -53,6 +53,13 @@ def site_folder() -> Path:
     return Path(sysconfig.get_path("purelib"))
 
 
+def commands_folder() -> Path:
+    """Where this interpreter's packages put their programs."""
+    import sysconfig
+
+    return Path(sysconfig.get_path("scripts"))
+
+
 def check_writable(site: Path) -> None:
     """Raises BuildError when nothing can be installed there, which is better known before a build
     than after."""
@@ -88,8 +95,14 @@ def installed(site: Path) -> list[Installed]:
     return found
 
 
-def install(root: Path, site: Path) -> None:
-    """Makes the editable install of this tree, in place of whatever is installed under our name."""
+def install(root: Path, site: Path, commands: Path) -> None:
+    """Makes the editable install of this tree, in place of whatever is installed under our name.
+
+    Args:
+      root: of the tree.
+      site: folder of packages.
+      commands: folder of the programs that the package brings, usually commands_folder().
+    """
     from bazel.pybuild import archive, metadata, uninstall
 
     described = metadata.read(root)
@@ -116,8 +129,9 @@ def install(root: Path, site: Path) -> None:
             file = temporary / Path(path).relative_to(described.folder)
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(archive.read(source))
-    record = f"{described.folder}/RECORD"
-    (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in [*contents, record]))
+    listed = [*contents, f"{described.folder}/RECORD"]
+    listed += [os.path.relpath(file, site) for file in _write_commands(described, commands)]
+    (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in listed))
     temporary.rename(folder)
 
 
@@ -128,6 +142,22 @@ def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
 
     info = wheel.dist_info(root, described, TAG, pure=True)
     return {PTH: _pth_text(root).encode(), **info}
+
+
+def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
+    """Writes what pip would write for the entry points, and returns the files."""
+    folder.mkdir(exist_ok=True)
+    files = []
+    for name, what in described.entry_points.get("console_scripts", {}).items():
+        module, _, function = what.partition(":")
+        text = (
+            f"#!{sys.executable}\nimport sys\n\nfrom {module} import {function}\n\n"
+            f"sys.exit({function}())\n"
+        )
+        _write(folder / name, text)
+        (folder / name).chmod(0o755)
+        files.append(folder / name)
+    return files
 
 
 def _pth_text(root: Path) -> str:

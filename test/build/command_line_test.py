@@ -41,6 +41,7 @@ def _run(tree: Path, *arguments: str, **environ: str) -> "subprocess.CompletedPr
         (["developp"], {}, "invalid command 'developp'"),
         (["develop"], {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
         (["clean"], {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
+        (["develop"], {"BUILD_LIB_WHL": "1"}, "the package in this tree needs both"),
         (["develop"], {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
         (["develop"], {"TORCH_XLA_LITE_BAZEL": "/no/bazel"}, "is not a program that can be run"),
         (["develop"], {"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),

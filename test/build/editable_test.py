@@ -51,12 +51,12 @@ def _distribution(site: Path) -> importlib.metadata.Distribution:
 
 def test_it_is_in_place_once_it_was_installed(root: Path, site: Path):
     assert not editable.in_place(root, site)
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     assert editable.in_place(root, site)
 
 
 def test_importlib_metadata_sees_version_dependencies_and_entry_points(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     found = _distribution(site)
     assert found.version == "0.1.0"
     assert found.requires == ["torch==2.13.0", 'tqdm; extra == "examples"']
@@ -64,52 +64,68 @@ def test_importlib_metadata_sees_version_dependencies_and_entry_points(root: Pat
 
 
 def test_it_says_that_it_is_editable_and_from_where(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     url = json.loads(_distribution(site).read_text("direct_url.json") or "")
     assert url == {"url": root.as_uri(), "dir_info": {"editable": True}}
 
 
 def test_it_lists_every_file_that_it_consists_of(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     listed = {str(file) for file in _distribution(site).files or []}
-    assert listed == {str(f.relative_to(site)) for f in site.rglob("*") if f.is_file()}
+    found = {str(f.relative_to(site)) for f in site.rglob("*") if f.is_file()}
+    assert listed == {*found, "../bin/torch-xla-lite"}
+
+
+def test_its_commands_run_what_the_entry_points_name(root: Path, site: Path):
+    (root / "torch_xla_lite" / "cli.py").write_text(
+        "def main():\n    print('here')\n    return 3\n"
+    )
+    editable.install(root, site, site.parent / "bin")
+    process = subprocess.run(
+        [site.parent / "bin" / "torch-xla-lite"],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (process.stdout, process.returncode) == ("here\n", 3)
 
 
 def test_a_newer_pyproject_is_noticed(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     future = (root / "pyproject.toml").stat().st_mtime_ns + 10**12
     os.utime(root / "pyproject.toml", ns=(future, future))
     assert not editable.in_place(root, site)
 
 
 def test_a_new_version_takes_the_place_of_the_old_one(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     (root / "pyproject.toml").write_text(_PYPROJECT.format(version="0.2.0"))
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     assert _distribution(site).version == "0.2.0"
 
 
 def test_another_tree_takes_the_place_of_the_first(tmp_path: Path, root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     other = _tree(tmp_path / "other")
     assert not editable.in_place(other, site)
-    editable.install(other, site)
+    editable.install(other, site, site.parent / "bin")
     assert editable.in_place(other, site)
     assert not editable.in_place(root, site)
 
 
 def test_a_lost_pth_file_is_noticed(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     (site / editable.PTH).unlink()
     assert not editable.in_place(root, site)
 
 
 def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path):
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     whole = site / metadata.read(root).folder
     # As after a kill between the writing of the folder and its renaming.
     whole.rename(site / f".{whole.name}.new")
-    editable.install(root, site)
+    editable.install(root, site, site.parent / "bin")
     assert editable.in_place(root, site)
     assert sorted(entry.name for entry in site.iterdir()) == [editable.PTH, whole.name]
 
@@ -133,13 +149,14 @@ def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
         return process.stdout
 
     site = Path(run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    editable.install(root, site)
+    editable.install(root, site, environment.parent)
     assert run("-c", "import torch_xla_lite; print(torch_xla_lite.__file__)").startswith(str(root))
     listed = json.loads(run("-m", "pip", "--disable-pip-version-check", "list", "--format=json"))
     (entry,) = [entry for entry in listed if entry["name"] == "torch_xla_lite"]
     assert entry["editable_project_location"] == str(root)
     run("-m", "pip", "uninstall", "--yes", "torch_xla_lite")
     assert not [entry for entry in site.iterdir() if "torch_xla_lite" in entry.name]
+    assert not (environment.parent / "torch-xla-lite").exists()
 
 
 def test_the_folder_of_packages_is_the_one_of_the_interpreter():
