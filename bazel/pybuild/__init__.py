@@ -2,8 +2,9 @@
 
 What happens on `python setup.py develop`, in the order in which the files call each other:
 
-    develop.py      the command: arguments, build, editable install, last line
+    flow.py         setup.py from its first word to its last, as a list of steps
     options.py      the environment variables that steer the build, as one typed table
+    develop.py      the command: build, editable install, last line
     build.py        one build, from the options to the files in the package
     find_bazel.py   which Bazel to call
     configure.py    what Bazel must be told of this machine: .bazelrc.generated
@@ -20,6 +21,14 @@ What happens on `python setup.py develop`, in the order in which the files call 
     editable.py     the editable install: a .pth file and a .dist-info folder
     report.py       the last line, and build/report.json
 
+A lone `develop` needs no setuptools. For every other command line flow.py takes further steps:
+
+    command_line.py    reads the words and their options, and runs the commands
+      commands.py        build_ext, develop, clean ...: thin
+      clean.py           what one of them does
+      pip_install.py     whom another one asks
+      variables_text.py  what a third one prints
+
 What makes the archives that others install, all of it reproducible to the byte:
 
     wheel.py        the whole package, or one of its halves: built files, sources, .dist-info
@@ -32,9 +41,8 @@ What makes the archives that others install, all of it reproducible to the byte:
     isolation.py    where torch is when a front end hides it
     uninstall.py    removes an installed wheel that would hide an editable install
 
-`flow.py` is setup.py for every other command, `commands.py` holds the setuptools commands,
-`clean.py` what one of them does, and `backend.py` the PEP 517/660 hooks. All call the same
-functions.
+`backend.py` holds the PEP 517/660 hooks, and calls the same functions. What the user should still
+know when all is done waits in `notices.py`.
 
 A `develop` that finds nothing to do takes little longer than Bazel itself. So what it imports is
 kept small: modules that only a real change needs (hashing, TOML, setuptools) are imported where

@@ -25,15 +25,23 @@ if TYPE_CHECKING:
     from bazel.pybuild.report import Report
 
 
-def bazel_command(root: Path, options: Options, environ: Mapping[str, str]) -> invoke.Command:
+def bazel_command(
+    root: Path, options: Options, environ: Mapping[str, str], *, headers: bool = False
+) -> invoke.Command:
     """The command that builds; nothing is run or written.
+
+    Args:
+      root: of the tree.
+      options: from the environment.
+      environ: usually os.environ.
+      headers: whether the public headers are wanted, as for a wheel.
 
     Raises:
       BuildError: there is no Bazel.
     """
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     gpu = cuda.look(options, environ)
-    return invoke.build_command(bazel, options, root / "build", cuda=gpu.packaged)
+    return invoke.build_command(bazel, options, root / "build", headers=headers, cuda=gpu.packaged)
 
 
 def build(

@@ -23,16 +23,12 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
       BuildError: Bazel failed; what is not Bazel's is removed nevertheless.
     """
     removed = outputs.remove(root)
-    for folder in ("build", "dist", "torch_xla_lite.egg-info"):
-        if (root / folder).exists():
-            shutil.rmtree(root / folder)
-            removed.append(folder)
-    try:
-        bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    except BuildError:
-        # Without a Bazel there are no outputs of one, or they are no longer ours to judge.
+    for folder in _folders(root):
+        shutil.rmtree(root / folder)
+        removed.append(folder)
+    command = _bazel_command(options, environ)
+    if not command:
         return removed
-    command = [str(bazel.executable), *options.startup_options, "clean", "--ui_event_filters=-info"]
     process = subprocess.run(command, cwd=root, check=False)
     if process.returncode != 0:
         raise BuildError(
@@ -40,3 +36,27 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
             f"Run it by hand:  {' '.join(command)}",
         )
     return [*removed, "outputs of Bazel"]
+
+
+def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[str]]:
+    """Commands that do the same as `clean`."""
+    removed = [path for path in outputs.recorded(root) if (root / path).exists()]
+    removed += _folders(root)
+    commands = [["rm", "-r", *removed]] if removed else []
+    bazel = _bazel_command(options, environ)
+    return [*commands, bazel] if bazel else commands
+
+
+def _folders(root: Path) -> list[str]:
+    folders = ("build", "dist", "torch_xla_lite.egg-info")
+    return [folder for folder in folders if (root / folder).exists()]
+
+
+def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:
+    """Empty without a Bazel: then there are no outputs of one, or they are no longer ours to
+    judge."""
+    try:
+        bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
+    except BuildError:
+        return []
+    return [str(bazel.executable), *options.startup_options, "clean", "--ui_event_filters=-info"]

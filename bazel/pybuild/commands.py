@@ -1,56 +1,38 @@
-"""The setuptools commands: thin, because what they do is in the other files.
+"""The commands of setup.py: thin, because what they do is in the other files.
 
-setuptools parses the whole command line before it runs the first of them, so a bad argument costs
-no build.
+A class has `run`; `plan`, the commands that would be run, where there is a dry run; and `builds`,
+whether it calls Bazel to build.
 """
 
-import os
+import sys
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import setuptools
 from setuptools.command.build_ext import build_ext
 
-from bazel.pybuild import build, clean, develop, sdist, wheel
-from bazel.pybuild import options as options_table
+from bazel.pybuild import (
+    build,
+    clean,
+    configure,
+    develop,
+    pip_install,
+    sdist,
+    variables_text,
+    wheel,
+)
 
-
-def root() -> Path:
-    """The root of this tree."""
-    return Path(__file__).resolve().parents[2]
-
-
-class Distribution(setuptools.Distribution):
-    """Says that the package has compiled parts: setuptools knows only of extensions that it
-    compiles itself."""
-
-    def has_ext_modules(self) -> bool:
-        return True
-
-    def run_commands(self) -> None:
-        # Here and not earlier: `--help` and `--version` write nothing.
-        (root() / "build").mkdir(exist_ok=True)
-        super().run_commands()
-
-
-class BuildExt(build_ext):
-    """`build_ext`: everything compiled, by one call of Bazel."""
-
-    def run(self) -> None:
-        into = None if self.inplace or self.editable_mode else Path(self.build_lib)
-        report = build.build(root(), options_table.read(os.environ), os.environ, into=into)
-        print(report.line())
-        self._built = list(report.changed)
-
-    def get_outputs(self) -> list[str]:
-        return [str(Path(self.build_lib) / path) for path in getattr(self, "_built", [])]
-
-    def get_source_files(self) -> list[str]:
-        return []
+if TYPE_CHECKING:
+    from bazel.pybuild.command_line import Distribution
 
 
 class _Command(setuptools.Command):
+    """A command without options of its own."""
+
+    distribution: "Distribution"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = []
+    # That of the distribution counts, wherever it stood; setuptools wants a place for it here.
+    dry_run = 0
 
     def initialize_options(self) -> None:
         pass
@@ -59,13 +41,65 @@ class _Command(setuptools.Command):
         pass
 
 
-class Develop(_Command):
-    """`develop`, where it stands with other commands; alone it runs without setuptools."""
+def _bazel_plan(distribution: "Distribution", *, headers: bool = False) -> list[list[str]]:
+    """The call of Bazel, after what it needs in a tree that was never built."""
+    root = distribution.root
+    command = build.bazel_command(
+        root, distribution.variables, distribution.environ, headers=headers
+    )
+    plan = []
+    if not (root / configure.FILE).exists():
+        plan.append([sys.executable, "-m", "bazel.pybuild.configure"])
+    if not (root / "build").exists() or "clean" in distribution.commands:
+        plan.append(["mkdir", "build"])
+    return [*plan, list(command.arguments)]
 
-    description = "build what changed, and import the package from this tree"
+
+class BuildExt(build_ext):
+    """`build_ext`: everything compiled, by one call of Bazel."""
+
+    description = "build what is compiled, into build/; into this tree with --inplace"
+    # setuptools has more: flags for compilers, which are in BUILD files here.
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("build-lib=", "b", "folder for what is built"),
+        ("inplace", "i", "put it into this tree instead"),
+    ]
+    boolean_options: ClassVar[list[str]] = ["inplace"]
+    help_options: ClassVar[list[tuple[str, str | None, str]]] = []
+    builds = True
+    distribution: "Distribution"
+    dry_run = 0
 
     def run(self) -> None:
-        develop.develop(root(), options_table.read(os.environ))
+        tree = self.distribution
+        into = None if self.inplace or self.editable_mode else Path(self.build_lib)
+        report = build.build(tree.root, tree.variables, tree.environ, into=into)
+        print(report.line())
+        self._built = list(report.changed)
+
+    def plan(self) -> list[list[str]]:
+        inplace = "inplace" in self.distribution.get_option_dict("build_ext")
+        return _bazel_plan(self.distribution, headers=not inplace)
+
+    def get_outputs(self) -> list[str]:
+        return [str(Path(self.build_lib) / path) for path in getattr(self, "_built", [])]
+
+    def get_source_files(self) -> list[str]:
+        return []
+
+
+class Develop(_Command):
+    """`develop`, where it stands with other words; alone it runs without setuptools."""
+
+    description = "build what changed, and import the package from this tree"
+    builds = True
+
+    def run(self) -> None:
+        tree = self.distribution
+        develop.develop(tree.root, tree.variables, tree.environ)
+
+    def plan(self) -> list[list[str]]:
+        return _bazel_plan(self.distribution)
 
 
 class _DistCommand(_Command):
@@ -81,11 +115,16 @@ class BdistWheel(_DistCommand):
     """`bdist_wheel`: the file that the PEP 517 hook gives."""
 
     description = "make a wheel; BUILD_LIB_WHL and BUILD_PYTHON_ONLY make one of its halves"
+    builds = True
 
     def run(self) -> None:
+        tree = self.distribution
         folder = Path(self.dist_dir).resolve()
-        name = wheel.make(root(), options_table.read(os.environ), os.environ, folder)
+        name = wheel.make(tree.root, tree.variables, tree.environ, folder)
         print(f"torch_xla_lite: wrote {folder / name}")
+
+    def plan(self) -> list[list[str]]:
+        return _bazel_plan(self.distribution, headers=True)
 
 
 class Sdist(_DistCommand):
@@ -95,7 +134,20 @@ class Sdist(_DistCommand):
 
     def run(self) -> None:
         folder = Path(self.dist_dir).resolve()
-        print(f"torch_xla_lite: wrote {folder / sdist.make(root(), folder)}")
+        print(f"torch_xla_lite: wrote {folder / sdist.make(self.distribution.root, folder)}")
+
+
+class Install(_Command):
+    """`install`."""
+
+    description = "install a wheel of this tree, by a call of pip that is printed"
+    builds = True
+
+    def run(self) -> None:
+        pip_install.install(self.distribution.root, self.distribution.verbosity())
+
+    def plan(self) -> list[list[str]]:
+        return [pip_install.command(self.distribution.verbosity())]
 
 
 class Clean(_Command):
@@ -104,8 +156,32 @@ class Clean(_Command):
     description = "remove what was built; downloads and caches stay"
 
     def run(self) -> None:
-        removed = clean.clean(root(), options_table.read(os.environ), os.environ)
+        tree = self.distribution
+        removed = clean.clean(tree.root, tree.variables, tree.environ)
         print(f"torch_xla_lite: removed {', '.join(removed)}")
+
+    def plan(self) -> list[list[str]]:
+        tree = self.distribution
+        return clean.plan(tree.root, tree.variables, tree.environ)
+
+
+class ShowOptions(_Command):
+    """`options`."""
+
+    description = "show the environment variables that steer the build, and what is wrong with them"
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("markdown", None, "the table of the README instead"),
+    ]
+    boolean_options: ClassVar[list[str]] = ["markdown"]
+
+    def initialize_options(self) -> None:
+        self.markdown = False
+
+    def run(self) -> None:
+        if self.markdown:
+            print(variables_text.markdown())
+        else:
+            variables_text.show(self.distribution.environ)
 
 
 COMMANDS = {
@@ -113,5 +189,7 @@ COMMANDS = {
     "build_ext": BuildExt,
     "clean": Clean,
     "develop": Develop,
+    "install": Install,
+    "options": ShowOptions,
     "sdist": Sdist,
 }

@@ -1,40 +1,159 @@
-"""What setup.py does for every command but a lone `develop`, in the order of PyTorch's setup.py.
+"""What happens on `python setup.py ...`, step by step, in the order of PyTorch's setup.py.
 
-The order matters: what can be found wrong at once is said before a long build, and the last thing
-on the screen is what the user has to read.
+The order matters: what can be found wrong at once is said before a long build, nothing is written
+before all of it was looked at, and the last thing on the screen is what the user has to read.
 """
 
 import os
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bazel.pybuild import notices
 from bazel.pybuild import options as options_table
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import Content, Options
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from bazel.pybuild.command_line import Distribution
+    from bazel.pybuild.metadata import Metadata
 
 
-def main() -> None:
-    """Runs setuptools with our commands; ends the process with a message when a build fails."""
+def main(arguments: list[str], since: float | None = None) -> int:
+    """Runs setup.py.
+
+    Args:
+      arguments: those after its name.
+      since: time.perf_counter() at the start of the process.
+
+    Returns:
+      The exit status: 0, or another one after a message on standard error.
+    """
+    root = Path(__file__).resolve().parents[2]
+    problem, status = "", 0
     try:
-        # Modes that exclude each other, misspelt names and malformed values.
-        options_table.read(os.environ)
-        # Parses the command line, then runs its commands: they look for requirements, configure and
-        # build.
-        _setup()
+        run(root, arguments, os.environ, since)
     except BuildError as error:
-        sys.exit(f"error: {error}")
+        problem, status = str(error), 1
+    except KeyboardInterrupt:
+        # Bazel has got the same signal; whoever waited for it has it ended by now.
+        problem, status = "interrupted. The installed files are as they were.", 130
+    notices.show()
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+    return status
 
 
-def _setup() -> None:
-    import setuptools
+def run(
+    root: Path, arguments: list[str], environ: Mapping[str, str], since: float | None = None
+) -> None:
+    """The steps.
 
-    from bazel.pybuild import commands
+    A lone `develop`, the everyday command, needs neither setuptools nor pip. Importing setuptools
+    would double its time when there is nothing to do, so its steps are those that need none of it.
 
-    setuptools.setup(
-        distclass=commands.Distribution,
-        cmdclass=commands.COMMANDS,
-        # Everything that setuptools writes goes where git does not look and `clean` does.
-        options={
-            "egg_info": {"egg_base": "build"},
-            "build": {"build_base": "build/setuptools"},
-            "bdist": {"bdist_base": "build/setuptools/bdist"},
-        },
-    )
+    Raises:
+      BuildError: whatever the user has to mend.
+      SystemExit: a command of setuptools has failed.
+    """
+    lone_develop = arguments == ["develop"]
+    options = check_modes(arguments, environ)
+    package = None if lone_develop else base_requirements(root, options)
+    platform_link_options(options, environ)
+    if package is None:
+        from bazel.pybuild import develop
+
+        # Prepares, configures and builds; requirements and metadata are those of the editable
+        # install, which is seldom made anew.
+        develop.develop(root, options, environ, since=since)
+        return
+    command_line = _setuptools_half()
+    distribution = command_line.parse(root, arguments, package, options, environ)
+    if distribution is None:
+        return
+    if distribution.is_dry_run():
+        command_line.print_plan(distribution)
+        return
+    if distribution.builds():
+        prepare_and_configure(root, options, environ)
+    long_description(distribution, package)
+    package_data(distribution, root, options)
+    command_line.setup(distribution)
+
+
+def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
+    """Modes that exclude each other, misspelt names, malformed values."""
+    if arguments[:1] == ["options"]:
+        # The command tells all that is wrong with them, and not only the first thing.
+        return Options()
+    return options_table.read(environ)
+
+
+def base_requirements(root: Path, options: Options) -> "Metadata":
+    """What is to be packaged in this mode, and what it requires when it is installed."""
+    from bazel.pybuild import metadata
+
+    return metadata.for_content(metadata.read(root), options.content)
+
+
+def platform_link_options(options: Options, environ: Mapping[str, str]) -> None:
+    """Advises what pays on some platforms only; what is asked for, invoke.py tells Bazel."""
+    machine = os.uname().machine
+    if machine not in ("aarch64", "arm64") or options.prioritized_text is not None:
+        return
+    from bazel.pybuild import cuda, link_advice
+
+    packaged = cuda.look(options, environ).packaged
+    text = link_advice.advice(machine, cuda=packaged, wanted=options.prioritized_text)
+    if text:
+        notices.keep(notices.box(text))
+
+
+def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:
+    """Looks for Bazel, Python's headers, torch and jax, and writes what Bazel must know of them.
+
+    Every build does it itself. Here it is done before setuptools begins, which would leave
+    half of its folders behind.
+    """
+    from bazel.pybuild import configure, find_bazel
+
+    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
+    configure.ensure(root, bazel, options, environ)
+
+
+def long_description(distribution: "Distribution", package: "Metadata") -> None:
+    """The README."""
+    distribution.metadata.long_description = package.description
+    distribution.metadata.long_description_content_type = "text/markdown"
+
+
+def package_data(distribution: "Distribution", root: Path, options: Options) -> None:
+    """The files of the package that are not built, by mode, for setuptools' own commands; wheel.py
+    takes the same."""
+    from bazel.pybuild import sources
+
+    library = options.content is Content.LIBRARY
+    distribution.packages, distribution.package_data = [], {}
+    for file in [] if library else map(Path, sources.package_files(root)):
+        package = ".".join(file.parent.parts)
+        if package not in distribution.packages:
+            distribution.packages.append(package)
+        if file.suffix != ".py":
+            distribution.package_data.setdefault(package, []).append(file.name)
+
+
+def _setuptools_half() -> "ModuleType":
+    try:
+        from bazel.pybuild import command_line
+    except ModuleNotFoundError as error:
+        if error.name != "setuptools":
+            raise
+        raise BuildError(
+            f"setuptools is not installed for {sys.executable}; every command but a lone develop "
+            "needs it.",
+            f"Install it:  {sys.executable} -m pip install setuptools",
+        ) from None
+    return command_line

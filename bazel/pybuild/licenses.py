@@ -6,7 +6,6 @@ They are taken from the installed packages when a wheel is made, so that they ar
 versions whose code is in it. Every folder of third_party/ has a row here; a test sees to it.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -112,7 +111,7 @@ def _first(file: Path) -> str:
 def _cuda(toolkit: Path | None) -> str:
     """What NVIDIA's toolkit or its Python packages say, or where to read it."""
     packaged = packages.installed(["nvidia-cuda-runtime"], packages.search_path())
-    folders = [toolkit or Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda")]
+    folders = [toolkit or Path("/usr/local/cuda")]
     folders += [package.info / "licenses" for package in packaged.values()]
     for folder in folders:
         for name in ("EULA.txt", "License.txt", "LICENSE"):

@@ -219,6 +219,12 @@ VARIABLES = (
         "0",
         "Read when a program runs: remember the line that recorded each operation.",
     ),
+    Variable(
+        "TORCH_XLA_LITE_CONTAINER",
+        FLAG,
+        "what files and variables of containers tell",
+        "Read by scripts/update_repos.py, which refuses to run in the development container.",
+    ),
 )
 
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
@@ -234,15 +240,9 @@ def read(environ: Mapping[str, str]) -> Options:
       BuildError: a TORCH_XLA_LITE_ name that is not in the table, a value of the wrong type, or
         two that exclude each other.
     """
-    for name in environ:
-        if name.startswith(PREFIX) and name not in _BY_NAME:
-            raise _unknown(name)
-    values = {variable.name: _value(variable, environ) for variable in VARIABLES}
-    if values["USE_ROCM"]:
-        raise BuildError(
-            "USE_ROCM=1, but torch_xla_lite has no kernels for AMD GPUs.",
-            "Build without:  unset USE_ROCM",
-        )
+    values, wrong = _read(environ)
+    if wrong:
+        raise wrong[0]
     mode = Mode.RELEASE
     if values["REL_WITH_DEB_INFO"]:
         mode = Mode.RELEASE_WITH_DEBUG_INFO
@@ -264,14 +264,44 @@ def read(environ: Mapping[str, str]) -> Options:
     )
 
 
-def _content(library: bool, python: bool) -> Content:
-    if library and python:
-        raise BuildError(
-            "BUILD_LIB_WHL=1 and BUILD_PYTHON_ONLY=1 exclude each other: "
-            "each makes one half of the package.",
-            "Make one after the other, or unset both for the whole:  "
-            "unset BUILD_LIB_WHL BUILD_PYTHON_ONLY",
+def problems(environ: Mapping[str, str]) -> list[BuildError]:
+    """All that is wrong with the variables, where `read` raises the first of it."""
+    return _read(environ)[1]
+
+
+def _read(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[BuildError]]:
+    """The values of the table's variables, and what is wrong with any that are set."""
+    wrong = [
+        _unknown(name)
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in _BY_NAME
+    ]
+    values = {}
+    for variable in VARIABLES:
+        try:
+            values[variable.name] = _value(variable, environ)
+        except BuildError as error:
+            wrong.append(error)
+    if values.get("USE_ROCM"):
+        wrong.append(
+            BuildError(
+                "USE_ROCM=1, but torch_xla_lite has no kernels for AMD GPUs.",
+                "Build without:  unset USE_ROCM",
+            )
         )
+    if values.get("BUILD_LIB_WHL") and values.get("BUILD_PYTHON_ONLY"):
+        wrong.append(
+            BuildError(
+                "BUILD_LIB_WHL=1 and BUILD_PYTHON_ONLY=1 exclude each other: "
+                "each makes one half of the package.",
+                "Make one after the other, or unset both for the whole:  "
+                "unset BUILD_LIB_WHL BUILD_PYTHON_ONLY",
+            )
+        )
+    return values, wrong
+
+
+def _content(library: bool, python: bool) -> Content:
     if library:
         return Content.LIBRARY
     return Content.PYTHON if python else Content.ALL

@@ -74,10 +74,15 @@ def copy(outputs: Iterable[Output], folder: Path) -> dict[str, bool]:
     return changed
 
 
+def recorded(root: Path) -> list[str]:
+    """Paths that `install` has put into the tree, relative to it."""
+    return list(_read_record(root))
+
+
 def remove(root: Path) -> list[str]:
     """Removes what `install` has put into the tree and returns the paths that were there."""
     removed = []
-    for path in _read_record(root):
+    for path in recorded(root):
         place = root / path
         if place.exists():
             place.unlink()

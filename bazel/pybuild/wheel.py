@@ -46,10 +46,17 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     if options.debug_files or options.mode is Mode.RELEASE:
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
-    return write(root, options.content, built, folder)
+    toolkit = Path(options.cuda_home) if options.cuda_home else None
+    return write(root, options.content, built, folder, toolkit)
 
 
-def write(root: Path, content: Content, built: Mapping[str, Path], folder: Path) -> str:
+def write(
+    root: Path,
+    content: Content,
+    built: Mapping[str, Path],
+    folder: Path,
+    toolkit: Path | None = None,
+) -> str:
     """Writes a wheel of files that are built already, and returns its name.
 
     Args:
@@ -57,6 +64,7 @@ def write(root: Path, content: Content, built: Mapping[str, Path], folder: Path)
       content: what the wheel holds.
       built: path in the wheel -> file, for all that Bazel makes for it.
       folder: to write it to.
+      toolkit: folder of the CUDA toolkit, whose licence a CUDA library brings.
     """
     described = metadata.for_content(metadata.read(root), content)
     members: dict[str, Source] = dict(built)
@@ -65,7 +73,7 @@ def write(root: Path, content: Content, built: Mapping[str, Path], folder: Path)
     members |= dist_info(root, described, tag(content), pure=False)
     if licenses.OURS in described.license_files:
         place = f"{described.folder}/licenses/{licenses.OURS}"
-        members[place] = licenses.text(root, built).encode()
+        members[place] = licenses.text(root, built, toolkit).encode()
     folder.mkdir(parents=True, exist_ok=True)
     seal(folder / name(described, content), members, described)
     return name(described, content)

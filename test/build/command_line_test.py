@@ -1,95 +1,269 @@
-"""setup.py before Bazel starts: what it prints, and what fails at once."""
+"""setup.py before Bazel starts: what it prints, what fails at once, and in which order it looks."""
 
 import ast
 import os
+import shlex
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from test.build.tree import ROOT
 
+_MARK = "bazel was started"
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
-    for name in ("setup.py", "pyproject.toml", "requirements.txt"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "bazel" / "pybuild", tmp_path / "bazel" / "pybuild")
-    return tmp_path
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    for name in ("README.md", "pyproject.toml", "requirements.txt", "setup.py"):
+        shutil.copy(ROOT / name, folder / name)
+    bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "bazel" / "pybuild", folder / "bazel" / "pybuild", ignore=bytecode)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "bin").mkdir()
+    bazel = tmp_path / "bin" / "bazel"
+    bazel.write_text(f"#!/bin/sh\necho {_MARK}\n")
+    bazel.chmod(0o755)
+    return folder
 
 
 def _run(tree: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Runs setup.py with a home of its own and a Bazel that only says that it was started."""
     return subprocess.run(
         [sys.executable, "setup.py", *arguments],
         cwd=tree,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environ},
+        env=_environ(tree, **environ),
         capture_output=True,
         text=True,
         check=False,
     )
 
 
+def _environ(tree: Path, **environ: str) -> dict[str, str]:
+    home = str(tree.parent / "home")
+    path = f"{tree.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "HOME": home, "LANG": "C.UTF-8", **environ}
+
+
+def _state(tree: Path, *, but: str = "") -> dict[Path, tuple[int, int]]:
+    """Every file and folder of the tree and of the home, and when each was written."""
+    return {
+        entry: (entry.stat().st_ino, entry.stat().st_ctime_ns)
+        for folder in (tree, tree.parent / "home")
+        for entry in [folder, *folder.rglob("*")]
+        if not but or (but not in entry.parts and not (entry / but).exists())
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "message"),
     [
-        (["develop", "--bogus"], {}, "unrecognized arguments: --bogus"),
-        (["build_ext", "--bogus"], {}, "option --bogus not recognized"),
-        (["developp"], {}, "invalid command 'developp'"),
-        (["develop"], {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
-        (["clean"], {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
-        (["develop"], {"BUILD_LIB_WHL": "1"}, "the package in this tree needs both"),
-        (["develop"], {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
-        (["develop"], {"TORCH_XLA_LITE_BAZEL": "/no/bazel"}, "is not a program that can be run"),
-        (["develop"], {"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
+        ("develop --bogus", {}, "option --bogus not recognized"),
+        ("build_ext --bogus", {}, "option --bogus not recognized"),
+        ("build_ext --include-dirs=x", {}, "option --include-dirs not recognized"),
+        ("sdist --bogus", {}, "option --bogus not recognized"),
+        ("bdist_wheel --bogus", {}, "option --bogus not recognized"),
+        ("--bogus develop", {}, "option --bogus not recognized"),
+        ("developp", {}, "invalid command 'developp'"),
+        ("build_ext developp", {}, "invalid command 'developp'"),
+        ("", {}, "no commands supplied"),
+        ("build_ext", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
+        ("clean", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
+        ("bdist_wheel", {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
+        ("sdist", {"BUILD_LIB_WHL": "1", "BUILD_PYTHON_ONLY": "1"}, "exclude each other"),
+        ("build_ext", {"TORCH_XLA_LITE_BAZEL": "/no/bazel"}, "is not a program that can be run"),
+        ("bdist_wheel", {"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
     ],
 )
-def test_a_wrong_argument_fails_in_a_second_and_leaves_nothing(
-    tree: Path, arguments: list[str], environ: dict[str, str], message: str
+def test_a_wrong_word_is_said_before_bazel_starts_and_before_anything_is_written(
+    tree: Path, arguments: str, environ: dict[str, str], message: str
 ):
-    before = sorted(tree.rglob("*"))
-    began = time.perf_counter()
-    process = _run(tree, *arguments, **environ)
-    assert time.perf_counter() - began < 1
-    assert process.returncode != 0
+    before = _state(tree)
+    process = _run(tree, *arguments.split(), **environ)
+    assert process.returncode == 1
     assert message in process.stderr
     assert "Traceback" not in process.stderr
-    assert sorted(tree.rglob("*")) == before
+    assert _MARK not in process.stdout
+    assert _state(tree) == before
 
 
-def test_a_dry_run_prints_the_command_and_does_nothing(tree: Path):
-    before = sorted(tree.rglob("*"))
-    process = _run(tree, "develop", "--dry-run", MAX_JOBS="2", TORCH_XLA_LITE_BAZEL="true")
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
+        ({"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
+        ({"BUILD_LIB_WHL": "1"}, "the package in this tree needs both"),
+        ({"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
+    ],
+)
+def test_a_lone_develop_leaves_nothing_but_bytecode_when_a_variable_is_wrong(
+    tree: Path, environ: dict[str, str], message: str
+):
+    before = _state(tree, but="__pycache__")
+    process = _run(tree, "develop", PYTHONDONTWRITEBYTECODE="1", **environ)
+    assert process.returncode == 1
+    assert message in process.stderr
+    assert _state(tree, but="__pycache__") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ("--help", "usage: setup.py"),
+        ("--help-commands", "usage: setup.py"),
+        ("--version", "0.1.0"),
+        ("--name", "torch_xla_lite"),
+        ("build_ext --help", "--inplace"),
+        ("--help develop", "--dry-run"),
+        ("options", "USE_CUDA"),
+    ],
+)
+def test_a_question_is_answered_without_building_or_writing(
+    tree: Path, arguments: str, answer: str
+):
+    before = _state(tree)
+    process = _run(tree, *arguments.split(), PATH="/nowhere")
     assert process.returncode == 0, process.stderr
-    assert " build " in process.stdout
-    assert "--jobs=2" in process.stdout
-    assert sorted(tree.rglob("*")) == before
+    assert answer in process.stdout
+    assert _state(tree) == before
 
 
-@pytest.mark.parametrize("argument", ["--version", "--help"])
-def test_questions_are_answered_without_building_or_writing(tree: Path, argument: str):
-    before = sorted(tree.rglob("*"))
-    process = _run(tree, argument, PATH="/nowhere")
-    assert process.returncode == 0, process.stderr
-    assert sorted(tree.rglob("*")) == before
+def test_the_commands_are_listed_with_what_they_do(tree: Path):
+    listed = _run(tree, "--help-commands").stdout.splitlines()
+    described = {line.split()[0] for line in listed if len(line.split()) > 3}
+    commands = {"bdist_wheel", "build_ext", "clean", "develop", "install", "options", "sdist"}
+    assert commands <= described
 
 
-def test_develop_imports_neither_setuptools_nor_pip(tree: Path):
-    script = (
-        "import runpy, sys; sys.argv = ['setup.py', 'develop', '--dry-run']\n"
-        "try: runpy.run_path('setup.py', run_name='__main__')\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('setuptools', 'pip', 'torch', 'jax') if name in sys.modules])"
-    )
-    command = [sys.executable, "-c", script]
-    environ = {**os.environ, "TORCH_XLA_LITE_BAZEL": "true"}
+def test_the_variables_are_looked_at_before_the_command_line(tree: Path):
+    process = _run(tree, "developp", MAX_JOBS="two")
+    assert "MAX_JOBS" in process.stderr
+    assert "developp" not in process.stderr
+
+
+def test_the_command_line_is_looked_at_before_bazel(tree: Path):
+    process = _run(tree, "develop", "--bogus", PATH="/nowhere")
+    assert "--bogus" in process.stderr
+    assert "bazelisk" not in process.stderr
+
+
+_RECORD = """
+import sys
+from pathlib import Path
+
+STEPS = {
+    "check_modes", "base_requirements", "platform_link_options", "parse", "find", "ensure",
+    "long_description", "package_data", "setup", "build", "show",
+}
+seen = []
+
+def record(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and "pybuild" in code.co_filename and code.co_name in STEPS:
+        if code.co_name not in seen:
+            seen.append(code.co_name)
+
+sys.argv = ["setup.py", *sys.argv[1:]]
+sys.path.insert(0, "")
+sys.setprofile(record)
+try:
+    exec(compile(Path("setup.py").read_text(), "setup.py", "exec"), {
+        "__name__": "__main__", "__file__": str(Path("setup.py").resolve()),
+    })
+except SystemExit:
+    pass
+print(*seen)
+"""
+
+
+def _steps(tree: Path, *arguments: str, **environ: str) -> str:
+    """The steps of the flow, in the order in which each was first taken."""
     process = subprocess.run(
-        command, cwd=tree, env=environ, capture_output=True, text=True, check=True
+        [sys.executable, "-c", _RECORD, *arguments],
+        cwd=tree,
+        env=_environ(tree, **environ),
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert process.stdout.splitlines()[-1] == "[]"
+    return process.stdout.splitlines()[-1]
+
+
+def test_the_steps_are_those_of_pytorch_in_its_order(tree: Path):
+    expected = (
+        "check_modes base_requirements platform_link_options parse find ensure "
+        "long_description package_data setup build show"
+    )
+    assert _steps(tree, "build_ext") == expected
+
+
+def test_a_lone_develop_takes_the_steps_that_need_no_setuptools(tree: Path):
+    assert _steps(tree, "develop") == "check_modes platform_link_options build find ensure show"
+
+
+def test_a_command_that_builds_nothing_is_not_kept_from_running_by_a_missing_bazel(tree: Path):
+    (tree / "build").mkdir()
+    process = _run(tree, "clean", PATH="/nowhere")
+    assert process.returncode == 0, process.stderr
+    assert not (tree / "build").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", ["develop --dry-run", "-n develop", "build_ext -n", "--dry-run build_ext develop"]
+)
+def test_a_dry_run_prints_the_command_and_does_nothing(tree: Path, arguments: str):
+    before = _state(tree)
+    process = _run(tree, *arguments.split(), MAX_JOBS="2")
+    assert process.returncode == 0, process.stderr
+    command = shlex.split(process.stdout.splitlines()[-1])
+    assert command[0] == str(tree.parent / "bin" / "bazel")
+    assert "--jobs=2" in command
+    assert "//torch_xla_lite:outputs" in command
+    assert _MARK not in process.stdout
+    assert _state(tree) == before
+
+
+def test_the_command_of_a_dry_run_can_be_pasted_into_a_shell(tree: Path):
+    flag = "--copt=-DNAME='a b'"
+    quoted = shlex.quote(flag)
+    process = _run(tree, "develop", "-n", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=quoted)
+    assert flag in shlex.split(process.stdout.splitlines()[-1])
+
+
+def test_a_dry_run_says_first_what_a_tree_that_was_never_built_lacks(tree: Path):
+    configured, made, _ = _run(tree, "develop", "-n").stdout.splitlines()
+    assert configured == f"{sys.executable} -m bazel.pybuild.configure"
+    assert made == "mkdir build"
+
+
+def test_a_dry_run_from_elsewhere_says_where_the_commands_belong(tree: Path):
+    command = [sys.executable, str(tree / "setup.py"), "develop", "-n"]
+    process = subprocess.run(
+        command, cwd="/", env=_environ(tree), capture_output=True, text=True, check=True
+    )
+    assert process.stdout.splitlines()[0] == f"cd {tree}"
+
+
+def test_a_dry_run_of_clean_names_what_would_go(tree: Path):
+    (tree / "build").mkdir()
+    before = _state(tree)
+    removed, bazel = _run(tree, "clean", "-n").stdout.splitlines()
+    assert removed == "rm -r build"
+    assert shlex.split(bazel)[1] == "clean"
+    assert _state(tree) == before
+
+
+def test_a_command_that_can_only_act_refuses_a_dry_run(tree: Path):
+    before = _state(tree)
+    process = _run(tree, "-n", "egg_info")
+    assert process.returncode == 1
+    assert "egg_info has no dry run; those that have one are " in process.stderr
+    assert _state(tree) == before
 
 
 def test_an_older_python_is_told_so_and_not_shown_a_syntax_error(tree: Path):

@@ -209,19 +209,6 @@ def test_clean_removes_what_was_built_and_keeps_what_was_fetched(built: Nested):
     assert external.stat().st_ctime_ns == fetched
 
 
-def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nested):
-    before = _identity(built)
-    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
-    process = built.setup("build_ext")
-    assert process.returncode == 0, process.stderr
-    (library,) = built.root.glob("build/setuptools/lib.*/torch_xla_lite/lib/libtorch_xla_lite.so")
-    assert _identity(built) == before
-    assert library.read_bytes() != built.outputs[1].read_bytes()
-    process = built.setup("build_ext", "--inplace")
-    assert process.returncode == 0, process.stderr
-    assert library.read_bytes() == built.outputs[1].read_bytes()
-
-
 def test_a_wheel_with_debug_files_beside_it(built: Nested, tmp_path: Path):
     folder = tmp_path / "dist"
     process = built.setup("bdist_wheel", "-d", str(folder), TORCH_XLA_LITE_DEBUG_FILES="1")

@@ -3,7 +3,7 @@
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import Content, Mode, Options, Switch, read
+from bazel.pybuild.options import Content, Mode, Options, Switch, problems, read
 
 
 def test_without_variables_all_is_default():
@@ -60,6 +60,27 @@ def test_half_a_wheel_is_one_half():
 )
 def test_cuda_is_a_switch_of_three_positions(word: str, switch: Switch):
     assert read({"USE_CUDA": word}).cuda is switch
+
+
+def test_prioritized_text_that_is_not_set_is_not_the_same_as_off():
+    assert read({}).prioritized_text is None
+    assert read({"USE_PRIORITIZED_TEXT_FOR_LD": "0"}).prioritized_text is False
+    assert read({"USE_PRIORITIZED_TEXT_FOR_LD": "True"}).prioritized_text is True
+
+
+def test_the_toolkit_and_the_architectures_are_taken_as_they_are_written():
+    options = read({"CUDA_HOME": "/opt/cuda", "TORCH_CUDA_ARCH_LIST": "8.0;9.0+PTX Hopper"})
+    assert options.cuda_home == "/opt/cuda"
+    assert options.cuda_arch_list == "8.0;9.0+PTX Hopper"
+
+
+def test_all_that_is_wrong_is_found_and_not_only_the_first():
+    wrong = problems({"MAX_JOBS": "two", "DEBUG": "maybe", "TORCH_XLA_LITE_X": "1"})
+    assert [str(problem).split()[0] for problem in wrong] == [
+        "TORCH_XLA_LITE_X",
+        "DEBUG='maybe'",
+        "MAX_JOBS='two'",
+    ]
 
 
 def test_free_options_are_split_as_a_shell_does():

@@ -36,6 +36,11 @@ def test_remote_hits_are_said_apart():
     assert "5 from a cache (3 remote)" in _report(disk_hits=2, remote_hits=3).line()
 
 
+def test_many_files_are_counted_and_not_named():
+    many = {f"p/{number}.h": True for number in range(20)}
+    assert _report()._replace(changed=many).line().endswith("; replaced 20 files")
+
+
 def test_a_failed_build_says_so():
     assert _report()._replace(succeeded=False).line().startswith("torch_xla_lite: failed in ")
 

@@ -1,23 +1,33 @@
-"""One list of environment variables, whoever reads them."""
+"""One list of environment variables, and one place that reads them."""
 
+import ast
 import re
+from collections.abc import Iterator
 
 from bazel.pybuild.options import VARIABLES
 from test.build.tree import ROOT, source_files
 
+_NAMES = {variable.name for variable in VARIABLES}
+
 # Set by ourselves for repository rules, in .bazelrc.generated; no user ever sets them.
 _OF_RULES = {
+    "TORCH_XLA_LITE_AARCH64",
     "TORCH_XLA_LITE_CUDA_CODES",
     "TORCH_XLA_LITE_CUDA_EVIDENCE",
     "TORCH_XLA_LITE_CUDA_HOME",
     "TORCH_XLA_LITE_CUDA_PACKAGED",
     "TORCH_XLA_LITE_CUDA_VERSION",
     "TORCH_XLA_LITE_FINGERPRINT",
+    "TORCH_XLA_LITE_LIBRARY",
     "TORCH_XLA_LITE_PYTHON",
 }
 
+# Of the system and of other programs, with the meaning that they have everywhere.
+_CONVENTIONAL = {"CC", "CXX", "HOME", "PATH", "SOURCE_DATE_EPOCH", "USE_BAZEL_VERSION"}
+_CONVENTIONAL |= {"XDG_CACHE_HOME"}
+
 # In quotes, as Python and Starlark read a variable, or after a dollar sign, as a shell does.
-_READ = re.compile(r"""(?:"|'|\$\{?)(TORCH_XLA_LITE_[A-Z_]*[A-Z])\b""")
+_READ = re.compile(r"""(?:"|'|\$\{?)(TORCH_XLA_LITE_[A-Z0-9_]*[A-Z0-9])\b""")
 
 
 def test_every_variable_that_the_sources_read_is_in_the_table():
@@ -26,5 +36,51 @@ def test_every_variable_that_the_sources_read_is_in_the_table():
         for file in source_files("bazel", "scripts", "setup.py", "third_party", "torch_xla_lite")
         for name in _READ.findall((ROOT / file).read_text())
     }
-    assert read <= {variable.name for variable in VARIABLES} | _OF_RULES
+    assert read <= _NAMES | _OF_RULES
     assert "TORCH_XLA_LITE_IR_DEBUG" in read
+
+
+def _names_read(tree: ast.AST) -> Iterator[str]:
+    """The literal names that are looked up in something called environ, or by getenv."""
+    for node in ast.walk(tree):
+        where, what = None, None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            where, what = node.value, node.slice
+        elif isinstance(node, ast.Call) and node.args:
+            called = node.func
+            where, what = getattr(called, "value", called), node.args[0]
+            if "getenv" in ast.unparse(called):
+                where = ast.Name("environ")
+        if where is not None and ast.unparse(where).split(".")[-1] == "environ":
+            yield ast.unparse(what).strip("'\"")
+
+
+def _python(*places: str) -> Iterator[tuple[str, ast.AST]]:
+    for file in source_files(*places):
+        if file.suffix == ".py":
+            yield str(file), ast.parse((ROOT / file).read_text())
+
+
+def test_only_the_table_reads_the_variables_of_the_build():
+    read = {
+        (file, name)
+        for file, tree in _python("bazel/pybuild", "setup.py")
+        for name in _names_read(tree)
+        if name not in _CONVENTIONAL
+    }
+    # Those of the table: to parse them, and to show them.
+    assert read == {
+        ("bazel/pybuild/options.py", "variable.name"),
+        ("bazel/pybuild/variables_text.py", "variable.name"),
+    }
+
+
+def test_scripts_and_repository_rules_read_none_of_them():
+    read = {
+        (file, name)
+        for file, tree in _python("scripts", "third_party")
+        for name in _names_read(tree)
+        if name in _NAMES
+    }
+    # Not of the build, and in the table so that setup.py does not call it misspelt.
+    assert read == {("scripts/repos/refusal.py", "TORCH_XLA_LITE_CONTAINER")}

@@ -1,0 +1,51 @@
+"""`python setup.py install`: pip does it, and the user is told how.
+
+    command(verbosity=0)
+    # [".venv/bin/python", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "."]
+
+pip calls backend.py for the wheel, and is the one who knows how to put a wheel in the place of what
+is installed. What the wheel requires was looked for before the build: it is built against it.
+"""
+
+import importlib.util
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from bazel.pybuild.errors import BuildError
+
+
+def command(verbosity: int = 0) -> list[str]:
+    """The call of pip.
+
+    Args:
+      verbosity: -1 for problems alone, 1 for all that pip and the build say.
+    """
+    words = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps"]
+    # The wheel is made of this tree as it is now, and takes the place of one with its version.
+    words += ["--force-reinstall", "--disable-pip-version-check"]
+    if verbosity:
+        words.append("--verbose" if verbosity > 0 else "--quiet")
+    return [*words, "."]
+
+
+def install(root: Path, verbosity: int = 0) -> None:
+    """Calls pip.
+
+    Raises:
+      BuildError: there is no pip, or it failed.
+    """
+    if importlib.util.find_spec("pip") is None:
+        raise BuildError(
+            f"There is no pip for {sys.executable}, and it is pip that installs.",
+            f"Get it, then run the command again:  {sys.executable} -m ensurepip",
+        )
+    words = command(verbosity)
+    print(f"torch_xla_lite: pip installs it:  {shlex.join(words)}", flush=True)
+    process = subprocess.run(words, cwd=root, stdin=subprocess.DEVNULL, check=False)
+    if process.returncode != 0:
+        raise BuildError(
+            f"pip could not install this tree (exit code {process.returncode}); it says above why.",
+            f"Run it by hand:  cd {shlex.quote(str(root))} && {shlex.join(words)}",
+        )

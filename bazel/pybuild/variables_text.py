@@ -1,0 +1,52 @@
+"""The table of variables as text: for the README, and with what holds at the moment.
+
+python setup.py options                  # name, type, value, where it comes from, default
+python setup.py options --markdown       # the table in README.md
+"""
+
+import textwrap
+from collections.abc import Mapping
+
+from bazel.pybuild import options as options_table
+from bazel.pybuild.errors import BuildError
+
+
+def markdown() -> str:
+    """The table of the README."""
+    rows = ["| variable | value | default | meaning |", "|---|---|---|---|"]
+    rows += [
+        f"| `{variable.name}` | {variable.kind.description} | {variable.default} "
+        f"| {variable.meaning} |"
+        for variable in options_table.VARIABLES
+    ]
+    return "\n".join(rows)
+
+
+def show(environ: Mapping[str, str]) -> None:
+    """Prints the table, then everything that is wrong with the variables.
+
+    Raises:
+      BuildError: something is wrong.
+    """
+    print(current(environ))
+    wrong = options_table.problems(environ)
+    if wrong:
+        shown = "\n".join(textwrap.indent(str(problem), "  ") for problem in wrong)
+        count = "One variable is" if len(wrong) == 1 else f"{len(wrong)} variables are"
+        raise BuildError(f"{count} wrong:\n{shown}", "No command runs until that is put right.")
+
+
+def current(environ: Mapping[str, str]) -> str:
+    """Names, types, current values, where those come from, and defaults, in columns."""
+    rows = [("variable", "type", "value", "from", "default")]
+    for variable in options_table.VARIABLES:
+        text = environ.get(variable.name, "").strip()
+        # The word before the colon is the value, what follows says what it amounts to.
+        value = text or variable.default.partition(":")[0]
+        source = "environment" if text else "default"
+        rows.append((variable.name, variable.kind.description, value, source, variable.default))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return "\n".join(
+        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[4]])
+        for row in rows
+    )

@@ -1,0 +1,51 @@
+"""`setup.py options`: the variables with what holds at the moment, and the table of the README."""
+
+import pytest
+
+from bazel.pybuild import variables_text
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import VARIABLES
+from test.build.tree import ROOT
+
+
+def _row(environ: dict[str, str], name: str) -> str:
+    (line,) = [
+        line for line in variables_text.current(environ).splitlines() if line.split()[0] == name
+    ]
+    return line
+
+
+def test_every_variable_has_a_row():
+    names = [line.split()[0] for line in variables_text.current({}).splitlines()]
+    assert names == ["variable", *(variable.name for variable in VARIABLES)]
+
+
+def test_a_row_says_type_value_origin_and_default():
+    assert _row({}, "VERBOSE").split("  ")[-1] == "0"
+    assert _row({}, "VERBOSE").split() == ["VERBOSE", "0", "or", "1", "0", "default", "0"]
+    assert _row({"VERBOSE": "yes"}, "VERBOSE").split()[-3:] == ["yes", "environment", "0"]
+
+
+def test_an_empty_variable_is_one_that_is_not_set():
+    assert _row({"VERBOSE": " "}, "VERBOSE") == _row({}, "VERBOSE")
+
+
+def test_all_that_is_wrong_is_said_at_once_after_the_table(capsys: pytest.CaptureFixture[str]):
+    environ = {
+        "TORCH_XLA_LITE_BAZL": "x",
+        "MAX_JOBS": "two",
+        "USE_CUDA": "maybe",
+        "BUILD_LIB_WHL": "1",
+        "BUILD_PYTHON_ONLY": "1",
+    }
+    with pytest.raises(BuildError) as error:
+        variables_text.show(environ)
+    assert "two" in capsys.readouterr().out
+    assert error.value.problem.startswith("4 variables are wrong:")
+    for part in ("TORCH_XLA_LITE_BAZEL.", "MAX_JOBS='two'", "USE_CUDA='maybe'", "exclude each"):
+        assert part in error.value.problem
+
+
+def test_the_table_of_the_readme_is_the_one_that_is_printed():
+    # Where it is not:  python setup.py options --markdown
+    assert variables_text.markdown() in (ROOT / "README.md").read_text()
