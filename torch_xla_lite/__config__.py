@@ -6,6 +6,7 @@
     #   - jaxlib 0.10.2
     #   - Python 3.11
     #   - GCC 12.2.0, C++20, _GLIBCXX_USE_CXX11_ABI=1
+    #   - CUDA off: torch 2.13.0+cpu is built without CUDA
     #   - mode: release
 
 The build writes it into _build_info.py. The same sources and tools give the same text: it holds no
@@ -43,7 +44,7 @@ def show() -> str:
         f"jaxlib {found.pop('jaxlib_version')}",
         f"Python {found.pop('python_version')}",
         ", ".join(compiler),
-        # What some builds have and others not, such as CUDA.
+        f"CUDA {found.pop('cuda')}",
         *(f"{name.replace('_', ' ')}: {value}" for name, value in found.items()),
     ]
     return "".join(

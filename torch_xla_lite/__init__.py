@@ -22,7 +22,13 @@ Ops of one's own: custom_ops (what they are on XLA), utils.cpp_extension (in C++
 Ops beyond torch's: ops, which is imported by who uses it (it costs 20 ms).
 """
 
-from . import _preflight
+import sys
+
+from . import _preflight, commands
+
+if commands.called(sys.argv, sys.orig_argv):
+    # What says why the package does not work has to work without it.
+    raise SystemExit(commands.main(sys.argv[1:]))
 
 _preflight.check()
 _XLAC = _preflight.load_extension()

@@ -1,7 +1,6 @@
 """What goes wrong at import is said in words that end in the command to run."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,28 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import torch_xla_lite
 from bazel.pybuild import options
+from test.python.copies import change, copy_of_the_package
 from torch_xla_lite import _build_info, _variables
-
-PACKAGE = Path(torch_xla_lite.__file__).parent
-
-
-def copy_of_the_package(folder: Path, *, checkout: bool = True, skip: str = "") -> Path:
-    """A package in `folder` that can be changed. Its shared objects are links to the real ones."""
-    package = folder / "torch_xla_lite"
-    package.mkdir()
-    for source in sorted(PACKAGE.rglob("*")):
-        target = package / source.relative_to(PACKAGE)
-        if source.is_dir():
-            target.mkdir(exist_ok=True)
-        elif source.suffix == ".so" and not (skip and source.name.startswith(skip)):
-            target.symlink_to(source.resolve())
-        elif source.suffix == ".py":
-            shutil.copyfile(source, target)
-    if checkout:
-        (folder / "setup.py").touch()
-    return package
 
 
 def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str) -> str:
@@ -44,12 +24,6 @@ def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str)
     )
     assert result.returncode == 1, (result.returncode, result.stdout, result.stderr)
     return result.stderr.strip()
-
-
-def change(package: Path, name: str, value: str) -> None:
-    """Sets one constant of the copied _build_info."""
-    info = package / "_build_info.py"
-    info.write_text(f"{info.read_text()}\n{name} = {value!r}\n")
 
 
 def without(name: str) -> str:

@@ -1,0 +1,178 @@
+"""torch-xla-lite, started as users start it, where the package works and where it does not."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import configure
+from test.python.copies import PACKAGE, change, copy_of_the_package
+from torch_xla_lite import commands
+from torch_xla_lite.commands import cache, env
+
+
+def run(
+    *arguments: str, folder: Path = PACKAGE.parent, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command of the package in `folder`, whatever comes of it."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "torch_xla_lite", *arguments],
+        env={**os.environ, "PYTHONPATH": str(folder), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_doctor_finds_a_whole_installation_well():
+    result = run("doctor")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[-1] == "All is well."
+    assert all(line.startswith("ok ") for line in lines[:-1])
+    assert any("a small graph is compiled and gives the right numbers" in line for line in lines)
+
+
+def test_the_doctor_names_another_torch_and_what_mends_it(tmp_path: Path):
+    change(copy_of_the_package(tmp_path, checkout=False), "TORCH_VERSION", "2.12.1")
+    result = run("doctor", folder=tmp_path)
+    assert result.returncode == 1
+    last = result.stdout.splitlines()[-2:]
+    assert last[0].startswith("problem  torch: torch_xla_lite was built for torch 2.12.1 but")
+    assert last[1].endswith("python -m pip install 'torch==2.12.1'")
+
+
+def test_the_doctor_names_a_variable_that_is_misspelt_and_goes_on():
+    result = run("doctor", "--json", TORCH_XLA_LITE_IRDEBUG="1")
+    assert result.returncode == 1
+    found = json.loads(result.stdout)
+    (problem,) = [check for check in found["checks"] if not check["ok"]]
+    assert problem["detail"].startswith("TORCH_XLA_LITE_IRDEBUG is set")
+    assert problem["remedy"] == "Remove it:  unset TORCH_XLA_LITE_IRDEBUG"
+    names = [check["name"] for check in found["checks"]]
+    assert names[:4] == ["build", "variables", "Python", "torch"]
+    assert names[-4:] == ["compiled parts", "graph", "device", "CUDA"]
+
+
+def test_the_doctor_says_that_nothing_was_built(tmp_path: Path):
+    (copy_of_the_package(tmp_path) / "_build_info.py").unlink()
+    result = run("doctor", folder=tmp_path)
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1].endswith("Build it:  python setup.py develop")
+
+
+def test_the_doctor_names_a_library_that_does_not_load(tmp_path: Path):
+    module = copy_of_the_package(tmp_path, skip="_XLAC") / "_XLAC.so"
+    module.write_text("not a library")
+    result = run("doctor", folder=tmp_path)
+    assert result.returncode == 1
+    assert "ok       C++ ABI" in result.stdout
+    assert "problem  compiled parts: ImportError: torch_xla_lite's compiled" in result.stdout
+    assert "         Build it again:  python setup.py develop" in result.stdout
+
+
+def test_the_doctor_outlives_a_library_that_ends_the_process(tmp_path: Path):
+    module = copy_of_the_package(tmp_path, skip="_XLAC") / "_XLAC.so"
+    source = tmp_path / "abort.c"
+    source.write_text("#include <stdlib.h>\nint PyInit__XLAC(void) { abort(); }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", module], check=True)
+    result = run("doctor", folder=tmp_path)
+    assert result.returncode == 1
+    assert "problem  compiled parts: The process ended with code -6." in result.stdout
+
+
+def test_env_tells_versions_and_what_the_package_was_built_with():
+    found = json.loads(run("env", "--json").stdout)
+    assert found["packages"]["torch"].startswith(found["built with"]["torch_version"])
+    assert found["system"]["Python"].startswith(sys.version.split()[0])
+
+
+def test_env_works_where_nothing_was_built(tmp_path: Path):
+    (copy_of_the_package(tmp_path) / "_build_info.py").unlink()
+    result = run("env", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "state: not built" in result.stdout
+
+
+def test_env_shows_no_secrets_no_host_and_no_home():
+    environ = {
+        "HOME": "/home/ada",
+        "HOSTNAME": "secret-host",
+        "HTTPS_PROXY": "secret-proxy",
+        "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--remote_header=secret-password",
+        "XLA_FLAGS": "--xla_dump_to=/home/ada/dump",
+    }
+    report = env.report(environ)
+    assert report["variables"] == {
+        "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "(set)",
+        "XLA_FLAGS": "--xla_dump_to=~/dump",
+    }
+    text = json.dumps(report)
+    assert "secret" not in text
+    assert socket.gethostname() not in text
+
+
+def test_cache_shows_sizes_and_removes_nothing_unasked(tmp_path: Path):
+    ours = tmp_path / "torch_xla_lite" / "bazel"
+    ours.mkdir(parents=True)
+    (ours / "blob").write_bytes(b"x" * 1_500_000)
+    result = run("cache", XDG_CACHE_HOME=str(tmp_path))
+    assert result.stdout == f"results of builds: 1.5 MB, {ours}\n"
+    assert (ours / "blob").exists()
+
+
+def test_clearing_removes_what_is_ours_only(tmp_path: Path):
+    ours, others = tmp_path / "torch_xla_lite" / "bazel", tmp_path / "others"
+    compiled = tmp_path / "jax"
+    for folder in (ours, others, compiled):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("")
+    variables = {"XDG_CACHE_HOME": str(tmp_path), "JAX_COMPILATION_CACHE_DIR": str(compiled)}
+    result = run("cache", "--clear", **variables)
+    assert result.returncode == 0
+    assert not ours.exists()
+    assert (others / "file").exists()
+    assert (compiled / "file").exists()
+    assert f"jax's compiled programs: 0.0 MB, {compiled}" in result.stdout
+
+
+def test_clearing_a_link_leaves_what_it_leads_to(tmp_path: Path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "file").write_text("")
+    (tmp_path / "bazel").symlink_to(tmp_path / "disk")
+    assert cache.remove(tmp_path / "bazel")
+    assert not (tmp_path / "bazel").exists()
+    assert (tmp_path / "disk" / "file").exists()
+
+
+@pytest.mark.parametrize("environ", [{}, {"XDG_CACHE_HOME": "/x"}, {"XDG_CACHE_HOME": "x"}])
+def test_the_cache_is_where_the_build_has_it(environ: dict[str, str]):
+    assert cache.home(environ) == configure.cache_home(environ)
+
+
+@pytest.mark.parametrize("arguments", [[], ["mend"], ["doctor", "--clear"]])
+def test_a_wrong_argument_is_said_with_the_right_ones(arguments: list[str]):
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert "usage: torch-xla-lite" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "whole", "called"),
+    [
+        (["/venv/bin/torch-xla-lite", "env"], ["python", "/venv/bin/torch-xla-lite", "env"], True),
+        (["-m", "env"], ["python", "-P", "-m", "torch_xla_lite", "env"], True),
+        (["-m"], ["python", "-m", "torch_xla_lite"], True),
+        (["-m"], ["python", "-m", "torch_xla_lite.examples.digits"], False),
+        (["-m", "torch_xla_lite"], ["python", "-m", "timeit", "torch_xla_lite"], False),
+        (["train.py", "torch-xla-lite"], ["python", "train.py", "torch-xla-lite"], False),
+        ([""], ["python"], False),
+        ([], [], False),
+    ],
+)
+def test_only_its_own_processes_are_the_command_line(argv, whole, called):
+    assert commands.called(argv, whole) is called

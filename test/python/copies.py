@@ -1,0 +1,37 @@
+"""Copies of the package that a test may break, for what is said of a broken one."""
+
+import shutil
+from pathlib import Path
+
+import torch_xla_lite
+
+PACKAGE = Path(torch_xla_lite.__file__).parent
+
+
+def copy_of_the_package(folder: Path, *, checkout: bool = True, skip: str = "") -> Path:
+    """A package in `folder` that can be changed. Its shared objects are links to the real ones.
+
+    Args:
+      folder: for the package.
+      checkout: whether there is a setup.py beside it, as in a tree of sources.
+      skip: start of the names of shared objects that are to be missing.
+    """
+    package = folder / "torch_xla_lite"
+    package.mkdir()
+    for source in sorted(PACKAGE.rglob("*")):
+        target = package / source.relative_to(PACKAGE)
+        if source.is_dir():
+            target.mkdir(exist_ok=True)
+        elif source.suffix == ".so" and not (skip and source.name.startswith(skip)):
+            target.symlink_to(source.resolve())
+        elif source.suffix == ".py":
+            shutil.copyfile(source, target)
+    if checkout:
+        (folder / "setup.py").touch()
+    return package
+
+
+def change(package: Path, name: str, value: str) -> None:
+    """Sets one constant of the copied _build_info."""
+    info = package / "_build_info.py"
+    info.write_text(f"{info.read_text()}\n{name} = {value!r}\n")

@@ -1,0 +1,182 @@
+"""torch-xla-lite doctor: whether this installation works, part by part.
+
+    ok       Python 3.11, as built for
+    problem  torch_xla_lite was built for torch 2.13.0 but torch 2.12.1 is installed.
+             Install the version that it was built for:  python -m pip install 'torch==2.13.0'
+
+What loads the compiled parts runs in a process of its own: libraries that do not fit may end it
+without a word.
+"""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from .. import _preflight, _variables
+
+_TIMEOUT_S = 300
+
+
+class Finding(NamedTuple):
+    """What was found of one part.
+
+    Attributes:
+      name: of the part.
+      ok: whether it is as it should be.
+      detail: what was found.
+      remedy: what to do; empty where there is nothing to do.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+# Each step prints its line as soon as it is done, so that the first missing one is the one that
+# failed.
+_PROBE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+
+def done(name, detail, ok=True, remedy=""):
+    print(json.dumps([name, ok, detail, remedy]), flush=True)
+
+import torch
+built, used = sys.argv[2], str(int(torch._C._GLIBCXX_USE_CXX11_ABI))
+done("C++ ABI", f"_GLIBCXX_USE_CXX11_ABI={used}, torch's; built with {built}", built in ("", used),
+     "" if built in ("", used) else "Rebuild it for this torch:  python setup.py develop")
+import torch_xla_lite
+from torch_xla_lite.lowering import ffi
+ffi.register()
+done("compiled parts", "the bridge and ATen's kernels load")
+x = torch.arange(4.0, device="jax")
+assert (x * 2 + 1).tolist() == [1, 3, 5, 7], (x * 2 + 1).tolist()
+done("graph", "a small graph is compiled and gives the right numbers")
+import jax
+kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
+done("device", "jax computes on " + ", ".join(kinds))
+"""
+_STEPS = ("C++ ABI", "compiled parts", "graph", "device")
+
+
+def main(*, json: bool) -> int:
+    """Prints what was found; 1 if there is a problem."""
+    findings = []
+    for finding in look():
+        findings.append(finding)
+        if not json:
+            print(_line(finding), flush=True)
+    healthy = all(finding.ok for finding in findings)
+    if json:
+        rows = [finding._asdict() for finding in findings]
+        print(json_format.dumps({"ok": healthy, "checks": rows}, indent=1))
+    elif healthy:
+        print("All is well.")
+    return 0 if healthy else 1
+
+
+def look() -> Iterator[Finding]:
+    """Looks at one part after the other. What cannot be told after a problem is left out."""
+    checks: dict[str, Callable[[], str]] = {
+        "build": _built,
+        "variables": _variables_known,
+        "Python": _python,
+        "torch": lambda: _version("torch", "TORCH_VERSION"),
+        "jaxlib": lambda: _version("jaxlib", "JAXLIB_VERSION"),
+        # Each jax is released with a jaxlib of the same number.
+        "jax": lambda: _version("jax", "JAXLIB_VERSION"),
+    }
+    for name, check in checks.items():
+        try:
+            yield Finding(name, True, check())
+        except (ImportError, ValueError) as error:
+            problem, _, remedy = str(error).rpartition("\n")
+            yield Finding(name, False, problem, remedy)
+            if name != "variables":
+                return
+    yield from _probed()
+    yield _cuda()
+
+
+def _built() -> str:
+    _preflight._build_info()
+    from .. import __config__
+
+    return f"torch_xla_lite {__config__.version()}, {__config__.parameters()['mode']}"
+
+
+def _variables_known() -> str:
+    _variables.check(os.environ)
+    found = [name for name in os.environ if name.startswith(_variables.PREFIX)]
+    return f"{len(found)} of ours set, all known" if found else "none of ours is set"
+
+
+def _python() -> str:
+    version = _preflight._build_info().PYTHON_VERSION
+    _preflight._check_python(version)
+    return f"{version}, as built for"
+
+
+def _version(package: str, constant: str) -> str:
+    version = getattr(_preflight._build_info(), constant)
+    _preflight._check_version(package, built_for=version)
+    return f"{version}, as built for"
+
+
+def _probed() -> Iterator[Finding]:
+    """What a process of its own finds that loads the compiled parts."""
+    # A bad value is a finding already, and would hide these.
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith(_variables.PREFIX)
+    }
+    abi = _preflight._build_info().CXX11_ABI
+    try:
+        process = subprocess.run(
+            # The package that was called, whichever another process would find.
+            [sys.executable, "-c", _PROBE, str(_preflight._PACKAGE.parent), abi],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        yield Finding("compiled parts", False, f"They gave no answer in {_TIMEOUT_S} s.", _AGAIN)
+        return
+    # What others print (jax does, on some machines) is not ours.
+    lines = [line for line in process.stdout.splitlines() if line.startswith('["')]
+    for line in lines:
+        yield Finding(*json_format.loads(line))
+    if process.returncode == 0:
+        return
+    error = process.stderr.strip() or f"The process ended with code {process.returncode}."
+    said = error.splitlines()
+    # An error of ours is a traceback whose last lines are problem and remedy.
+    start = max((i for i, line in enumerate(said) if "Error: " in line), default=len(said) - 1)
+    problem, remedy = "\n".join(said[start:-1]) or said[-1], said[-1] if said[start:-1] else _AGAIN
+    yield Finding(_STEPS[len(lines)], False, problem, remedy)
+
+
+_AGAIN = "Install it anew:  python -m pip install --force-reinstall --no-deps torch_xla_lite"
+
+
+def _cuda() -> Finding:
+    """Whether there are kernels for CUDA; not having them is no problem."""
+    library = _preflight._PACKAGE / "lib" / "libtorch_xla_lite_cuda.so"
+    if not library.exists():
+        return Finding("CUDA", True, "built without its kernels")
+    if not any(os.path.exists(file) for file in ("/dev/nvidiactl", "/dev/dxg")):
+        return Finding("CUDA", True, "built with its kernels; there is no NVIDIA device here")
+    return Finding("CUDA", True, "built with its kernels, and there is an NVIDIA device")
+
+
+def _line(finding: Finding) -> str:
+    head = f"{'ok' if finding.ok else 'problem':<9}{finding.name}: "
+    lines = [*finding.detail.splitlines(), *finding.remedy.splitlines()]
+    return "\n".join([head + lines[0], *(" " * 9 + line for line in lines[1:])])
