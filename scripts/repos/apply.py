@@ -120,7 +120,7 @@ class _Application:
     def _move(self, new: str) -> str:
         """Moves the checked-out branch; returns what git said when it refused."""
         if self.step.action is Action.REBASE:
-            words = ("reset", "--quiet", "--keep", new)
+            words = git.move_branch(self.facts.state.branch or "", new)
         else:
             words = ("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", new)
         result = git.run(self.path, *words, changing=True)

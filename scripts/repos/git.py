@@ -166,6 +166,16 @@ def change(folder: Path, *arguments: str, text: str = "") -> str:
     return result.out.removesuffix("\n")
 
 
+def move_branch(branch: str, commit: str) -> tuple[str, ...]:
+    """The call that moves the checked-out branch with index and files, to anywhere.
+
+    It refuses where that would change a file with local changes. Unlike `reset --keep` it keeps
+    what is staged.
+    """
+    options = ("--quiet", "--no-track", "--no-overwrite-ignore")
+    return ("checkout", *options, "-B", branch, commit, "--")
+
+
 def commit(folder: Path, name: str) -> str | None:
     """The commit that a name means; None when there is none."""
     result = run(folder, "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")

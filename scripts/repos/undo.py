@@ -127,7 +127,7 @@ class _Undo:
             if change["old"] is None:
                 self._unmake(change)
         for move in here:
-            git.change(self.path, "reset", "--quiet", "--keep", move.new)
+            git.change(self.path, *git.move_branch(self.state.branch or "", move.new))
         self._move_others([m for m in moves if m not in here])
         for change in below:
             if change["old"] is not None:
@@ -172,7 +172,8 @@ class _Undo:
     def _check_files(self, move: backup.Move, leftovers: bool) -> None:
         """That moving the checked-out branch back overwrites nothing."""
         if not leftovers:
-            listed = git.ask(self.path, "diff", "--name-only", "-z", "--ignore-submodules", "HEAD")
+            named = ("diff", "--name-only", "-z", "--no-renames", "--ignore-submodules")
+            listed = git.ask(self.path, *named) + "\0" + git.ask(self.path, *named, "--cached")
             local = {name for name in listed.split("\0") if name}
             words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
             touched = git.ask(self.path, *words, move.old or "", move.new)

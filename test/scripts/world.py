@@ -26,6 +26,10 @@ _GIT_CONFIG = """\
 """
 
 
+# A symbolic ref as what it refers to.
+_REF_FORMAT = "--format=%(refname) %(if)%(symref)%(then)%(symref)%(else)%(objectname)%(end)"
+
+
 class Ran(NamedTuple):
     """How a call of the tool ended."""
 
@@ -49,18 +53,18 @@ class Repo:
         self.path = path
         self.environ = environ
 
-    def git(self, *arguments: str, fails: bool = False) -> str:
-        """Output of a git command that has to succeed, or to fail."""
+    def git(self, *arguments: str, fails: bool = False, text: str = "") -> str:
+        """Output of a git command that has to succeed, or to fail; `text` is its input."""
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.path,
             env=self.environ,
             capture_output=True,
-            stdin=subprocess.DEVNULL,
+            input=text.encode(),
             check=False,
         )
         words = os.fsdecode(done.stdout + done.stderr)
-        assert (done.returncode != 0) == fails, f"git {' '.join(arguments)} in {self.path}: {words}"
+        assert (done.returncode != 0) == fails, f"git {arguments[0]} in {self.path}: {words}"
         return os.fsdecode(done.stdout).strip()
 
     def write(self, name: str, content: str | bytes = "text\n") -> Path:
@@ -92,7 +96,7 @@ class Repo:
 
     def refs(self, *, tracking: bool = True) -> dict[str, str]:
         """All refs but those that the tool keeps."""
-        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+        listed = self.git("for-each-ref", _REF_FORMAT).splitlines()
         pairs = [line.split() for line in listed]
         return {
             name: value

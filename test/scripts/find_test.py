@@ -1,0 +1,156 @@
+"""Where repositories are found, and which are refused by name."""
+
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import Ran, Repo, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def _run(world: World) -> Ran:
+    return world.run("--dry-run")
+
+
+def _unconfigured(world: World, path: str, **keys: object) -> Repo:
+    """A clone that the table knows by its address and usual folder alone."""
+    server = world.repo(world.folder / "servers" / "a")
+    if not server.path.exists():
+        server = world.server("a")
+    clone = world.clone(server, path)
+    entry = world.table.pop(path)
+    world.table["a"] = {"upstream": entry["upstream"], "folders": ["usual"], **keys}
+    return clone
+
+
+def test_a_configured_path_comes_first(world: World):
+    _unconfigured(world, "usual")
+    other = _unconfigured(world, "other")
+    world.table["a"]["path"] = str(other.path)
+    one = _run(world).one()
+    assert (one["path"], one["found"]) == (str(other.path), "configured")
+
+
+@pytest.mark.parametrize("place", ["usual", "../usual", "inner/usual"])
+def test_usual_places_around_the_project_come_next(world: World, place: str):
+    clone = _unconfigured(world, place, folders=["usual", "inner/usual"])
+    one = _run(world).one()
+    assert Path(one["path"]).samefile(clone.path)
+    assert one["found"].startswith("usual place")
+
+
+def test_others_are_found_by_the_address_of_a_remote(world: World):
+    clone = _unconfigured(world, "my-own-name")
+    one = _run(world).one()
+    assert one["path"] == str(clone.path)
+    assert one["found"] == "by its remote, at ../my-own-name"
+
+
+def test_a_checkout_of_something_else_at_the_usual_place_is_passed_by(world: World):
+    world.init(world.folder / "src" / "usual")
+    clone = _unconfigured(world, "my-own-name")
+    assert _run(world).one()["path"] == str(clone.path)
+
+
+def test_a_usual_place_without_the_remote_is_taken_when_there_is_no_other(world: World):
+    clone = _unconfigured(world, "usual")
+    clone.git("remote", "remove", "origin")
+    one = _run(world).one()
+    assert (one["path"], one["status"]) == (str(clone.path), "skipped")
+    assert "no remote is file://" in one["reason"]
+
+
+def test_a_worktree_is_found_by_the_address_of_its_repository(world: World):
+    clone = _unconfigured(world, "deep/er/than/that/clone")
+    clone.git("worktree", "add", "-q", str(world.folder / "src" / "tree"))
+    assert _run(world).one()["path"] == str(world.folder / "src" / "tree")
+
+
+def test_one_that_is_nowhere_is_missing_with_the_command_that_clones_it(world: World):
+    world.table["a"] = {"upstream": ["https://example.invalid/me/a.git"], "folders": ["a"]}
+    ran = _run(world)
+    assert (ran.code, ran.one()["status"]) == (1, "missing")
+    assert "git clone --recursive https://example.invalid/me/a.git" in ran.one()["remedy"][0]
+
+
+def test_nobody_misses_an_optional_one(world: World):
+    world.table["a"] = {"upstream": ["https://example.invalid/a.git"], "optional": True}
+    ran = _run(world)
+    assert (ran.code, ran.one()["status"]) == (0, "absent")
+
+
+def test_a_path_without_a_repository_is_a_usage_error(world: World):
+    world.table["a"] = {"path": str(world.folder)}
+    ran = _run(world)
+    assert ran.code == 2
+    assert "is no git repository" in ran.err
+
+
+def test_a_bare_repository_is_refused_by_name(world: World):
+    server = world.server("a")
+    clone = world.clone(server, "a", "--bare")
+    ran = _run(world)
+    assert (ran.code, clone.kept()) == (1, [])
+    assert "a bare repository" in ran.one()["reason"]
+
+
+def test_a_bare_repository_in_a_folder_of_worktrees_is_refused_by_name(world: World):
+    server = world.server("a")
+    world.clone(server, "a/.bare", "--bare")
+    world.table = {"a": {**world.table["a/.bare"], "path": str(world.folder / "src" / "a")}}
+    (world.folder / "src" / "a" / ".git").write_text("gitdir: ./.bare\n")
+    assert "a bare repository" in _run(world).one()["reason"]
+
+
+def test_a_worktree_of_a_bare_repository_is_updated(world: World):
+    server = world.server("a")
+    bare = world.clone(server, "a.git", "--bare")
+    bare.git("worktree", "add", "-q", "../tree", "main")
+    entry = world.table.pop("a.git")
+    world.table["a"] = {**entry, "path": str(bare.path.parent / "tree")}
+    new = server.commit()
+    assert world.run().code == 0
+    assert bare.git("rev-parse", "main") == new
+
+
+def test_a_submodule_is_refused_by_name(world: World):
+    server = world.server("a")
+    outer = world.init(world.folder / "src" / "outer")
+    outer.git("submodule", "--quiet", "add", f"file://{server.path}", "inner")
+    inner = outer.path / "inner"
+    world.table["a"] = {"path": str(inner), "upstream": [f"file://{server.path}"]}
+    one = _run(world).one()
+    assert one["status"] == "skipped"
+    assert f"a submodule of {outer.path}" in one["reason"]
+
+
+def test_a_repository_without_commits_is_refused_by_name(world: World):
+    _, clone = world.pair()
+    clone.git("switch", "-q", "--orphan", "nothing")
+    assert "no commit on the current branch" in _run(world).one()["reason"]
+
+
+def test_a_damaged_repository_is_refused_and_the_others_go_on(world: World):
+    _, clone = world.pair("a")
+    server, other = world.pair("b")
+    new = server.commit()
+    (clone.path / ".git" / "HEAD").write_text("")
+    ran = world.run()
+    assert (ran.code, ran.one("a")["status"]) == (1, "skipped")
+    assert "does not take it for a repository" in ran.one("a")["reason"]
+    assert other.head == new
+
+
+def test_a_checkout_inside_another_is_not_its_untracked_file(world: World):
+    server, outer = world.pair("outer")
+    inner_server = world.server("inner")
+    inner = world.clone(inner_server, "outer/inner")
+    entry = world.table.pop("outer/inner")
+    world.table["inner"] = entry
+    news = [server.commit(), inner_server.commit()]
+    assert world.run().code == 0
+    assert [outer.head, inner.head] == news

@@ -1,0 +1,98 @@
+"""--pinned: a repository is updated to the commit that another one wants, and no further."""
+
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import Repo, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def pair(world: World) -> tuple[Repo, Repo, Repo]:
+    """Server and clone of what is pinned, and the server of the one that pins it."""
+    server, clone = world.pair("torch")
+    xla, _ = world.pair("wheel", depends=["torch"], pins={"torch": ".torch_commit"})
+    return server, clone, xla
+
+
+def _pin(xla: Repo, commit: str) -> None:
+    xla.commit(".torch_commit", f"# a comment\n{commit}\n")
+
+
+def test_a_pinned_repository_stops_at_its_pin(world: World, pair: tuple[Repo, Repo, Repo]):
+    server, clone, xla = pair
+    pinned = server.commit()
+    server.commit()
+    _pin(xla, pinned)
+    ran = world.run("--pinned")
+    assert (ran.code, clone.head) == (0, pinned)
+    assert "pinned by wheel" in ran.one("torch")["reason"]
+    assert world.run("--pinned").one("torch")["status"] == "current"
+
+
+def test_without_the_option_pins_are_not_looked_at(world: World, pair: tuple[Repo, Repo, Repo]):
+    server, clone, xla = pair
+    _pin(xla, server.commit())
+    new = server.commit()
+    world.run()
+    assert clone.head == new
+
+
+def test_a_pin_is_read_from_a_repository_that_is_not_updated(
+    world: World, pair: tuple[Repo, Repo, Repo]
+):
+    server, clone, xla = pair
+    pinned = server.commit()
+    server.commit()
+    _pin(xla, pinned)
+    world.run("wheel")
+    world.run("--pinned", "torch")
+    assert clone.head == pinned
+
+
+def test_who_is_past_the_pin_stays_and_is_told(world: World, pair: tuple[Repo, Repo, Repo]):
+    server, clone, xla = pair
+    pinned, new = server.commit(), server.commit()
+    world.run()
+    _pin(xla, pinned)
+    ran = world.run("--pinned")
+    assert (ran.code, clone.head) == (1, new)
+    assert ran.one("torch")["remedy"] == [f"git -C {clone.path} switch --detach {pinned}"]
+
+
+def test_a_detached_head_at_the_pin_is_fine(world: World, pair: tuple[Repo, Repo, Repo]):
+    server, clone, xla = pair
+    pinned = server.commit()
+    server.commit()
+    world.run("torch")
+    _pin(xla, pinned)
+    clone.git("switch", "-q", "--detach", pinned)
+    assert world.run("--pinned").code == 0
+    assert clone.head == pinned
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "wheel has no .torch_commit"),
+        ("release/2.9\n", "names no commit"),
+        ("# nothing\n", "names no commit"),
+        ("0123456789012345678901234567890123456789\n", "cannot be fetched"),
+    ],
+)
+def test_a_pin_that_cannot_be_respected_is_named(
+    world: World, pair: tuple[Repo, Repo, Repo], content: str | None, reason: str
+):
+    server, clone, xla = pair
+    old = clone.head
+    server.commit()
+    if content is not None:
+        xla.commit(".torch_commit", content)
+    ran = world.run("--pinned")
+    assert (ran.code, ran.one("torch")["status"], clone.head) == (1, "skipped", old)
+    assert reason in ran.one("torch")["reason"]

@@ -1,0 +1,161 @@
+"""The upstream remote is verified; a wrong or missing one is named, and corrected on request."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.repos import remotes
+from scripts.repos.model import Repository
+from test.scripts.world import Repo, World
+
+_OFFICIAL = Repository(
+    "pytorch",
+    upstream=("https://github.com/pytorch/pytorch.git", "git@github.com:pytorch/pytorch.git"),
+)
+_FORK = "git@github.com:me/pytorch.git"
+
+
+def _choose(**urls: str):
+    config = [(f"remote.{name}.url", url) for name, url in urls.items()]
+    return remotes.choose(remotes.read(config), _OFFICIAL, Path("/"))
+
+
+def test_the_official_one_is_found_under_any_name():
+    assert (
+        _choose(origin=_FORK, official="https://github.com/pytorch/pytorch").official == "official"
+    )
+
+
+def test_upstream_is_preferred():
+    url = "https://github.com/pytorch/pytorch"
+    assert _choose(a=url, origin=url, upstream=url).official == "upstream"
+
+
+def test_origin_may_be_a_fork():
+    choice = _choose(origin=_FORK, upstream="https://github.com/pytorch/pytorch")
+    assert (choice.official, choice.fork, choice.problem) == ("upstream", "origin", "")
+
+
+def test_an_upstream_that_is_something_else_beside_an_official_origin_is_noted():
+    choice = _choose(origin="https://github.com/pytorch/pytorch", upstream=_FORK)
+    assert choice.official == "origin"
+    assert "origin is the official one" in choice.note
+
+
+def test_a_missing_one_is_added_in_the_form_of_the_others():
+    choice = _choose(origin=_FORK)
+    assert choice.problem.startswith("no remote is git@github.com:pytorch/pytorch.git")
+    assert choice.fix == ("add", "upstream", "git@github.com:pytorch/pytorch.git")
+
+
+def test_a_wrong_one_is_set():
+    choice = _choose(origin="https://github.com/me/pytorch", upstream="https://example.invalid/x")
+    assert choice.problem.startswith("remote upstream is https://example.invalid/x, not https://")
+    assert choice.fix == ("set-url", "upstream", "https://github.com/pytorch/pytorch.git")
+
+
+def test_addresses_that_git_rewrites_are_compared_as_rewritten_too():
+    config = [
+        ("remote.origin.url", "gh:pytorch/pytorch"),
+        ("url.https://github.com/.insteadof", "gh:"),
+    ]
+    assert remotes.choose(remotes.read(config), _OFFICIAL, Path("/")).official == "origin"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def forked(world: World) -> tuple[Repo, Repo, Repo]:
+    """The official repository, a fork of it, and a clone of the fork that knows nothing else."""
+    server = world.server("a")
+    fork = world.repo(world.folder / "forks" / "a")
+    fork.path.parent.mkdir()
+    server.git("clone", "-q", "--bare", ".", str(fork.path))
+    clone = world.clone(fork, "a")
+    world.table["a"]["upstream"] = [f"file://{server.path}"]
+    return server, fork, clone
+
+
+def test_without_the_upstream_nothing_happens_and_the_command_is_named(
+    world: World, forked: tuple[Repo, Repo, Repo]
+):
+    server, _, clone = forked
+    before = clone.everything()
+    ran = world.run()
+    assert (ran.code, clone.everything()) == (1, before)
+    assert ran.one()["remedy"] == [f"git -C {clone.path} remote add upstream file://{server.path}"]
+
+
+def test_fix_remotes_adds_the_upstream_and_updates_from_it(
+    world: World, forked: tuple[Repo, Repo, Repo]
+):
+    server, _, clone = forked
+    new = server.commit()
+    ran = world.run("--fix-remotes")
+    assert (ran.code, clone.head) == (0, new)
+    assert clone.git("remote", "get-url", "upstream") == f"file://{server.path}"
+    assert f"remote upstream is now file://{server.path}" in ran.one()["notes"]
+
+
+def test_fix_remotes_corrects_a_wrong_upstream(world: World, forked: tuple[Repo, Repo, Repo]):
+    server, _, clone = forked
+    clone.git("remote", "add", "upstream", "file:///nowhere")
+    new = server.commit()
+    assert world.run("--fix-remotes").code == 0
+    assert clone.head == new
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--plan"])
+def test_a_plan_corrects_nothing(world: World, forked: tuple[Repo, Repo, Repo], option: str):
+    _, _, clone = forked
+    before = clone.everything()
+    assert world.run(option, "--fix-remotes").code == 1
+    assert clone.everything() == before
+
+
+@pytest.fixture
+def with_upstream(world: World, forked: tuple[Repo, Repo, Repo]) -> tuple[Repo, Repo, Repo]:
+    server, _, clone = forked
+    clone.git("remote", "add", "upstream", f"file://{server.path}")
+    return forked
+
+
+def test_push_fork_moves_the_forks_default_branch(
+    world: World, with_upstream: tuple[Repo, Repo, Repo]
+):
+    server, fork, clone = with_upstream
+    new = server.commit()
+    ran = world.run("--push-fork")
+    assert (ran.code, fork.git("rev-parse", "main"), clone.head) == (0, new, new)
+
+
+def test_push_fork_works_beside_local_work(world: World, with_upstream: tuple[Repo, Repo, Repo]):
+    server, fork, clone = with_upstream
+    new = server.commit()
+    clone.write("README", "mine\n")
+    assert world.run("--push-fork").code == 1
+    assert (fork.git("rev-parse", "main"), clone.read("README")) == (new, "mine\n")
+
+
+def test_push_fork_never_forces(world: World, with_upstream: tuple[Repo, Repo, Repo]):
+    server, fork, clone = with_upstream
+    clone.git("switch", "-q", "-c", "mine")
+    mine = clone.commit("mine")
+    clone.git("push", "-q", "origin", "mine:main")
+    clone.git("switch", "-q", "main")
+    server.commit()
+    ran = world.run("--push-fork")
+    assert (ran.code, fork.git("rev-parse", "main")) == (1, mine)
+    assert "did not take it" in ran.one()["reason"]
+
+
+def test_undo_says_that_a_push_stays(world: World, with_upstream: tuple[Repo, Repo, Repo]):
+    server, fork, _ = with_upstream
+    new = server.commit()
+    world.run("--push-fork")
+    ran = world.run("undo")
+    assert fork.git("rev-parse", "main") == new
+    assert any("stays as it was pushed" in note for note in ran.one()["notes"])

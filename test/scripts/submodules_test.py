@@ -1,0 +1,257 @@
+"""Submodules follow after the branch moved, recursively, and never over local changes."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import Repo, World
+
+
+class Nest:
+    """A repository with a submodule that has one itself: servers, and a clone of all."""
+
+    def __init__(self, world: World):
+        self.leaf = world.server("leaf")
+        self.middle = world.server("middle")
+        _add(self.middle, self.leaf, "leaf")
+        self.top = world.server("a")
+        _add(self.top, self.middle, "middle")
+        self.clone = world.clone(self.top, "a", "--recursive")
+        self.in_middle = world.repo(self.clone.path / "middle")
+        self.in_leaf = world.repo(self.clone.path / "middle" / "leaf")
+
+    def advance(self) -> tuple[str, str, str]:
+        """New commits in all three, each recording the one below."""
+        leaf = self.leaf.commit()
+        middle = _bump(self.middle, "leaf")
+        return _bump(self.top, "middle"), middle, leaf
+
+
+def _add(outer: Repo, inner: Repo, path: str) -> None:
+    outer.git("submodule", "--quiet", "add", f"file://{inner.path}", path)
+    outer.git("commit", "-q", "-m", f"add {path}")
+
+
+def _bump(outer: Repo, path: str) -> str:
+    Repo(outer.path / path, outer.environ).git("pull", "-q", "--ff-only", "origin", "main")
+    outer.git("commit", "-q", "-a", "-m", f"bump {path}")
+    return outer.head
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def nest(world: World) -> Nest:
+    return Nest(world)
+
+
+def test_submodules_follow_recursively(world: World, nest: Nest):
+    new = nest.advance()
+    assert world.run().code == 0
+    assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
+    assert nest.clone.git("status", "--porcelain") == ""
+
+
+def test_undo_brings_submodules_back(world: World, nest: Nest):
+    before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
+    nest.advance()
+    assert world.run().code == 0
+    assert world.run("undo").code == 0
+    assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
+
+
+def test_undo_brings_a_submodule_back_to_its_branch(world: World, nest: Nest):
+    nest.in_middle.git("switch", "-q", "main")
+    nest.advance()
+    assert world.run().code == 0
+    assert nest.in_middle.branch == "HEAD"
+    assert world.run("undo").code == 0
+    assert nest.in_middle.branch == "main"
+
+
+def test_the_old_commit_of_a_submodule_is_kept_in_it(world: World, nest: Nest):
+    old = nest.in_leaf.head
+    nest.advance()
+    world.run()
+    (kept,) = nest.in_leaf.kept()
+    assert nest.in_leaf.git("rev-parse", kept) == old
+
+
+def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
+    world: World, nest: Nest
+):
+    before = nest.clone.everything()
+    _add(nest.top, nest.middle, "second")
+    assert world.run().code == 0
+    assert (nest.clone.path / "second" / "leaf" / "README").exists()
+    assert world.run("undo").code == 0
+    assert nest.clone.everything() == before
+
+
+def test_a_new_submodule_is_left_out_where_others_are(world: World):
+    leaf, top = world.server("leaf"), world.server("a")
+    _add(top, leaf, "first")
+    clone = world.clone(top, "a")
+    _add(top, leaf, "second")
+    assert world.run().code == 0
+    assert list((clone.path / "first").iterdir()) == []
+    assert list((clone.path / "second").iterdir()) == []
+
+
+def test_a_submodule_that_is_gone_upstream_stays_and_is_named(world: World, nest: Nest):
+    nest.in_middle.write(".git-is-elsewhere")
+    (nest.in_middle.path / ".git-is-elsewhere").unlink()
+    nest.top.git("rm", "-q", "middle")
+    nest.top.git("commit", "-q", "-m", "remove")
+    ran = world.run()
+    assert ran.one()["status"] == "updated"
+    assert (nest.in_middle.path / "README").exists()
+    assert any("its folder stays" in note for note in ran.one()["notes"])
+
+
+def _changed(nest: Nest) -> None:
+    nest.in_middle.write("README", "mine\n")
+
+
+def _changed_below(nest: Nest) -> None:
+    nest.in_leaf.write("README", "mine\n")
+
+
+def _staged(nest: Nest) -> None:
+    _changed(nest)
+    nest.in_middle.git("add", "README")
+
+
+def _untracked(nest: Nest) -> None:
+    nest.in_middle.write("mine", "mine\n")
+
+
+def _unpushed(nest: Nest) -> None:
+    nest.in_middle.commit("mine")
+
+
+def _unpushed_below(nest: Nest) -> None:
+    nest.in_leaf.commit("mine")
+
+
+def _another_commit(nest: Nest) -> None:
+    nest.in_middle.git("switch", "-q", "--detach", "HEAD~1")
+
+
+def _bisect(nest: Nest) -> None:
+    nest.in_middle.git("bisect", "start")
+
+
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        (_changed, "submodule middle has changes"),
+        (_changed_below, "submodule middle has changes"),
+        (_staged, "submodule middle has changes"),
+        (_untracked, "submodule middle has untracked files"),
+        (_unpushed, "submodule middle has unpushed commits"),
+        (_unpushed_below, "submodule middle has changes"),
+        (_another_commit, "is at another commit than recorded"),
+        (_bisect, "submodule middle bisect in progress"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_local_work_in_a_submodule_stops_its_repository(
+    world: World, nest: Nest, work: Callable[[Nest], None], reason: str
+):
+    work(nest)
+    head = nest.clone.head
+    before = [repo.everything() for repo in (nest.in_middle, nest.in_leaf)]
+    nest.advance()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", head)
+    assert reason in ran.one()["reason"]
+    assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
+
+
+def test_ignored_files_in_a_submodule_are_not_overwritten(world: World, nest: Nest):
+    git_dir = nest.in_middle.git("rev-parse", "--absolute-git-dir")
+    Path(git_dir, "info", "exclude").write_text("theirs\n")
+    nest.in_middle.write("theirs", "precious\n")
+    nest.middle.commit("theirs")
+    _bump(nest.top, "middle")
+    ran = world.run()
+    assert (ran.code, nest.in_middle.read("theirs")) == (1, "precious\n")
+    assert "submodule middle: in the way: theirs" in ran.one()["reason"]
+
+
+def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, nest: Nest):
+    nest.clone.git("config", "submodule.middle.update", "none")
+    old = nest.in_middle.head
+    nest.advance()
+    ran = world.run()
+    assert nest.in_middle.head == old
+    assert "submodule.middle.update is none" in ran.one()["reason"]
+
+
+def test_submodules_that_could_not_be_fetched_are_taken_up_by_the_next_run(
+    world: World, nest: Nest
+):
+    new = nest.advance()
+    nest.middle.path.rename(nest.middle.path.with_name("away"))
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "submodule update --init --recursive" in ran.one()["remedy"][0]
+    nest.middle.path.with_name("away").rename(nest.middle.path)
+    assert world.run().code == 0
+    assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
+
+
+def test_a_feature_branch_brings_its_submodules_along(world: World, nest: Nest):
+    nest.clone.git("switch", "-q", "-c", "feature")
+    nest.clone.commit("mine")
+    _, middle, leaf = nest.advance()
+    assert world.run("--rebase").code == 0
+    assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)
+
+
+def test_two_hundred_submodules_follow(world: World):
+    leaf = world.server("leaf")
+    first, second = leaf.head, leaf.commit()
+    top = world.server("a")
+    modules = "".join(
+        f'[submodule "m{i}"]\n\tpath = m{i}\n\turl = file://{leaf.path}\n' for i in range(200)
+    )
+    top.write(".gitmodules", modules)
+    _record(top, first)
+    clone = world.clone(top, "a")
+    _populate(clone, leaf)
+    _record(top, second)
+    assert world.run().code == 0
+    heads = {world.repo(clone.path / f"m{i}").git("rev-parse", "HEAD") for i in (0, 99, 199)}
+    assert heads == {second}
+    assert clone.git("status", "--porcelain") == ""
+
+
+def _record(top: Repo, commit: str) -> None:
+    top.git("add", ".gitmodules")
+    entries = [f"160000 {commit}\tm{i}\n" for i in range(200)]
+    top.git("update-index", "--index-info", text="".join(entries))
+    top.git("commit", "-q", "-m", "record")
+
+
+def _populate(clone: Repo, leaf: Repo) -> None:
+    """As `git submodule update --init` leaves it, in a tenth of its time."""
+    lines = (clone.path / ".git" / "config").read_text()
+    clone.git("submodule", "--quiet", "update", "--init", "m0")
+    first = clone.path / ".git" / "modules" / "m0"
+    for i in range(200):
+        lines += f'[submodule "m{i}"]\n\tactive = true\n\turl = file://{leaf.path}\n'
+        if i:
+            git_dir = clone.path / ".git" / "modules" / f"m{i}"
+            shutil.copytree(first, git_dir)
+            text = (git_dir / "config").read_text().replace("/m0\n", f"/m{i}\n")
+            (git_dir / "config").write_text(text)
+            shutil.copytree(clone.path / "m0", clone.path / f"m{i}", dirs_exist_ok=True)
+        (clone.path / f"m{i}" / ".git").write_text(f"gitdir: ../.git/modules/m{i}\n")
+    (clone.path / ".git" / "config").write_text(lines)

@@ -1,0 +1,202 @@
+"""`undo` brings back all that a run changed, and nothing that a person did since."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_undo_brings_back_every_repository_of_a_run(world: World):
+    server_a, a = world.pair("a")
+    server_b, b = world.pair("b")
+    before = [a.everything(), b.everything()]
+    server_a.commit()
+    server_b.commit()
+    assert world.run().code == 0
+    ran = world.run("undo")
+    assert ran.code == 0
+    assert [r["status"] for r in ran.json["repositories"]] == ["undone", "undone"]
+    assert [a.everything(), b.everything()] == before
+
+
+def test_undo_finds_repositories_that_have_left_the_table(world: World):
+    server_a, _ = world.pair("a")
+    server_b, b = world.pair("b")
+    before = b.everything()
+    server_a.commit()
+    server_b.commit()
+    world.run()
+    del world.table["b"]
+    assert world.run("undo").code == 0
+    assert b.everything() == before
+
+
+@pytest.mark.parametrize("how", ["rebase", "merge"])
+def test_undo_brings_back_a_branch_and_the_default_branch_beside_it(world: World, how: str):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine")
+    before = clone.everything()
+    server.commit("theirs")
+    assert world.run(f"--{how}").code == 0
+    assert clone.everything() != before
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+def test_undo_names_a_run(world: World):
+    server, clone = world.pair()
+    server.commit()
+    first = world.run().json["run"]
+    middle = clone.everything()
+    server.commit()
+    second = world.run().json["run"]
+    assert world.run("undo", second).code == 0
+    assert clone.everything() == middle
+    assert world.run("undo", first).code == 0
+    assert world.run("undo").code == 2
+
+
+def test_an_undo_can_be_undone_by_its_name(world: World):
+    server, clone = world.pair()
+    server.commit()
+    world.run()
+    after = clone.everything()
+    world.run("undo")
+    runs = world.run("undo", "--list").json["runs"]
+    (undo,) = [run["run"] for run in runs if run["state"] == "undo"]
+    assert world.run("undo", undo).code == 0
+    assert clone.everything() == after
+
+
+def test_undo_leaves_a_branch_that_has_moved_since(world: World):
+    server, clone = world.pair()
+    server.commit()
+    world.run()
+    mine = clone.commit("mine")
+    ran = world.run("undo")
+    assert (ran.code, clone.head) == (1, mine)
+    assert "has moved since" in ran.one()["reason"]
+
+
+def test_undo_leaves_local_changes_that_are_in_the_way(world: World):
+    server, clone = world.pair()
+    server.commit("file", "theirs\n")
+    world.run()
+    clone.write("file", "mine\n")
+    before = clone.everything()
+    ran = world.run("undo")
+    assert (ran.code, clone.everything()) == (1, before)
+    assert "local changes in file" in ran.one()["reason"]
+
+
+def test_undo_carries_other_local_changes_over_and_leaves_staged_ones_staged(world: World):
+    server, clone = world.pair()
+    server.commit("file", "theirs\n")
+    world.run()
+    clone.write("README", "staged\n")
+    clone.git("add", "README")
+    clone.write("README", "changed\n")
+    assert world.run("undo").code == 0
+    assert (clone.git("show", ":README"), clone.read("README")) == ("staged", "changed\n")
+    assert not (clone.path / "file").exists()
+
+
+def test_undo_leaves_ignored_files_that_are_in_the_way(world: World):
+    server = world.server("a")
+    server.commit("file")
+    clone = world.clone(server, "a")
+    server.git("rm", "-q", "file")
+    server.git("commit", "-q", "-m", "remove")
+    world.run()
+    clone.write(".git/info/exclude", "file\n")
+    clone.write("file", "precious\n")
+    ran = world.run("undo")
+    assert (ran.code, clone.read("file")) == (1, "precious\n")
+    assert "in the way: file" in ran.one()["reason"]
+
+
+def test_undo_moves_a_branch_that_is_not_checked_out_any_more(world: World):
+    server, clone = world.pair()
+    old = clone.head
+    server.commit()
+    world.run()
+    clone.git("switch", "-q", "-c", "feature")
+    assert world.run("undo").code == 0
+    assert (clone.git("rev-parse", "main"), clone.branch) == (old, "feature")
+
+
+def test_undo_takes_back_a_corrected_remote(world: World):
+    server, clone = world.pair()
+    clone.git("remote", "set-url", "origin", "https://example.invalid/other.git")
+    before = clone.everything()
+    server.commit()
+    assert world.run("--fix-remotes").code == 0
+    assert clone.git("remote", "get-url", "upstream") == f"file://{server.path}"
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+def test_the_list_tells_runs_and_what_moved(world: World):
+    server, clone = world.pair()
+    old, new = clone.head, server.commit()
+    run = world.run().json["run"]
+    (entry,) = world.run("undo", "--list").json["runs"]
+    assert (entry["run"], entry["name"], entry["state"]) == (run, "a", "update")
+    assert {"ref": "refs/heads/main", "old": old, "new": new} in entry["moves"]
+    assert run in world.run("undo", "--list", json=False).out
+
+
+def test_a_list_without_runs_says_so(world: World):
+    world.pair()
+    assert world.run("undo", "--list", json=False).out == "No run is remembered.\n"
+
+
+def test_every_ref_is_kept_before_it_moves(world: World):
+    server, clone = world.pair()
+    old = clone.head
+    server.commit()
+    run = world.run().json["run"]
+    kept = {ref: clone.git("rev-parse", ref) for ref in clone.kept()}
+    prefix = f"refs/update-repos/{run}"
+    assert kept == {f"{prefix}/heads/main": old, f"{prefix}/remotes/origin/main": old}
+
+
+def test_old_runs_are_forgotten_by_count(world: World):
+    server, clone = world.pair()
+    world.settings["keep_runs"] = 2
+    runs = []
+    for _ in range(3):
+        server.commit()
+        runs.append(world.run().json["run"])
+    assert {ref.split("/")[2] for ref in clone.kept()} == set(runs[1:])
+    assert {run["run"] for run in world.run("undo", "--list").json["runs"]} == set(runs[1:])
+
+
+def test_a_run_that_was_interrupted_can_be_undone(world: World):
+    server, clone = world.pair()
+    before = clone.everything()
+    server.commit()
+    run = world.run().json["run"]
+    record = clone.path / ".git" / "update-repos" / f"{run}.json"
+    content = json.loads(record.read_text()) | {"state": "begun"}
+    record.write_text(json.dumps(content))
+    assert world.run("undo", "--list").json["runs"][0]["state"] == "interrupted"
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+def test_undo_stops_at_something_in_progress(world: World):
+    server, clone = world.pair()
+    server.commit()
+    world.run()
+    clone.git("bisect", "start")
+    ran = world.run("undo")
+    assert (ran.code, ran.one()["reason"]) == (1, "bisect in progress")

@@ -1,0 +1,103 @@
+"""Addresses: which mean one place, which are forks, and what of a text is not shown."""
+
+import pytest
+
+from scripts.repos import urls
+
+_OFFICIAL = "https://github.com/pytorch/pytorch.git"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/pytorch/pytorch",
+        "https://github.com/pytorch/pytorch/",
+        "https://GitHub.com/PyTorch/pytorch.git",
+        "https://me:secret@github.com/pytorch/pytorch.git",
+        "https://github.com:443/pytorch/pytorch.git",
+        "https://www.github.com/pytorch/pytorch",
+        "http://github.com/pytorch/pytorch",
+        "git://github.com/pytorch/pytorch.git",
+        "git@github.com:pytorch/pytorch.git",
+        "git@github.com:/pytorch/pytorch",
+        "github.com:pytorch/pytorch",
+        "ssh://git@github.com/pytorch/pytorch.git",
+        "ssh://git@github.com:22/pytorch/pytorch.git",
+        "ssh://git@ssh.github.com:443/pytorch/pytorch.git",
+        "git+ssh://git@github.com/pytorch//pytorch.git",
+    ],
+)
+def test_forms_of_one_address_are_the_same(url: str):
+    assert urls.same(url, _OFFICIAL)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/me/pytorch.git",
+        "https://github.com/pytorch/pytorch2.git",
+        "https://github.com/pytorch/vision.git",
+        "https://gitlab.com/pytorch/pytorch.git",
+        "https://github.com:8443/pytorch/pytorch.git",
+        "https://github.com.example/pytorch/pytorch.git",
+        "/github.com/pytorch/pytorch.git",
+        "file:///github.com/pytorch/pytorch",
+    ],
+)
+def test_other_addresses_are_not(url: str):
+    assert not urls.same(url, _OFFICIAL)
+
+
+def test_case_matters_where_the_host_is_not_known_to_ignore_it():
+    assert not urls.same("https://example.invalid/A/b", "https://example.invalid/a/b")
+
+
+@pytest.mark.parametrize(
+    "url", ["/srv/a", "/srv/a.git", "/srv/a/.git", "file:///srv/a", "../srv/a"]
+)
+def test_folders_are_compared_as_places(url: str):
+    assert urls.same(url, "file:///srv/a.git", folder="/home")
+
+
+@pytest.mark.parametrize(
+    ("url", "fork"),
+    [
+        ("git@github.com:me/pytorch.git", True),
+        ("https://github.com/me/PyTorch", True),
+        (_OFFICIAL, False),
+        ("https://github.com/me/vision", False),
+        ("https://gitlab.com/me/pytorch", False),
+    ],
+)
+def test_a_fork_has_the_name_and_host_but_another_owner(url: str, fork: bool):
+    assert urls.is_fork(url, _OFFICIAL) == fork
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fatal: unable to access 'https://me:s3cret@host/x.git/'",
+        "fatal: unable to access 'https://s3cret@host/x.git/'",
+        "Authorization: Basic s3cret",
+        "authorization=s3cret",
+        "https://host/x.git?access_token=s3cret&x=1",
+        "remote: ghp_s3cret0123456789",
+        "github_pat_s3cret_0123456789",
+    ],
+)
+def test_credentials_are_not_shown(text: str):
+    assert "s3cret" not in urls.redact(text)
+
+
+def test_secrets_of_a_configuration_are_not_shown_wherever_they_are():
+    config = [
+        ("http.https://host/.extraheader", "X-Token: s3cret-value"),
+        ("remote.origin.url", "https://me:pass-word@host/x"),
+    ]
+    shown = urls.redact("s3cret-value and pass-word", urls.secrets_in(config))
+    assert shown == "*** and ***"
+
+
+def test_what_is_no_credential_is_shown():
+    text = "https://github.com/pytorch/pytorch.git, git@github.com:pytorch/pytorch.git"
+    assert urls.redact(text) == text
