@@ -38,7 +38,8 @@ _BANNED = {"ATen/ATen.h", "torch/all.h", "torch/extension.h", "torch/torch.h"}
 
 
 def _sources() -> list[Path]:
-    return [file for file in files(".h", ".cc") if file.parts[0] in ("torch_xla_lite", "test")]
+    found = files(".cc", ".cu", ".cuh", ".h")
+    return [file for file in found if file.parts[0] in ("torch_xla_lite", "test")]
 
 
 def _part(file: Path) -> str:
@@ -72,7 +73,7 @@ def test_a_part_includes_of_the_outside_what_it_is_allowed_to(file: Path):
                 assert _part(file) in parts, f"{file} includes {name}"
 
 
-@pytest.mark.parametrize("file", [f for f in _CSRC if f.suffix == ".h"], ids=str)
+@pytest.mark.parametrize("file", [f for f in _CSRC if f.suffix in (".cuh", ".h")], ids=str)
 def test_the_guard_of_a_header_is_its_path(file: Path):
     guard = re.sub(r"[^A-Za-z0-9]", "_", file.as_posix()).upper() + "_"
     assert f"#ifndef {guard}\n#define {guard}\n" in (ROOT / file).read_text(encoding="utf-8")

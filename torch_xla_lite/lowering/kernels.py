@@ -158,7 +158,7 @@ def segment_reduce(
 
     Raises:
       jax.errors.JaxRuntimeError: when the program runs on a CPU, for offsets that decrease or leave
-        `[0, rows]`. On CUDA the segments that they bound are NaN.
+        `[0, rows]`. On CUDA the results have no meaning then.
 
     Source: aten::segment_reduce with axis 0; jax.ops.segment_sum with sorted ids.
     """

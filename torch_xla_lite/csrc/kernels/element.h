@@ -41,6 +41,10 @@ inline xffi::Error Invalid(std::string_view op, const std::string& problem) {
   return xffi::Error(xffi::ErrorCode::kInvalidArgument, std::string(op) + ": " + problem);
 }
 
+inline bool IsIndex(xffi::DataType type) {
+  return type == xffi::DataType::S32 || type == xffi::DataType::S64;
+}
+
 // Calls `run` with a value of the C++ type of floating elements.
 template <typename Run>
 xffi::Error ForFloat(std::string_view op, xffi::DataType type, Run&& run) {
@@ -58,17 +62,10 @@ xffi::Error ForFloat(std::string_view op, xffi::DataType type, Run&& run) {
   }
 }
 
-// Calls `run` with a value of the C++ type of labels and offsets.
+// Calls `run` with a value of the C++ type of labels and offsets, which IsIndex.
 template <typename Run>
-xffi::Error ForIndex(std::string_view op, xffi::DataType type, Run&& run) {
-  switch (type) {
-    case xffi::DataType::S32:
-      return run(int32_t{});
-    case xffi::DataType::S64:
-      return run(int64_t{});
-    default:
-      return Invalid(op, "expects indices of int32 or int64.");
-  }
+xffi::Error ForIndex(xffi::DataType type, Run&& run) {
+  return type == xffi::DataType::S64 ? run(int64_t{}) : run(int32_t{});
 }
 
 }  // namespace torch_xla_lite::kernels

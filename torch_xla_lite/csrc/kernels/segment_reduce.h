@@ -18,8 +18,8 @@
 // same bits each time.
 //
 // Offsets that decrease or lie outside of [0, rows], or end elsewhere than `whole` says: on the CPU
-// an error, on CUDA, where a kernel cannot raise one, NaN for the segments that they bound and
-// gradients without meaning; no memory but the operands' is read.
+// an error, on CUDA, where a kernel cannot raise one, NaN for segments that are no range and no
+// meaning for the rest; no memory but the operands' is touched.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_SEGMENT_REDUCE_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_SEGMENT_REDUCE_H_
@@ -54,6 +54,7 @@ inline xffi::Error CheckSegments(const Segments& segments, const xffi::AnyBuffer
   if (segments.offsets.dimensions().size() != 1 || segments.count() < 0) {
     return wrong("expects offsets as a vector with at least one element.");
   }
+  if (!IsIndex(segments.offsets.element_type())) return wrong("expects int32 or int64 offsets.");
   const auto dimensions = reduced.dimensions();
   if (dimensions.size() != 2 || dimensions[0] != segments.count() ||
       dimensions[1] != segments.width() || reduced.element_type() != segments.data.element_type()) {

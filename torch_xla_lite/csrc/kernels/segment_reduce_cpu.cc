@@ -212,7 +212,7 @@ xffi::Error Forward(std::string_view op, int64_t reduce, bool whole, double init
   const Segments segments{op, data, offsets, static_cast<Reduce>(reduce), whole};
   if (auto error = CheckSegments(segments, *reduced); error.failure()) return error;
   return ForFloat(op, data.element_type(), [&]<typename T>(T) {
-    return ForIndex(op, offsets.element_type(), [&]<typename Index>(Index) {
+    return ForIndex(offsets.element_type(), [&]<typename Index>(Index) {
       return RunForward<T, Index>(segments, {initial, empty}, pool,
                                   static_cast<T*>(reduced->untyped_data()));
     });
@@ -227,7 +227,7 @@ xffi::Error Backward(std::string_view op, int64_t reduce, bool whole, xffi::AnyB
     return error;
   }
   return ForFloat(op, data.element_type(), [&]<typename T>(T) {
-    return ForIndex(op, offsets.element_type(), [&]<typename Index>(Index) {
+    return ForIndex(offsets.element_type(), [&]<typename Index>(Index) {
       return RunBackward<T, Index>(segments, static_cast<const T*>(grad.untyped_data()),
                                    static_cast<const T*>(reduced.untyped_data()), pool,
                                    static_cast<T*>(grad_data->untyped_data()));

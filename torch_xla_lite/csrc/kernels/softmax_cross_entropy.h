@@ -47,6 +47,9 @@ inline xffi::Error CheckScores(const Scores& scores) {
   if (!IsVector(scores.labels, scores.batch(), scores.labels.element_type())) {
     return Invalid(scores.op, "expects one label for each row of logits.");
   }
+  if (!IsIndex(scores.labels.element_type())) {
+    return Invalid(scores.op, "expects labels of int32 or int64.");
+  }
   return xffi::Error::Success();
 }
 

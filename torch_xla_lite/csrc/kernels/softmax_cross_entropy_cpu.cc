@@ -103,7 +103,7 @@ xffi::Error Forward(std::string_view op, int64_t ignore_index, xffi::AnyBuffer l
   const Scores scores{op, logits, labels, ignore_index};
   if (auto error = CheckForward(scores, *loss, *log_sum_exp); error.failure()) return error;
   return ForFloat(op, logits.element_type(), [&]<typename T>(T) {
-    return ForIndex(op, labels.element_type(), [&]<typename Label>(Label) {
+    return ForIndex(labels.element_type(), [&]<typename Label>(Label) {
       using A = Accumulator<T>;
       return RunForward<T, Label>(scores, pool, static_cast<A*>(loss->untyped_data()),
                                   static_cast<A*>(log_sum_exp->untyped_data()));
@@ -119,7 +119,7 @@ xffi::Error Backward(std::string_view op, int64_t ignore_index, xffi::AnyBuffer 
     return error;
   }
   return ForFloat(op, logits.element_type(), [&]<typename T>(T) {
-    return ForIndex(op, labels.element_type(), [&]<typename Label>(Label) {
+    return ForIndex(labels.element_type(), [&]<typename Label>(Label) {
       using A = Accumulator<T>;
       return RunBackward<T, Label>(scores, pool, static_cast<const A*>(grad.untyped_data()),
                                    static_cast<const A*>(log_sum_exp.untyped_data()),

@@ -1,0 +1,72 @@
+#include "torch_xla_lite/csrc/kernels/online_softmax.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace torch_xla_lite::kernels {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr int kWarp = 32;
+
+// As a warp does it on the GPU: each lane has every 32nd element, then lanes merge in pairs. All
+// lanes have to end with the same value.
+double OfWarp(const std::vector<double>& x) {
+  std::array<OnlineSoftmax<double>, kWarp> lanes;
+  for (size_t i = 0; i < x.size(); ++i) lanes[i % kWarp].Add<1>({x[i]});
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    const auto before = lanes;
+    for (int lane = 0; lane < kWarp; ++lane) lanes[lane].Merge(before[lane ^ distance]);
+  }
+  for (const auto& lane : lanes) {
+    const double value = lane.LogSumExp(), first = lanes[0].LogSumExp();
+    EXPECT_TRUE(value == first || (std::isnan(value) && std::isnan(first)));
+  }
+  return lanes[0].LogSumExp();
+}
+
+double Expected(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double element : x) sum += std::exp(element);
+  return std::log(sum);
+}
+
+TEST(OnlineSoftmax, OfAWarpIsThatOfAllElements) {
+  std::vector<double> x;
+  for (int i = 0; i < 100; ++i) {
+    x.push_back(std::sin(i) * 20);
+    EXPECT_NEAR(OfWarp(x), Expected(x), 1e-12) << x.size() << " elements";
+  }
+}
+
+TEST(OnlineSoftmax, OfSeveralAtATimeIsThatOfSingleElements) {
+  OnlineSoftmax<double> packs, single;
+  for (double x = -3; x < 3; x += 0.5) {
+    packs.Add<4>({x, 2 * x, -x, 1.0});
+    for (const double element : {x, 2 * x, -x, 1.0}) single.Add<1>({element});
+  }
+  EXPECT_NEAR(packs.LogSumExp(), single.LogSumExp(), 1e-14);
+}
+
+TEST(OnlineSoftmax, DoesNotOverflow) { EXPECT_EQ(OfWarp({1e300, -1e300, 3}), 1e300); }
+
+TEST(OnlineSoftmax, OfNothingIsMinusInfinity) { EXPECT_EQ(OfWarp({}), -kInf); }
+
+TEST(OnlineSoftmax, OfMinusInfinityAloneIsMinusInfinity) {
+  EXPECT_EQ(OfWarp(std::vector<double>(40, -kInf)), -kInf);
+}
+
+TEST(OnlineSoftmax, MinusInfinityAddsNothing) { EXPECT_EQ(OfWarp({-kInf, 5, -kInf}), 5); }
+
+TEST(OnlineSoftmax, NanAndInfinityMakeNan) {
+  EXPECT_TRUE(std::isnan(OfWarp({1, std::nan(""), 2})));
+  EXPECT_TRUE(std::isnan(OfWarp({-kInf, std::nan("")})));
+  EXPECT_TRUE(std::isnan(OfWarp({1, kInf, 2})));
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::kernels

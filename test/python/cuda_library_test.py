@@ -1,0 +1,32 @@
+"""The library of CUDA kernels, as far as it can be tried without a GPU."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+_LIBRARY = Path("torch_xla_lite/lib/libtorch_xla_lite_cuda.so")
+
+_REGISTER = """
+from pathlib import Path
+import jax
+import jax.numpy as jnp
+from torch_xla_lite.lowering import kernels
+
+kernels.register_cuda(Path({library!r}))
+offsets = jnp.array([0, 2, 3])
+print(kernels.segment_reduce(jnp.ones((3, 1)), offsets, reduce="sum").tolist())
+"""
+
+
+def test_it_is_registered_beside_the_kernels_for_the_cpu():
+    program = _REGISTER.format(library=str(_LIBRARY.resolve()))
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.stdout == "[[2.0], [1.0]]\n", result.stderr
+
+
+def test_it_needs_neither_torch_nor_a_driver_to_be_opened():
+    command = ["readelf", "--dynamic", "--wide", str(_LIBRARY)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    needed = [line for line in text.splitlines() if "NEEDED" in line]
+    assert needed
+    assert not [line for line in needed if "torch" in line or "cuda" in line]
