@@ -16,6 +16,15 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
 
 
+def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
+    """Ends Bazel's server for a tree that nobody will build in again, and removes all it has made.
+
+    What fails here is no reason to fail: it would only take memory and disk for some hours.
+    """
+    command = [*_bazel_command(options, environ), "--expunge"]
+    subprocess.run(command, cwd=root, check=False, capture_output=True)
+
+
 def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
     """Cleans a tree and returns the paths that were removed, relative to it.
 

@@ -10,12 +10,15 @@ from pathlib import Path
 from bazel.pybuild import archive, metadata, sources
 from bazel.pybuild.archive import Source
 
+# What a tree has in its root that was unpacked from one.
+PKG_INFO = "PKG-INFO"
+
 
 def make(root: Path, folder: Path) -> str:
     """Writes the archive and returns its name."""
     described = metadata.read(root)
     top = f"{described.name}-{described.version}"
-    members: dict[str, Source] = {f"{top}/PKG-INFO": described.text().encode()}
+    members: dict[str, Source] = {f"{top}/{PKG_INFO}": described.text().encode()}
     members |= {f"{top}/{path}": root / path for path in sources.build_files(root)}
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{top}.tar.gz"

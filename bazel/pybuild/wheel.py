@@ -6,6 +6,7 @@
 What is built goes from Bazel's outputs into a folder below build/ and from there into the wheel;
 the package in the tree, which an editable install imports, is not touched. The same sources give
 the same wheel, byte for byte. setuptools is not needed: an isolated build has nothing to fetch.
+A source distribution is unpacked for one wheel: then Bazel's server and files of it go.
 """
 
 import base64
@@ -16,7 +17,7 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import archive, build, debug_files, licenses, metadata, sources
+from bazel.pybuild import archive, build, clean, debug_files, licenses, metadata, sdist, sources
 from bazel.pybuild import options as options_table
 from bazel.pybuild.archive import Source
 from bazel.pybuild.errors import BuildError
@@ -47,7 +48,10 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
     toolkit = Path(options.cuda_home) if options.cuda_home else None
-    return write(root, options.content, built, folder, toolkit)
+    written = write(root, options.content, built, folder, toolkit)
+    if (root / sdist.PKG_INFO).exists():
+        clean.forget(root, options, environ)
+    return written
 
 
 def write(

@@ -122,8 +122,10 @@ def test_build_in_isolation_makes_from_an_sdist_the_wheel_that_the_tree_gives(
     tree: Nested, tmp_path: Path
 ):
     isolated = tmp_path / "isolated"
+    servers = tree.servers()
     said = _must(tree.run(tree.python, "-m", "build", "--outdir", isolated, PIP_NO_INDEX="1"))
     assert f"this is an isolated build; it uses the torch of {tree.python}" in said
+    assert tree.servers() == servers, "nothing is left of the tree that was unpacked"
     here = tmp_path / "here"
     _must(tree.run(tree.python, "-m", "build", "--no-isolation", "--wheel", "--outdir", here))
     (sdist,) = isolated.glob("*.tar.gz")

@@ -121,6 +121,10 @@ class Nested:
         startup = self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"].split()
         return self.run(_bazel(), *startup, *arguments)
 
+    def servers(self) -> set[str]:
+        """Folders of Bazel's servers for this tree and those that share with it."""
+        return {path.parent.name for path in (self._shared / "bazel").glob("*/server")}
+
     def close(self) -> None:
         """Ends Bazel's server for this tree."""
         self.bazel("shutdown")
