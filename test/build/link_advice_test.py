@@ -1,8 +1,13 @@
 """Who is told of USE_PRIORITIZED_TEXT_FOR_LD."""
 
+import os
+import types
+
 import pytest
 
+from bazel.pybuild import cuda, flow, notices
 from bazel.pybuild.link_advice import advice
+from bazel.pybuild.options import Options
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "arm64"])
@@ -22,3 +27,18 @@ def test_without_cuda_nothing_is_advised():
 
 def test_on_other_machines_nothing_is_advised():
     assert advice("x86_64", cuda=True, wanted=None) is None
+
+
+def test_the_advice_is_kept_for_the_end_in_a_box(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    # What this machine and its torch are not.
+    monkeypatch.setattr(os, "uname", lambda: types.SimpleNamespace(machine="aarch64"))
+    on = cuda.Cuda(packaged=True, toolkit=None, codes=("sm_90",), evidence="on")
+    monkeypatch.setattr(cuda, "look", lambda options, environ: on)
+    flow.platform_link_options(Options(), {})
+    assert capsys.readouterr().err == ""
+    notices.show()
+    edge, *lines, last = capsys.readouterr().err.splitlines()
+    assert edge == last and set(edge) == {"+", "-"}
+    assert any("USE_PRIORITIZED_TEXT_FOR_LD=1" in line for line in lines)
