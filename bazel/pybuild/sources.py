@@ -30,9 +30,7 @@ _FOLDERS = ("bazel", "third_party", PACKAGE)
 # What is read when the package runs.
 _PACKAGED = frozenset({".py", ".pyi", ".typed"})
 # What is read when it is built. Named, so that backups, objects and logs of a tree in use stay out.
-_BUILT_FROM = _PACKAGED | frozenset(
-    {".S", ".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".inc", ".ld", ".lds", ".sh", ".tpl"}
-)
+_BUILT_FROM = _PACKAGED | {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh", ".tpl", ".txt"}
 _WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
 # Written by a build, among the sources.
 _PRODUCTS = frozenset({"_build_info.py"})
