@@ -152,15 +152,22 @@ def _is_older(name: str) -> bool:
 def _files(file: elf.File, torch: Torch, ours: Mapping[str, Path]) -> dict[str, Path | None]:
     """Where the needed libraries are; None for one that is not on this machine."""
     files: dict[str, Path | None] = {}
+    places = [torch.folder / "lib", *_installed_libraries()]
     for name in file.needed:
-        in_torch = torch.folder / "lib" / name
-        files[name] = ours.get(name) or (in_torch if in_torch.exists() else _system_file(name))
+        beside = next((place / name for place in places if (place / name).exists()), None)
+        files[name] = ours.get(name) or beside or _system_file(name)
     if "libtorch_python.so" in files:
         # The process that loads an extension module has Python's own symbols.
         from third_party import interface
 
         files["python"] = interface.interpreter_binary()
     return files
+
+
+def _installed_libraries() -> list[Path]:
+    """Where our own libraries are if Python code alone is built, which is linked to those."""
+    package = packages.installed([packages.LIBRARY], packages.search_path())
+    return [found.info.parent / "torch_xla_lite" / "lib" for found in package.values()]
 
 
 def _system_file(name: str) -> Path | None:

@@ -100,6 +100,15 @@ def test_a_second_develop_runs_no_action_and_replaces_no_file(built: Nested):
     assert line.startswith("torch_xla_lite: up to date in ")
 
 
+def test_a_develop_that_changes_nothing_does_not_even_load_what_looks_into_libraries(
+    built: Nested,
+):
+    process = built.run(built.python, "-X", "importtime", "setup.py", "develop")
+    assert "bazel.pybuild.outputs" in process.stderr
+    assert "bazel.pybuild.verify" not in process.stderr
+    assert "bazel.pybuild.elf" not in process.stderr
+
+
 def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested):
     process = built.bazel("build", "//...")
     assert process.returncode == 0, process.stderr

@@ -95,6 +95,19 @@ def test_a_weak_symbol_that_nobody_has_is_none_of_our_business(tmp_path: Path):
     assert said_of(library) == ""
 
 
+def test_python_code_alone_is_held_against_the_libraries_that_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    bridge = link(tmp_path, "int ours() { return 1; }", name="libtorch_xla_lite.so")
+    (tmp_path / "torch_xla_lite_lib-0.1.0.dist-info").mkdir()
+    code = "int ours(); int others(); int f() { return ours() + others(); }"
+    module = link(tmp_path, code, bridge, "-Wl,-soname,_XLAC.so", name="_XLAC.so")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = said_of(module)
+    assert "uses _Z6othersv" in said
+    assert "_Z4oursv" not in said
+
+
 def test_strings_from_before_gcc_5_are_named(tmp_path: Path):
     library = link(
         tmp_path, "#include <string>\nstd::string f() { return {}; }\nvoid g(std::string s) {}",

@@ -1,0 +1,111 @@
+"""The package as users have it: a wheel of what Bazel has built, installed by pip."""
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild import debug_files, elf, wheel
+from bazel.pybuild.options import Content
+from test.build.tree import ROOT
+
+_BUILT = (
+    "torch_xla_lite/_XLAC.so",
+    "torch_xla_lite/_build_info.py",
+    "torch_xla_lite/lib/libtorch_xla_lite.so",
+    "torch_xla_lite/lib/libtorch_xla_lite_ffi.so",
+)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    built = debug_files.strip({path: Path(path) for path in _BUILT}, folder / "stripped")
+    return folder / wheel.write(ROOT, Content.ALL, built, folder)
+
+
+@pytest.fixture(scope="module")
+def programs(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that the wheel is installed in. It sees our packages, behind
+    its own."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    site = _site(folder / "bin")
+    python = folder / "bin" / "python"
+    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "--python", python, "install", *options, file]
+    subprocess.run(command, check=True)
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "ours.pth").write_text("".join(f"{path}\n" for path in ours))
+    return folder / "bin"
+
+
+def _site(programs: Path) -> Path:
+    (site,) = programs.parent.glob("lib/python3*/site-packages")
+    return site
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    # Beyond the tree, whose package would be found first.
+    return subprocess.run(command, cwd="/", env={}, capture_output=True, text=True, check=False)
+
+
+def test_the_doctor_finds_it_well(programs: Path):
+    result = _run(programs / "torch-xla-lite", "doctor")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[-1] == "All is well."
+    assert all(line.startswith("ok ") for line in lines[:-1])
+    assert any("a small graph is compiled and gives the right numbers" in line for line in lines)
+
+
+def test_with_another_torch_the_import_says_which_one_it_was_built_for(programs: Path):
+    other = _site(programs) / "torch"
+    other.mkdir()
+    (other / "__init__.py").write_text("__version__ = '2.12.1+cpu'\n")
+    try:
+        result = _run(programs / "python", "-c", "import torch_xla_lite")
+    finally:
+        (other / "__init__.py").unlink()
+        other.rename(other.with_name("gone"))
+    assert result.returncode == 1
+    problem, remedy = result.stderr.splitlines()[-2:]
+    assert problem.endswith("was built for torch 2.13.0 but torch 2.12.1 is installed.")
+    assert remedy.endswith("python -m pip install 'torch==2.13.0'")
+
+
+def test_it_is_small(file: Path):
+    assert file.stat().st_size < 3_000_000
+
+
+def test_its_libraries_are_stripped(file: Path, tmp_path: Path):
+    with zipfile.ZipFile(file) as archive:
+        library = Path(archive.extract("torch_xla_lite/_XLAC.so", tmp_path))
+    listed = _run("/usr/bin/env", "PATH=/usr/bin:/bin", "nm", library)
+    assert listed.stdout == ""
+    assert "no symbols" in listed.stderr
+
+
+def test_the_stub_and_the_mark_of_types_come_with_it(programs: Path):
+    package = _site(programs) / "torch_xla_lite"
+    assert (package / "py.typed").exists()
+    assert (package / "_XLAC.pyi").exists()
+
+
+def test_its_licence_names_what_is_compiled_in(programs: Path):
+    (licence,) = _site(programs).glob("torch_xla_lite-*.dist-info/licenses/LICENSE")
+    text = licence.read_text()
+    assert text.startswith("BSD 3-Clause License")
+    for title in ("PyTorch (", "XLA (", "pybind11 (", "{fmt} ("):
+        assert f"\n  - {title}" in text
+
+
+def test_what_is_stripped_offers_what_it_offered(file: Path, tmp_path: Path):
+    with zipfile.ZipFile(file) as archive:
+        for path in _BUILT:
+            if path.endswith(".so"):
+                extracted = Path(archive.extract(path, tmp_path))
+                assert elf.exported_symbols(extracted) == elf.exported_symbols(Path(path))
