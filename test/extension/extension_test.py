@@ -39,10 +39,14 @@ try:
     refused = ""
 except Exception as error:
     refused = str(error)
+small = torch.tensor([1.0, 3.0, 2.0, 4.0]).to("jax").requires_grad_()
+fitted = xla_isotonic.fit(small)
+(fitted * torch.tensor([1.0, 2.0, 4.0, 8.0]).to("jax")).sum().backward()
 print(json.dumps({
     "cpu": on_cpu,
     "jax": on_jax,
-    "small": xla_isotonic.fit(torch.tensor([1.0, 3.0, 2.0, 4.0], device="jax")).tolist(),
+    "small": fitted.tolist(),
+    "small gradient": small.grad.tolist(),
     "together": together,
     "alone": alone,
     "refused": refused,
@@ -81,6 +85,10 @@ def test_the_op_does_what_it_is_for(facts: dict[str, Any]):
     assert facts["small"] == [1, 2.5, 2.5, 4]
 
 
+def test_a_gradient_is_shared_by_what_has_one_value(facts: dict[str, Any]):
+    assert facts["small gradient"] == [1, 3, 3, 8]
+
+
 def test_its_values_are_those_of_the_cpu(facts: dict[str, Any]):
     assert _flat(facts["jax"][0]) == pytest.approx(_flat(facts["cpu"][0]), abs=1e-4)
 
@@ -98,16 +106,7 @@ def test_no_op_of_it_falls_back_to_the_cpu(facts: dict[str, Any]):
 
 
 def test_what_it_refuses_it_refuses_when_it_is_called(facts: dict[str, Any]):
-    assert "takes float32" in facts["refused"]
-
-
-def test_its_library_finds_the_bridge_where_both_are_installed(
-    installed: Installed, facts: dict[str, Any], tmp_path: Path
-):
-    # torch is not beside them in this environment, so it is loaded first.
-    program = f"import ctypes, torch; ctypes.CDLL({facts['library']!r})"
-    process = installed.run("-c", program, cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
+    assert "xla_isotonic takes rows of float32" in facts["refused"]
 
 
 _PEEK_SETUP = """
@@ -131,13 +130,14 @@ extern "C" long Elements() {
 """
 
 _PEEK_PROGRAM = """
-import ctypes, glob, json
+import ctypes, glob, json, os
 import torch, torch_xla_lite
 
 (torch.ones(2, device="jax") + 1).tolist()
-(file,) = glob.glob("peek*.so")
-peek = ctypes.CDLL("./" + file)
+(file,) = glob.glob(os.path.abspath("peek*.so"))
+peek = ctypes.CDLL(file)
 print(json.dumps({
+    "file": file,
     "recorded": [peek.RecordedOps(), torch_xla_lite.debug.metrics()["recorded_ops"]],
     "elements": peek.Elements(),
 }))
@@ -163,3 +163,14 @@ def test_c_plus_plus_code_of_others_sees_the_runtime_that_runs(peek: dict[str, A
 
 def test_headers_that_include_torch_s_can_be_used(peek: dict[str, Any]):
     assert peek["elements"] == 6
+
+
+def test_a_library_finds_the_bridge_beside_which_it_is_installed(
+    installed: Installed, peek: dict[str, Any]
+):
+    file = shutil.copy(peek["file"], installed.site)
+    # torch is not beside them in this environment, so it is loaded first.
+    process = installed.run(
+        "-c", f"import ctypes, torch; ctypes.CDLL({file!r})", cwd=installed.site
+    )
+    assert process.returncode == 0, process.stderr

@@ -89,8 +89,9 @@ def XLAExtension(
 
     _check(name, sources)
     torch_libraries = ["c10", "torch_cpu"] if uses_torch else []
+    own_headers, *other_headers = include_paths(uses_torch=uses_torch)
     ours = {
-        "include_dirs": include_paths(uses_torch=uses_torch),
+        "include_dirs": [own_headers],
         "library_dirs": library_paths(uses_torch=uses_torch),
         "libraries": ["torch_xla_lite", *torch_libraries],
         "define_macros": [("_GLIBCXX_USE_CXX11_ABI", str(int(torch.compiled_with_cxx11_abi())))],
@@ -98,8 +99,10 @@ def XLAExtension(
     }
     for key, values in ours.items():
         kwargs[key] = [*kwargs.get(key, []), *values]
-    # First, so that the flags of the user win.
-    kwargs["extra_compile_args"] = ["-std=c++20", *kwargs.get("extra_compile_args", [])]
+    # First, so that the flags of the user win. What compilers have to say of headers that are not
+    # ours is nothing that the user could mend.
+    flags = ["-std=c++20", *(f"-isystem{folder}" for folder in other_headers)]
+    kwargs["extra_compile_args"] = [*flags, *kwargs.get("extra_compile_args", [])]
     return setuptools.Extension(name, list(sources), language="c++", **kwargs)
 
 

@@ -56,8 +56,9 @@ def pool(values: torch.Tensor, fitted: torch.Tensor) -> torch.Tensor:
 
 
 def _check(values: torch.Tensor) -> None:
-    if values.dtype != torch.float32:
-        raise TypeError(f"xla_isotonic.fit takes float32, not {values.dtype}.")
+    if values.dtype != torch.float32 or values.dim() == 0:
+        shape = tuple(values.shape)
+        raise TypeError(f"xla_isotonic takes rows of float32, not {values.dtype}, {shape}.")
 
 
 @fit.register_fake
