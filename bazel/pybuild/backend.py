@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from bazel.pybuild import archive, build, editable, isolation, metadata, sdist, wheel
+from bazel.pybuild import archive, build, editable, flow, isolation, metadata, notices, sdist, wheel
 from bazel.pybuild import options as options_table
 from bazel.pybuild.errors import BuildError
 
@@ -31,6 +31,8 @@ def _explained(hook: Callable[_P, _R]) -> Callable[_P, _R]:
             return hook(*args, **kwargs)
         except BuildError as error:
             sys.exit(f"error: {error}")
+        finally:
+            notices.show()
 
     return call
 
@@ -42,7 +44,7 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
-    root, options = _root(), options_table.read(os.environ)
+    root, options = _root(), _options()
     if isolation.hides_torch():
         raise isolation.cannot_see_torch()
     report = build.build(root, options, os.environ)
@@ -70,7 +72,7 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Builds a wheel of what the environment variables ask for."""
-    root, options = _root(), options_table.read(os.environ)
+    root, options = _root(), _options()
     if isolation.hides_torch():
         return isolation.build_outside(root, options.content, Path(wheel_directory))
     return wheel.make(root, options, os.environ, Path(wheel_directory))
@@ -106,6 +108,13 @@ def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]
 def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:
     """Nothing beyond pyproject.toml."""
     return []
+
+
+def _options() -> options_table.Options:
+    """The first steps of flow.py, of which setup.py is not there to take them."""
+    options = options_table.read(os.environ)
+    flow.platform_link_options(options, os.environ)
+    return options
 
 
 def _root() -> Path:
