@@ -4,6 +4,7 @@ Old values are kept first; whatever moves HEAD is porcelain of git that loses no
 """
 
 import threading
+from typing import Any
 
 from scripts.repos import backup, bring, fetch, git, network, plan, stash, submodules
 from scripts.repos.model import Action, Facts, Options, Outcome, Status, Step
@@ -140,14 +141,11 @@ class _Application:
         shared = submodules.Follow(self.journal, self.seen.settings, threading.Lock())
         return submodules.follow(self.path, old, new, shared)
 
-    def _bring_back(self, commit: str) -> None:
-        hindrance = stash.bring_back(self.path, commit)
+    def _bring_back(self, entry: dict[str, Any]) -> None:
+        hindrance = stash.bring_back(self.path, entry, self.journal)
         if not hindrance:
-            entry = next(c for c in self.journal.changes if c.get("commit") == commit)
-            entry["restored"] = True
-            self.journal.save()
             return
-        name = stash.name_of(self.path, commit) or commit
+        name = stash.name_of(self.path, entry["commit"]) or entry["commit"]
         self.kept_stash = name
         self.notes.append(f"local changes do not fit any more and are kept in {name}: {hindrance}")
 

@@ -106,6 +106,8 @@ def _feature_branch(facts: Facts, options: Options) -> Step:
     head, state = facts.head, facts.state
     step = _beside(facts)
     words = f"on {state.branch}"
+    if facts.tip.note:
+        step = step._replace(needs_person=True, remedy=(*step.remedy, *facts.tip.remedy))
     if not head.behind:
         return step._replace(reason=_join(words, step.reason))
     if options.bring is None:

@@ -80,12 +80,28 @@ class Survey:
             state = _with_resume(state)
         self.state = state
         if self._asked is not None:
-            self.tip = self._asked.result()
+            self.tip = self._with_rename(self._asked.result(), state.remote_head)
             self._asked = None
         elif not self._online:
             self.tip = self._remembered()
         before = self.state.tracking.get(self.tracking)
         self.before = self.before or before
+
+    def _with_rename(self, tip: Tip, before: str | None) -> Tip:
+        """Says so when the server has another default branch than it had."""
+        if self.repository.branch or tip.branch is None or before in (None, tip.branch):
+            return tip
+        if before != self.state.branch and before not in self.state.branches:
+            return tip
+        git_, remote = f"git -C {self.path}", self.choice.official
+        return tip._replace(
+            note=f"the default branch is now {tip.branch}, it was {before}",
+            remedy=(
+                f"{git_} branch -m {before} {tip.branch}",
+                f"{git_} fetch {remote} && {git_} branch -u {remote}/{tip.branch} {tip.branch}",
+                f"{git_} remote set-head {remote} {tip.branch}",
+            ),
+        )
 
     def fix_remote(self) -> None:
         """Corrects or adds the remote that should be the official one; what it was is kept."""

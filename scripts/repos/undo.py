@@ -105,24 +105,16 @@ class _Undo:
         self.state: RepoState = look.look(self.path, RemoteChoice(None), None)
 
     def run(self) -> tuple[str, ...]:
-        if self.state.local.in_progress:
-            names = ", ".join(self.state.local.in_progress)
-            raise Refused(f"{names} in progress", f"git -C {self.path} status")
-        if self.state.local.locked:
-            raise Refused(f"locked: {', '.join(self.state.local.locked)}")
         moves = [move for change in self._of("ref") if (move := self._move_back(change))]
-        pending = self._pending_stash()
-        leftovers = bool(pending) and bool(self.state.local.staged or self.state.local.unstaged)
         here = [m for m in moves if m.ref == f"refs/heads/{self.state.branch}"]
-        for move in here:
-            self._check_files(move, leftovers)
         below = [change for change in self._of("submodule") if self._can_go_back(change)]
+        changes = self._changes_to_bring_back(bool(here))
+        if here or below or changes:
+            self._check_state()
+        for move in here:
+            self._check_files(move, bool(changes))
         self.journal.keep(moves)
-        if leftovers:
-            # Half of what is in the stash, from the moment at which the run was ended.
-            message = f"update_repos {self.journal.run}: what was there before undo"
-            git.change(self.path, "stash", "push", "--quiet", "--message", message)
-            self.notes.append(f"half-applied changes were put into a stash of their own: {message}")
+        aside = self._put_aside() if changes else None
         for change in below:
             if change["old"] is None:
                 self._unmake(change)
@@ -132,14 +124,22 @@ class _Undo:
         for change in below:
             if change["old"] is not None:
                 self._submodule_back(change)
-        if pending:
-            self._stash_back(pending)
+        if changes:
+            self._bring_back(changes, aside)
         for change in self._of("remote"):
             self._remote_back(change)
         self.journal.finish()
         record = {**self.entry.record, "undone": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         backup.write(self.entry.git_dir, record)
         return tuple(self.notes)
+
+    def _check_state(self) -> None:
+        local = self.state.local
+        if local.in_progress:
+            names = ", ".join(local.in_progress)
+            raise Refused(f"{names} in progress", f"git -C {self.path} status")
+        if local.locked:
+            raise Refused(f"locked: {', '.join(local.locked)}", "remove it when no git runs there")
 
     def _of(self, kind: str) -> list[dict[str, Any]]:
         """The changes of a kind, the last first."""
@@ -169,9 +169,9 @@ class _Undo:
             raise Refused(f"{name} is checked out in {self.state.elsewhere[name]}")
         return backup.Move(ref, now, old or "")
 
-    def _check_files(self, move: backup.Move, leftovers: bool) -> None:
+    def _check_files(self, move: backup.Move, put_aside: bool) -> None:
         """That moving the checked-out branch back overwrites nothing."""
-        if not leftovers:
+        if not put_aside:
             named = ("diff", "--name-only", "-z", "--no-renames", "--ignore-submodules")
             listed = git.ask(self.path, *named) + "\0" + git.ask(self.path, *named, "--cached")
             local = {name for name in listed.split("\0") if name}
@@ -231,20 +231,52 @@ class _Undo:
         if lines:
             git.change(self.path, "update-ref", "--stdin", "-z", text="".join(lines))
 
-    def _pending_stash(self) -> str | None:
-        """The stash whose content the run did not bring back."""
+    def _changes_to_bring_back(self, moves_files: bool) -> str | None:
+        """The stash with the local changes as they were, where they are not there any more.
+
+        Either the run was ended before it brought them back, or what it brought back was merged
+        with what is now taken away.
+        """
         for change in self._of("stash"):
+            commit = change["commit"] or stash.find(self.path, change["message"])
+            if commit is None:
+                continue
+            if change.get("undoing"):
+                return commit
             if not change["restored"]:
-                commit = change["commit"] or stash.find(self.path, change["message"])
-                if commit is not None and stash.name_of(self.path, commit) is not None:
-                    return commit
+                return commit if stash.name_of(self.path, commit) is not None else None
+            if moves_files and change["after"] == stash.fingerprint(self.path):
+                return commit
         return None
 
-    def _stash_back(self, commit: str) -> None:
-        name = stash.name_of(self.path, commit)
-        hindrance = stash.bring_back(self.path, commit)
+    def _put_aside(self) -> str | None:
+        """Clears the checkout for the changes as they were; returns the stash of what was there."""
+        if not (self.state.local.staged or self.state.local.unstaged):
+            return None
+        # An undo that is ended from here on leaves it to the next one to bring them back.
+        for change in self._of("stash"):
+            change["undoing"] = True
+        backup.write(self.entry.git_dir, {**self.entry.record, "changes": self.changes})
+        message = f"update_repos {self.journal.run}: before undo"
+        git.change(self.path, "stash", "push", "--quiet", "--message", message)
+        commit = git.ask(self.path, "rev-parse", "refs/stash")
+        backup.keep_refs(self.path, self.journal.run, [backup.Move("stash", commit, "")])
+        return commit
+
+    def _bring_back(self, commit: str, aside: str | None) -> None:
+        hindrance = stash.apply(self.path, commit)
         if hindrance:
+            name = stash.name_of(self.path, commit) or commit
             self.notes.append(f"local changes are kept in {name}: {hindrance}")
+            return
+        restored = [c for c in self._of("stash") if c["restored"] and c["commit"] == commit]
+        stash.drop(self.path, commit)
+        if aside is not None and restored:
+            # The same changes, merged with what is gone now.
+            stash.drop(self.path, aside)
+        elif aside is not None:
+            name = stash.name_of(self.path, aside)
+            self.notes.append(f"what was there before, half of these changes, is kept in {name}")
 
     def _remote_back(self, change: Mapping[str, Any]) -> None:
         name, old, new = change["name"], change["old"], change["new"]

@@ -97,3 +97,22 @@ def test_a_conflict_leaves_the_changes_where_they_are(world: World, clone: Repo)
     assert world.run("--autostash", "--rebase").one()["files"] == ["one"]
     assert clone.files() == files
     assert clone.git("stash", "list") == ""
+
+
+def test_undo_brings_changes_back_that_were_merged_with_what_is_taken_away(
+    world: World, clone: Repo
+):
+    before = clone.everything()
+    assert world.run("--autostash").code == 0
+    assert clone.read("one") == "mine\n1\n2\n3\n4\n5\n6\n7\n8\ntheirs\n"
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+def test_undo_leaves_changes_that_were_made_since(world: World, clone: Repo):
+    world.run("--autostash")
+    clone.write("one", "mine\n1\n2\n3\n4\n5\n6\n7\n8\ntheirs\nlater\n")
+    before = clone.everything()
+    ran = world.run("undo")
+    assert (ran.code, clone.everything()) == (1, before)
+    assert "local changes in one" in ran.one()["reason"]

@@ -150,8 +150,8 @@ class World:
     def __init__(self, folder: Path):
         self.folder = folder
         self.home = folder / "home"
-        (self.home / ".config" / "torch_xla_lite").mkdir(parents=True)
-        (folder / "src" / "project").mkdir(parents=True)
+        (self.home / ".config" / "torch_xla_lite").mkdir(parents=True, exist_ok=True)
+        (folder / "src" / "project").mkdir(parents=True, exist_ok=True)
         (self.home / ".gitconfig").write_text(_GIT_CONFIG)
         self.environ = {
             "PATH": os.environ["PATH"],

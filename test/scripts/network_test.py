@@ -1,0 +1,283 @@
+"""Servers that are slow, refuse, stop in the middle or have changed; no credentials are shown."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.scripts.servers import Server, free_port, git_daemon, http_server
+from test.scripts.world import Repo, World, wait_for_orphans
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def server(world: World) -> Iterator[Server]:
+    with http_server(world.folder / "servers", world.environ) as server:
+        yield server
+
+
+@pytest.fixture
+def pair(world: World, server: Server) -> tuple[Repo, Repo]:
+    """A repository that is served over http, and a clone of it that is behind."""
+    upstream, clone = world.pair()
+    _point(world, clone, f"{server.url}/a/.git")
+    upstream.commit("file", os.urandom(20_000))
+    return upstream, clone
+
+
+def _point(world: World, clone: Repo, url: str) -> None:
+    clone.git("remote", "set-url", "origin", url)
+    world.table["a"]["upstream"] = [url]
+
+
+def test_a_repository_is_updated_over_http(world: World, pair: tuple[Repo, Repo]):
+    upstream, clone = pair
+    assert world.run().code == 0
+    assert clone.head == upstream.head
+
+
+def test_a_repository_is_updated_over_gits_own_protocol(world: World):
+    upstream, clone = world.pair()
+    new = upstream.commit()
+    with git_daemon(world.folder / "servers", world.environ) as url:
+        _point(world, clone, f"{url}/a/.git")
+        assert world.run().code == 0
+    assert clone.head == new
+
+
+def test_nothing_to_do_takes_one_call(world: World, server: Server, pair: tuple[Repo, Repo]):
+    world.run()
+    server.requests.clear()
+    assert world.run().code == 0
+    assert len([r for r in server.requests if r.startswith("GET")]) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_server_that_refuses_is_not_asked_again(
+    world: World, server: Server, pair: tuple[Repo, Repo], status: int
+):
+    _, clone = pair
+    world.settings["retries"] = 3
+    server.manners.status = status
+    before = clone.everything()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], clone.everything()) == (3, "unreachable", before)
+    assert len(server.requests) == 1
+    assert "origin cannot be reached" in ran.one()["reason"]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_server_in_trouble_is_asked_again(
+    world: World, server: Server, pair: tuple[Repo, Repo], status: int
+):
+    upstream, clone = pair
+    world.settings["retries"] = 3
+    server.manners.status, server.manners.wrong_requests = status, 2
+    assert world.run().code == 0
+    assert clone.head == upstream.head
+
+
+def test_a_server_that_stays_in_trouble_is_given_up(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    world.settings["retries"] = 2
+    server.manners.status = 500
+    ran = world.run()
+    assert (ran.code, len(server.requests)) == (3, 3)
+    assert "(3 attempts)" in ran.one()["reason"]
+
+
+def test_attempts_back_off(world: World, server: Server, pair: tuple[Repo, Repo]):
+    world.settings |= {"retries": 2, "backoff": 0.2}
+    server.manners.status = 500
+    began = time.monotonic()
+    world.run()
+    # A lower bound cannot be missed on a busy machine: 0.2 and 0.4 s between the attempts.
+    assert time.monotonic() - began >= 0.6
+
+
+def test_a_port_on_which_nobody_listens_is_unreachable(world: World):
+    _, clone = world.pair()
+    _point(world, clone, f"http://127.0.0.1:{free_port()}/a")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (3, "unreachable")
+
+
+def test_a_server_that_never_answers_is_ended_by_the_timeout(world: World):
+    _, clone = world.pair()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        _point(world, clone, f"http://127.0.0.1:{silent.getsockname()[1]}/a")
+        ran = world.run("--timeout=0.5")
+    assert (ran.code, ran.one()["status"]) == (3, "unreachable")
+    assert "no answer in 0.5 s" in ran.one()["reason"]
+    wait_for_orphans(clone.path)
+
+
+def test_a_slow_server_is_waited_for(world: World, server: Server, pair: tuple[Repo, Repo]):
+    upstream, clone = pair
+    server.manners.wait = 0.5
+    assert world.run().code == 0
+    assert clone.head == upstream.head
+
+
+def test_a_fetch_that_is_cut_in_the_middle_changes_nothing(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    upstream, clone = pair
+    server.manners.cut = 5_000
+    before = clone.everything()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], clone.everything()) == (3, "unreachable", before)
+    assert "could not be fetched" in ran.one()["reason"]
+    server.manners.cut = None
+    assert world.run().code == 0
+    assert clone.head == upstream.head
+
+
+def test_a_fetch_that_is_cut_once_is_tried_again(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    upstream, clone = pair
+    world.settings["retries"] = 1
+    # ls-remote makes two requests, and the fetch two before the one that brings the files.
+    server.manners.cut, server.manners.wrong_requests = 5_000, 5
+    assert world.run().code == 0
+    assert clone.head == upstream.head
+
+
+def test_the_others_are_updated_when_one_is_unreachable(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    other_server, other = world.pair("b")
+    new = other_server.commit()
+    server.manners.status = 403
+    ran = world.run()
+    assert (ran.code, ran.one("a")["status"], ran.one("b")["status"]) == (
+        3,
+        "unreachable",
+        "updated",
+    )
+    assert other.head == new
+
+
+def test_a_default_branch_that_was_renamed_is_named_with_what_to_do(
+    world: World, pair: tuple[Repo, Repo]
+):
+    upstream, clone = pair
+    world.table["a"]["branch"] = "main"
+    old = clone.head
+    upstream.git("branch", "-m", "trunk")
+    ran = world.run()
+    assert (ran.code, clone.head) == (1, old)
+    assert "has no branch main; its default branch is now trunk" in ran.one()["reason"]
+    assert any("branch -m main trunk" in command for command in ran.one()["remedy"])
+
+
+def test_a_default_branch_that_is_asked_of_the_server_follows_a_rename(
+    world: World, pair: tuple[Repo, Repo]
+):
+    upstream, clone = pair
+    upstream.git("branch", "-m", "trunk")
+    old = clone.head
+    ran = world.run()
+    assert (ran.code, ran.one()["default_branch"], clone.head) == (1, "trunk", old)
+    assert any("default branch is now trunk, it was main" in note for note in ran.one()["notes"])
+
+
+def test_a_default_branch_that_was_deleted_is_named(world: World, pair: tuple[Repo, Repo]):
+    upstream, _ = pair
+    world.table["a"]["branch"] = "main"
+    upstream.git("switch", "-q", "--detach")
+    upstream.git("branch", "-q", "-D", "main")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    assert "has no branch main" in ran.one()["reason"]
+
+
+def test_a_feature_branch_that_was_deleted_upstream_stays(world: World, pair: tuple[Repo, Repo]):
+    upstream, clone = pair
+    upstream.git("branch", "feature", "HEAD~1")
+    clone.git("fetch", "-q", "origin", "feature:refs/remotes/origin/feature")
+    clone.git("switch", "-q", "--track", "origin/feature")
+    upstream.git("branch", "-q", "-D", "feature")
+    before = clone.head
+    assert world.run().code == 0
+    assert (clone.head, clone.branch) == (before, "feature")
+    assert clone.git("rev-parse", "origin/feature") == before
+
+
+_SECRET = "s3cret-Passw0rd"
+
+
+def test_credentials_in_an_address_are_used_and_never_shown(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    upstream, clone = pair
+    server.manners.password = _SECRET
+    host = server.url.removeprefix("http://")
+    clone.git("remote", "set-url", "origin", f"http://me:{_SECRET}@{host}/a/.git")
+    said = [world.run("--plan", json=json) for json in (True, False)]
+    said.append(world.run(json=False))
+    assert clone.head == upstream.head
+    server.manners.status = 500
+    said += [world.run(json=json) for json in (True, False)]
+    clone.git("remote", "set-url", "origin", f"http://me:{_SECRET}@{host}/other/.git")
+    said += [world.run("--fix-remotes", json=json) for json in (True, False)]
+    said += [world.run("undo", json=json) for json in (True, False)]
+    assert not any(_SECRET in ran.out + ran.err for ran in said)
+
+
+def test_wrong_credentials_are_refused_without_a_prompt_and_never_shown(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    _, clone = pair
+    server.manners.password = "another"
+    host = server.url.removeprefix("http://")
+    clone.git("remote", "set-url", "origin", f"http://me:{_SECRET}@{host}/a/.git")
+    ran = world.run(GIT_TRACE="1", GIT_CURL_VERBOSE="1", GIT_TRACE_CURL="1")
+    assert (ran.code, _SECRET in ran.out + ran.err) == (3, False)
+    clone.git("remote", "set-url", "origin", f"http://{host}/a/.git")
+    assert "could not read Username" in world.run().one()["reason"]
+
+
+def test_a_header_with_a_token_is_never_shown(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    _, clone = pair
+    clone.git("config", f"http.{server.url}/.extraHeader", f"X-Token: {_SECRET}")
+    upstream = f"{server.url}/{_SECRET}/.git"
+    clone.git("remote", "set-url", "origin", upstream)
+    world.table["a"]["upstream"] = [upstream]
+    ran = world.run()
+    assert (ran.code, _SECRET in ran.out + ran.err) == (3, False)
+
+
+def test_an_interrupt_ends_network_calls_and_changes_nothing(
+    world: World, server: Server, pair: tuple[Repo, Repo]
+):
+    _, clone = pair
+    server.manners.wait = 30
+    before = clone.everything()
+    process = subprocess.Popen(
+        world.command(),
+        env=world.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not server.requests:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert (process.returncode, clone.everything()) == (130, before)
+    assert said == b"stopping after the current step ...\n"
