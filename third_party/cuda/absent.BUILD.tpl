@@ -12,7 +12,10 @@ cc_library(name = "cudart_static")
 
 filegroup(name = "compiler")
 
-exports_files(["bin/nvcc"])
+exports_files([
+    "bin/nvcc",
+    "codes.txt",
+])
 
 constraint_setting(name = "toolkit")
 

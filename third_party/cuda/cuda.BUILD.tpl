@@ -2,7 +2,10 @@
 
 package(default_visibility = ["//visibility:public"])
 
-exports_files(["bin/nvcc"])
+exports_files([
+    "bin/nvcc",
+    "codes.txt",
+])
 
 # All that nvcc starts or reads when it compiles one file; nvlink is for programs in several parts.
 filegroup(

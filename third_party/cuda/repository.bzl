@@ -57,6 +57,7 @@ def _cuda_repository_impl(repository_ctx):
         environ.get("TORCH_XLA_LITE_CUDA_PACKAGED") == "1",
         environ.get("TORCH_XLA_LITE_CUDA_VERSION", "") if home else "",
     ))
+    repository_ctx.file("codes.txt", "".join([code + "\n" for code in codes]))
     if home:
         _link_toolkit(repository_ctx, repository_ctx.path(home))
     else:
