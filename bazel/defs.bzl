@@ -10,7 +10,8 @@
     )
 
 The cc rules are Bazel's own with our compiler flags; what they do beyond that is in cc.bzl. The rule for CUDA sources
-is in cuda.bzl, the py rules are in python.bzl, and tests for another machine in aarch64.bzl.
+is in cuda.bzl, the py rules are in python.bzl, tests for another machine in aarch64.bzl, and what others may include
+in headers.bzl.
 """
 
 load(

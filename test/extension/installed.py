@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bazel.pybuild import wheel
+from bazel.pybuild import debug_files, wheel
 from bazel.pybuild.options import Content
 from test.build.nested import environment
 from test.build.tree import ROOT
@@ -58,4 +58,5 @@ def _wheel(folder: Path) -> Path:
     built = ["_XLAC.so", "_build_info.py", "lib/**/*", "include/**/*"]
     files = [file for pattern in built for file in Path("torch_xla_lite").glob(pattern)]
     members = {str(file): file for file in files if file.is_file()}
-    return folder / wheel.write(ROOT, Content.ALL, members, folder)
+    stripped = debug_files.strip(members, folder / "stripped")
+    return folder / wheel.write(ROOT, Content.ALL, stripped, folder)
