@@ -47,10 +47,10 @@ def register() -> None:
     """
     register_library(_CPU, "cpu")
     if _has_cuda():
-        register_cuda()
+        register_cuda(_CUDA)
 
 
-def register_cuda(library: pathlib.Path = _CUDA) -> None:
+def register_cuda(library: pathlib.Path) -> None:
     """Makes the CUDA kernels known to XLA. Needs no GPU: CUDA itself is first asked by a launch."""
     if not library.exists():
         raise RuntimeError(

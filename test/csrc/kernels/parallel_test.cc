@@ -50,6 +50,24 @@ TEST(ParallelFor, DoesEachIterationOnce) {
   for (const auto& count : visits) EXPECT_EQ(count, 1);
 }
 
+TEST(ParallelFor, WaitsForWhatOthersHaveBegun) {
+  const auto caller = std::this_thread::get_id();
+  std::atomic<bool> helped = false;
+  std::atomic<int> done = 0;
+  Threads pool(2);
+  ParallelFor(pool, 2, 1, [&](int64_t, int64_t) {
+    if (std::this_thread::get_id() == caller) {
+      helped.wait(false);
+    } else {
+      helped = true;
+      helped.notify_all();
+      for (int i = 0; i < 10000; ++i) std::this_thread::yield();
+    }
+    ++done;
+  });
+  EXPECT_EQ(done, 2);
+}
+
 TEST(ParallelFor, OfNothingDoesNothing) {
   Threads pool(4);
   ParallelFor(pool, 0, 10, [](int64_t, int64_t) { FAIL(); });

@@ -113,6 +113,15 @@ TEST(TakeSmaller, KeepsNan) {
   EXPECT_EQ(best[3], 4);
 }
 
+TEST(ShareAmongBest, GivesNothingToTheOthers) {
+  const std::vector<float> rows = {1, kNan, 5, /**/ 1, 2, 4}, best = {1, kNan, 5};
+  std::vector<float> counts(3, 0.0f), out(6, -1.0f);
+  CountBest(rows.data(), 2, 3, 3, best.data(), counts.data());
+  EXPECT_EQ(counts, (std::vector<float>{2, 1, 1}));
+  ShareAmongBest(rows.data(), 2, 3, 3, best.data(), counts.data(), out.data());
+  EXPECT_EQ(out, (std::vector<float>{2, 1, 1, /**/ 2, 0, 0}));
+}
+
 template <typename T>
 uint16_t Narrowed(float x) {
   T narrow;

@@ -35,17 +35,14 @@ void Combine(Reduce reduce, const A* x, int64_t rows, int64_t stride, int64_t n,
   }
 }
 
-// The same of rows that may have to be converted.
+// The same of rows that may have to be converted, which is done one by one.
 template <typename T>
 void ReduceColumns(Reduce reduce, const T* first, int64_t rows, int64_t width, int64_t n,
                    Accumulator<T>* total) {
-  if constexpr (std::is_same_v<T, Accumulator<T>>) {
-    Combine(reduce, first, rows, width, n, total);
-  } else {
-    Block<T> block;
-    for (int64_t row = 0; row < rows; ++row) {
-      Combine(reduce, block.Read(first + row * width, n), 1, width, n, total);
-    }
+  Block<T> block;
+  const int64_t together = std::is_same_v<T, Accumulator<T>> ? rows : 1;
+  for (int64_t row = 0; row < rows; row += together) {
+    Combine(reduce, block.Read(first + row * width, n), together, width, n, total);
   }
 }
 
@@ -96,35 +93,35 @@ void SpreadGradient(const T* grad, int64_t divisor, int64_t rows, int64_t width,
     for (int64_t i = 0; i < size; ++i) y[i] = x[i] / static_cast<A>(divisor);
     result.Write(out + at, size);
   }
-  for (int64_t row = 1; row < rows; ++row) std::copy_n(out, width, out + row * width);
-}
-
-template <typename A>
-bool Chosen(A x, A reduced) {
-  return x == reduced || x != x;
+  if (width == 1) {
+    std::fill_n(out + 1, rows - 1, *out);
+  } else {
+    for (int64_t row = 1; row < rows; ++row) std::copy_n(out, width, out + row * width);
+  }
 }
 
 template <typename T>
 void ShareGradient(const T* grad, const T* reduced, const T* first, int64_t rows, int64_t width,
                    T* out) {
   using A = Accumulator<T>;
+  constexpr bool kAsItIs = std::is_same_v<T, A>;
   A shares[kBlock];
   for (int64_t at = 0; at < width; at += kBlock) {
     const int64_t size = std::min(kBlock, width - at);
     Block<T> best_block, in, result;
     const A* best = best_block.Read(reduced + at, size);
+    const int64_t together = kAsItIs ? rows : 1;
     std::fill_n(shares, size, A{0});
-    for (int64_t row = 0; row < rows; ++row) {
-      const A* x = in.Read(first + row * width + at, size);
-      for (int64_t i = 0; i < size; ++i) shares[i] += Chosen(x[i], best[i]) ? A{1} : A{0};
+    for (int64_t row = 0; row < rows; row += together) {
+      CountBest(in.Read(first + row * width + at, size), together, width, size, best, shares);
     }
     const A* g = in.Read(grad + at, size);
     for (int64_t i = 0; i < size; ++i) shares[i] = g[i] / shares[i];
-    for (int64_t row = 0; row < rows; ++row) {
-      const A* x = in.Read(first + row * width + at, size);
-      A* y = result.Target(out + row * width + at);
-      for (int64_t i = 0; i < size; ++i) y[i] = Chosen(x[i], best[i]) ? shares[i] : A{0};
-      result.Write(out + row * width + at, size);
+    for (int64_t row = 0; row < rows; row += together) {
+      T* to = out + row * width + at;
+      ShareAmongBest(in.Read(first + row * width + at, size), together, width, size, best, shares,
+                     result.Target(to));
+      result.Write(to, size);
     }
   }
 }

@@ -158,6 +158,32 @@ inline T SmallerOrNan(T best, T x) {
   return (x < best) | (x != x) ? x : best;
 }
 
+template <typename T>
+inline T IsBest(T x, T best) {
+  return (x == best) | (x != x) ? T{1} : T{0};
+}
+
+template <typename T>
+inline void CountBestOf(const T* x, int64_t rows, int64_t stride, int64_t n, const T* best,
+                        T* counts) {
+  for (int64_t row = 0; row < rows; ++row) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) counts[i] += IsBest(x[row * stride + i], best[i]);
+  }
+}
+
+template <typename T>
+inline void ShareAmongBestOf(const T* x, int64_t rows, int64_t stride, int64_t n, const T* best,
+                             const T* shares, T* out) {
+  for (int64_t row = 0; row < rows; ++row) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = row * stride + i;
+      out[at] = (x[at] == best[i]) | (x[at] != x[at]) ? shares[i] : T{0};
+    }
+  }
+}
+
 }  // namespace
 
 LITE_CLONES float Max(const float* x, int64_t n) { return MaxOf(x, n); }
@@ -199,6 +225,24 @@ LITE_CLONES void TakeSmaller(const float* x, int64_t rows, int64_t stride, int64
 LITE_CLONES void TakeSmaller(const double* x, int64_t rows, int64_t stride, int64_t n,
                              double* best) {
   FoldRows(x, rows, stride, n, best, SmallerOrNan<double>);
+}
+
+LITE_CLONES void CountBest(const float* x, int64_t rows, int64_t stride, int64_t n,
+                           const float* best, float* counts) {
+  CountBestOf(x, rows, stride, n, best, counts);
+}
+LITE_CLONES void CountBest(const double* x, int64_t rows, int64_t stride, int64_t n,
+                           const double* best, double* counts) {
+  CountBestOf(x, rows, stride, n, best, counts);
+}
+
+LITE_CLONES void ShareAmongBest(const float* x, int64_t rows, int64_t stride, int64_t n,
+                                const float* best, const float* shares, float* out) {
+  ShareAmongBestOf(x, rows, stride, n, best, shares, out);
+}
+LITE_CLONES void ShareAmongBest(const double* x, int64_t rows, int64_t stride, int64_t n,
+                                const double* best, const double* shares, double* out) {
+  ShareAmongBestOf(x, rows, stride, n, best, shares, out);
 }
 
 LITE_CLONES void Widen(const BFloat16* x, int64_t n, float* out) {

@@ -45,6 +45,18 @@ void TakeLarger(const double* x, int64_t rows, int64_t stride, int64_t n, double
 void TakeSmaller(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
 void TakeSmaller(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
 
+// counts[i] grows by one for each x[row * stride + i] that is best[i] or NaN.
+void CountBest(const float* x, int64_t rows, int64_t stride, int64_t n, const float* best,
+               float* counts);
+void CountBest(const double* x, int64_t rows, int64_t stride, int64_t n, const double* best,
+               double* counts);
+
+// out[row * stride + i] becomes shares[i] where x there is best[i] or NaN, else 0.
+void ShareAmongBest(const float* x, int64_t rows, int64_t stride, int64_t n, const float* best,
+                    const float* shares, float* out);
+void ShareAmongBest(const double* x, int64_t rows, int64_t stride, int64_t n, const double* best,
+                    const double* shares, double* out);
+
 void Widen(const BFloat16* x, int64_t n, float* out);
 void Widen(const Half* x, int64_t n, float* out);
 

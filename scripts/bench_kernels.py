@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Times our kernels (torch_xla_lite/csrc/kernels) against jax's own lowering of the same.
+
+    python scripts/bench_kernels.py                    # on the CPU, one core, about a minute
+    python scripts/bench_kernels.py --quick            # fewer repetitions
+
+On a machine with a GPU it first compares the CUDA kernels with their CPU twins, all of them and for
+each dtype, and then times them on the GPU. Such a machine needs jax's CUDA plugin and the library:
+
+    pip install 'jax[cuda13]==0.10.2'
+    bazel build //torch_xla_lite:cuda_outputs
+    python scripts/bench_kernels.py --cuda bazel-bin/torch_xla_lite/lib/libtorch_xla_lite_cuda.so
+
+What is compared runs alternately in one process; a ratio is the median of the ratios of
+neighbouring runs. jax gets for segments what suits it best, the number of each row's segment, made
+beforehand. Every row is the value and the gradient.
+
+Exit code 1 if a CUDA kernel and its twin differ by more than rounding, else 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from bench_runtime import interleave, machine, timed
+from rich.console import Console
+from rich.table import Table
+
+from torch_xla_lite.lowering import kernels
+
+Function = Callable[..., Any]
+
+
+class Case(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+      name: what is computed, and how large.
+      ours, jax: functions that give value and gradient, with their operands.
+      torch: the same on torch's CPU kernels.
+    """
+
+    name: str
+    ours: tuple[Function, tuple[Any, ...]]
+    jax: tuple[Function, tuple[Any, ...]]
+    torch: Callable[[], object]
+
+
+# --- softmax_cross_entropy ------------------------------------------------------------------------
+
+
+def our_cross_entropy(logits: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+    loss, log_sum_exp = kernels.softmax_cross_entropy(logits, labels, ignore_index=-100)
+    grad = jnp.full(loss.shape, 1 / loss.size, loss.dtype)
+    return loss.mean(), kernels.softmax_cross_entropy_backward(
+        grad, logits, labels, log_sum_exp, ignore_index=-100
+    )
+
+
+@jax.value_and_grad
+def jax_cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    wide = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(wide), labels[:, None], 1)
+    return -chosen.mean()
+
+
+def cross_entropy_case(batch: int, classes: int, dtype: str) -> Case:
+    generator = np.random.default_rng(0)
+    logits = jnp.asarray(generator.standard_normal((batch, classes)) * 3).astype(dtype)
+    labels = jnp.asarray(generator.integers(0, classes, batch), jnp.int32)
+    x = torch.tensor(np.asarray(logits, np.float32), dtype=getattr(torch, dtype))
+    x.requires_grad_()
+    y = torch.tensor(np.asarray(labels)).long()
+    return Case(
+        f"softmax_cross_entropy, {batch} x {classes} {dtype}",
+        (our_cross_entropy, (logits, labels)),
+        (jax_cross_entropy, (logits, labels)),
+        lambda: torch.autograd.grad(torch.nn.functional.cross_entropy(x, y), x),
+    )
+
+
+# --- segment_reduce -------------------------------------------------------------------------------
+
+
+def our_segments(reduce: str) -> Function:
+    def run(data: jax.Array, offsets: jax.Array, grad: jax.Array) -> tuple[jax.Array, jax.Array]:
+        reduced = kernels.segment_reduce(data, offsets, reduce=reduce)
+        return reduced, kernels.segment_reduce_backward(grad, reduced, data, offsets, reduce=reduce)
+
+    return run
+
+
+def jax_segments(reduce: str) -> Function:
+    reduction = {"sum": jax.ops.segment_sum, "max": jax.ops.segment_max}[reduce]
+
+    def run(data: jax.Array, ids: jax.Array, grad: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def forward(x: jax.Array) -> jax.Array:
+            return reduction(x, ids, num_segments=grad.shape[0], indices_are_sorted=True)
+
+        reduced, pull = jax.vjp(forward, data)
+        return reduced, pull(grad)[0]
+
+    return run
+
+
+def random_offsets(rows: int, segments: int) -> np.ndarray:
+    inner = np.random.default_rng(0).integers(0, rows + 1, segments - 1)
+    return np.concatenate([[0], np.sort(inner), [rows]]).astype(np.int32)
+
+
+def segments_case(reduce: str, rows: int, segments: int, width: int) -> Case:
+    generator = np.random.default_rng(0)
+    offsets = random_offsets(rows, segments)
+    lengths = np.diff(offsets)
+    data = jnp.asarray(generator.standard_normal((rows, width)), jnp.float32)
+    grad = jnp.asarray(generator.standard_normal((segments, width)), jnp.float32)
+    ids = jnp.asarray(np.repeat(np.arange(segments, dtype=np.int32), lengths))
+    x = torch.tensor(np.asarray(data)).requires_grad_()
+    y, g = torch.tensor(lengths).long(), torch.tensor(np.asarray(grad))
+    return Case(
+        f"segment {reduce}, {rows:,} x {width} in {segments:,}",
+        (our_segments(reduce), (data, jnp.asarray(offsets), grad)),
+        (jax_segments(reduce), (data, ids, grad)),
+        lambda: torch.autograd.grad(torch.segment_reduce(x, reduce, lengths=y), x, g),
+    )
+
+
+def cases() -> Iterator[Case]:
+    for batch, classes, dtype in (
+        (4096, 10, "float32"),
+        (256, 1000, "float32"),
+        (256, 1000, "bfloat16"),
+        (256, 32_000, "float32"),
+        (256, 32_000, "bfloat16"),
+    ):
+        yield cross_entropy_case(batch, classes, dtype)
+    for reduce in ("sum", "max"):
+        yield segments_case(reduce, 100_000, 1_000, 64)
+        yield segments_case(reduce, 100_000, 50_000, 64)
+        yield segments_case(reduce, 100_000, 1, 64)
+        yield segments_case(reduce, 1_000_000, 100_000, 1)
+
+
+# --- twins ----------------------------------------------------------------------------------------
+
+
+def twins() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
+    """What both devices have to agree on: odd sizes, rows to ignore, empty segments."""
+    generator = np.random.default_rng(0)
+    for dtype in ("float32", "float64", "bfloat16", "float16"):
+        for batch, classes in (
+            (70_000, 3),
+            (33, 1024),
+            (5, 1025),
+            (7, 50_001),
+            (0, 4),
+            (9, 50_000),
+        ):
+            logits = jnp.asarray(generator.standard_normal((batch, classes)) * 5).astype(dtype)
+            labels = generator.integers(0, classes, batch)
+            labels[::4] = -100
+            operands = (logits, jnp.asarray(labels))
+            yield f"softmax_cross_entropy {batch} x {classes} {dtype}", our_cross_entropy, operands
+        for rows, segments, width in (
+            (1000, 7, 1),
+            (5000, 3, 33),
+            (300, 100, 64),
+            (70_000, 2, 3),
+            (0, 4, 2),
+            (100_000, 60_000, 5),
+        ):
+            offsets = jnp.asarray(random_offsets(rows, segments))
+            # Small integers, so that some are equal and sums are exact.
+            data = jnp.asarray(generator.integers(-3, 4, (rows, width))).astype(dtype)
+            grad = jnp.asarray(generator.standard_normal((segments, width))).astype(dtype)
+            for reduce in ("sum", "mean", "max", "min"):
+                name = f"segment {reduce}, {rows} x {width} in {segments} {dtype}"
+                yield name, our_segments(reduce), (data, offsets, grad)
+
+
+def twins_differ(console: Console) -> bool:
+    """Runs each kernel on the CPU and on the GPU and reports those that differ."""
+    tolerance = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 8e-3, "float16": 1e-3}
+    wrong = 0
+    with jax.enable_x64(True):
+        for name, function, operands in twins():
+            results = []
+            for platform in ("cpu", "cuda"):
+                placed = jax.device_put(operands, jax.devices(platform)[0])
+                results.append(jax.tree.leaves(jax.jit(function)(*placed)))
+            for cpu, gpu in zip(*results, strict=True):
+                limit = tolerance[str(operands[0].dtype)]
+                a, b = np.asarray(cpu, np.float64), np.asarray(gpu, np.float64)
+                if not np.allclose(a, b, rtol=limit, atol=limit, equal_nan=True):
+                    wrong += 1
+                    console.print(f"[red]differs[/]: {name}")
+    console.print(f"CUDA kernels that differ from their twins: {wrong}")
+    return wrong > 0
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def measure(case: Case, rounds: int, on_gpu: bool) -> dict[str, list[float]]:
+    contenders: dict[str, Callable[[], float]] = {}
+    for name, (function, operands) in (("ours", case.ours), ("jax", case.jax)):
+        compiled = jax.jit(function).lower(*operands).compile()
+        contenders[name] = lambda run=compiled, given=operands: timed(
+            lambda: jax.block_until_ready(run(*given))
+        )
+    if not on_gpu:
+        contenders["torch"] = lambda: timed(case.torch)
+    for run in contenders.values():
+        run()
+    return interleave(contenders, rounds)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--cores", type=int, default=1, help="how many to use; default: 1")
+    parser.add_argument("--cuda", type=Path, metavar="FILE", help="the library for CUDA")
+    options = parser.parse_args(arguments)
+    # Before XLA makes its threads: it makes as many as there are cores for it.
+    cores = sorted(os.sched_getaffinity(0))[: options.cores]
+    os.sched_setaffinity(0, cores)
+    torch.set_num_threads(len(cores))
+
+    console = Console()
+    console.print(", ".join(f"{key}: {value}" for key, value in machine(len(cores)).items()))
+    on_gpu = jax.default_backend() == "gpu"
+    if on_gpu and options.cuda:
+        kernels._CUDA = options.cuda
+    if on_gpu and twins_differ(console):
+        return 1
+    table = Table("ms", "ours", "jax", "torch's CPU", "ours / jax", title="value and gradient")
+    table.columns[0].no_wrap = True
+    for case in cases():
+        seconds = measure(case, 5 if options.quick else 21, on_gpu)
+        medians = [f"{statistics.median(times) * 1e3:.3g}" for times in seconds.values()]
+        ratios = [a / b for a, b in zip(seconds["ours"], seconds["jax"], strict=True)]
+        table.add_row(case.name, *medians, *[""] * on_gpu, f"{statistics.median(ratios):.2f}")
+    console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
