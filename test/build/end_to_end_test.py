@@ -136,12 +136,15 @@ def test_an_order_of_functions_links_again_and_compiles_nothing(built: Nested):
     }
 
 
-def test_without_the_variable_no_key_of_a_cache_is_another(built: Nested):
+def test_without_the_variable_no_order_of_functions_is_part_of_the_graph(built: Nested):
     built.develop(USE_PRIORITIZED_TEXT_FOR_LD="1")
-    # What a bare build makes and then forgets, a `develop` without the variable finds in the cache.
+    reached = built.bazel("cquery", "deps(//torch_xla_lite:outputs)")
+    assert reached.returncode == 0, reached.stderr
+    assert "//torch_xla_lite:two" in reached.stdout
+    assert "//bazel/link_order:link_order" not in reached.stdout
+    # A bare build and one without the variable are the same.
     assert built.bazel("build", "//torch_xla_lite:outputs").returncode == 0
     assert built.develop()["actions"] == _NOTHING
-    assert built.develop(USE_PRIORITIZED_TEXT_FOR_LD="0")["actions"] == _NOTHING
 
 
 def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(built: Nested):

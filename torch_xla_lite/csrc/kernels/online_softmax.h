@@ -36,11 +36,17 @@ struct OnlineSoftmax {
     for (int i = 0; i < kCount; ++i) sum += std::exp(x[i] - shift);
   }
 
-  LITE_HOST_DEVICE void Merge(OnlineSoftmax other) {
-    const A higher = other.top > top ? other.top : top;
-    RaiseTo(higher);
-    other.RaiseTo(higher);
-    sum += other.sum;
+  // Of two that merge with each other both get the same. Only the lower one is scaled: where
+  // compilers make multiplication and addition one operation (on GPUs and 64-bit ARM), which of two
+  // products that is done to would decide the last bit.
+  LITE_HOST_DEVICE void Merge(const OnlineSoftmax& other) {
+    OnlineSoftmax lower = other;
+    if (other.top > top) {
+      lower = *this;
+      *this = other;
+    }
+    lower.RaiseTo(top);
+    sum += lower.sum;
   }
 
   LITE_HOST_DEVICE A LogSumExp() const { return Shift() + std::log(sum); }

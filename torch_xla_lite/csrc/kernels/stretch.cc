@@ -14,6 +14,13 @@
 namespace torch_xla_lite::kernels {
 namespace {
 
+// gcc before 13 has no _Float16 in C++ on 64-bit ARM, but the same under its older name.
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+using NativeHalf = __fp16;
+#else
+using NativeHalf = _Float16;
+#endif
+
 template <typename T>
 struct Ieee;
 
@@ -251,7 +258,7 @@ LITE_CLONES void Widen(const BFloat16* x, int64_t n, float* out) {
 }
 
 LITE_CLONES void Widen(const Half* x, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(std::bit_cast<_Float16>(x[i].bits));
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(std::bit_cast<NativeHalf>(x[i].bits));
 }
 
 LITE_CLONES void Narrow(const float* x, int64_t n, BFloat16* out) {
@@ -265,7 +272,7 @@ LITE_CLONES void Narrow(const float* x, int64_t n, BFloat16* out) {
 
 LITE_CLONES void Narrow(const float* x, int64_t n, Half* out) {
   for (int64_t i = 0; i < n; ++i) {
-    out[i].bits = std::bit_cast<uint16_t>(static_cast<_Float16>(x[i]));
+    out[i].bits = std::bit_cast<uint16_t>(static_cast<NativeHalf>(x[i]));
   }
 }
 
