@@ -1,9 +1,8 @@
 """The PEP 517/660 hooks, through the same code as setup.py.
 
-An editable install is what `develop` makes, in a wheel of its own. No hook asks for further
-requirements, and none needs setuptools: an isolated build fetches nothing, and above all not
-another torch. It builds against the torch of the environment that asked for it; isolation.py says
-how that one is found.
+An editable install is what `develop` makes, in a wheel of its own. No hook asks for torch or
+setuptools: an isolated build builds against the torch of the environment that asked for it, and
+fetches pybind11 where that one has none. isolation.py says how they are found.
 """
 
 import functools
@@ -96,13 +95,13 @@ def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
 
 
 def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
-    """Nothing beyond pyproject.toml."""
-    return []
+    """What the environment lacks and a front end may bring."""
+    return isolation.missing_headers(_root())
 
 
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
-    """Nothing beyond pyproject.toml."""
-    return []
+    """What the environment lacks and a front end may bring."""
+    return isolation.missing_headers(_root())
 
 
 def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:

@@ -183,6 +183,13 @@ def settings(
         "# The compiler for 64-bit ARM: when this changes, the rule that finds it runs again.",
         _option("common", f"--repo_env=TORCH_XLA_LITE_AARCH64={toolchain.cross_silo(environ)}"),
     ]
+    headers = installed.get("pybind11")
+    if headers is not None and str(headers.info.parent) not in packages.own_folders():
+        lines += [
+            "",
+            "# Where an isolated build has its headers; the interpreter does not see them.",
+            _option("common", f"--repo_env=TORCH_XLA_LITE_PYBIND11={headers.info.parent}"),
+        ]
     if library:
         lines += [
             "",

@@ -6,11 +6,14 @@ asks for. As that is not torch, none is downloaded; the one that is there has to
     pip            hides packages by PYTHONPATH; packages.search_path() sees past that
     python -m build  makes an environment with venv, which notes the interpreter that made it
     uv, virtualenv   make one that tells nothing; the message says what to do
+
+What an environment with torch and jax may lack, and is small, is asked for: pybind11.
 """
 
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from bazel.pybuild import metadata, packages, wheel
@@ -21,6 +24,21 @@ from bazel.pybuild.options import Content
 def hides_torch() -> bool:
     """Whether this interpreter sees no torch, as in an isolated build."""
     return "torch" not in packages.installed(["torch"], packages.search_path())
+
+
+def missing_headers(root: Path) -> list[str]:
+    """What a front end has to bring: pybind11, unless the wanted one is there."""
+    folders = packages.search_path()
+    if hides_torch():
+        python = maker(Path(sys.prefix))
+        if python is None:
+            # The build will say that it cannot be made here.
+            return []
+        folders = packages.own_folders(python)
+    pin = packages.wanted(root)["pybind11"]
+    found = packages.installed(["pybind11"], folders).get("pybind11")
+    there = found is not None and packages.same_release(found.version, pin)
+    return [] if there else [f"pybind11=={pin}"]
 
 
 def cannot_see_torch() -> BuildError:
@@ -40,15 +58,13 @@ def build_outside(root: Path, content: Content, folder: Path) -> str:
       BuildError: it is not known, or sees no torch either.
     """
     python = maker(Path(sys.prefix))
-    if python is None or not _has_torch(python):
+    if python is None or "torch" not in packages.installed(["torch"], packages.own_folders(python)):
         raise cannot_see_torch()
     print(f"torch_xla_lite: this is an isolated build; it uses the torch of {python}", flush=True)
-    # What the front end has set for its own environment is not for that interpreter.
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-    }
+    # What the front end has set for its own environment is not for that interpreter, but for what
+    # was installed there because we have asked for it.
+    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    environ["PYTHONPATH"] = sysconfig.get_path("purelib")
     command = [str(python), "-m", "bazel.pybuild.wheel", str(folder.resolve())]
     process = subprocess.run(command, cwd=root, env=environ, check=False)
     if process.returncode != 0:
@@ -69,8 +85,3 @@ def maker(environment: Path) -> Path | None:
             python = Path(command.partition(" -m venv")[0].strip())
             return python if python.is_file() else None
     return None
-
-
-def _has_torch(python: Path) -> bool:
-    script = "import importlib.util as u; raise SystemExit(u.find_spec('torch') is None)"
-    return subprocess.run([python, "-I", "-c", script], check=False).returncode == 0

@@ -47,13 +47,19 @@ def search_path() -> list[str]:
     hides them."""
     folders = [folder for folder in sys.path if folder]
     if not any(folder.startswith(sys.prefix) and "-packages" in folder for folder in folders):
-        # pip hides them by PYTHONPATH alone, so an interpreter that does not read it sees them.
-        import subprocess
-
-        command = [sys.executable, "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        folders += [folder for folder in shown.splitlines() if folder not in folders]
+        folders += [folder for folder in own_folders() if folder not in folders]
     return folders
+
+
+def own_folders(python: str | Path = sys.executable) -> list[str]:
+    """Where packages of an interpreter are, without those that only one process was told of.
+
+    An isolated build is told by PYTHONPATH; an interpreter that does not read it answers.
+    """
+    import subprocess
+
+    command = [python, "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def installed(names: Iterable[str], folders: Iterable[str]) -> dict[str, Package]:

@@ -4,6 +4,7 @@ Nothing is downloaded: the front ends are told to stay off the network, and ther
 in the environments than the one that runs this test.
 """
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -15,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild import archive, metadata, wheel
 from test.build.nested import Nested, environment
 
 _SMALL = Path(__file__).parent / "testdata" / "small"
 # A module that says what the library says, without the cost of pybind11. What is weak in it, the
 # interpreter has.
-_MODULE = """#include <Python.h>
+_MODULE = """#include "pybind11/conduit/wrap_include_python_h.h"
 #pragma weak PyLong_FromLong
 #pragma weak PyModule_Create2
 int two();
@@ -147,6 +149,37 @@ def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
     assert number == 2
     assert file.is_relative_to(_site(python))
     assert not list(_site(python).glob("torch-*"))
+    settings = (tree.root / ".bazelrc.generated").read_text()
+    assert f"TORCH_XLA_LITE_PYTHON={python}\n" in settings, "its own interpreter is built for"
+
+
+def _as_wheel(name: str, folder: Path) -> None:
+    """Packs an installed distribution, for a front end that is kept off the network."""
+    found = importlib.metadata.distribution(name)
+    described = metadata.Metadata(name, found.version, "", "", (), {}, {})
+    members: dict[str, archive.Source] = {
+        str(file): Path(str(file.locate()))
+        for file in found.files or ()
+        if ".." not in file.parts and file.suffix != ".pyc" and file.name != "RECORD"
+    }
+    folder.mkdir()
+    wheel.seal(folder / f"{name}-{found.version}-py3-none-any.whl", members, described)
+
+
+@pytest.mark.parametrize("front_end", [("pip", "wheel", "--no-deps", "-w"), ("build", "-w", "-o")])
+def test_an_isolated_build_brings_pybind11_where_there_is_none(
+    tree: Nested, tmp_path: Path, front_end: tuple[str, ...]
+):
+    python = environment(tmp_path / "environment", see_ours=False)
+    for ours in (Path(folder) for folder in sys.path if folder.endswith("site-packages")):
+        for entry in ours.iterdir():
+            if "pybind11" not in entry.name and not entry.name.endswith((".pth", ".py")):
+                (_site(python) / entry.name).symlink_to(entry)
+    _as_wheel("pybind11", tmp_path / "links")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "links")}
+    made = tmp_path / "made"
+    _must(tree.run(python, "-m", *front_end, made, tree.root, **offline))
+    assert list(made.glob("torch_xla_lite-*.whl"))
 
 
 def test_uv_in_isolation_says_what_to_do(tree: Nested, python: Path):

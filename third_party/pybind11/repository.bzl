@@ -1,14 +1,25 @@
 """@pybind11: the headers of the installed pybind11."""
 
-load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python")
+load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python", "run_python")
+
+_COPY = """
+import shutil, sys
+shutil.copytree(sys.argv[1] + "/pybind11/include", "include")
+"""
 
 def _pybind11_repository_impl(repository_ctx):
-    pybind11 = find_package(repository_ctx, find_python(repository_ctx), "pybind11")
-    repository_ctx.symlink(pybind11.path.get_child("include"), "include")
+    python = find_python(repository_ctx)
+    folder = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYBIND11")
+    if folder:
+        # Of an isolated build: a folder that will be gone. setup.py has looked which version is in it.
+        run_python(repository_ctx, python, ["-c", _COPY, folder])
+    else:
+        pybind11 = find_package(repository_ctx, python, "pybind11")
+        repository_ctx.symlink(pybind11.path.get_child("include"), "include")
     repository_ctx.template("BUILD.bazel", Label("//third_party/pybind11:pybind11.BUILD.tpl"), executable = False)
 
 pybind11_repository = repository_rule(
     implementation = _pybind11_repository_impl,
-    doc = "Headers of the pybind11 in the interpreter's environment.",
-    environ = ENVIRON,
+    doc = "Headers of the pybind11 in the interpreter's environment, or of the isolated build that is running.",
+    environ = ENVIRON + ["TORCH_XLA_LITE_PYBIND11"],
 )
