@@ -30,11 +30,8 @@ _SYSTEM = (
     r"libstdc\+\+\.so\.6",
 )
 _TORCH = (r"libc10\.so", r"libtorch_cpu\.so")
-# Beyond these, by the name of our file.
-_ALLOWED = {
-    r"_\w+\.so": (r"libtorch_python\.so", r"libtorch_xla_lite\.so"),
-    r"libtorch_xla_lite_cuda\.so": (r"libcudart\.so\.\d+",),
-}
+# Beyond these, what an extension module may need.
+_MODULE = (r"libtorch_python\.so", r"libtorch_xla_lite\.so")
 _BUILD_INFO = "_build_info.py"
 
 
@@ -108,10 +105,7 @@ def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path)
 
 
 def _wrong_libraries(name: str, file: elf.File) -> Iterator[str]:
-    allowed = [*_SYSTEM, *_TORCH]
-    for pattern, more in _ALLOWED.items():
-        if re.fullmatch(pattern, name):
-            allowed += more
+    allowed = [*_SYSTEM, *_TORCH, *(_MODULE if name.startswith("_") else ())]
     for library in file.needed:
         if not any(re.fullmatch(pattern, library) for pattern in allowed):
             yield f"needs {library}, which it must not be linked to"

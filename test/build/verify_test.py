@@ -98,7 +98,8 @@ def test_a_weak_symbol_that_nobody_has_is_none_of_our_business(tmp_path: Path):
 def test_python_code_alone_is_held_against_the_libraries_that_are_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    bridge = link(tmp_path, "int ours() { return 1; }", name="libtorch_xla_lite.so")
+    soname = "-Wl,-soname,libtorch_xla_lite.so"
+    bridge = link(tmp_path, "int ours() { return 1; }", soname, name="libtorch_xla_lite.so")
     (tmp_path / "torch_xla_lite_lib-0.1.0.dist-info").mkdir()
     code = "int ours(); int others(); int f() { return ours() + others(); }"
     module = link(tmp_path, code, bridge, "-Wl,-soname,_XLAC.so", name="_XLAC.so")
