@@ -10,8 +10,9 @@ What happens on `python setup.py develop`, in the order in which the files call 
     configure.py    what Bazel must be told of this machine: .bazelrc.generated
       packages.py     which torch and jax are installed, and which are wanted
       preflight.py    what must be there before a build is worth starting
-      cuda.py         whether there is a CUDA library, with which toolkit
-        cuda_archs.py   and for which GPUs
+      cuda.py         whether there is a CUDA library
+        cuda_toolkits.py  with what it is compiled
+        cuda_archs.py     for which GPUs
       toolchain.py    which compiler, libc and linker: what a cache key has to tell apart
     invoke.py       the one call of Bazel
     events.py       what Bazel did, from its event file and execution log

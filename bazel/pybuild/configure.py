@@ -25,7 +25,10 @@ _HEADER = (
     "# Written by bazel/pybuild/configure.py; it is written again when one of these changes:\n"
 )
 # What decides what the file says; toolchain.py's part of it is in the cache keys.
-_CODE = [Path(__file__).with_name(name) for name in ("configure.py", "cuda.py", "cuda_archs.py")]
+_CODE = [
+    Path(__file__).with_name(f"{name}.py")
+    for name in ("configure", "cuda", "cuda_archs", "cuda_toolkits")
+]
 # The line after the header says whether the package gets a CUDA library, and why.
 _CUDA = "# CUDA "
 

@@ -8,34 +8,19 @@ version. Whether this machine has a GPU is never asked; the library is used wher
 run time. torch is read, not imported.
 """
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import packages
+from bazel.pybuild import packages, toolchain
+from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, nvcc_says, toolkits, watched
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.find_bazel import which
 from bazel.pybuild.options import Options, Switch
 
-_STANDARD = Path("/usr/local/cuda")
 # The first whose nvcc compiles C++20.
 _OLDEST = 12
 _WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime")
-# One of each kind, from each of the wheels; where two places are named, layouts differ.
-_PARTS = (
-    ("bin/nvcc",),
-    ("bin/ptxas",),
-    ("nvvm/bin/cicc",),
-    ("include/crt/host_config.h",),
-    ("include/cuda_runtime.h",),
-    (
-        "lib64/libcudart_static.a",
-        "lib/libcudart_static.a",
-        "targets/x86_64-linux/lib/libcudart_static.a",
-    ),
-)
 
 
 class Torch(NamedTuple):
@@ -52,25 +37,6 @@ class Torch(NamedTuple):
     hip: str | None
 
 
-class Toolkit(NamedTuple):
-    """A CUDA toolkit with all that we need of one.
-
-    Attributes:
-      home: its folder.
-      version: of nvcc, such as 13.0.88.
-      found: where we looked for it, in words.
-    """
-
-    home: Path
-    version: str
-    found: str
-
-    @property
-    def major(self) -> int:
-        """The part of the version that has to be torch's."""
-        return int(self.version.partition(".")[0])
-
-
 class Cuda(NamedTuple):
     """The decision.
 
@@ -80,22 +46,19 @@ class Cuda(NamedTuple):
         who works on kernels can compile and test them beside any torch.
       codes: what nvcc is to make, such as sm_90 and compute_90.
       evidence: why, in one line that is the same on all machines with the same inputs.
+      detail: what else is to be known on this machine, such as the place of the toolkit.
     """
 
     packaged: bool
     toolkit: Toolkit | None
     codes: tuple[str, ...]
     evidence: str
+    detail: str = ""
 
     @property
     def line(self) -> str:
         """The evidence for the eyes of who builds here."""
-        if not self.toolkit:
-            return self.evidence
-        place = f"{self.toolkit.home}, found by {self.toolkit.found}"
-        if self.packaged:
-            return f"{self.evidence} ({place})"
-        return f"{self.evidence} (toolkit {self.toolkit.version} in {place}, is not used)"
+        return f"{self.evidence} ({self.detail})" if self.detail else self.evidence
 
 
 def look(options: Options, environ: Mapping[str, str]) -> Cuda:
@@ -113,7 +76,7 @@ def look(options: Options, environ: Mapping[str, str]) -> Cuda:
     if torch is None:
         return Cuda(False, None, (), "off: torch is not installed")
     read = torch_facts(torch.info.parent / "torch" / "version.py", torch.version)
-    return decide(options, read, watched(options, environ, folders))
+    return decide(options, read, watched(options, environ, folders), toolchain.compiler(environ))
 
 
 def depends_on(options: Options, environ: Mapping[str, str]) -> list[str]:
@@ -142,81 +105,16 @@ def torch_facts(version_file: Path, version: str) -> Torch:
     return Torch(version, values.get("cuda") or None, values.get("hip") or None)
 
 
-def watched(
-    options: Options, environ: Mapping[str, str], folders: Iterable[str]
-) -> list[tuple[Path, str]]:
-    """The nvcc programs of this machine in order of preference, and where each was looked for.
-
-    A few looks at the disk, for it happens at every build: when one of these files changes, what
-    follows from it is looked up again.
-    """
-    if options.cuda_home:
-        return [(Path(options.cuda_home).absolute() / "bin" / "nvcc", "CUDA_HOME")]
-    found = []
-    on_path = which("nvcc", environ.get("PATH", os.defpath))
-    if on_path:
-        found.append((on_path, "nvcc on PATH"))
-    found.append((_STANDARD / "bin" / "nvcc", str(_STANDARD)))
-    found += [(home / "bin" / "nvcc", "NVIDIA's wheels") for home in _wheel_homes(folders)]
-    return [(nvcc, place) for nvcc, place in found if nvcc.exists()]
-
-
-def _wheel_homes(folders: Iterable[str]) -> Iterator[Path]:
-    """Where wheels since CUDA 13 put a whole toolkit together: nvidia/cu13. The newest first."""
-    for folder in folders:
-        try:
-            names = os.listdir(os.path.join(folder, "nvidia"))
-        except OSError:
-            continue
-        releases = (name for name in names if re.fullmatch(r"cu\d+", name))
-        for name in sorted(releases, key=lambda name: int(name[2:]), reverse=True):
-            yield Path(folder) / "nvidia" / name
-
-
-def toolkits(candidates: Iterable[tuple[Path, str]]) -> tuple[list[Toolkit], list[str]]:
-    """Looks into what `watched` found.
-
-    Returns:
-      Whole toolkits in the same order, and what is wrong with the others.
-    """
-    whole, problems = [], []
-    for nvcc, found in candidates:
-        home = _home(nvcc)
-        missing = _missing(home)
-        version = re.search(r"V(\d+\.\d+\.\d+)", _says(home / "bin" / "nvcc", "--version"))
-        if missing:
-            problems.append(f"{home} ({found}) is no whole toolkit: it has no {missing}")
-        elif not version:
-            problems.append(f"{nvcc} ({found}) does not run")
-        else:
-            whole.append(Toolkit(home, version[1], found))
-    return whole, problems
-
-
-def _home(nvcc: Path) -> Path:
-    """The toolkit that an nvcc belongs to; what is on PATH may be a script that starts another."""
-    for home in (nvcc.parent.parent, nvcc.resolve().parent.parent):
-        if not _missing(home):
-            return home
-    top = re.search(r"^#\$ TOP=(.*)$", _says(nvcc, "--dryrun", "none.cu"), re.MULTILINE)
-    return Path(top[1].strip()).resolve() if top else nvcc.parent.parent
-
-
-def _missing(home: Path) -> str | None:
-    """The first part of a toolkit that is not there."""
-    for places in _PARTS:
-        if not any((home / place).exists() for place in places):
-            return places[0]
-    return None
-
-
-def decide(options: Options, torch: Torch, candidates: Iterable[tuple[Path, str]]) -> Cuda:
+def decide(
+    options: Options, torch: Torch, candidates: Iterable[tuple[Path, str]], compiler: str
+) -> Cuda:
     """Decides.
 
     Args:
       options: from the environment.
       torch: the installed one.
-      candidates: from `watched`.
+      candidates: nvcc programs and where each was looked for.
+      compiler: of C++ for the host.
 
     Raises:
       BuildError: something is missing that was asked for, or makes no sense.
@@ -229,26 +127,21 @@ def decide(options: Options, torch: Torch, candidates: Iterable[tuple[Path, str]
             "for which torch_xla_lite has no kernels.",
             "Install a torch for CUDA or for CPUs, or build without GPU code:  export USE_CUDA=0",
         )
-    whole, problems = toolkits(candidates)
-    if options.cuda_home and not whole:
+    working, problems = toolkits(candidates, compiler)
+    if options.cuda_home and not working:
         raise BuildError(
             f"CUDA_HOME={options.cuda_home} cannot be used: {problems[0]}.",
             "Correct it, or unset it to look elsewhere:  unset CUDA_HOME",
         )
-    reason = _obstacle(torch, whole, problems)
-    if reason:
-        if options.cuda is Switch.ON:
-            raise BuildError(f"USE_CUDA=1, but {reason[0]}.", reason[1])
-        return _off(options, reason[0], whole)
-    toolkit = next(kit for kit in whole if kit.major == _major(torch.cuda))
+    if torch.cuda is None:
+        return _without_cuda_torch(options, torch, working)
+    toolkit = next((kit for kit in working if kit.major == _major(torch.cuda)), None)
+    if toolkit is None:
+        return _without_toolkit(options, torch, torch.cuda, working, problems)
     made = _codes(options, toolkit)
-    return Cuda(
-        True,
-        toolkit,
-        made,
-        f"on: torch {torch.version} is built for CUDA {torch.cuda}; toolkit {toolkit.version}; "
-        + " ".join(made),
-    )
+    evidence = f"on: torch {torch.version} is built for CUDA {torch.cuda}; "
+    evidence += f"toolkit {toolkit.version}; {' '.join(made)}"
+    return Cuda(True, toolkit, made, evidence, f"{toolkit.home}, found by {toolkit.found}")
 
 
 def facts(decision: Cuda) -> dict[str, str]:
@@ -261,38 +154,41 @@ def facts(decision: Cuda) -> dict[str, str]:
     return values
 
 
-def _off(options: Options, reason: str, whole: list[Toolkit]) -> Cuda:
-    """No CUDA library; a toolkit that works is still there for `bazel build //...`."""
-    for toolkit in whole:
+def _without_cuda_torch(options: Options, torch: Torch, working: list[Toolkit]) -> Cuda:
+    reason = f"torch {torch.version} is built without CUDA"
+    if options.cuda is Switch.ON:
+        raise BuildError(
+            f"USE_CUDA=1, but {reason}.",
+            "Install a torch that is built for CUDA, or build without it:  export USE_CUDA=0",
+        )
+    for toolkit in working:
         if toolkit.major < _OLDEST:
             continue
         try:
-            return Cuda(False, toolkit, _codes(options, toolkit), f"off: {reason}")
+            made = _codes(options, toolkit)
         except BuildError:
             # A list for other machines must not break a build that has no use for it.
             break
+        detail = f"toolkit {toolkit.version} in {toolkit.home} is for `bazel build //...` only"
+        return Cuda(False, toolkit, made, f"off: {reason}", detail)
     return Cuda(False, None, (), f"off: {reason}")
 
 
-def _obstacle(torch: Torch, whole: list[Toolkit], problems: list[str]) -> tuple[str, str] | None:
-    """Why CUDA cannot be built, and what to do; None when it can."""
-    without = "or build without it:  export USE_CUDA=0"
-    if not torch.cuda:
-        return (
-            f"torch {torch.version} is built without CUDA",
-            f"Install a torch that is built for CUDA, {without}",
+def _without_toolkit(
+    options: Options, torch: Torch, version: str, working: list[Toolkit], problems: list[str]
+) -> Cuda:
+    reason = f"torch {torch.version} is built for CUDA {version}, "
+    reason += f"but no toolkit of CUDA {_major(version)} was found"
+    seen = [f"{kit.version} is in {kit.home}" for kit in working] + problems
+    places = f"looked at CUDA_HOME, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
+    detail = "; ".join(seen) or places
+    if options.cuda is Switch.ON:
+        install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
+        raise BuildError(
+            f"USE_CUDA=1, but {reason} ({detail}).",
+            f"Install one, or build without it:  export USE_CUDA=0\nFrom PyPI:  {install}",
         )
-    major = _major(torch.cuda)
-    if any(kit.major == major for kit in whole):
-        return None
-    install = "pip install " + " ".join(f"'{name}=={torch.cuda}.*'" for name in _WHEELS)
-    remedy = f"Install one, {without}\nFrom PyPI:  {install}"
-    wanted = f"torch {torch.version} is built for CUDA {torch.cuda} and no toolkit of CUDA {major}"
-    seen = [f"{kit.version} in {kit.home}" for kit in whole] + problems
-    if seen:
-        return f"{wanted} is there, only {'; '.join(seen)}", remedy
-    places = f"CUDA_HOME, nvcc on PATH, {_STANDARD}, NVIDIA's wheels"
-    return f"{wanted} was found ({places})", remedy
+    return Cuda(False, None, (), f"off: {reason}", detail)
 
 
 def _major(version: str | None) -> int:
@@ -302,24 +198,9 @@ def _major(version: str | None) -> int:
 def _codes(options: Options, toolkit: Toolkit) -> tuple[str, ...]:
     from bazel.pybuild import cuda_archs
 
-    nvcc = toolkit.home / "bin" / "nvcc"
-
     def accepts(code: str) -> bool:
         arch = f"arch=compute_{code.removeprefix('sm_')},code={code}"
-        return "#$" in _says(nvcc, "--dryrun", "-gencode", arch, "-c", "none.cu")
+        return "#$" in nvcc_says(toolkit.home, "--dryrun", "-gencode", arch, "-c", "none.cu")
 
-    listed = _says(nvcc, "--list-gpu-code").split()
+    listed = nvcc_says(toolkit.home, "--list-gpu-code").split()
     return cuda_archs.codes(options.cuda_arch_list, listed, accepts)
-
-
-def _says(program: Path, *arguments: str) -> str:
-    """What a program prints; nothing when it cannot be run."""
-    import subprocess
-
-    try:
-        process = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, check=False, errors="replace"
-        )
-    except OSError:
-        return ""
-    return process.stdout + process.stderr

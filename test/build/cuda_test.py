@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import cuda
+from bazel.pybuild import cuda, cuda_toolkits
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options, Switch, read
 
@@ -17,7 +17,11 @@ _NVCC = """#!/bin/sh
 case "$1" in
   --version) echo 'Cuda compilation tools, release {release}, V{version}' ;;
   --list-gpu-code) printf 'sm_80\\nsm_90\\n' ;;
-  --dryrun) echo '#$ TOP={home}/bin/..' ;;
+  --dryrun) echo '#$ TOP={home}/bin/..' >&2 ;;
+  -ccbin)
+    test "$2" != gcc-99 && exit
+    echo 'host_config.h:137:2: error: #error -- unsupported GNU version! The nvcc flag helps.' >&2
+    exit 1 ;;
 esac
 """
 
@@ -37,12 +41,12 @@ def _toolkit(home: Path, version: str = "13.0.88", *, libraries: str = "lib64") 
 @pytest.fixture
 def no_standard_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without /usr/local/cuda."""
-    monkeypatch.setattr(cuda, "_STANDARD", tmp_path / "usr-local-cuda")
+    monkeypatch.setattr(cuda_toolkits, "STANDARD", tmp_path / "usr-local-cuda")
 
 
 def _decide(switch: Switch, torch: cuda.Torch, *nvccs: Path, archs: str | None = None) -> cuda.Cuda:
     options = Options(cuda=switch, cuda_arch_list=archs)
-    return cuda.decide(options, torch, [(nvcc, "a test") for nvcc in nvccs])
+    return cuda.decide(options, torch, [(nvcc, "a test") for nvcc in nvccs], "gcc")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,8 @@ def test_what_torch_was_built_for_is_read_from_its_version_file(
 def test_auto_is_on_with_a_torch_and_a_toolkit_of_one_major_version(tmp_path: Path):
     decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "13.2.51"))
     assert decision.packaged
-    assert decision.toolkit == cuda.Toolkit(tmp_path, "13.2.51", "a test")
+    assert decision.toolkit == cuda_toolkits.Toolkit(tmp_path, "13.2.51", "a test")
+    assert decision.detail == f"{tmp_path}, found by a test"
 
 
 def test_auto_stays_off_with_a_stray_toolkit_beside_a_torch_for_cpus(tmp_path: Path):
@@ -78,7 +83,7 @@ def test_auto_stays_off_with_a_stray_toolkit_beside_a_torch_for_cpus(tmp_path: P
 def test_auto_stays_off_with_a_toolkit_of_another_major_version(tmp_path: Path):
     decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "12.9.41"))
     assert not decision.packaged
-    assert "12.9.41" in decision.evidence
+    assert "12.9.41" in decision.detail
 
 
 def test_auto_stays_off_without_a_toolkit():
@@ -87,9 +92,24 @@ def test_auto_stays_off_without_a_toolkit():
 
 def test_a_toolkit_of_torchs_version_is_taken_though_another_comes_first(tmp_path: Path):
     first, second = _toolkit(tmp_path / "12", "12.9.41"), _toolkit(tmp_path / "13")
-    assert _decide(Switch.AUTO, _CUDA, first, second).toolkit == cuda.Toolkit(
+    assert _decide(Switch.AUTO, _CUDA, first, second).toolkit == cuda_toolkits.Toolkit(
         tmp_path / "13", "13.0.88", "a test"
     )
+
+
+def test_a_toolkit_that_does_not_take_the_host_compiler_is_none(tmp_path: Path):
+    candidates = [(_toolkit(tmp_path), "a test")]
+    decision = cuda.decide(Options(), _CUDA, candidates, "gcc-99")
+    assert not decision.packaged
+    assert decision.detail.endswith("does not take gcc-99: unsupported GNU version!")
+    with pytest.raises(BuildError, match="does not take gcc-99: unsupported GNU version!"):
+        cuda.decide(Options(cuda=Switch.ON), _CUDA, candidates, "gcc-99")
+
+
+def test_what_is_off_for_a_reason_of_this_machine_is_recorded_without_its_paths(tmp_path: Path):
+    decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "12.9.41"))
+    assert str(tmp_path) in decision.line
+    assert str(tmp_path) not in decision.evidence
 
 
 def test_off_is_off_whatever_is_there(tmp_path: Path):
@@ -102,7 +122,7 @@ def test_off_is_off_whatever_is_there(tmp_path: Path):
     [
         (_CPU, ["13.0.88"], r"torch 2\.13\.0\+cpu is built without CUDA"),
         (_CUDA, [], r"no toolkit of CUDA 13 was found"),
-        (_CUDA, ["12.9.41"], r"only 12\.9\.41 in "),
+        (_CUDA, ["12.9.41"], r"12\.9\.41 is in "),
     ],
 )
 def test_on_names_what_is_missing(
@@ -154,7 +174,7 @@ def test_a_wrong_list_of_architectures_is_an_error_only_where_it_matters(tmp_pat
 
 def _found(environ: dict[str, str], *folders: Path, home: str | None = None) -> list[str]:
     options = Options(cuda_home=home)
-    return [place for _, place in cuda.watched(options, environ, map(str, folders))]
+    return [place for _, place in cuda_toolkits.watched(options, environ, map(str, folders))]
 
 
 @pytest.mark.usefixtures("no_standard_place")
@@ -171,15 +191,15 @@ def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
 def test_a_cuda_home_that_is_no_toolkit_is_an_error_beside_any_torch(tmp_path: Path):
     options = Options(cuda_home=str(tmp_path))
     with pytest.raises(BuildError, match=f"CUDA_HOME={tmp_path} cannot be used: .* no bin/nvcc"):
-        cuda.decide(options, _CPU, cuda.watched(options, {}, []))
+        cuda.decide(options, _CPU, cuda_toolkits.watched(options, {}, []), "gcc")
 
 
 @pytest.mark.usefixtures("no_standard_place")
 def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
     nvcc = _toolkit(tmp_path / "nvidia" / "cu13", libraries="lib")
-    ((found, _),) = cuda.watched(Options(), {"PATH": ""}, [str(tmp_path)])
+    ((found, _),) = cuda_toolkits.watched(Options(), {"PATH": ""}, [str(tmp_path)])
     assert found == nvcc
-    assert cuda.toolkits([(found, "")])[0][0].home == tmp_path / "nvidia" / "cu13"
+    assert cuda_toolkits.toolkits([(found, "")], "gcc")[0][0].home == tmp_path / "nvidia" / "cu13"
 
 
 def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path):
@@ -188,7 +208,7 @@ def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec {nvcc} "$@"\n')
     script.chmod(0o755)
-    (toolkit,), _ = cuda.toolkits([(script, "")])
+    (toolkit,), _ = cuda_toolkits.toolkits([(script, "")], "gcc")
     assert toolkit.home == tmp_path / "cuda-13.0"
 
 

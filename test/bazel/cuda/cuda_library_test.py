@@ -7,7 +7,10 @@ import pytest
 
 from test.build.cuda_tree import codes
 
-_LIBRARIES = [Path("test/bazel/cuda/libscale.so")]
+_LIBRARIES = [
+    Path("test/bazel/cuda/libscale.so"),
+    Path("torch_xla_lite/lib/libtorch_xla_lite_cuda.so"),
+]
 _ALL = pytest.mark.parametrize("library", _LIBRARIES, ids=lambda path: path.name)
 
 

@@ -1,0 +1,154 @@
+"""The CUDA toolkits of this machine.
+
+    whole, problems = toolkits(watched(options, os.environ, folders), "gcc")
+    whole[0].home, whole[0].version        # Path("/usr/local/cuda-13.0"), "13.0.88"
+
+They are looked for in CUDA_HOME, by nvcc on PATH, in /usr/local/cuda, and where NVIDIA's wheels put
+one together. One that has a part missing, or does not take the host compiler, is none.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bazel.pybuild.find_bazel import which
+from bazel.pybuild.options import Options
+
+STANDARD = Path("/usr/local/cuda")
+# One of each kind, from each of the wheels; where two places are named, layouts differ.
+_PARTS = (
+    ("bin/nvcc",),
+    ("bin/ptxas",),
+    ("nvvm/bin/cicc",),
+    ("include/crt/host_config.h",),
+    ("include/cuda_runtime.h",),
+    (
+        "lib64/libcudart_static.a",
+        "lib/libcudart_static.a",
+        "targets/x86_64-linux/lib/libcudart_static.a",
+    ),
+)
+
+
+class Toolkit(NamedTuple):
+    """A CUDA toolkit with all that we need of one.
+
+    Attributes:
+      home: its folder.
+      version: of nvcc, such as 13.0.88.
+      found: where we looked for it, in words.
+    """
+
+    home: Path
+    version: str
+    found: str
+
+    @property
+    def major(self) -> int:
+        """The part of the version that has to be torch's."""
+        return int(self.version.partition(".")[0])
+
+
+def watched(
+    options: Options, environ: Mapping[str, str], folders: Iterable[str]
+) -> list[tuple[Path, str]]:
+    """The nvcc programs of this machine in order of preference, and where each was looked for.
+
+    A few looks at the disk, for it happens at every build: when one of these files changes, what
+    follows from it is looked up again.
+    """
+    if options.cuda_home:
+        return [(Path(options.cuda_home).absolute() / "bin" / "nvcc", "CUDA_HOME")]
+    found = []
+    on_path = which("nvcc", environ.get("PATH", os.defpath))
+    if on_path:
+        found.append((on_path, "nvcc on PATH"))
+    found.append((STANDARD / "bin" / "nvcc", str(STANDARD)))
+    found += [(home / "bin" / "nvcc", "NVIDIA's wheels") for home in _wheel_homes(folders)]
+    return [(nvcc, place) for nvcc, place in found if nvcc.exists()]
+
+
+def _wheel_homes(folders: Iterable[str]) -> Iterator[Path]:
+    """Where wheels since CUDA 13 put a whole toolkit together: nvidia/cu13. The newest first."""
+    for folder in folders:
+        try:
+            names = os.listdir(os.path.join(folder, "nvidia"))
+        except OSError:
+            continue
+        releases = (name for name in names if re.fullmatch(r"cu\d+", name))
+        for name in sorted(releases, key=lambda name: int(name[2:]), reverse=True):
+            yield Path(folder) / "nvidia" / name
+
+
+def toolkits(
+    candidates: Iterable[tuple[Path, str]], compiler: str
+) -> tuple[list[Toolkit], list[str]]:
+    """Looks into what `watched` found.
+
+    Args:
+      candidates: from `watched`.
+      compiler: of C++ for the host, a path or a name on PATH.
+
+    Returns:
+      Toolkits that work, in the same order, and what is wrong with the others.
+    """
+    working, problems = [], []
+    for nvcc, found in candidates:
+        home = _home(nvcc)
+        missing = _missing(home)
+        version = re.search(r"V(\d+\.\d+\.\d+)", nvcc_says(home, "--version"))
+        if missing:
+            problems.append(f"{home} ({found}) is no whole toolkit: it has no {missing}")
+        elif not version:
+            problems.append(f"{nvcc} ({found}) does not run")
+        elif refused := _refuses(home, compiler):
+            problems.append(f"{home} ({found}) does not take {compiler}: {refused}")
+        else:
+            working.append(Toolkit(home, version[1], found))
+    return working, problems
+
+
+def _home(nvcc: Path) -> Path:
+    """The toolkit that an nvcc belongs to; what is on PATH may be a script that starts another."""
+    for home in (nvcc.parent.parent, nvcc.resolve().parent.parent):
+        if not _missing(home):
+            return home
+    process = _run(nvcc, "--dryrun", "none.cu")
+    top = re.search(r"^#\$ TOP=(.*)$", process.stderr if process else "", re.MULTILINE)
+    return Path(top[1].strip()).resolve() if top else nvcc.parent.parent
+
+
+def _missing(home: Path) -> str | None:
+    """The first part of a toolkit that is not there."""
+    for places in _PARTS:
+        if not any((home / place).exists() for place in places):
+            return places[0]
+    return None
+
+
+def _refuses(home: Path, compiler: str) -> str | None:
+    """What a toolkit has against the host compiler: each takes GCC up to some version."""
+    process = _run(home / "bin" / "nvcc", "-ccbin", compiler, "-x", "cu", "-E", os.devnull)
+    if process is None or process.returncode == 0:
+        return None
+    lines = process.stderr.strip().splitlines() or ["it says nothing"]
+    said = next((line for line in lines if "error" in line), lines[0])
+    return said.partition("#error -- ")[2].partition(" The nvcc flag")[0] or said
+
+
+def nvcc_says(home: Path, *arguments: str) -> str:
+    """What the nvcc of a toolkit prints; nothing when it cannot be run."""
+    process = _run(home / "bin" / "nvcc", *arguments)
+    return process.stdout + process.stderr if process else ""
+
+
+def _run(program: Path, *arguments: str) -> "subprocess.CompletedProcess[str] | None":
+    try:
+        return subprocess.run(
+            [program, *arguments], capture_output=True, text=True, check=False, errors="replace"
+        )
+    except OSError:
+        return None
