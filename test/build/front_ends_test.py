@@ -7,6 +7,7 @@ in the environments than the one that runs this test.
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -37,21 +38,25 @@ _OUTPUTS = ("_XLAC.so", "_build_info.py", "lib/libtorch_xla_lite.so")
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
-    """A tree with an extension module, built and installed as editable."""
+    """A tree with an extension module."""
     nested = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
     build_file = nested.root / "torch_xla_lite" / "BUILD.bazel"
     rules = build_file.read_text().replace('["_build_info.py"]', '["_XLAC.so", "_build_info.py"]')
     build_file.write_text(rules + (_SMALL / "extension.BUILD.txt").read_text())
     nested.write("module.cc", _MODULE)
-    nested.develop()
     yield nested
     nested.close()
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Path:
-    """An environment without the package, and without torch in its own folder."""
-    return environment(tmp_path / "environment")
+def python(tree: Nested) -> Path:
+    """An environment without the package, and without torch in its own folder.
+
+    Always the same one, because Bazel reads torch anew for another interpreter.
+    """
+    for entry in tree.site.glob("*torch_xla_lite*"):
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    return tree.python
 
 
 def _must(process: "subprocess.CompletedProcess[str]") -> str:
@@ -110,6 +115,7 @@ def _identity(tree: Nested) -> list[tuple[int, int]]:
 
 
 def test_a_wheel_leaves_the_files_of_an_editable_install_as_they_are(tree: Nested, tmp_path: Path):
+    tree.develop()
     before = _identity(tree)
     tree.write("one.cc", "int one() { return 41; }\n")
     made = _wheel(tree, tmp_path)
