@@ -114,6 +114,11 @@ def install(root: Path, site: Path, commands: Path) -> None:
         uninstall.remove(wheels)
     for other in others:
         _remove(other.info)
+    if (site / NAME / "__init__.py").exists():
+        raise BuildError(
+            f"{site / NAME} would be imported instead of this tree, and no list tells what it is.",
+            f"Remove it by hand:  rm -r {site / NAME}",
+        )
     folder = site / described.folder
     # The .dist-info folder appears at once and whole; without the .pth file it would only be a
     # wrong claim, so that one is there before.

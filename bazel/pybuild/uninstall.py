@@ -7,6 +7,7 @@ By the list of files that their installer left, as pip does it; pip itself need 
 
 import csv
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ def remove(infos: Sequence[Path]) -> None:
       infos: their .dist-info folders.
 
     Raises:
-      BuildError: a file could not be removed, or it is not known which there are.
+      BuildError: a file could not be removed.
     """
     names = [info.name.partition("-")[0] for info in infos]
     print(
@@ -40,6 +41,10 @@ def remove(infos: Sequence[Path]) -> None:
 
 def _remove_files(info: Path) -> None:
     site = info.parent
+    if not (info / "RECORD").exists():
+        # The remainder of something interrupted; pip would not remove it at all.
+        shutil.rmtree(info)
+        return
     with (info / "RECORD").open(newline="") as record:
         files = [Path(os.path.normpath(site / row[0])) for row in csv.reader(record) if row]
     folders = {file.parent for file in files}

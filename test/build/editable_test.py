@@ -130,6 +130,22 @@ def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path)
     assert sorted(entry.name for entry in site.iterdir()) == [editable.PTH, whole.name]
 
 
+def test_stale_metadata_of_another_version_goes(root: Path, site: Path):
+    stale = site / "torch_xla_lite-0.0.9.dist-info"
+    stale.mkdir()
+    (stale / "METADATA").write_text("Name: torch_xla_lite\nVersion: 0.0.9\n")
+    editable.install(root, site, site.parent / "bin")
+    assert not stale.exists()
+    assert editable.in_place(root, site)
+
+
+def test_a_copy_that_no_installer_knows_of_is_not_left_to_hide_the_tree(root: Path, site: Path):
+    (site / "torch_xla_lite").mkdir()
+    (site / "torch_xla_lite" / "__init__.py").write_text("")
+    with pytest.raises(BuildError, match="would be imported instead of this tree"):
+        editable.install(root, site, site.parent / "bin")
+
+
 def test_a_folder_that_cannot_be_written_is_said_before_the_build(tmp_path: Path):
     with pytest.raises(BuildError, match="where you may not write"):
         editable.check_writable(tmp_path / "missing")

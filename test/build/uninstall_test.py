@@ -52,8 +52,15 @@ def test_it_says_what_is_removed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
 
 
-def test_without_a_list_of_files_the_message_says_what_to_do(tmp_path: Path):
-    info = _install(tmp_path, "torch_xla_lite")
-    (info / "RECORD").unlink()
+def test_what_cannot_be_removed_is_said_with_the_command(tmp_path: Path):
+    info = _install(tmp_path, "torch_xla_lite", "torch_xla_lite/a.py")
+    (info / "RECORD").write_text("torch_xla_lite,,\n")
     with pytest.raises(BuildError, match="pip uninstall --yes torch_xla_lite"):
         uninstall.remove([info])
+
+
+def test_a_remainder_without_a_list_of_files_is_removed_itself(tmp_path: Path):
+    info = _install(tmp_path, "torch_xla_lite")
+    (info / "RECORD").unlink()
+    uninstall.remove([info])
+    assert not info.exists()
