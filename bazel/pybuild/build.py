@@ -37,8 +37,10 @@ def bazel_command(
       headers: whether the public headers are wanted, as for a wheel.
 
     Raises:
-      BuildError: there is no Bazel.
+      BuildError: there is no Bazel, or half a package is asked for where no wheel is made.
     """
+    if not headers and options.content is not Content.ALL:
+        raise _half_a_package(options.content)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     gpu = cuda.look(options, environ)
     return invoke.build_command(bazel, options, root / "build", headers=headers, cuda=gpu.packaged)

@@ -57,7 +57,6 @@ def run(
 
     Raises:
       BuildError: whatever the user has to mend.
-      SystemExit: a command of setuptools has failed.
     """
     lone_develop = arguments == ["develop"]
     options = check_modes(arguments, environ)

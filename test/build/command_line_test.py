@@ -258,12 +258,25 @@ def test_a_dry_run_of_clean_names_what_would_go(tree: Path):
     assert _state(tree) == before
 
 
+def test_a_dry_run_refuses_what_the_command_itself_would_refuse(tree: Path):
+    process = _run(tree, "develop", "-n", BUILD_LIB_WHL="1")
+    assert process.returncode == 1
+    assert "the package in this tree needs both" in process.stderr
+
+
 def test_a_command_that_can_only_act_refuses_a_dry_run(tree: Path):
     before = _state(tree)
     process = _run(tree, "-n", "egg_info")
     assert process.returncode == 1
     assert "egg_info has no dry run; those that have one are " in process.stderr
     assert _state(tree) == before
+
+
+def test_a_missing_setuptools_is_said_with_the_command_that_gets_it(tree: Path):
+    (tree / "setuptools.py").write_text("raise ModuleNotFoundError(name='setuptools')\n")
+    process = _run(tree, "bdist_wheel")
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1].endswith("-m pip install setuptools")
 
 
 def test_an_older_python_is_told_so_and_not_shown_a_syntax_error(tree: Path):
