@@ -78,6 +78,8 @@ def pretend_cuda_torch(site: Path) -> None:
     (site / "torch" / "version.py").write_text(text)
     info = site / f"torch-{version}+cu130.dist-info"
     info.mkdir()
+    (real,) = ours.parent.glob("torch-*.dist-info")
+    (info / "licenses").symlink_to(real / "licenses")
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: torch\nVersion: {version}+cu130\n"
     )
