@@ -17,6 +17,15 @@ Its BUILD files may then depend on the libraries that are marked public, such as
 @torch_xla_lite//torch_xla_lite/csrc/ir:shape, on @jaxlib//:xla_ffi, and load @torch_xla_lite//bazel:defs.bzl. Two
 steps, because a file can only be loaded from a repository that was declared before.
 
+A library of ours that is linked into a program there is a copy. Code that is to see the tensors of a running
+torch_xla_lite shares its library instead, as _XLAC.so does:
+
+    lite_cc_shared_library(
+        name = "libmine.so",
+        dynamic_deps = ["@torch_xla_lite//torch_xla_lite:lib/libtorch_xla_lite.so"],
+        deps = [":mine"],
+    )
+
 What setup.py has found out about this machine, the interpreter above all, is in this tree's .bazelrc.generated; the
 other workspace's .bazelrc imports it: `import /where/torch_xla_lite/is/.bazelrc.generated`.
 """
