@@ -15,26 +15,27 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 from . import _variables
 
-_PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent
 
 
 def check() -> None:
     """Raises ImportError, or ValueError for a variable, when the package cannot work here."""
     _variables.check(os.environ)
-    info = _build_info()
-    _check_python(info.PYTHON_VERSION)
-    _check_version("torch", built_for=info.TORCH_VERSION)
+    info = build_info()
+    check_python(info.PYTHON_VERSION)
+    check_version("torch", built_for=info.TORCH_VERSION)
     # jaxlib before jax: jax refuses to be imported beside a jaxlib that does not suit it, in words
     # of its own.
-    _check_version("jaxlib", built_for=info.JAXLIB_VERSION)
+    check_version("jaxlib", built_for=info.JAXLIB_VERSION)
     # Each jax is released with a jaxlib of the same number, and the lowerings are written for that
     # one.
-    _check_version("jax", built_for=info.JAXLIB_VERSION)
+    check_version("jax", built_for=info.JAXLIB_VERSION)
 
 
 def load_extension() -> ModuleType:
@@ -46,7 +47,7 @@ def load_extension() -> ModuleType:
         if error.name != name:
             raise
         raise ImportError(
-            f"torch_xla_lite's compiled extension is not in {_PACKAGE}.\n{_build_it()}"
+            f"torch_xla_lite's compiled extension is not in {PACKAGE}.\n{_build_it()}"
         ) from None
     except ImportError as error:
         # The loader's own words, a missing symbol or library, tell a maintainer something; the
@@ -56,7 +57,8 @@ def load_extension() -> ModuleType:
         ) from error
 
 
-def _build_info() -> ModuleType:
+def build_info() -> ModuleType:
+    """What the build recorded. Raises ImportError when nothing was built."""
     name = f"{__package__}._build_info"
     try:
         return importlib.import_module(name)
@@ -64,11 +66,12 @@ def _build_info() -> ModuleType:
         if error.name != name:
             raise
         raise ImportError(
-            f"torch_xla_lite in {_PACKAGE} has not been built.\n{_build_it()}"
+            f"torch_xla_lite in {PACKAGE} has not been built.\n{_build_it()}"
         ) from None
 
 
-def _check_python(built_for: str) -> None:
+def check_python(built_for: str) -> None:
+    """Raises ImportError when this is another Python than the one that was built for."""
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = ".".join(built_for.split(".")[:2])
     if running != wanted:
@@ -79,7 +82,16 @@ def _check_python(built_for: str) -> None:
         )
 
 
-def _check_version(package: str, *, built_for: str) -> None:
+def check_version(
+    package: str, *, built_for: str, installed: Callable[[str], str] | None = None
+) -> None:
+    """Raises ImportError when a package is missing or of another version.
+
+    Args:
+      package: as imported.
+      built_for: its version then.
+      installed: what tells its version now; None to import it and ask.
+    """
     wanted = _public(built_for)
     if importlib.util.find_spec(package) is None:
         raise ImportError(
@@ -87,7 +99,7 @@ def _check_version(package: str, *, built_for: str) -> None:
             f"which is not installed for {sys.executable}.\n"
             f"Install it:  python -m pip install '{package}=={wanted}'"
         )
-    found = _public(_installed_version(package))
+    found = _public((installed or _version_of_module)(package))
     if found != wanted:
         raise ImportError(
             f"torch_xla_lite was built for {package} {wanted} but {package} {found} is installed.\n"
@@ -95,7 +107,7 @@ def _check_version(package: str, *, built_for: str) -> None:
         )
 
 
-def _installed_version(package: str) -> str:
+def _version_of_module(package: str) -> str:
     # jaxlib keeps its version in a module of its own; asking there does not load XLA.
     module = importlib.import_module("jaxlib.version" if package == "jaxlib" else package)
     return module.__version__
@@ -108,7 +120,7 @@ def _public(version: str) -> str:
 
 def _build_it(how: str = "", install: str = "") -> str:
     """The last line of an error: the command to run, in a checkout or with an installed wheel."""
-    if (_PACKAGE.parent / "setup.py").exists():
+    if (PACKAGE.parent / "setup.py").exists():
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"
     if install:

@@ -10,6 +10,7 @@ without a word.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json as json_format
 import os
 import subprocess
@@ -62,7 +63,8 @@ import jax
 kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
 done("device", "jax computes on " + ", ".join(kinds))
 """
-_STEPS = ("C++ ABI", "compiled parts", "graph", "device")
+_STEPS = ("C++ ABI", "compiled parts", "graph", "device", "end of the process")
+_AGAIN = "Install it anew:  python -m pip install --force-reinstall --no-deps torch_xla_lite"
 
 
 def main(*, json: bool) -> int:
@@ -96,8 +98,8 @@ def look() -> Iterator[Finding]:
         try:
             yield Finding(name, True, check())
         except (ImportError, ValueError) as error:
-            problem, _, remedy = str(error).rpartition("\n")
-            yield Finding(name, False, problem, remedy)
+            *problem, last = str(error).splitlines()
+            yield Finding(name, False, "\n".join(problem) or last, last if problem else _AGAIN)
             if name != "variables":
                 return
     yield from _probed()
@@ -105,7 +107,7 @@ def look() -> Iterator[Finding]:
 
 
 def _built() -> str:
-    _preflight._build_info()
+    _preflight.build_info()
     from .. import __config__
 
     return f"torch_xla_lite {__config__.version()}, {__config__.parameters()['mode']}"
@@ -118,14 +120,16 @@ def _variables_known() -> str:
 
 
 def _python() -> str:
-    version = _preflight._build_info().PYTHON_VERSION
-    _preflight._check_python(version)
+    version = _preflight.build_info().PYTHON_VERSION
+    _preflight.check_python(version)
     return f"{version}, as built for"
 
 
 def _version(package: str, constant: str) -> str:
-    version = getattr(_preflight._build_info(), constant)
-    _preflight._check_version(package, built_for=version)
+    version = getattr(_preflight.build_info(), constant)
+    # Not by importing it, which may end the process if it is broken.
+    installed = importlib.metadata.version
+    _preflight.check_version(package, built_for=version, installed=installed)
     return f"{version}, as built for"
 
 
@@ -135,11 +139,11 @@ def _probed() -> Iterator[Finding]:
     environ = {
         name: value for name, value in os.environ.items() if not name.startswith(_variables.PREFIX)
     }
-    abi = _preflight._build_info().CXX11_ABI
+    abi = _preflight.build_info().CXX11_ABI
     try:
         process = subprocess.run(
             # The package that was called, whichever another process would find.
-            [sys.executable, "-c", _PROBE, str(_preflight._PACKAGE.parent), abi],
+            [sys.executable, "-c", _PROBE, str(_preflight.PACKAGE.parent), abi],
             env=environ,
             capture_output=True,
             text=True,
@@ -155,20 +159,28 @@ def _probed() -> Iterator[Finding]:
         yield Finding(*json_format.loads(line))
     if process.returncode == 0:
         return
-    error = process.stderr.strip() or f"The process ended with code {process.returncode}."
-    said = error.splitlines()
-    # An error of ours is a traceback whose last lines are problem and remedy.
-    start = max((i for i, line in enumerate(said) if "Error: " in line), default=len(said) - 1)
-    problem, remedy = "\n".join(said[start:-1]) or said[-1], said[-1] if said[start:-1] else _AGAIN
+    problem, remedy = _said(process.stderr) or (
+        f"The process ended with code {process.returncode}.",
+        _AGAIN,
+    )
     yield Finding(_STEPS[len(lines)], False, problem, remedy)
 
 
-_AGAIN = "Install it anew:  python -m pip install --force-reinstall --no-deps torch_xla_lite"
+def _said(stderr: str) -> tuple[str, str] | None:
+    """Problem and remedy: of a traceback the error, whose last line is the remedy if it has more
+    than one. None where nothing was said."""
+    lines = stderr.strip().splitlines()
+    if not lines:
+        return None
+    start = max((i for i, line in enumerate(lines) if "Error: " in line), default=len(lines) - 1)
+    if start == len(lines) - 1:
+        return lines[-1], _AGAIN
+    return "\n".join(lines[start:-1]), lines[-1]
 
 
 def _cuda() -> Finding:
     """Whether there are kernels for CUDA; not having them is no problem."""
-    library = _preflight._PACKAGE / "lib" / "libtorch_xla_lite_cuda.so"
+    library = _preflight.PACKAGE / "lib" / "libtorch_xla_lite_cuda.so"
     if not library.exists():
         return Finding("CUDA", True, "built without its kernels")
     if not any(os.path.exists(file) for file in ("/dev/nvidiactl", "/dev/dxg")):
