@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bazel.pybuild import packages, toolchain
-from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, nvcc_says, toolkits, watched
+from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, find, missing_part, nvcc_says, watched
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options, Switch
 
-# The first whose nvcc compiles C++20.
-_OLDEST = 12
 _WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime")
 
 
@@ -127,17 +125,22 @@ def decide(
             "for which torch_xla_lite has no kernels.",
             "Install a torch for CUDA or for CPUs, or build without GPU code:  export USE_CUDA=0",
         )
-    working, problems = toolkits(candidates, compiler)
-    if options.cuda_home and not working:
+    if options.cuda_home and (part := missing_part(Path(options.cuda_home))):
         raise BuildError(
-            f"CUDA_HOME={options.cuda_home} cannot be used: {problems[0]}.",
+            f"CUDA_HOME={options.cuda_home} is no whole CUDA toolkit: it has no {part}.",
             "Correct it, or unset it to look elsewhere:  unset CUDA_HOME",
         )
+    if not torch.cuda and options.cuda is Switch.ON:
+        raise BuildError(
+            f"USE_CUDA=1, but torch {torch.version} is built without CUDA.",
+            "Install a torch that is built for CUDA, or build without it:  export USE_CUDA=0",
+        )
+    major = _major(torch.cuda) if torch.cuda else None
+    toolkit, problems = find(candidates, compiler, major)
     if torch.cuda is None:
-        return _without_cuda_torch(options, torch, working)
-    toolkit = next((kit for kit in working if kit.major == _major(torch.cuda)), None)
+        return _without_cuda_torch(options, torch, toolkit)
     if toolkit is None:
-        return _without_toolkit(options, torch, torch.cuda, working, problems)
+        return _without_toolkit(options, torch, torch.cuda, problems)
     made = _codes(options, toolkit)
     evidence = f"on: torch {torch.version} is built for CUDA {torch.cuda}; "
     evidence += f"toolkit {toolkit.version}; {' '.join(made)}"
@@ -154,34 +157,24 @@ def facts(decision: Cuda) -> dict[str, str]:
     return values
 
 
-def _without_cuda_torch(options: Options, torch: Torch, working: list[Toolkit]) -> Cuda:
+def _without_cuda_torch(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda:
     reason = f"torch {torch.version} is built without CUDA"
-    if options.cuda is Switch.ON:
-        raise BuildError(
-            f"USE_CUDA=1, but {reason}.",
-            "Install a torch that is built for CUDA, or build without it:  export USE_CUDA=0",
-        )
-    for toolkit in working:
-        if toolkit.major < _OLDEST:
-            continue
-        try:
-            made = _codes(options, toolkit)
-        except BuildError:
-            # A list for other machines must not break a build that has no use for it.
-            break
-        detail = f"toolkit {toolkit.version} in {toolkit.home} is for `bazel build //...` only"
-        return Cuda(False, toolkit, made, f"off: {reason}", detail)
-    return Cuda(False, None, (), f"off: {reason}")
+    if toolkit is None:
+        return Cuda(False, None, (), f"off: {reason}")
+    try:
+        made = _codes(options, toolkit)
+    except BuildError:
+        # A list for other machines must not break a build that has no use for it.
+        return Cuda(False, None, (), f"off: {reason}")
+    detail = f"toolkit {toolkit.version} in {toolkit.home} is for `bazel build //...` only"
+    return Cuda(False, toolkit, made, f"off: {reason}", detail)
 
 
-def _without_toolkit(
-    options: Options, torch: Torch, version: str, working: list[Toolkit], problems: list[str]
-) -> Cuda:
+def _without_toolkit(options: Options, torch: Torch, version: str, problems: list[str]) -> Cuda:
     reason = f"torch {torch.version} is built for CUDA {version}, "
     reason += f"but no toolkit of CUDA {_major(version)} was found"
-    seen = [f"{kit.version} is in {kit.home}" for kit in working] + problems
     places = f"looked at CUDA_HOME, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
-    detail = "; ".join(seen) or places
+    detail = "; ".join(problems) or places
     if options.cuda is Switch.ON:
         install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
         raise BuildError(
@@ -191,8 +184,8 @@ def _without_toolkit(
     return Cuda(False, None, (), f"off: {reason}", detail)
 
 
-def _major(version: str | None) -> int:
-    return int((version or "0").partition(".")[0])
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])
 
 
 def _codes(options: Options, toolkit: Toolkit) -> tuple[str, ...]:

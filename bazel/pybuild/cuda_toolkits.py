@@ -1,10 +1,10 @@
 """The CUDA toolkits of this machine.
 
-    whole, problems = toolkits(watched(options, os.environ, folders), "gcc")
-    whole[0].home, whole[0].version        # Path("/usr/local/cuda-13.0"), "13.0.88"
+    toolkit, problems = find(watched(options, os.environ, folders), "gcc", 13)
+    toolkit.home, toolkit.version        # Path("/usr/local/cuda-13.0"), "13.0.88"
 
 They are looked for in CUDA_HOME, by nvcc on PATH, in /usr/local/cuda, and where NVIDIA's wheels put
-one together. One that has a part missing, or does not take the host compiler, is none.
+one together. One that has a part missing, or cannot compile on this machine, is none.
 """
 
 import os
@@ -46,11 +46,6 @@ class Toolkit(NamedTuple):
     version: str
     found: str
 
-    @property
-    def major(self) -> int:
-        """The part of the version that has to be torch's."""
-        return int(self.version.partition(".")[0])
-
 
 def watched(
     options: Options, environ: Mapping[str, str], folders: Iterable[str]
@@ -83,45 +78,52 @@ def _wheel_homes(folders: Iterable[str]) -> Iterator[Path]:
             yield Path(folder) / "nvidia" / name
 
 
-def toolkits(
-    candidates: Iterable[tuple[Path, str]], compiler: str
-) -> tuple[list[Toolkit], list[str]]:
-    """Looks into what `watched` found.
+def find(
+    candidates: Iterable[tuple[Path, str]], compiler: str, major: int | None
+) -> tuple[Toolkit | None, list[str]]:
+    """Finds the first toolkit that works.
 
     Args:
       candidates: from `watched`.
       compiler: of C++ for the host, a path or a name on PATH.
+      major: the first part of its version; None for any.
 
     Returns:
-      Toolkits that work, in the same order, and what is wrong with the others.
+      The toolkit, if there is one, and what is wrong with those before it.
     """
-    working, problems = [], []
+    problems: list[str] = []
+    seen: set[Path] = set()
     for nvcc, found in candidates:
         home = _home(nvcc)
-        missing = _missing(home)
-        version = re.search(r"V(\d+\.\d+\.\d+)", nvcc_says(home, "--version"))
+        if home.resolve() in seen:
+            continue
+        seen.add(home.resolve())
+        missing = missing_part(home)
+        version = re.search(r"V((\d+)\.\d+\.\d+)", nvcc_says(home, "--version"))
         if missing:
             problems.append(f"{home} ({found}) is no whole toolkit: it has no {missing}")
         elif not version:
             problems.append(f"{nvcc} ({found}) does not run")
+        elif major is not None and int(version[2]) != major:
+            problems.append(f"{version[1]} is in {home} ({found})")
         elif refused := _refuses(home, compiler):
-            problems.append(f"{home} ({found}) does not take {compiler}: {refused}")
+            problems.append(f"{home} ({found}) does not work with {compiler}: {refused}")
         else:
-            working.append(Toolkit(home, version[1], found))
-    return working, problems
+            return Toolkit(home, version[1], found), problems
+    return None, problems
 
 
 def _home(nvcc: Path) -> Path:
     """The toolkit that an nvcc belongs to; what is on PATH may be a script that starts another."""
     for home in (nvcc.parent.parent, nvcc.resolve().parent.parent):
-        if not _missing(home):
+        if not missing_part(home):
             return home
     process = _run(nvcc, "--dryrun", "none.cu")
     top = re.search(r"^#\$ TOP=(.*)$", process.stderr if process else "", re.MULTILINE)
     return Path(top[1].strip()).resolve() if top else nvcc.parent.parent
 
 
-def _missing(home: Path) -> str | None:
+def missing_part(home: Path) -> str | None:
     """The first part of a toolkit that is not there."""
     for places in _PARTS:
         if not any((home / place).exists() for place in places):
@@ -130,11 +132,13 @@ def _missing(home: Path) -> str | None:
 
 
 def _refuses(home: Path, compiler: str) -> str | None:
-    """What a toolkit has against the host compiler: each takes GCC up to some version."""
-    process = _run(home / "bin" / "nvcc", "-ccbin", compiler, "-x", "cu", "-E", os.devnull)
+    """What nvcc says when it cannot compile nothing at all: it takes host compilers and C libraries
+    up to some version, and C++20 from some version on."""
+    command = ["-ccbin", compiler, "-std=c++20", "-x", "cu", "-ptx", os.devnull, "-o", os.devnull]
+    process = _run(home / "bin" / "nvcc", *command)
     if process is None or process.returncode == 0:
         return None
-    lines = process.stderr.strip().splitlines() or ["it says nothing"]
+    lines = (process.stderr + process.stdout).strip().splitlines() or ["it says nothing"]
     said = next((line for line in lines if "error" in line), lines[0])
     return said.partition("#error -- ")[2].partition(" The nvcc flag")[0] or said
 

@@ -97,12 +97,12 @@ def test_a_toolkit_of_torchs_version_is_taken_though_another_comes_first(tmp_pat
     )
 
 
-def test_a_toolkit_that_does_not_take_the_host_compiler_is_none(tmp_path: Path):
+def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_none(tmp_path: Path):
     candidates = [(_toolkit(tmp_path), "a test")]
     decision = cuda.decide(Options(), _CUDA, candidates, "gcc-99")
     assert not decision.packaged
-    assert decision.detail.endswith("does not take gcc-99: unsupported GNU version!")
-    with pytest.raises(BuildError, match="does not take gcc-99: unsupported GNU version!"):
+    assert decision.detail.endswith("does not work with gcc-99: unsupported GNU version!")
+    with pytest.raises(BuildError, match="does not work with gcc-99: unsupported GNU version!"):
         cuda.decide(Options(cuda=Switch.ON), _CUDA, candidates, "gcc-99")
 
 
@@ -190,8 +190,17 @@ def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
 
 def test_a_cuda_home_that_is_no_toolkit_is_an_error_beside_any_torch(tmp_path: Path):
     options = Options(cuda_home=str(tmp_path))
-    with pytest.raises(BuildError, match=f"CUDA_HOME={tmp_path} cannot be used: .* no bin/nvcc"):
+    with pytest.raises(
+        BuildError, match=f"CUDA_HOME={tmp_path} is no whole CUDA toolkit: it has no bin/nvcc"
+    ):
         cuda.decide(options, _CPU, cuda_toolkits.watched(options, {}, []), "gcc")
+
+
+def test_a_cuda_home_of_another_version_is_no_error_where_auto_decides(tmp_path: Path):
+    _toolkit(tmp_path, "12.9.41")
+    options = Options(cuda_home=str(tmp_path))
+    decision = cuda.decide(options, _CUDA, cuda_toolkits.watched(options, {}, []), "gcc")
+    assert decision.evidence.startswith("off: ")
 
 
 @pytest.mark.usefixtures("no_standard_place")
@@ -199,7 +208,8 @@ def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
     nvcc = _toolkit(tmp_path / "nvidia" / "cu13", libraries="lib")
     ((found, _),) = cuda_toolkits.watched(Options(), {"PATH": ""}, [str(tmp_path)])
     assert found == nvcc
-    assert cuda_toolkits.toolkits([(found, "")], "gcc")[0][0].home == tmp_path / "nvidia" / "cu13"
+    toolkit, _ = cuda_toolkits.find([(found, "")], "gcc", 13)
+    assert toolkit.home == tmp_path / "nvidia" / "cu13"
 
 
 def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path):
@@ -208,7 +218,7 @@ def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec {nvcc} "$@"\n')
     script.chmod(0o755)
-    (toolkit,), _ = cuda_toolkits.toolkits([(script, "")], "gcc")
+    toolkit, _ = cuda_toolkits.find([(script, "")], "gcc", None)
     assert toolkit.home == tmp_path / "cuda-13.0"
 
 
