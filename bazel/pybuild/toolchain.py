@@ -17,6 +17,8 @@ from bazel.pybuild.find_bazel import which
 _LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
 # What third_party/aarch64_gcc looks for.
 _CROSS = ("aarch64-linux-gnu-g++", "aarch64-linux-gnu-ld")
+# Has the C library's version among the macros.
+_C_LIBRARY = ("-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null")
 _EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
 
@@ -44,6 +46,7 @@ def cross_silo(environ: Mapping[str, str]) -> str:
     if not all(programs):
         return "none"
     said = [_says(str(program), "-v") for program in programs]
+    said += [_says(str(programs[0]), *_C_LIBRARY)]
     said += [emulator for emulator in _EMULATORS if which(emulator, search)]
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
 
@@ -62,12 +65,12 @@ def files(environ: Mapping[str, str]) -> list[Path]:
     return sorted({path.resolve() for path in found if path})
 
 
-def _says(program: str, option: str) -> str:
+def _says(program: str, *options: str) -> str:
     import subprocess
 
     try:
         process = subprocess.run(
-            [program, option],
+            [program, *options],
             capture_output=True,
             text=True,
             check=False,

@@ -147,6 +147,26 @@ def test_without_the_variable_no_order_of_functions_is_part_of_the_graph(built: 
     assert built.develop()["actions"] == _NOTHING
 
 
+@pytest.mark.skipif(
+    shutil.which("aarch64-linux-gnu-g++") is None, reason="only scripts/test.sh installs it"
+)
+def test_the_version_of_the_cross_compiler_is_an_input_of_what_it_compiles(built: Nested):
+    # Not of what is compiled for this machine, which installing it must not compile again.
+    query = 'inputs(".*/aarch64_gcc/identity.txt", mnemonic("CppCompile", //torch_xla_lite:one))'
+    command = ["aquery", "--output=text", query]
+    for_arm = built.bazel(*command, "--config=aarch64")
+    assert "Compiling torch_xla_lite/one.cc" in for_arm.stdout, for_arm.stderr
+    assert "Compiling" not in built.bazel(*command).stdout
+
+
+def test_a_cross_compiler_that_is_missing_is_named_with_the_way_to_get_it(built: Nested):
+    missing = "--repo_env=TORCH_XLA_LITE_AARCH64=none"
+    process = built.bazel("build", "--config=aarch64", missing, "//torch_xla_lite:one")
+    assert process.returncode != 0
+    assert "There is no C++ compiler for 64-bit ARM here" in process.stderr
+    assert "apt-get install g++-aarch64-linux-gnu" in process.stderr
+
+
 def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(built: Nested):
     before = _identity(built)
     built.write("one.cc", "int one() { return unknown_name; }\n")

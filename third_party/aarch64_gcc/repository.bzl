@@ -37,7 +37,12 @@ def _aarch64_gcc_repository_impl(repository_ctx):
     identity = ""
     if complete:
         folders = _include_folders(repository_ctx, tools["g++"])
-        identity = _output(repository_ctx, [tools["g++"], "-v"]) + _output(repository_ctx, [tools["ld"], "-v"])
+        identity = "".join([_output(repository_ctx, command) for command in [
+            [tools["g++"], "-v"],
+            [tools["ld"], "-v"],
+            # Has the C library's version among the macros.
+            [tools["g++"], "-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null"],
+        ]])
     emulator = repository_ctx.which("qemu-aarch64") or repository_ctx.which("qemu-aarch64-static")
 
     # Among the inputs of every compilation, so that a cache tells compilers apart by what they say of themselves.
