@@ -28,20 +28,17 @@ while IFS= read -r file; do
   known[$file]=1
 done <"$declared"
 
-# The rule "object : file file \" in words, without the name of the object.
+# The rule "object : file file \" in words, without the name of the object; "bin/../include" is "include".
 read -r -d '' -a files < <(tr -d '\\' <"$kept/dependencies" | sed '1s/^[^:]*://') || true
+mapfile -t files < <(realpath --canonicalize-missing --no-symlinks --relative-base=. "${files[@]}")
+IFS=: read -r -a folders <<<"$system"
 undeclared=()
 for file in "${files[@]}"; do
-  while [[ $file =~ ^(.*/)?([^/]+)/\.\./+(.*)$ && ${BASH_REMATCH[2]} != .. ]]; do
-    file=${BASH_REMATCH[1]}${BASH_REMATCH[3]}
-  done
-  file=${file#./}
   if [[ -n ${known[$file]:-} ]]; then
     used[$file]=1
     continue
   fi
   inside=
-  IFS=: read -r -a folders <<<"$system"
   for folder in "${folders[@]}"; do
     [[ $file == "$folder"/* ]] && inside=1
   done
