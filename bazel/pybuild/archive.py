@@ -32,13 +32,13 @@ def write_zip(file: Path, members: Mapping[str, Source], last: Iterable[str] = (
     at_the_end = set(last)
     order = sorted(members, key=lambda path: (path in at_the_end, path))
     temporary = file.with_name(f".{file.name}.new")
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(temporary, "w") as archive:
         for path in order:
             entry = zipfile.ZipInfo(path, time.gmtime(_TIME_S)[:6])
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
             entry.external_attr = (0o100000 | _mode(path)) << 16
-            archive.writestr(entry, read(members[path]))
+            archive.writestr(entry, read(members[path]), compresslevel=9)
     temporary.replace(file)
 
 

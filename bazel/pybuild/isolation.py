@@ -64,7 +64,7 @@ def build_outside(root: Path, content: Content, folder: Path) -> str:
     # What the front end has set for its own environment is not for that interpreter, but for what
     # was installed there because we have asked for it.
     environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONHOME", "VIRTUAL_ENV")}
-    environ["PYTHONPATH"] = sysconfig.get_path("purelib")
+    environ["PYTHONPATH"] = f"{root}{os.pathsep}{sysconfig.get_path('purelib')}"
     command = [str(python), "-m", "bazel.pybuild.wheel", str(folder.resolve())]
     process = subprocess.run(command, cwd=root, env=environ, check=False)
     if process.returncode != 0:
