@@ -98,7 +98,8 @@ class _Application:
     def _conflict(self, brought: bring.Brought) -> Outcome:
         git_, verb = f"git -C {self.path}", self.step.action.value
         tail = f"{git_} add FILES && {git_} {verb} --continue"
-        commands = (f"{git_} {verb} {self.step.new}", tail)
+        onto = self.step.new if self.facts.pinned else self.facts.target_name
+        commands = (f"{git_} {verb} {onto}", tail)
         if not brought.files:
             return _failed(self.seen, f"{verb}: {brought.problem}", commands[:1])
         names = ", ".join(brought.files[:5])

@@ -4,7 +4,7 @@
     <git folder>/update-repos/<run>.json    what the run was about to change: old and new values
 
 Both are written before anything moves, so a process that is killed at any moment leaves behind
-what `undo` needs. A run is named after its time (UTC): 20261121T123456-3f2a. Old runs are
+what `undo` needs. A run is named after its time (UTC): 20261121T123456-123456. Old runs are
 forgotten by count.
 """
 
@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -39,8 +38,9 @@ class Move(NamedTuple):
 
 
 def new_run() -> str:
-    """The name of a new run."""
-    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
+    """The name of a new run; names sort by time."""
+    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}-{rest // 1000:06}"
 
 
 def folder(git_dir: Path) -> Path:

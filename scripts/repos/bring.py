@@ -4,7 +4,6 @@ The user's files see nothing but the result: a conflict is undone by throwing th
 and a process that is killed leaves nothing half done behind.
 """
 
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +63,8 @@ def prepare(
 
 def _clean_up(path: Path, common_dir: Path) -> None:
     """Removes our worktrees, also those of runs that were killed. Nobody works in them."""
+    import shutil
+
     for tree in backup.folder(common_dir).glob("*-tree"):
         git.run(path, "worktree", "remove", "--force", str(tree), changing=True)
         shutil.rmtree(tree, ignore_errors=True)

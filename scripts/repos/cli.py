@@ -6,8 +6,9 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from scripts.repos import arguments, backup, find, git, refusal, report, table, undo
+from scripts.repos import arguments, backup, find, git, refusal, report, table
 from scripts.repos.model import Options, Outcome, Repository, Settings, Status, UsageError
 from scripts.repos.parallel import Task
 from scripts.repos.report import Line, Screen
@@ -88,14 +89,14 @@ def _update(parsed: argparse.Namespace, read: table.Table, project: Path) -> int
     expected = [line(one, as_planned(one)) for one in planned]
     screen = None if parsed.json else Screen(project)
     if screen and (not request.acting or _has_work(planned)):
-        screen.table("Plan", expected)
+        screen.table("Plan", "what would be done", expected, details=not request.acting)
     if not request.acting:
         return _end(parsed, screen, None, expected, ())
     outcomes = update.apply(planned)
     lines = [line(one, outcome) for one, outcome in zip(planned, outcomes, strict=True)]
     run = update.run if any(o.status is Status.UPDATED for o in outcomes) else None
     if screen:
-        screen.table("Result", lines)
+        screen.table("Result", "what was done", lines)
     return _end(parsed, screen, run, lines, _next(request.repositories, lines))
 
 
@@ -154,6 +155,8 @@ def _code(outcomes: Iterable[Outcome]) -> int:
 
 
 def _undo(parsed: argparse.Namespace, read: table.Table, project: Path) -> int:
+    from scripts.repos import undo
+
     found = find.find(read.repositories.values(), project)
     runs = undo.recorded({name: place.path for name, place in found.items()})
     screen = None if parsed.json else Screen(project)
@@ -168,11 +171,11 @@ def _undo(parsed: argparse.Namespace, read: table.Table, project: Path) -> int:
     entries = list(reversed(runs[run]))
     lines = [Line(entry.name, entry.path, undo.undo(entry, own)) for entry in entries]
     if screen:
-        screen.table(f"Undo {run}", lines)
+        screen.table(f"Undo {run}", "what was done", lines)
     return _end(parsed, screen, run, lines, ())
 
 
-def _list(screen: Screen | None, runs: Mapping[str, list[undo.Recorded]]) -> int:
+def _list(screen: Screen | None, runs: Mapping[str, Sequence[Any]]) -> int:
     entries = [entry for run in reversed(list(runs)) for entry in runs[run]]
     if screen is None:
         print(report.runs_as_json([entry.record | {"name": entry.name} for entry in entries]))

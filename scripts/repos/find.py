@@ -56,11 +56,11 @@ def _one(repository: Repository, project: Path) -> Found | None:
     doubtful = None
     for path in _usual_places(repository, project):
         if _belongs(path, repository):
-            return Found(path, f"usual place {os.path.relpath(path, project)}")
+            return Found(path, "usual place")
         doubtful = doubtful or path
     for path in _neighbours(project):
         if repository.upstream and _belongs(path, repository):
-            return Found(path, f"by its remote, at {os.path.relpath(path, project)}")
+            return Found(path, "by its remote")
     return Found(doubtful, "usual place, though no remote tells") if doubtful else None
 
 

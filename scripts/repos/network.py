@@ -24,7 +24,7 @@ _REFUSED = re.compile(
     r"|Permission denied|Host key verification failed|[Rr]epository .*not found|access denied"
     r"|does not appear to be a git repository|returned error: (401|403|404|410)"
     r"|couldn't find remote ref|unadvertised object|not our ref|\[rejected\]|\[remote rejected\]"
-    r"|transport '.*' not allowed|does not exist|expected flush after ref listing|dubious ownership"
+    r"|transport '.*' not allowed|dubious ownership"
 )
 
 _PERCENT = re.compile(rb"(\w[\w ]+):\s+(\d+)%")

@@ -3,7 +3,7 @@
 The JSON (`--json`) is stable: `schema` is "update-repos/1", and a change that could break a reader
 changes the number. report.schema.json has it in full:
 
-    {"schema": "update-repos/1", "command": "update", "run": "20261121T123456-3f2a",
+    {"schema": "update-repos/1", "command": "update", "run": "20261121T123456-123456",
      "exit_code": 0, "repositories": [{"name": "pytorch", "status": "updated", ...}], "next": []}
 """
 
@@ -31,6 +31,9 @@ _STYLES = {
     Status.MISSING: "yellow",
     Status.ABSENT: "dim",
 }
+
+# Columns that are never broken into lines.
+_SHORT = ("repository", "branch", "↑↓", "run", "state")
 
 
 class Line(NamedTuple):
@@ -141,23 +144,22 @@ class Screen:
 
         self._console.print(Text(safe(text), style=style), soft_wrap=True)
 
-    def table(self, title: str, lines: Sequence[Line]) -> None:
-        """Repositories, each in one row; then what a person has to do."""
+    def table(self, title: str, what: str, lines: Sequence[Line], details: bool = True) -> None:
+        """Repositories, each in one row; then, as details, what a person has to do."""
         rows = [
             (
                 line.name,
-                self._shown(line.path),
+                self._shown(line),
                 _branch(line),
                 _counted(line.relation),
                 line.local.words(),
-                line.outcome.status.value,
-                line.outcome.reason,
+                _ended(line.outcome),
                 _STYLES[line.outcome.status],
             )
             for line in lines
         ]
-        self._print(title, ("repository", "folder", "branch", "↑↓", "local work", "", ""), rows)
-        for line in lines:
+        self._print(title, ("repository", "folder", "branch", "↑↓", "local work", what), rows)
+        for line in lines if details else ():
             self._more(line)
 
     def runs(self, rows: Sequence[tuple[str, ...]]) -> None:
@@ -166,19 +168,17 @@ class Screen:
         self._print("Runs", titles, [(*row, "") for row in rows])
 
     def _print(self, title: str, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-        from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        look = box.ROUNDED if self._console.is_terminal else None
-        table = Table(title=title, box=look, title_justify="left", pad_edge=False)
+        table = Table(title=title, box=None, title_justify="left", pad_edge=False)
         used = [i for i, name in enumerate(names) if any(row[i] for row in rows)]
         for i in used:
-            last = i == len(names) - 1
-            table.add_column(names[i], overflow="fold", no_wrap=not last and i != 4)
+            # Reasons are long; on a narrow terminal folders and local work give way to them.
+            table.add_column(names[i], overflow="fold", no_wrap=names[i] in _SHORT)
         for *cells, style in rows:
             # Where words come in the style of the row, names do not.
-            styles = ["bold" if i == 0 else style if i >= 5 else "" for i in range(len(cells))]
+            styles = ["bold" if i == 0 else style if i == 5 else "" for i in range(len(cells))]
             table.add_row(*(Text(safe(cells[i]), style=styles[i]) for i in used))
         self._console.print(table)
 
@@ -191,12 +191,21 @@ class Screen:
         for command in outcome.remedy:
             self.say(f"{line.name}: {command}", "cyan")
 
-    def _shown(self, path: Path | None) -> str:
-        return "" if path is None else os.path.relpath(path, self._around)
+    def _shown(self, line: Line) -> str:
+        """The folder, and how it was found where the table does not say it."""
+        if line.path is None:
+            return ""
+        place = os.path.relpath(line.path, self._around)
+        return f"{place} ({line.found})" if line.found not in ("", "configured") else place
+
+
+def _ended(outcome: Outcome) -> str:
+    return f"{outcome.status.value}: {outcome.reason}" if outcome.reason else outcome.status.value
 
 
 def _branch(line: Line) -> str:
-    return line.branch or ("" if line.path is None else "(detached)")
+    known = line.branch is not None or line.default_branch is None
+    return (line.branch or "") if known else "(detached)"
 
 
 def _counted(relation: Relation) -> str:

@@ -172,9 +172,15 @@ class Survey:
         )
         if options.pinned and self.repository.name in pins:
             facts = self._pinned(facts, *pins[self.repository.name])
-        if facts.target is None or facts.pin_problem or not fetch.known(self.path, facts.target):
-            return facts._replace(target=None) if not facts.pin_problem else facts
+        if facts.pin_problem:
+            return facts
+        if facts.target is None or not self._known(facts.target):
+            return facts._replace(target=None)
         return self._related(facts, options)
+
+    def _known(self, commit: str) -> bool:
+        # Where there is nothing to do, git need not be asked.
+        return commit == self.state.head or fetch.known(self.path, commit)
 
     def _pinned(self, facts: Facts, by: str, commit: str) -> Facts:
         if not _is_commit(commit):

@@ -40,14 +40,14 @@ def test_usual_places_around_the_project_come_next(world: World, place: str):
     clone = _unconfigured(world, place, folders=["usual", "inner/usual"])
     one = _run(world).one()
     assert Path(one["path"]).samefile(clone.path)
-    assert one["found"].startswith("usual place")
+    assert one["found"] == "usual place"
 
 
 def test_others_are_found_by_the_address_of_a_remote(world: World):
     clone = _unconfigured(world, "my-own-name")
     one = _run(world).one()
     assert one["path"] == str(clone.path)
-    assert one["found"] == "by its remote, at ../my-own-name"
+    assert one["found"] == "by its remote"
 
 
 def test_a_checkout_of_something_else_at_the_usual_place_is_passed_by(world: World):
@@ -154,3 +154,8 @@ def test_a_checkout_inside_another_is_not_its_untracked_file(world: World):
     news = [server.commit(), inner_server.commit()]
     assert world.run().code == 0
     assert [outer.head, inner.head] == news
+
+
+def test_people_are_told_where_each_was_found_and_how(world: World):
+    _unconfigured(world, "my-own-name")
+    assert "my-own-name (by its remote)" in world.run("--dry-run", json=False).out

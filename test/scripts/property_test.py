@@ -267,14 +267,13 @@ def _assert_nothing_is_lost(repo: Repo, before: dict[str, Any], stashing: bool) 
 
 
 def _seen(repo: Repo) -> dict[str, Any]:
-    head = set(repo.git("ls-tree", "-r", "HEAD").replace(" blob", "").splitlines())
+    committed = {line.split()[2] for line in repo.git("ls-tree", "-r", "HEAD").splitlines()}
     staged = repo.git("ls-files", "-s").splitlines()
-    blobs = {line.split()[1] for line in head}
     return {
         "reachable": _reachable(repo),
         "in progress": _in_progress(repo),
         "dirty": _dirty(repo),
-        "staged": [entry for entry in staged if entry.split()[1] not in blobs],
+        "staged": [entry for entry in staged if entry.split()[1] not in committed],
         "all": repo.everything(),
     }
 
