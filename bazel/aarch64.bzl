@@ -77,7 +77,7 @@ _aarch64_files = rule(
 
 # As a constraint: with --config=aarch64 all is built for ARM, and needs no twin.
 _ABLE = AARCH64_GCC.tools and AARCH64_GCC.emulator
-_WHERE = ["//third_party/aarch64_gcc:" + ("here" if _ABLE else "elsewhere")]
+_WHERE = [str(Label("//third_party/aarch64_gcc:" + ("here" if _ABLE else "elsewhere")))]
 
 def lite_aarch64_files(name, srcs, visibility = None):
     """Files of targets, built for 64-bit ARM. What depends on it is skipped where that cannot be done.
