@@ -26,7 +26,7 @@ import sys
 
 from . import _preflight, commands
 
-if commands.called(sys.argv, sys.orig_argv):
+if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # What says why the package does not work has to work without it.
     raise SystemExit(commands.main(sys.argv[1:]))
 

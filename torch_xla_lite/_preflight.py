@@ -47,13 +47,13 @@ def load_extension() -> ModuleType:
         if error.name != name:
             raise
         raise ImportError(
-            f"torch_xla_lite's compiled extension is not in {PACKAGE}.\n{_build_it()}"
+            f"torch_xla_lite's compiled extension is not in {PACKAGE}.\n{build_it()}"
         ) from None
     except ImportError as error:
         # The loader's own words, a missing symbol or library, tell a maintainer something; the
         # command helps the user.
         raise ImportError(
-            f"torch_xla_lite's compiled extension does not load here: {error}\n{_build_it('again')}"
+            f"torch_xla_lite's compiled extension does not load here: {error}\n{build_it('again')}"
         ) from error
 
 
@@ -66,7 +66,7 @@ def build_info() -> ModuleType:
         if error.name != name:
             raise
         raise ImportError(
-            f"torch_xla_lite in {PACKAGE} has not been built.\n{_build_it()}"
+            f"torch_xla_lite in {PACKAGE} has not been built.\n{build_it()}"
         ) from None
 
 
@@ -78,7 +78,7 @@ def check_python(built_for: str) -> None:
         raise ImportError(
             f"torch_xla_lite was built for Python {wanted} "
             f"but {sys.executable} is Python {running}.\n"
-            f"{_build_it('for this Python')}"
+            f"{build_it('for this Python')}"
         )
 
 
@@ -103,7 +103,7 @@ def check_version(
     if found != wanted:
         raise ImportError(
             f"torch_xla_lite was built for {package} {wanted} but {package} {found} is installed.\n"
-            f"{_build_it(f'for this {package}', install=f'{package}=={wanted}')}"
+            f"{build_it(f'for this {package}', install=f'{package}=={wanted}')}"
         )
 
 
@@ -118,8 +118,13 @@ def _public(version: str) -> str:
     return version.partition("+")[0]
 
 
-def _build_it(how: str = "", install: str = "") -> str:
-    """The last line of an error: the command to run, in a checkout or with an installed wheel."""
+def build_it(how: str = "", install: str = "") -> str:
+    """The last line of an error: the command to run, in a checkout or with an installed wheel.
+
+    Args:
+      how: such as "again", for a checkout.
+      install: the requirement that an installed wheel lacks; without one it is the wheel itself.
+    """
     if (PACKAGE.parent / "setup.py").exists():
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 
 NAME = "torch-xla-lite"
@@ -65,7 +64,3 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help=meaning, description=meaning)
     cache.add_argument("--clear", action="store_true", help="remove what is ours; asks nothing")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -64,7 +64,6 @@ kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
 done("device", "jax computes on " + ", ".join(kinds))
 """
 _STEPS = ("C++ ABI", "compiled parts", "graph", "device", "end of the process")
-_AGAIN = "Install it anew:  python -m pip install --force-reinstall --no-deps torch_xla_lite"
 
 
 def main(*, json: bool) -> int:
@@ -98,8 +97,7 @@ def look() -> Iterator[Finding]:
         try:
             yield Finding(name, True, check())
         except (ImportError, ValueError) as error:
-            *problem, last = str(error).splitlines()
-            yield Finding(name, False, "\n".join(problem) or last, last if problem else _AGAIN)
+            yield _problem(name, str(error))
             if name != "variables":
                 return
     yield from _probed()
@@ -151,7 +149,7 @@ def _probed() -> Iterator[Finding]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        yield Finding("compiled parts", False, f"They gave no answer in {_TIMEOUT_S} s.", _AGAIN)
+        yield _problem("compiled parts", f"They gave no answer in {_TIMEOUT_S} s.")
         return
     # What others print (jax does, on some machines) is not ours.
     lines = [line for line in process.stdout.splitlines() if line.startswith('["')]
@@ -159,23 +157,23 @@ def _probed() -> Iterator[Finding]:
         yield Finding(*json_format.loads(line))
     if process.returncode == 0:
         return
-    problem, remedy = _said(process.stderr) or (
-        f"The process ended with code {process.returncode}.",
-        _AGAIN,
-    )
-    yield Finding(_STEPS[len(lines)], False, problem, remedy)
+    said = _error(process.stderr) or f"The process ended with code {process.returncode}."
+    yield _problem(_STEPS[len(lines)], said)
 
 
-def _said(stderr: str) -> tuple[str, str] | None:
-    """Problem and remedy: of a traceback the error, whose last line is the remedy if it has more
-    than one. None where nothing was said."""
+def _error(stderr: str) -> str:
+    """What was said last: of a traceback the error, without the lines of code before it."""
     lines = stderr.strip().splitlines()
-    if not lines:
-        return None
     start = max((i for i, line in enumerate(lines) if "Error: " in line), default=len(lines) - 1)
-    if start == len(lines) - 1:
-        return lines[-1], _AGAIN
-    return "\n".join(lines[start:-1]), lines[-1]
+    return "\n".join(lines[max(start, 0) :])
+
+
+def _problem(name: str, text: str) -> Finding:
+    """A finding from an error, whose last line is what to do if it has more than one."""
+    *problem, last = text.splitlines()
+    if not problem:
+        return Finding(name, False, last, _preflight.build_it("again"))
+    return Finding(name, False, "\n".join(problem), last)
 
 
 def _cuda() -> Finding:
