@@ -24,6 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_$]+")
 _TEXT = re.compile(r"^[ \t]*\.text\s*:\s*\{[^\n]*\n", re.MULTILINE)
 _COMPLETE_OBJECT = re.compile("([CD])1E")
 _FENCE = "=" * 50 + "\n"
+_WITHOUT = "\nBuild without an order of functions:  unset USE_PRIORITIZED_TEXT_FOR_LD"
 
 
 def read_symbols(text: str) -> list[str]:
@@ -41,7 +42,7 @@ def linker_kind(said: str) -> str:
     for kind, name in (("gold", "GNU gold"), ("lld", "LLD"), ("mold", "mold"), ("gnu", "GNU ld")):
         if re.search(rf"\b{name}\b", said):
             return kind
-    raise SystemExit(f"No linker that is known here says this of itself:\n{said}")
+    raise SystemExit(f"No linker that is known here says this of itself:\n{said}{_WITHOUT}")
 
 
 def _sections(name: str) -> list[str]:
@@ -57,7 +58,8 @@ def insert(script: str, names: list[str]) -> str:
     """A script of GNU ld with the functions first in .text, in their order."""
     found = _TEXT.findall(script)
     if len(found) != 1:
-        raise SystemExit(f"The linker's script has {len(found)} sections .text, and not one.")
+        problem = f"The linker's script has {len(found)} sections .text, and not one."
+        raise SystemExit(problem + _WITHOUT)
     # One statement a function: within one, the linker keeps the order of its inputs.
     lines = [f"    *({' '.join(_sections(name))})\n" for name in names]
     return _TEXT.sub(lambda match: match[0] + "".join(lines), script)
@@ -69,7 +71,8 @@ def default_script(driver: list[str]) -> str:
         said = _output([*driver, "-nostdlib", "-Wl,--verbose", "-o", f"{folder}/nothing"])
     parts = said.split(_FENCE)
     if len(parts) != 3:
-        raise SystemExit(f"{' '.join(driver)} -Wl,--verbose printed no linker script:\n{said}")
+        problem = f"{' '.join(driver)} -Wl,--verbose printed no linker script:\n{said}"
+        raise SystemExit(problem + _WITHOUT)
     return parts[1]
 
 
