@@ -43,6 +43,8 @@ def main(arguments: list[str], since: float | None = None) -> int:
         problem, status = "interrupted. The installed files are as they were.", 130
     notices.show()
     if problem:
+        # Otherwise what was printed before could come after it, where the output is no terminal.
+        sys.stdout.flush()
         print(f"error: {problem}", file=sys.stderr)
     return status
 

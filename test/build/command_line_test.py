@@ -140,6 +140,23 @@ def test_the_commands_are_listed_with_what_they_do(tree: Path):
     assert commands <= described
 
 
+def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
+    process = subprocess.run(
+        [sys.executable, "setup.py", "options"],
+        cwd=tree,
+        env=_environ(tree, MAX_JOBS="two", TORCH_XLA_LITE_BAZL="x"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 1
+    table, _, wrong = process.stdout.partition("error: 2 variables are wrong:")
+    assert "MAX_JOBS " in table
+    assert "MAX_JOBS='two'" in wrong
+    assert "TORCH_XLA_LITE_BAZL is set" in wrong
+
+
 def test_the_variables_are_looked_at_before_the_command_line(tree: Path):
     process = _run(tree, "developp", MAX_JOBS="two")
     assert "MAX_JOBS" in process.stderr
