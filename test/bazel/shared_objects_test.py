@@ -79,11 +79,12 @@ def test_copies_of_inline_functions_of_others_are_not_offered(library: Path):
 
 
 def test_threads_that_wait_are_counted_in_one_library_only():
-    # A thread that sleeps on an atomic in one would not be woken from another.
+    # A thread that sleeps on an atomic in one would not be woken from another. Newer compilers
+    # count them in the C++ library.
     command = ["nm", "--format=posix", _MODULE, _BRIDGE]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     tables = [line for line in listed.splitlines() if "__waiter_pool_base" in line]
-    assert len([line for line in tables if line.startswith("_ZZN")]) == 1
+    assert len([line for line in tables if line.startswith("_ZZN")]) <= 1
 
 
 def test_a_c10_error_of_the_bridge_is_the_exception_that_torch_has_for_it():
