@@ -172,20 +172,27 @@ def _as_wheel(name: str, folder: Path) -> None:
     wheel.seal(folder / f"{name}-{found.version}-py3-none-any.whl", members, described)
 
 
-@pytest.mark.parametrize("front_end", [("pip", "wheel", "--no-deps", "-w"), ("build", "-w", "-o")])
-def test_an_isolated_build_brings_pybind11_where_there_is_none(
-    tree: Nested, tmp_path: Path, front_end: tuple[str, ...]
-):
-    python = environment(tmp_path / "environment", see_ours=False)
-    for ours in (Path(folder) for folder in sys.path if folder.endswith("site-packages")):
+@pytest.fixture(scope="module")
+def without_pybind11(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with all but pybind11, of which a wheel is in the folder `links`."""
+    folder = tmp_path_factory.mktemp("without_pybind11")
+    python = environment(folder / "environment", see_ours=False)
+    for ours in (Path(place) for place in sys.path if place.endswith("site-packages")):
         for entry in ours.iterdir():
             if "pybind11" not in entry.name and not entry.name.endswith((".pth", ".py")):
                 (_site(python) / entry.name).symlink_to(entry)
-    _as_wheel("pybind11", tmp_path / "links")
-    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "links")}
-    made = tmp_path / "made"
-    _must(tree.run(python, "-m", *front_end, made, tree.root, **offline))
-    assert list(made.glob("torch_xla_lite-*.whl"))
+    _as_wheel("pybind11", folder / "links")
+    return python
+
+
+@pytest.mark.parametrize("front_end", [("pip", "wheel", "--no-deps", "-w"), ("build", "-w", "-o")])
+def test_an_isolated_build_brings_pybind11_where_there_is_none(
+    tree: Nested, without_pybind11: Path, tmp_path: Path, front_end: tuple[str, ...]
+):
+    links = without_pybind11.parents[2] / "links"
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(links)}
+    _must(tree.run(without_pybind11, "-m", *front_end, tmp_path, tree.root, **offline))
+    assert list(tmp_path.glob("torch_xla_lite-*.whl"))
 
 
 def test_uv_in_isolation_says_what_to_do(tree: Nested, python: Path):
