@@ -238,6 +238,15 @@ def test_credentials_in_an_address_are_used_and_never_shown(
     assert not any(_SECRET in ran.out + ran.err for ran in said)
 
 
+def test_credentials_of_the_users_table_are_never_shown(world: World):
+    _, clone = world.pair()
+    clone.git("remote", "remove", "origin")
+    world.table["a"]["upstream"] = [f"https://me:{_SECRET}@example.invalid/a"]
+    said = [world.run("--dry-run", json=json) for json in (True, False)]
+    assert all("remote add upstream https://***@example.invalid/a" in ran.out for ran in said)
+    assert not any(_SECRET in ran.out + ran.err for ran in said)
+
+
 def test_wrong_credentials_are_refused_without_a_prompt_and_never_shown(
     world: World, server: Server, pair: tuple[Repo, Repo]
 ):
@@ -248,7 +257,7 @@ def test_wrong_credentials_are_refused_without_a_prompt_and_never_shown(
     ran = world.run(GIT_TRACE="1", GIT_CURL_VERBOSE="1", GIT_TRACE_CURL="1")
     assert (ran.code, _SECRET in ran.out + ran.err) == (3, False)
     clone.git("remote", "set-url", "origin", f"http://{host}/a/.git")
-    assert "could not read Username" in world.run().one()["reason"]
+    assert "terminal prompts disabled" in world.run().one()["reason"]
 
 
 def test_a_header_with_a_token_is_never_shown(

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from test.scripts.world import Repo, World, wait_for_orphans
 
-EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", "20"))
 
 _TRACKED = ("one", "two", "folder/three")
 _PLAIN = (*_TRACKED, "new", "folder/new", "kept.o", "folder")
