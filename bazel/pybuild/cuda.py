@@ -18,7 +18,13 @@ from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, find, missing_part, n
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options, Switch
 
-_WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime")
+_WHEELS = (
+    "nvidia-cuda-nvcc",
+    "nvidia-nvvm",
+    "nvidia-cuda-crt",
+    "nvidia-cuda-runtime",
+    "nvidia-cuda-cccl",
+)
 
 
 class Torch(NamedTuple):

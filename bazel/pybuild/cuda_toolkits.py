@@ -25,6 +25,7 @@ _PARTS = (
     ("nvvm/bin/cicc",),
     ("include/crt/host_config.h",),
     ("include/cuda_runtime.h",),
+    ("include/nv/target", "include/cccl/nv/target"),
     (
         "lib64/libcudart_static.a",
         "lib/libcudart_static.a",

@@ -28,7 +28,8 @@ esac
 
 def _toolkit(home: Path, version: str = "13.0.88", *, libraries: str = "lib64") -> Path:
     """Writes what looks like a toolkit, and returns its nvcc."""
-    parts = ["bin/ptxas", "nvvm/bin/cicc", "include/crt/host_config.h", "include/cuda_runtime.h"]
+    headers = ["include/crt/host_config.h", "include/cuda_runtime.h", "include/nv/target"]
+    parts = ["bin/ptxas", "nvvm/bin/cicc", *headers]
     for part in [*parts, f"{libraries}/libcudart_static.a", "bin/nvcc"]:
         (home / part).parent.mkdir(parents=True, exist_ok=True)
         (home / part).touch()
