@@ -139,9 +139,12 @@ inline void ScaledExpOf(const T* x, int64_t n, T shift, T scale, T* out) {
   for (int64_t i = whole; i < n; ++i) out[i] = tail.values[i - whole];
 }
 
+// Fewer columns than this are done one after the other: they are too narrow for vectors.
+constexpr int64_t kNarrow = 4;
+
 template <typename T, typename Fold>
 inline void FoldRows(const T* x, int64_t rows, int64_t stride, int64_t n, T* total, Fold fold) {
-  if (n < 4) {  // too narrow for vectors
+  if (n < kNarrow) {
     for (int64_t i = 0; i < n; ++i) {
       T folded = total[i];
       for (int64_t row = 0; row < rows; ++row) folded = fold(folded, x[row * stride + i]);
@@ -166,27 +169,44 @@ inline T SmallerOrNan(T best, T x) {
 }
 
 template <typename T>
-inline T IsBest(T x, T best) {
-  return (x == best) | (x != x) ? T{1} : T{0};
+inline bool IsBest(T x, T best) {
+  return (x == best) | (x != x);
 }
 
 template <typename T>
 inline void CountBestOf(const T* x, int64_t rows, int64_t stride, int64_t n, const T* best,
                         T* counts) {
+  if (n < kNarrow) {
+    for (int64_t i = 0; i < n; ++i) {
+      T count = counts[i];
+      for (int64_t row = 0; row < rows; ++row)
+        count += IsBest(x[row * stride + i], best[i]) ? T{1} : T{0};
+      counts[i] = count;
+    }
+    return;
+  }
   for (int64_t row = 0; row < rows; ++row) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) counts[i] += IsBest(x[row * stride + i], best[i]);
+    for (int64_t i = 0; i < n; ++i) counts[i] += IsBest(x[row * stride + i], best[i]) ? T{1} : T{0};
   }
 }
 
 template <typename T>
 inline void ShareAmongBestOf(const T* x, int64_t rows, int64_t stride, int64_t n, const T* best,
                              const T* shares, T* out) {
+  if (n < kNarrow) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t at = i; at < rows * stride; at += stride) {
+        out[at] = IsBest(x[at], best[i]) ? shares[i] : T{0};
+      }
+    }
+    return;
+  }
   for (int64_t row = 0; row < rows; ++row) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
       const int64_t at = row * stride + i;
-      out[at] = (x[at] == best[i]) | (x[at] != x[at]) ? shares[i] : T{0};
+      out[at] = IsBest(x[at], best[i]) ? shares[i] : T{0};
     }
   }
 }
