@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Brings checkouts of PyTorch, torchvision, PyTorch/XLA and this project up to date; see --help."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,4 +15,7 @@ if __name__ == "__main__":
     sys.path[0] = str(ROOT)
     from scripts.repos.cli import main
 
-    sys.exit(main(sys.argv[1:], ROOT))
+    code = main(sys.argv[1:], ROOT)
+    sys.stdout.flush()
+    # All is written, and Python would take 10 ms to take itself apart.
+    os._exit(code)

@@ -27,13 +27,14 @@ def main(words: Sequence[str], root: Path) -> int:
     Returns:
       The exit code.
     """
+    # Asked of git while arguments and table are read.
+    version = Task(git.version)
     parsed = arguments.parse(words)
     _finish_on_interrupt()
     try:
-        # Asked of git while the table is read.
-        checked = Task(refusal.check, parsed.allow_root, os.environ)
+        refusal.check(parsed.allow_root, os.environ)
         read = table.read(parsed.config, os.environ)
-        checked.result()
+        refusal.check_git(version.result())
         project = Path(os.path.realpath(parsed.project or root))
         if parsed.command == "undo":
             return _undo(parsed, read, project)
@@ -84,10 +85,10 @@ def _update(parsed: argparse.Namespace, read: table.Table, project: Path) -> int
         quiet=parsed.json,
     )
     update = Update(request)
-    looked = update.look()
+    screen = None if parsed.json else Screen(project)
+    looked = update.look(meanwhile=screen.prepare if screen else lambda: None)
     planned = update.plan(update.fetch(looked) if request.online else looked)
     expected = [line(one, as_planned(one)) for one in planned]
-    screen = None if parsed.json else Screen(project)
     if screen and (not request.acting or _has_work(planned)):
         screen.table("Plan", "what would be done", expected, details=not request.acting)
     if not request.acting:

@@ -28,6 +28,10 @@ class Task(Generic[_Result]):
         except BaseException as error:
             self._error = error
 
+    def wait(self) -> None:
+        """Waits for the end, whatever it is."""
+        self._thread.join()
+
     def result(self) -> _Result:
         """Waits; returns what the call returned or raises what it raised."""
         self._thread.join()

@@ -14,7 +14,7 @@ _FILES = ("/.dockerenv", "/run/.containerenv")
 
 
 def check(allow_root: bool, environ: Mapping[str, str]) -> None:
-    """Refuses.
+    """Refuses to run as root and in the development container.
 
     Raises:
       UsageError: this is no place to run in.
@@ -29,7 +29,14 @@ def check(allow_root: bool, environ: Mapping[str, str]) -> None:
             "This is the development container, in which git has other users and no keys.",
             "Run it outside; in a container that owns the checkouts:  TORCH_XLA_LITE_CONTAINER=0",
         )
-    version = git.version()
+
+
+def check_git(version: tuple[int, ...]) -> None:
+    """Refuses a git that is too old.
+
+    Raises:
+      UsageError: it is, or there is none.
+    """
     if version < git.OLDEST:
         found = ".".join(map(str, version)) or "none"
         wanted = ".".join(map(str, git.OLDEST))

@@ -133,11 +133,23 @@ class Screen:
         Args:
           project: folders are shown relative to the folder around it.
         """
-        from rich.console import Console
-
-        terminal = sys.stdout.isatty()
-        self._console = Console(width=None if terminal else 160, highlight=False, soft_wrap=False)
         self._around = project.parent
+        self._made: Any = None
+
+    @property
+    def _console(self) -> Any:
+        if self._made is None:
+            # rich takes as long to import as all the rest.
+            from rich.console import Console
+
+            width = None if sys.stdout.isatty() else 160
+            self._made = Console(width=width, highlight=False, soft_wrap=False)
+        return self._made
+
+    def prepare(self) -> None:
+        """Does what does not depend on what will be shown: a table with nothing in it."""
+        with self._console.capture():
+            self._print("", ("repository",), [("nothing", "")])
 
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text

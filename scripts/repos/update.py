@@ -1,6 +1,6 @@
 """The phases of an update: look → plan → fetch → apply, over all repositories."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,16 +71,21 @@ class Update:
         self.found = find.find(wanted.values(), request.project)
         self._peers = [(name, place.path) for name, place in self.found.items()]
 
-    def look(self) -> list[Planned]:
-        """Looks at all repositories, and asks their servers meanwhile."""
-        tasks = [(r, Task(self._look, r)) for r in self.request.repositories]
-        if not self.request.quiet:
-            # Costs as much as a look, and there is nothing else to do now.
-            import rich.console
-            import rich.table  # noqa: F401
-        return [self._looked(repository, task) for repository, task in tasks]
+    def look(self, meanwhile: Callable[[], object]) -> list[Planned]:
+        """Looks at all repositories, and asks their servers meanwhile.
 
-    def _look(self, repository: Repository) -> Survey | None:
+        Args:
+          meanwhile: is called while the servers are waited for.
+        """
+        # All are asked before anything else is begun, which would delay the last answer.
+        asking = [(r, Task(self._ask, r)) for r in self.request.repositories]
+        for _, task in asking:
+            task.wait()
+        looking = [(r, Task(self._look, task)) for r, task in asking]
+        meanwhile()
+        return [self._looked(repository, task) for repository, task in looking]
+
+    def _ask(self, repository: Repository) -> Survey | None:
         found = self.found.get(repository.name)
         if found is None:
             return None
@@ -93,8 +98,13 @@ class Update:
             if not seen.state.refusal:
                 seen.fix_remote()
         seen.ask()
-        seen.look()
-        self._open(seen)
+        return seen
+
+    def _look(self, asked: "Task[Survey | None]") -> Survey | None:
+        seen = asked.result()
+        if seen is not None:
+            seen.look()
+            self._open(seen)
         return seen
 
     def _open(self, seen: Survey) -> None:
