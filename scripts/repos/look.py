@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from scripts.repos import backup, git
 from scripts.repos.model import UNTRACKED, LocalWork, Relation, RemoteChoice, RepoState
@@ -90,19 +91,33 @@ def _under_way(git_dir: Path, common_dir: Path) -> tuple[tuple[str, ...], tuple[
     return tuple(dict.fromkeys(names)), tuple(locked)
 
 
+def git_dir(path: Path) -> Path:
+    """The git folder of a checkout, also of a submodule; git is not called for it."""
+    inside = path / ".git"
+    if inside.is_dir():
+        return inside
+    return path / inside.read_text().removeprefix("gitdir:").strip()
+
+
 def under_way_words(path: Path) -> str:
     """What is in progress or locked in a checkout, in words; also in a submodule."""
-    git_dir = path / git.ask(path, "rev-parse", "--git-dir")
-    in_progress, locked = _under_way(git_dir, git_dir)
+    in_progress, locked = _under_way(git_dir(path), git_dir(path))
     return LocalWork(in_progress=in_progress, locked=locked).words()
 
 
-def local_work(path: Path) -> LocalWork:
-    """Local work in a checkout, also in a submodule."""
-    git_dir = path / git.ask(path, "rev-parse", "--git-dir")
-    in_progress, locked = _under_way(git_dir, git_dir)
-    _, _, local = _status(path, frozenset())
-    return local._replace(in_progress=in_progress, locked=locked)
+class Checkout(NamedTuple):
+    """What is checked out in a submodule, and what a person did there."""
+
+    head: str | None
+    branch: str | None
+    local: LocalWork
+
+
+def checkout(path: Path) -> Checkout:
+    """Looks at a submodule."""
+    in_progress, locked = _under_way(git_dir(path), git_dir(path))
+    head, branch, local = _status(path, frozenset())
+    return Checkout(head, branch, local._replace(in_progress=in_progress, locked=locked))
 
 
 def _status(path: Path, others: frozenset[Path]) -> tuple[str | None, str | None, LocalWork]:

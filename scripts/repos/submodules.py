@@ -121,6 +121,7 @@ def follow(path: Path, old: str, new: str, shared: Follow) -> list[str]:
       What could not be done, in words.
     """
     changed = differing(path, old, new)
+    updates = _updates(path) if changed else {}
     # Where the user left out some, new ones are not wanted either.
     all_there = all(_is_there(path / place) for place in recorded(path, old))
     new_ones = [s for s in changed if s.old is None and not _is_there(path / s.path)]
@@ -135,7 +136,7 @@ def follow(path: Path, old: str, new: str, shared: Follow) -> list[str]:
                 gone = f"submodule {submodule.path} is gone from the project; its folder stays"
                 return [gone] if _is_there(place) else []
             if _is_there(place):
-                return _move(path, submodule, shared)
+                return _move(path, submodule, updates.get(submodule.name, ""), shared)
             return _clone(path, submodule, shared) if all_there and submodule.old is None else []
         except (git.GitError, network.Unreachable) as error:
             return [f"submodule {submodule.path}: {error}"]
@@ -153,34 +154,39 @@ def _clone(path: Path, submodule: Submodule, shared: Follow) -> list[str]:
     return []
 
 
-def _move(path: Path, submodule: Submodule, shared: Follow) -> list[str]:
+def _move(path: Path, submodule: Submodule, wanted: str, shared: Follow) -> list[str]:
+    """Moves a submodule that is there; `wanted` is how it is configured to be updated."""
     place, new = path / submodule.path, submodule.new or ""
-    old = git.ask(place, "rev-parse", "HEAD")
-    problem = _hindrance(path, submodule)
+    before = look.checkout(place)
+    old = before.head or ""
+    problem = before.local._replace(untracked=()).words()
+    if wanted not in ("", "checkout"):
+        problem = f"submodule.{submodule.name}.update is {wanted}"
     if not problem and old != new:
         _get(place, new, shared)
         blocked = in_the_way.find(place, old, new)
         problem = f"in the way: {', '.join(blocked[:3])}" if blocked else ""
     if problem:
         return [f"submodule {submodule.path}: {problem}"]
+    nested = (place / ".gitmodules").exists()
     if old != new:
-        branch = git.run(place, "symbolic-ref", "--quiet", "--short", "HEAD").out.strip() or None
         backup.keep_refs(place, shared.journal.run, [backup.Move("HEAD", old, new)])
         with shared.lock:
+            branch = before.branch
             shared.journal.note("submodule", path=str(place), old=old, new=new, branch=branch)
         git.change(place, "checkout", "--quiet", "--no-overwrite-ignore", "--detach", new)
+    if not nested and not (place / ".gitmodules").exists():
+        return []
     return [f"{submodule.path}/{problem}" for problem in follow(place, old, new, shared)]
 
 
-def _hindrance(path: Path, submodule: Submodule) -> str:
-    """Local work in a submodule, or a setting that wants another kind of update."""
-    place = path / submodule.path
-    wanted = git.run(path, "config", f"submodule.{submodule.name}.update").out.strip()
-    if wanted not in ("", "checkout"):
-        return f"submodule.{submodule.name}.update is {wanted}"
-    local = look.local_work(place)
-    # A nested submodule that is behind is what following it is for.
-    return local._replace(untracked=()).words()
+def _updates(path: Path) -> dict[str, str]:
+    """How submodules are configured to be updated, by name, where that is configured."""
+    found = {}
+    for key, value in git.config(path):
+        if key.startswith("submodule.") and key.endswith(".update"):
+            found[key[len("submodule.") : -len(".update")]] = value
+    return found
 
 
 def _get(place: Path, commit: str, shared: Follow) -> None:

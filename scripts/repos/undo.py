@@ -190,7 +190,7 @@ class _Undo:
         place = Path(change["path"])
         if not (place / ".git").exists() or git.commit(place, "HEAD") != change["new"]:
             return False
-        local = look.local_work(place)._replace(untracked=(), submodules=())
+        local = look.checkout(place).local._replace(untracked=(), submodules=())
         if local.words():
             self.notes.append(f"submodule {place} stays: {local.words()}")
             return False
