@@ -1,5 +1,6 @@
 """What an update does to branches, and that it does nothing else."""
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -247,3 +248,16 @@ def test_off_a_terminal_output_is_plain(world: World):
     server.commit()
     ran = world.run(json=False)
     assert (ran.err, "\x1b" in ran.out) == ("", False)
+
+
+def test_two_runs_do_not_work_in_one_repository_at_once(world: World):
+    server, clone = world.pair()
+    old, _ = clone.head, server.commit()
+    lock = clone.path / ".git" / "update-repos" / "lock"
+    lock.parent.mkdir()
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ran = world.run()
+    assert (ran.code, ran.one()["status"], clone.head) == (1, "skipped", old)
+    assert "another run is at work here" in ran.one()["reason"]
+    assert world.run().code == 0
