@@ -46,7 +46,9 @@ def search_path() -> list[str]:
     """Where packages of this interpreter are: sys.path, and its own folders where an isolated build
     hides them."""
     folders = [folder for folder in sys.path if folder]
-    if not any(folder.startswith(sys.prefix) and "-packages" in folder for folder in folders):
+    # A front end that is installed in one of them has its own folder further down in sys.path.
+    mine = [folder for folder in folders if folder.startswith(sys.prefix)]
+    if not any(folder.endswith("-packages") for folder in mine):
         folders += [folder for folder in own_folders() if folder not in folders]
     return folders
 

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pip
 import pytest
 
 from bazel.pybuild import archive, metadata, wheel
@@ -44,6 +45,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     rules = build_file.read_text().replace('["_build_info.py"]', '["_XLAC.so", "_build_info.py"]')
     build_file.write_text(rules + (_SMALL / "extension.BUILD.txt").read_text())
     nested.write("module.cc", _MODULE)
+    # As in the environments of users: what pip runs for a build is below their own packages.
+    bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(pip.__file__).parent, nested.site / "pip", ignore=bytecode)
     yield nested
     nested.close()
 

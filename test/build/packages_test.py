@@ -1,7 +1,10 @@
 """Installed packages are found without importing them, and a change of one is noticed."""
 
 import os
+import sys
 from pathlib import Path
+
+import pytest
 
 from bazel.pybuild import packages
 from test.build.tree import ROOT
@@ -34,6 +37,14 @@ def test_a_package_whose_name_only_starts_alike_is_another(tmp_path: Path):
 
 def test_folders_that_do_not_exist_are_passed_over(tmp_path: Path):
     assert packages.installed(["torch"], [str(tmp_path / "missing")]) == {}
+
+
+def test_packages_that_an_isolated_build_hides_are_found(monkeypatch: pytest.MonkeyPatch):
+    (pip,) = packages.installed(["pip"], sys.path).values()
+    hook = pip.info.parent / "pip" / "_vendor" / "pyproject_hooks" / "_in_process"
+    monkeypatch.setattr(sys, "prefix", str(pip.info.parents[3]))
+    monkeypatch.setattr(sys, "path", [str(hook), "/tmp/pip-build-env/site-packages"])
+    assert "torch" in packages.installed(["torch"], packages.search_path())
 
 
 def test_a_local_part_of_a_version_makes_no_other_release():
