@@ -37,10 +37,13 @@ def bazel_command(
       headers: whether the public headers are wanted, as for a wheel.
 
     Raises:
-      BuildError: there is no Bazel, or half a package is asked for where no wheel is made.
+      BuildError: there is no Bazel, half a package is asked for where no wheel is made, or the
+        library is missing that Python code alone is linked to.
     """
     if not headers and options.content is not Content.ALL:
         raise _half_a_package(options.content)
+    if options.content is Content.PYTHON:
+        _check_library(root)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     gpu = cuda.look(options, environ)
     return invoke.build_command(bazel, options, root / "build", headers=headers, cuda=gpu.packaged)

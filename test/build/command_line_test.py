@@ -293,7 +293,15 @@ def test_a_missing_setuptools_is_said_with_the_command_that_gets_it(tree: Path):
     (tree / "setuptools.py").write_text("raise ModuleNotFoundError(name='setuptools')\n")
     process = _run(tree, "bdist_wheel")
     assert process.returncode == 1
-    assert process.stderr.splitlines()[-1].endswith("-m pip install setuptools")
+    assert process.stderr.splitlines()[-1].endswith("-m pip install 'setuptools>=77'")
+
+
+def test_a_setuptools_that_cannot_read_our_pyproject_is_said_before_it_tries(tree: Path):
+    (tree / "setuptools.py").write_text('__version__ = "65.5.0"\n')
+    process = _run(tree, "--version")
+    assert process.returncode == 1
+    assert "error: setuptools 65.5.0 of " in process.stderr
+    assert process.stderr.splitlines()[-1].endswith("-m pip install 'setuptools>=77'")
 
 
 def test_an_older_python_is_told_so_and_not_shown_a_syntax_error(tree: Path):
