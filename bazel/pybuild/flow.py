@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from bazel.pybuild.command_line import Distribution
     from bazel.pybuild.metadata import Metadata
 
+# The first that takes a license expression. A new environment may have an older one.
+_SETUPTOOLS = 77
+
 
 def main(arguments: list[str], since: float | None = None) -> int:
     """Runs setup.py.
@@ -147,14 +150,23 @@ def package_data(distribution: "Distribution", root: Path, options: Options) -> 
 
 
 def _setuptools_half() -> "ModuleType":
+    get_it = f"{sys.executable} -m pip install 'setuptools>={_SETUPTOOLS}'"
     try:
-        from bazel.pybuild import command_line
+        import setuptools
     except ModuleNotFoundError as error:
         if error.name != "setuptools":
             raise
         raise BuildError(
             f"setuptools is not installed for {sys.executable}; every command but a lone develop "
             "needs it.",
-            f"Install it:  {sys.executable} -m pip install setuptools",
+            f"Install it:  {get_it}",
         ) from None
+    if int(setuptools.__version__.partition(".")[0]) < _SETUPTOOLS:
+        raise BuildError(
+            f"setuptools {setuptools.__version__} of {sys.executable} is too old: it cannot read "
+            "our pyproject.toml.",
+            f"Get a newer one:  {get_it}",
+        )
+    from bazel.pybuild import command_line
+
     return command_line

@@ -275,10 +275,19 @@ def test_a_dry_run_of_clean_names_what_would_go(tree: Path):
     assert _state(tree) == before
 
 
-def test_a_dry_run_refuses_what_the_command_itself_would_refuse(tree: Path):
-    process = _run(tree, "develop", "-n", BUILD_LIB_WHL="1")
+@pytest.mark.parametrize(
+    ("arguments", "variable", "message"),
+    [
+        ("develop -n", "BUILD_LIB_WHL", "the package in this tree needs both"),
+        ("bdist_wheel -n", "BUILD_PYTHON_ONLY", "torch_xla_lite_lib 0.1.0 is not installed for "),
+    ],
+)
+def test_a_dry_run_refuses_what_the_command_itself_would_refuse(
+    tree: Path, arguments: str, variable: str, message: str
+):
+    process = _run(tree, *arguments.split(), **{variable: "1"})
     assert process.returncode == 1
-    assert "the package in this tree needs both" in process.stderr
+    assert message in process.stderr
 
 
 def test_a_command_that_can_only_act_refuses_a_dry_run(tree: Path):
