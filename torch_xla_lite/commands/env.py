@@ -34,7 +34,7 @@ def main(*, json: bool) -> int:
         print(json_format.dumps(found, indent=1))
         return 0
     for title, rows in found.items():
-        print(f"{title}:")
+        print(f"{title}:" if rows else f"{title}: none")
         for name, value in rows.items():
             print(f"  {name}: {value}")
     return 0
