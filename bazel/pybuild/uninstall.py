@@ -45,8 +45,14 @@ def _remove_files(info: Path) -> None:
         # The remainder of something interrupted; pip would not remove it at all.
         shutil.rmtree(info)
         return
+    # The prefix, of which site is lib/python3.x/site-packages. A list is no reason to remove what
+    # lies beyond it.
+    environment = site.parents[:3][-1]
     with (info / "RECORD").open(newline="") as record:
-        files = [Path(os.path.normpath(site / row[0])) for row in csv.reader(record) if row]
+        listed = [Path(os.path.normpath(site / row[0])) for row in csv.reader(record) if row]
+    files = [file for file in listed if file.is_relative_to(environment)]
+    # The list itself last, which pip writes first: what is interrupted or fails can be done again.
+    files.sort(key=lambda file: file == info / "RECORD")
     folders = {file.parent for file in files}
     for file in files:
         file.unlink(missing_ok=True)

@@ -64,3 +64,22 @@ def test_a_remainder_without_a_list_of_files_is_removed_itself(tmp_path: Path):
     (info / "RECORD").unlink()
     uninstall.remove([info])
     assert not info.exists()
+
+
+def test_the_list_of_files_is_there_until_all_others_are_gone(tmp_path: Path):
+    info = _install(tmp_path, "torch_xla_lite")
+    # In the order in which pip writes it.
+    (info / "RECORD").write_text(f"{info.name}/RECORD,,\ntorch_xla_lite/a.py,,\n")
+    (tmp_path / "torch_xla_lite" / "a.py").mkdir(parents=True)
+    with pytest.raises(BuildError):
+        uninstall.remove([info])
+    assert (info / "RECORD").exists()
+
+
+def test_a_file_outside_of_the_environment_stays(tmp_path: Path):
+    site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    inside, outside = tmp_path / "venv" / "share" / "ours", tmp_path / "theirs"
+    info = _install(site, "torch_xla_lite", "../../../share/ours", str(outside))
+    uninstall.remove([info])
+    assert not inside.exists()
+    assert outside.exists()
