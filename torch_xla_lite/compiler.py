@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -100,10 +101,15 @@ def _raising_with_source(executable: Callable[..., list], calls: Sequence[Any]) 
             return jax.block_until_ready(executable(*arguments))
         except Exception as error:
             message = str(error)
-            sources = {c.source for c in calls if c and c.source and c.op in message}
+            sources = {c.source for c in calls if c and c.source and _names(message, c.op)}
             raise RuntimeError(_with_sources(message, sources)) from None
 
     return run
+
+
+def _names(message: str, op: str) -> bool:
+    """Whether a message names an op, and not another whose name begins with its own."""
+    return re.search(rf"{re.escape(op)}(?![.\w]*\w)", message) is not None
 
 
 def _with_sources(message: str, sources: set[str]) -> str:

@@ -170,6 +170,26 @@ def test_a_kernel_that_fails_while_the_graph_runs_is_named(tmp_path, debug):
     )
 
 
+# The name of one op begins with that of the other; only the second one fails.
+FAILING_NAMESAKE = """
+import torch, torch_xla_lite, torch_xla_lite.ops
+ops = torch.ops.torch_xla_lite
+x, labels = torch.zeros(1, 3, device="jax"), torch.tensor([0], device="jax")
+loss, total = ops.softmax_cross_entropy(x, labels, -100)
+grad = ops.softmax_cross_entropy_backward(torch.ones(1, device="jax"), x, labels + 7, total, -100)
+del loss, total  # so that both ops are in one program
+grad.tolist()
+"""
+
+
+def test_an_operation_is_not_taken_for_one_whose_name_begins_with_its_own(tmp_path):
+    script = tmp_path / "users_program.py"
+    script.write_text(FAILING_NAMESAKE)
+    done = run(f"import runpy; runpy.run_path({str(script)!r})", TORCH_XLA_LITE_IR_DEBUG="1")
+    recorded = [line for line in done.stderr.splitlines() if line.startswith("Recorded at ")]
+    assert recorded == [f"Recorded at {script}:6 in <module>."]
+
+
 def test_an_operation_with_a_data_dependent_shape_works_and_is_counted():
     torch_xla_lite.debug.reset_metrics()
     found = torch.tensor([0, 3, 0, 5], device="jax").nonzero()
