@@ -86,6 +86,12 @@ def _flag(text: str) -> bool:
     raise ValueError(text)
 
 
+def _digit(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError(text)
+    return text == "1"
+
+
 def _switch(text: str) -> Switch:
     if text.lower() == "auto":
         return Switch.AUTO
@@ -113,6 +119,8 @@ class Kind(NamedTuple):
 
 
 FLAG = Kind("0 or 1", _flag)
+# Of what is read elsewhere, where the other words of a flag are not understood.
+DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("a whole number from 1", _count)
 FOLDER = Kind("a folder", str)
@@ -215,13 +223,13 @@ VARIABLES = (
     ),
     Variable(
         "TORCH_XLA_LITE_IR_DEBUG",
-        FLAG,
+        DIGIT,
         "0",
         "Read when a program runs: remember the line that recorded each operation.",
     ),
     Variable(
         "TORCH_XLA_LITE_CONTAINER",
-        FLAG,
+        DIGIT,
         "what files and variables of containers tell",
         "Read by scripts/update_repos.py, which refuses to run in the development container.",
     ),

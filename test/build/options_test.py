@@ -99,7 +99,9 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest():
     ("name", "value", "expected"),
     [
         ("DEBUG", "maybe", "0 or 1"),
-        ("TORCH_XLA_LITE_IR_DEBUG", "verbose", "0 or 1"),
+        # A flag of the build may be "yes"; these are read by others, who would refuse it.
+        ("TORCH_XLA_LITE_IR_DEBUG", "yes", "0 or 1"),
+        ("TORCH_XLA_LITE_CONTAINER", "off", "0 or 1"),
         ("MAX_JOBS", "0", "a whole number from 1"),
         ("MAX_JOBS", "many", "a whole number from 1"),
         ("TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS", "--a='", "words as a shell splits them"),
