@@ -166,7 +166,11 @@ def opened(path: Path) -> Iterator[File]:
         except ValueError:
             raise NotElf(f"{path} is empty") from None
         with data:
-            yield File(path, data)
+            try:
+                opened_file = File(path, data)
+            except (struct.error, IndexError):
+                raise NotElf(f"{path} is cut short or damaged") from None
+            yield opened_file
 
 
 def exported_symbols(path: Path) -> list[Symbol]:

@@ -100,8 +100,8 @@ def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path)
             own = root / "torch_xla_lite"
             if file.contains(os.fsencode(own)):
                 yield f"holds the path of this tree, {own}"
-    except elf.NotElf:
-        yield "is no 64-bit little-endian ELF file"
+    except elf.NotElf as error:
+        yield str(error).removeprefix(f"{output.file} ")
 
 
 def _wrong_libraries(name: str, file: elf.File) -> Iterator[str]:

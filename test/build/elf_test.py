@@ -53,3 +53,11 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes):
     file.write_bytes(content)
     with pytest.raises(elf.NotElf, match=r"libother\.so is "), elf.opened(file):
         pass
+
+
+@pytest.mark.parametrize("size", [20, 200])
+def test_a_file_that_was_cut_short_is_refused(tmp_path: Path, library: Path, size: int):
+    file = tmp_path / "libcut.so"
+    file.write_bytes(library.read_bytes()[:size])
+    with pytest.raises(elf.NotElf, match=r"libcut\.so is cut short"), elf.opened(file):
+        pass
