@@ -33,7 +33,12 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
     """
     removed = outputs.remove(root)
     for folder in _folders(root):
-        shutil.rmtree(root / folder)
+        place = root / folder
+        if place.is_symlink():
+            # Of what it leads to, nothing is known.
+            place.unlink()
+        else:
+            shutil.rmtree(place)
         removed.append(folder)
     command = _bazel_command(options, environ)
     if not command:

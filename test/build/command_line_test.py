@@ -230,6 +230,15 @@ def test_a_command_that_builds_nothing_is_not_kept_from_running_by_a_missing_baz
     assert not (tree / "build").exists()
 
 
+def test_clean_removes_a_link_and_not_what_it_leads_to(tree: Path):
+    (tree.parent / "elsewhere").mkdir()
+    (tree / "build").symlink_to(tree.parent / "elsewhere")
+    process = _run(tree, "clean", PATH="/nowhere")
+    assert process.returncode == 0, process.stderr
+    assert not (tree / "build").is_symlink()
+    assert (tree.parent / "elsewhere").exists()
+
+
 @pytest.mark.parametrize(
     "arguments", ["develop --dry-run", "-n develop", "build_ext -n", "--dry-run build_ext develop"]
 )
