@@ -21,7 +21,9 @@ from types import ModuleType
 
 from . import _variables
 
-PACKAGE = Path(__file__).resolve().parent
+# As it was found: where links stand for the sources, as in Bazel's tests, what is built is beside
+# the links.
+PACKAGE = Path(__file__).absolute().parent
 
 
 def check() -> None:
