@@ -18,6 +18,8 @@ from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, find, missing_part, n
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options, Switch
 
+# On PyPI, since this CUDA. Those for earlier ones have other names, and make no whole toolkit.
+_WHEELS_SINCE = 13
 _WHEELS = (
     "nvidia-cuda-nvcc",
     "nvidia-nvvm",
@@ -177,16 +179,18 @@ def _without_cuda_torch(options: Options, torch: Torch, toolkit: Toolkit | None)
 
 
 def _without_toolkit(options: Options, torch: Torch, version: str, problems: list[str]) -> Cuda:
-    reason = f"torch {torch.version} is built for CUDA {version}, "
-    reason += f"but no toolkit of CUDA {_major(version)} was found"
+    none = f"no toolkit of CUDA {_major(version)} was found"
     places = f"looked at CUDA_HOME, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
     detail = "; ".join(problems) or places
     if options.cuda is Switch.ON:
-        install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
+        remedy = "Install one, or build without it:  export USE_CUDA=0"
+        if _major(version) >= _WHEELS_SINCE:
+            install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
+            remedy += f"\nFrom PyPI:  {install}"
         raise BuildError(
-            f"USE_CUDA=1, but {reason} ({detail}).",
-            f"Install one, or build without it:  export USE_CUDA=0\nFrom PyPI:  {install}",
+            f"USE_CUDA=1, but {none}, which torch {torch.version} is built for ({detail}).", remedy
         )
+    reason = f"torch {torch.version} is built for CUDA {version}, but {none}"
     return Cuda(False, None, (), f"off: {reason}", detail)
 
 

@@ -134,6 +134,15 @@ def test_on_names_what_is_missing(
         _decide(Switch.ON, torch, *nvccs)
 
 
+@pytest.mark.parametrize(("version", "offered"), [("13.0", True), ("12.6", False)])
+def test_wheels_are_offered_for_a_cuda_that_has_a_whole_toolkit_of_them(
+    version: str, offered: bool
+):
+    with pytest.raises(BuildError) as error:
+        _decide(Switch.ON, cuda.Torch(f"2.13.0+cu{version}", version, None))
+    assert (f"'nvidia-cuda-nvcc=={version}.*'" in error.value.remedy) is offered
+
+
 @pytest.mark.parametrize("part", ["nvvm/bin/cicc", "include/crt/host_config.h"])
 def test_on_names_the_part_that_a_toolkit_has_not(tmp_path: Path, part: str):
     nvcc = _toolkit(tmp_path)
