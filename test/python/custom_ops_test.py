@@ -202,6 +202,17 @@ def test_an_op_that_is_not_defined_is_refused():
         torch_xla_lite.register_lowering("custom_ops_test::missing")(lambda x: x)
 
 
+def test_a_refusal_is_the_message_and_no_stack_of_calls():
+    with pytest.raises(RuntimeError) as caught:
+        torch_xla_lite.register_lowering("custom_ops_test::missing")(lambda x: x)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_an_op_of_torch_that_has_no_use_for_a_lowering_is_refused():
+    with pytest.raises(RuntimeError, match="aten::copy_ has a kernel of its own for device jax"):
+        torch_xla_lite.register_lowering("aten::copy_")(lambda x, y: y)
+
+
 def test_an_op_that_is_made_of_others_on_every_device_is_refused(library: torch.library.Library):
     library.define("composed(Tensor x) -> Tensor")
     library.impl("composed", lambda x: x + 1, "CompositeImplicitAutograd")

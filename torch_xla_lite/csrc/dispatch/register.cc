@@ -2,6 +2,7 @@
 
 #include <torch/library.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,6 +53,12 @@ bool IsRecorded(const c10::OperatorHandle& op) {
          name != "aten::resize_as_";
 }
 
+bool IsExplicit(const std::string& name) {
+  return std::ranges::any_of(ExplicitKernels(), [&](const ExplicitKernel& kernel) {
+    return name == std::string("aten::") + kernel.name;
+  });
+}
+
 }  // namespace
 
 void RegisterKernels() {
@@ -91,7 +98,10 @@ void RegisterLowering(const std::string& name, bool needs_constants) {
               " is made of other ops on every device (CompositeImplicitAutograd): it is those that "
               "are recorded.\nDefine it as one that is not:  torch.library.custom_op(...)");
   const bool is_aten = base.starts_with("aten::");
-  TORCH_CHECK(is_aten || !op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1), name,
+  // Of torch's ops all have a kernel here: the recorder, but for the explicit ones.
+  const bool has_kernel =
+      is_aten ? IsExplicit(name) : op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
+  TORCH_CHECK(!has_kernel, name,
               " has a kernel of its own for device jax, which would run instead of the lowering.\n"
               "Register one of the two.");
   AddLoweredOp(name, needs_constants);

@@ -5,6 +5,7 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <memory>
 #include <string>
@@ -77,8 +78,9 @@ PYBIND11_MODULE(_XLAC, module) {
       "set_lowered_ops",
       [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); },
       py::arg("lowered"));
-  module.def("register_lowering", &dispatch::RegisterLowering, py::arg("op"),
-             py::arg("needs_constants"));
+  // As torch's own functions are: what is refused is said without a C++ stack.
+  module.def("register_lowering", torch::wrap_pybind_function(&dispatch::RegisterLowering),
+             py::arg("op"), py::arg("needs_constants"));
   module.def(
       "set_ir_debug",
       [](bool enabled) {
