@@ -132,4 +132,16 @@ def build_it(how: str = "", install: str = "") -> str:
         return f"{verb}:  python setup.py develop"
     if install:
         return f"Install the version that it was built for:  python -m pip install '{install}'"
-    return "Install it anew:  python -m pip install --force-reinstall --no-deps torch_xla_lite"
+    return f"Install it anew:  python -m pip install --force-reinstall --no-deps {_wheels()}"
+
+
+def _wheels() -> str:
+    """What to install anew: the libraries have a wheel of their own where this one requires it."""
+    import importlib.metadata  # only a mistake pays for this import
+
+    try:
+        required = importlib.metadata.requires("torch_xla_lite") or []
+    except importlib.metadata.PackageNotFoundError:
+        required = []
+    halves = [name for name in required if name.startswith("torch_xla_lite_lib")]
+    return " ".join(["torch_xla_lite", *halves])
