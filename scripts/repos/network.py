@@ -99,7 +99,9 @@ def _once(
         for pipe in texts:
             selector.register(pipe, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(0.2)
+            # Asked before the pipes are looked at: what a process that has ended wrote is in them.
+            ended = process.poll() is not None
+            ready = selector.select(0 if ended else 0.2)
             for key, _ in ready:
                 data = os.read(key.fd, 65536)
                 if not data:
@@ -109,7 +111,7 @@ def _once(
                 texts[key.fileobj] += data
                 _tell(data, progress)
             # A connection that ssh keeps for later keeps the pipes open, too.
-            if not ready and process.poll() is not None:
+            if ended and not ready:
                 break
             now = time.monotonic()
             if git.STOP.is_set() or now - heard > timeout or now - began > timeout * _LONGEST:
