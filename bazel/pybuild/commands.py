@@ -108,7 +108,13 @@ class _DistCommand(_Command):
     ]
 
     def initialize_options(self) -> None:
-        self.dist_dir = "dist"
+        self.dist_dir = None
+
+    def folder(self) -> Path:
+        """As an option it is meant from where the caller is, which may be another folder."""
+        if self.dist_dir is None:
+            return self.distribution.root / "dist"
+        return self.distribution.started_in / self.dist_dir
 
 
 class BdistWheel(_DistCommand):
@@ -119,7 +125,7 @@ class BdistWheel(_DistCommand):
 
     def run(self) -> None:
         tree = self.distribution
-        folder = Path(self.dist_dir).resolve()
+        folder = self.folder()
         name = wheel.make(tree.root, tree.variables, tree.environ, folder)
         print(f"torch_xla_lite: wrote {folder / name}")
 
@@ -133,7 +139,7 @@ class Sdist(_DistCommand):
     description = "make a source distribution"
 
     def run(self) -> None:
-        folder = Path(self.dist_dir).resolve()
+        folder = self.folder()
         print(f"torch_xla_lite: wrote {folder / sdist.make(self.distribution.root, folder)}")
 
 

@@ -133,7 +133,9 @@ def decide(
             "for which torch_xla_lite has no kernels.",
             "Install a torch for CUDA or for CPUs, or build without GPU code:  export USE_CUDA=0",
         )
-    if options.cuda_home and (part := missing_part(Path(options.cuda_home))):
+    # A leftover of another project must not break a build that has no use for it.
+    wanted = torch.cuda or options.cuda is Switch.ON
+    if wanted and options.cuda_home and (part := missing_part(Path(options.cuda_home))):
         raise BuildError(
             f"CUDA_HOME={options.cuda_home} is no whole CUDA toolkit: it has no {part}.",
             "Correct it, or unset it to look elsewhere:  unset CUDA_HOME",

@@ -331,3 +331,20 @@ def test_an_older_python_is_told_so_and_not_shown_a_syntax_error(tree: Path):
     assert process.returncode == 1
     assert "is too old" in process.stderr
     assert "torch_xla_lite needs 3.11 or newer" in process.stderr
+
+
+def test_a_folder_is_meant_from_where_the_command_is_called(tree: Path):
+    shutil.copy(ROOT / "LICENSE", tree)
+    elsewhere = tree.parent / "elsewhere"
+    elsewhere.mkdir()
+    process = subprocess.run(
+        [sys.executable, str(tree / "setup.py"), "sdist", "-d", "out"],
+        cwd=elsewhere,
+        env=_environ(tree),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert [file.suffix for file in (elsewhere / "out").iterdir()] == [".gz"]
+    assert not (tree / "out").exists()

@@ -198,12 +198,21 @@ def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
     assert _found(environ, tmp_path / "site", home="/elsewhere") == ["CUDA_HOME"]
 
 
-def test_a_cuda_home_that_is_no_toolkit_is_an_error_beside_any_torch(tmp_path: Path):
-    options = Options(cuda_home=str(tmp_path))
+@pytest.mark.parametrize(("switch", "torch"), [(Switch.AUTO, _CUDA), (Switch.ON, _CPU)])
+def test_a_cuda_home_that_is_no_toolkit_is_an_error_where_one_is_wanted(
+    switch: Switch, torch: cuda.Torch, tmp_path: Path
+):
+    options = Options(cuda=switch, cuda_home=str(tmp_path))
     with pytest.raises(
         BuildError, match=f"CUDA_HOME={tmp_path} is no whole CUDA toolkit: it has no bin/nvcc"
     ):
-        cuda.decide(options, _CPU, cuda_toolkits.watched(options, {}, []), "gcc")
+        cuda.decide(options, torch, cuda_toolkits.watched(options, {}, []), "gcc")
+
+
+def test_a_cuda_home_that_is_no_toolkit_does_not_matter_beside_a_torch_for_cpus(tmp_path: Path):
+    options = Options(cuda_home=str(tmp_path))
+    decision = cuda.decide(options, _CPU, cuda_toolkits.watched(options, {}, []), "gcc")
+    assert decision.line == f"off: torch {_CPU.version} is built without CUDA"
 
 
 def test_a_cuda_home_of_another_version_is_no_error_where_auto_decides(tmp_path: Path):

@@ -49,6 +49,34 @@ def test_the_doctor_names_a_variable_that_is_misspelt_and_goes_on():
     assert names[-4:] == ["compiled parts", "graph", "device", "CUDA"]
 
 
+def described(folder: Path, name: str, *requires: str) -> None:
+    """Claims in `folder` that a distribution is installed there."""
+    info = folder / f"{name}-0.1.0.dist-info"
+    info.mkdir()
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 0.1.0"]
+    lines += [f"Requires-Dist: {required}" for required in requires]
+    (info / "METADATA").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("requires", "remedy"),
+    [
+        (["torch_xla_lite_lib==0.1.0"], ""),
+        ([], "python -m pip uninstall torch_xla_lite_lib"),
+    ],
+)
+def test_the_doctor_knows_a_whole_package_that_was_installed_over_its_half(
+    requires: list[str], remedy: str, tmp_path: Path
+):
+    copy_of_the_package(tmp_path, checkout=False)
+    described(tmp_path, "torch_xla_lite", *requires)
+    described(tmp_path, "torch_xla_lite_lib")
+    found = json.loads(run("doctor", "--json", folder=tmp_path).stdout)
+    (wheels,) = [check for check in found["checks"] if check["name"] == "wheels"]
+    assert wheels["ok"] is not bool(remedy)
+    assert wheels["remedy"].endswith(remedy)
+
+
 def test_the_doctor_says_that_nothing_was_built(tmp_path: Path):
     (copy_of_the_package(tmp_path) / "_build_info.py").unlink()
     result = run("doctor", folder=tmp_path)

@@ -92,13 +92,14 @@ def look() -> Iterator[Finding]:
         "jaxlib": lambda: _version("jaxlib", "JAXLIB_VERSION"),
         # Each jax is released with a jaxlib of the same number.
         "jax": lambda: _version("jax", "JAXLIB_VERSION"),
+        "wheels": _wheels,
     }
     for name, check in checks.items():
         try:
             yield Finding(name, True, check())
         except (ImportError, ValueError) as error:
             yield _problem(name, str(error))
-            if name != "variables":
+            if name not in ("variables", "wheels"):
                 return
     yield from _probed()
     yield _cuda()
@@ -129,6 +130,22 @@ def _version(package: str, constant: str) -> str:
     installed = importlib.metadata.version
     _preflight.check_version(package, built_for=version, installed=installed)
     return f"{version}, as built for"
+
+
+def _wheels() -> str:
+    """Whether each file is of one wheel: pip lets the whole package be installed over its half."""
+    try:
+        importlib.metadata.distribution("torch_xla_lite_lib")
+        required = importlib.metadata.requires("torch_xla_lite") or []
+    except importlib.metadata.PackageNotFoundError:
+        return "one installation"
+    if any(requirement.startswith("torch_xla_lite_lib") for requirement in required):
+        return "two, the libraries and the code that requires them"
+    raise ImportError(
+        "The whole package is installed over torch_xla_lite_lib: who uninstalls that takes the "
+        "libraries of the other along.\n"
+        "Uninstall it now, and install the whole again:  python -m pip uninstall torch_xla_lite_lib"
+    )
 
 
 def _probed() -> Iterator[Finding]:
