@@ -21,8 +21,8 @@ def _addresses(library: Path) -> dict[str, int]:
 
 
 def test_the_list_is_of_functions_that_exist():
-    # Otherwise it is time to measure again. Another compiler inlines others: gcc 16 has 61 of the 78
-    # that gcc 12 has.
+    # Otherwise it is time to measure again. Another compiler inlines others: gcc 16 has 61 of the
+    # 78 that gcc 12 has.
     known = set(_addresses(_ORDERED)) | set(_addresses(_PACKAGE / "_XLAC.so"))
     assert len([name for name in _NAMES if name in known]) >= 0.75 * len(_NAMES)
 
