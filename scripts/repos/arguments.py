@@ -34,8 +34,11 @@ scripts/repos/report.schema.json describes it.
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Reads the command line; `command` is update or undo."""
-    if arguments[:1] == ["undo"]:
-        return _undo_parser().parse_args(arguments[1:])
+    # Wherever it stands: options may come before it.
+    if "undo" in arguments:
+        rest = list(arguments)
+        rest.remove("undo")
+        return _undo_parser().parse_args(rest)
     return _update_parser().parse_args(arguments)
 
 

@@ -137,7 +137,7 @@ def select(table: Table, names: Iterable[str], base: str | None, everything: boo
     """
     wanted = set(names)
     for name in (*wanted, *([base] if base else [])):
-        _known(name, table.repositories, "the arguments")
+        _known(name, table.repositories, "the command line")
     if everything:
         wanted |= set(table.repositories)
     if base:
@@ -155,7 +155,9 @@ def select(table: Table, names: Iterable[str], base: str | None, everything: boo
 def _known(name: str, repositories: Mapping[str, Repository], where: str) -> None:
     if name not in repositories:
         known = ", ".join(repositories)
-        raise UsageError(f"No repository is named {name}, as {where} has it.", f"Known: {known}.")
+        raise UsageError(
+            f"No repository is named {name}, but {where} names it.", f"Known: {known}."
+        )
 
 
 def _wrong(source: Path, problem: str, remedy: str) -> UsageError:

@@ -26,6 +26,15 @@ def test_undo_brings_back_every_repository_of_a_run(world: World):
     assert [a.everything(), b.everything()] == before
 
 
+def test_options_may_stand_before_undo(world: World):
+    server, clone = world.pair()
+    before = clone.everything()
+    server.commit()
+    assert world.run().code == 0
+    assert world.run("--config", str(world.write_table()), "undo").code == 0
+    assert clone.everything() == before
+
+
 def test_undo_finds_repositories_that_have_left_the_table(world: World):
     server_a, _ = world.pair("a")
     server_b, b = world.pair("b")
