@@ -21,8 +21,10 @@ def _bazelisk(folder: Path) -> Path:
     if not npm:
         pytest.skip("there is neither a bazelisk nor npm to fetch one with")
     home = pwd.getpwuid(os.getuid()).pw_dir
+    # An audit asks a server of its own, which need not answer here: a minute of waiting.
+    quick = ["--silent", "--no-audit", "--no-fund"]
     process = subprocess.run(
-        [npm, "install", "--silent", "--prefix", folder, "@bazel/bazelisk"],
+        [npm, "install", *quick, "--prefix", folder, "@bazel/bazelisk"],
         env={**os.environ, "HOME": home, "npm_config_cache": str(folder / "npm")},
         capture_output=True,
         text=True,
