@@ -21,10 +21,9 @@ def _addresses(library: Path) -> dict[str, int]:
 
 
 def test_the_list_is_of_functions_that_exist():
-    # Otherwise it is time to measure again. Another compiler inlines others: gcc 16 has 61 of the
-    # 78 that gcc 12 has.
+    # Otherwise it is time to measure again.
     known = set(_addresses(_ORDERED)) | set(_addresses(_PACKAGE / "_XLAC.so"))
-    assert len([name for name in _NAMES if name in known]) >= 0.75 * len(_NAMES)
+    assert len([name for name in _NAMES if name in known]) >= 0.9 * len(_NAMES)
 
 
 def test_the_functions_stand_first_in_the_order_of_the_list():
