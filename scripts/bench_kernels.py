@@ -62,10 +62,10 @@ class Case(NamedTuple):
 
 
 def our_cross_entropy(logits: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
-    loss, log_sum_exp = kernels.softmax_cross_entropy(logits, labels, ignore_index=-100)
+    loss, normalizer = kernels.softmax_cross_entropy(logits, labels, ignore_index=-100)
     grad = jnp.full(loss.shape, 1 / max(1, loss.size), loss.dtype)
     return loss.mean(), kernels.softmax_cross_entropy_backward(
-        grad, logits, labels, log_sum_exp, ignore_index=-100
+        grad, logits, labels, normalizer, ignore_index=-100
     )
 
 

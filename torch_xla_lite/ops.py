@@ -78,10 +78,11 @@ def _forward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     x = logits.to(_accumulator(logits))
     top = x.amax(1)
-    log_sum_exp = (x - top[:, None]).exp().sum(1).log() + top
+    total = (x - top[:, None]).exp().sum(1)
     ignored = labels == ignore_index
     own = x.gather(1, labels.long().masked_fill(ignored, 0)[:, None])[:, 0]
-    return (log_sum_exp - own).masked_fill(ignored, 0), log_sum_exp
+    loss = (total.log() + (top - own)).masked_fill(ignored, 0)
+    return loss, torch.stack([top, total], 1)
 
 
 @torch.library.custom_op(
@@ -91,11 +92,12 @@ def _backward(
     grad: torch.Tensor,
     logits: torch.Tensor,
     labels: torch.Tensor,
-    log_sum_exp: torch.Tensor,
+    normalizer: torch.Tensor,
     ignore_index: int,
 ) -> torch.Tensor:
     ignored = labels == ignore_index
-    softmax = (logits.to(grad.dtype) - log_sum_exp[:, None]).exp()
+    top, total = normalizer[:, :1], normalizer[:, 1:]
+    softmax = (logits.to(grad.dtype) - top).exp() / total
     own = labels.long().masked_fill(ignored, 0)[:, None]
     softmax.scatter_add_(1, own, softmax.new_full((), -1).expand(own.shape))
     return (softmax * grad[:, None]).masked_fill(ignored[:, None], 0).to(logits.dtype)
@@ -106,7 +108,7 @@ def _(
     logits: torch.Tensor, labels: torch.Tensor, ignore_index: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     loss = logits.new_empty(labels.shape, dtype=_accumulator(logits))
-    return loss, torch.empty_like(loss)
+    return loss, loss.new_empty(*labels.shape, 2)
 
 
 @_backward.register_fake
@@ -114,7 +116,7 @@ def _(
     grad: torch.Tensor,
     logits: torch.Tensor,
     labels: torch.Tensor,
-    log_sum_exp: torch.Tensor,
+    normalizer: torch.Tensor,
     ignore_index: int,
 ) -> torch.Tensor:
     return torch.empty_like(logits, memory_format=torch.contiguous_format)
@@ -127,8 +129,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.T
 
 
 def _differentiate(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[torch.Tensor, None, None]:
-    logits, labels, log_sum_exp = ctx.saved_tensors
-    return _backward(grad, logits, labels, log_sum_exp, ctx.ignore_index), None, None
+    logits, labels, normalizer = ctx.saved_tensors
+    return _backward(grad, logits, labels, normalizer, ctx.ignore_index), None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)
@@ -146,14 +148,14 @@ def _(
     grad: jax.Array,
     logits: jax.Array,
     labels: jax.Array,
-    log_sum_exp: jax.Array,
+    normalizer: jax.Array,
     ignore_index: int,
 ) -> jax.Array:
     return kernels.softmax_cross_entropy_backward(
         grad,
         logits,
         labels,
-        log_sum_exp,
+        normalizer,
         ignore_index=ignore_index,
         op="torch_xla_lite::softmax_cross_entropy_backward",
     )

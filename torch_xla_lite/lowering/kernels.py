@@ -1,6 +1,6 @@
 """Kernels of our own that XLA calls: one CPU and one CUDA implementation under each name.
 
-    loss, log_sum_exp = softmax_cross_entropy(logits, labels, ignore_index=-100)
+    loss, normalizer = softmax_cross_entropy(logits, labels, ignore_index=-100)
     means = segment_reduce(data, offsets, reduce="mean")
 
 The functions are for use while `jax.jit` traces, under `jax.enable_x64(True)` where an operand has
@@ -95,7 +95,8 @@ def softmax_cross_entropy(
       op: what errors call the operation.
 
     Returns:
-      (loss, log_sum_exp), `[batch]` each, float64 for float64 and else float32; in nats.
+      (loss, normalizer), float64 for float64 and else float32: `[batch]` in nats, and `[batch, 2]`
+      for the gradient: the largest score of each row and the sum of exp(score - largest).
 
     Raises:
       jax.errors.JaxRuntimeError: when the program runs on a CPU, for a label out of range. On CUDA
@@ -104,8 +105,10 @@ def softmax_cross_entropy(
     Source: aten::_log_softmax followed by aten::nll_loss_forward with reduction "none".
     """
     register()
-    row = jax.ShapeDtypeStruct(labels.shape, _accumulator(logits.dtype))
-    call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy", (row, row))
+    dtype = _accumulator(logits.dtype)
+    loss = jax.ShapeDtypeStruct(labels.shape, dtype)
+    normalizer = jax.ShapeDtypeStruct((*labels.shape, 2), dtype)
+    call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy", (loss, normalizer))
     return tuple(call(logits, labels, op=op, ignore_index=np.int64(ignore_index)))
 
 
@@ -113,7 +116,7 @@ def softmax_cross_entropy_backward(
     grad: jax.Array,
     logits: jax.Array,
     labels: jax.Array,
-    log_sum_exp: jax.Array,
+    normalizer: jax.Array,
     *,
     ignore_index: int,
     op: str = "torch_xla_lite.softmax_cross_entropy_backward",
@@ -123,13 +126,13 @@ def softmax_cross_entropy_backward(
     Args:
       grad: `[batch]`, the gradient of each row's loss; of the dtype of the loss.
       logits, labels, ignore_index: as they were.
-      log_sum_exp: `[batch]`, what softmax_cross_entropy gave.
+      normalizer: `[batch, 2]`, what softmax_cross_entropy gave.
       op: what errors call the operation.
     """
     register()
     like = jax.ShapeDtypeStruct(logits.shape, logits.dtype)
     call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy_backward", like)
-    return call(grad, logits, labels, log_sum_exp, op=op, ignore_index=np.int64(ignore_index))
+    return call(grad, logits, labels, normalizer, op=op, ignore_index=np.int64(ignore_index))
 
 
 def segment_reduce(

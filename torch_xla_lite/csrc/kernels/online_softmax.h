@@ -1,13 +1,13 @@
-// log(sum(exp(x))) of elements that are seen once, in any order and by several threads.
+// sum(exp(x)) of elements that are seen once, in any order and by several threads.
 //
 //   OnlineSoftmax<float> own;
 //   const float x[4] = {...};
 //   own.Add(x);                                 // some elements at a time
 //   own.Merge(of_another_thread);
-//   own.LogSumExp();
+//   own.Shift() + std::log(own.sum);            // log(sum(exp(x)))
 //
 // The sum is relative to the largest element so far and scaled anew when a larger one comes, so it
-// does not overflow. NaN among the elements makes the result NaN, and so does +infinity.
+// does not overflow. NaN among the elements makes it NaN, and so does +infinity.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_ONLINE_SOFTMAX_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_ONLINE_SOFTMAX_H_
@@ -48,8 +48,6 @@ struct OnlineSoftmax {
     lower.RaiseTo(top);
     sum += lower.sum;
   }
-
-  LITE_HOST_DEVICE A LogSumExp() const { return Shift() + std::log(sum); }
 
  private:
   LITE_HOST_DEVICE void RaiseTo(A higher) {

@@ -108,7 +108,8 @@ struct Place {
 };
 
 template <int kThreads, typename T>
-__global__ void ForwardKernel(Rows<T> rows, Accumulator<T>* loss, Accumulator<T>* log_sum_exp) {
+__global__ void ForwardKernel(Rows<T> rows, Accumulator<T>* loss,
+                              Normalizer<Accumulator<T>>* normalizers) {
   using A = Accumulator<T>;
   const Place<kThreads> place;
   for (int64_t row = place.first_row(); row < rows.batch; row += place.row_stride()) {
@@ -126,28 +127,36 @@ __global__ void ForwardKernel(Rows<T> rows, Accumulator<T>* loss, Accumulator<T>
         own.Add(one);
       }
     }
-    const A total = MergedInRow<kThreads>(own).LogSumExp();
+    own = MergedInRow<kThreads>(own);
     if (place.thread() != 0) continue;
     const int64_t label = rows.Label(row);
-    log_sum_exp[row] = total;
+    const Normalizer<A> normalizer{.top = own.Shift(), .sum = own.sum};
+    normalizers[row] = normalizer;
     if (label == rows.ignore_index) {
       loss[row] = 0;
     } else {
-      loss[row] = rows.InRange(label) ? total - Widened(x[label]) : static_cast<A>(NAN);
+      loss[row] = rows.InRange(label) ? normalizer.Loss(Widened(x[label])) : static_cast<A>(NAN);
     }
   }
 }
 
-// The gradient of one element; `own` says whether it is that of the row's label.
+// The gradients of a row's elements.
 template <typename A>
-__device__ A Gradient(A x, A log_sum_exp, A grad, bool own) {
-  const A spread = grad * std::exp(x - log_sum_exp);
-  return own ? spread - grad : spread;
-}
+struct RowGradient {
+  A top;
+  A scale;
+  A grad;
+
+  // `own` says whether x is the score of the row's label.
+  __device__ A operator()(A x, bool own) const {
+    const A spread = scale * std::exp(x - top);
+    return own ? spread - grad : spread;
+  }
+};
 
 template <int kThreads, typename T>
 __global__ void BackwardKernel(Rows<T> rows, const Accumulator<T>* grads,
-                               const Accumulator<T>* log_sum_exp, T* grad_logits) {
+                               const Normalizer<Accumulator<T>>* normalizers, T* grad_logits) {
   using A = Accumulator<T>;
   const Place<kThreads> place;
   for (int64_t row = place.first_row(); row < rows.batch; row += place.row_stride()) {
@@ -156,21 +165,21 @@ __global__ void BackwardKernel(Rows<T> rows, const Accumulator<T>* grads,
     const int64_t label = rows.Label(row);
     const bool ignored = label == rows.ignore_index;
     const A grad = ignored || rows.InRange(label) ? grads[row] : static_cast<A>(NAN);
-    const A total = log_sum_exp[row];
+    const Normalizer<A> normalizer = normalizers[row];
+    const RowGradient<A> gradient{normalizer.top, grad / normalizer.sum, grad};
     if (rows.packed) {
       for (int64_t i = place.thread(); i < rows.classes / kPack<T>; i += kThreads) {
         A pack[kPack<T>];
         ReadPack(x, i, pack);
         for (int j = 0; j < kPack<T>; ++j) {
           const bool own = i * kPack<T> + j == label;
-          pack[j] = ignored ? A{0} : Gradient(pack[j], total, grad, own);
+          pack[j] = ignored ? A{0} : gradient(pack[j], own);
         }
         WritePack(pack, out, i);
       }
     } else {
       for (int64_t i = place.thread(); i < rows.classes; i += kThreads) {
-        const A gradient = Gradient(Widened(x[i]), total, grad, i == label);
-        out[i] = Narrowed<T>(ignored ? A{0} : gradient);
+        out[i] = Narrowed<T>(ignored ? A{0} : gradient(Widened(x[i]), i == label));
       }
     }
   }
@@ -193,57 +202,57 @@ Rows<T> RowsOf(const Scores& scores, const void* also_packed) {
 
 template <typename T>
 xffi::Error RunForward(const Scores& scores, cudaStream_t stream, Accumulator<T>* loss,
-                       Accumulator<T>* log_sum_exp) {
+                       Normalizer<Accumulator<T>>* normalizers) {
   const auto rows = RowsOf<T>(scores, nullptr);
   if (rows.batch == 0) return xffi::Error::Success();
   if (rows.classes <= kFewClasses) {
     ForwardKernel<kWarp><<<Blocks(rows.batch, kWarpsOfBlock), kWarp * kWarpsOfBlock, 0, stream>>>(
-        rows, loss, log_sum_exp);
+        rows, loss, normalizers);
   } else {
     ForwardKernel<kBlockThreads>
-        <<<Blocks(rows.batch, 1), kBlockThreads, 0, stream>>>(rows, loss, log_sum_exp);
+        <<<Blocks(rows.batch, 1), kBlockThreads, 0, stream>>>(rows, loss, normalizers);
   }
   return LaunchError(scores.op);
 }
 
 template <typename T>
 xffi::Error RunBackward(const Scores& scores, cudaStream_t stream, const Accumulator<T>* grads,
-                        const Accumulator<T>* log_sum_exp, T* grad_logits) {
+                        const Normalizer<Accumulator<T>>* normalizers, T* grad_logits) {
   const auto rows = RowsOf<T>(scores, grad_logits);
   if (rows.batch == 0 || rows.classes == 0) return xffi::Error::Success();
   if (rows.classes <= kFewClasses) {
     BackwardKernel<kWarp><<<Blocks(rows.batch, kWarpsOfBlock), kWarp * kWarpsOfBlock, 0, stream>>>(
-        rows, grads, log_sum_exp, grad_logits);
+        rows, grads, normalizers, grad_logits);
   } else {
     BackwardKernel<kBlockThreads><<<Blocks(rows.batch, 1), kBlockThreads, 0, stream>>>(
-        rows, grads, log_sum_exp, grad_logits);
+        rows, grads, normalizers, grad_logits);
   }
   return LaunchError(scores.op);
 }
 
 xffi::Error Forward(std::string_view op, int64_t ignore_index, xffi::AnyBuffer logits,
                     xffi::AnyBuffer labels, xffi::Result<xffi::AnyBuffer> loss,
-                    xffi::Result<xffi::AnyBuffer> log_sum_exp, cudaStream_t stream) {
+                    xffi::Result<xffi::AnyBuffer> normalizer, cudaStream_t stream) {
   const Scores scores{op, logits, labels, ignore_index};
-  if (auto error = CheckForward(scores, *loss, *log_sum_exp); error.failure()) return error;
+  if (auto error = CheckForward(scores, *loss, *normalizer); error.failure()) return error;
   return ForFloat(op, logits.element_type(), [&]<typename T>(T) {
     using A = Accumulator<T>;
     return RunForward<T>(scores, stream, static_cast<A*>(loss->untyped_data()),
-                         static_cast<A*>(log_sum_exp->untyped_data()));
+                         static_cast<Normalizer<A>*>(normalizer->untyped_data()));
   });
 }
 
 xffi::Error Backward(std::string_view op, int64_t ignore_index, xffi::AnyBuffer grad,
-                     xffi::AnyBuffer logits, xffi::AnyBuffer labels, xffi::AnyBuffer log_sum_exp,
+                     xffi::AnyBuffer logits, xffi::AnyBuffer labels, xffi::AnyBuffer normalizer,
                      xffi::Result<xffi::AnyBuffer> grad_logits, cudaStream_t stream) {
   const Scores scores{op, logits, labels, ignore_index};
-  if (auto error = CheckBackward(scores, grad, log_sum_exp, *grad_logits); error.failure()) {
+  if (auto error = CheckBackward(scores, grad, normalizer, *grad_logits); error.failure()) {
     return error;
   }
   return ForFloat(op, logits.element_type(), [&]<typename T>(T) {
     using A = Accumulator<T>;
     return RunBackward<T>(scores, stream, static_cast<const A*>(grad.untyped_data()),
-                          static_cast<const A*>(log_sum_exp.untyped_data()),
+                          static_cast<const Normalizer<A>*>(normalizer.untyped_data()),
                           static_cast<T*>(grad_logits->untyped_data()));
   });
 }

@@ -1,14 +1,15 @@
 // What softmax_cross_entropy means to XLA, whichever device runs it.
 //
 //   torch_xla_lite.softmax_cross_entropy
-//     logits [batch, classes] T, labels [batch] int  ->  loss [batch] A, log_sum_exp [batch] A
+//     logits [batch, classes] T, labels [batch] int  ->  loss [batch] A, normalizer [batch, 2] A
 //   torch_xla_lite.softmax_cross_entropy_backward
-//     grad [batch] A, logits, labels, log_sum_exp    ->  grad of logits [batch, classes] T
+//     grad [batch] A, logits, labels, normalizer     ->  grad of logits [batch, classes] T
 //   attributes: op            the op's name for error messages
 //               ignore_index  the label of rows that have neither loss nor gradient
 //
 // T is float32, float64, bfloat16 or float16; A is float64 for float64, else float32. The softmax
-// is never stored: the gradient computes it again from log_sum_exp.
+// is never stored: the gradient computes it again from the normalizer, in which each row has a
+// Normalizer<A>.
 //
 // A label outside of [0, classes) that is not ignore_index: on the CPU an error, on CUDA, where a
 // kernel cannot raise one, a loss and a gradient of NaN for its row.
@@ -18,10 +19,12 @@
 
 #include <xla/ffi/api/ffi.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/host_device.h"
 
 namespace torch_xla_lite::kernels {
 
@@ -36,9 +39,25 @@ struct Scores {
   int64_t classes() const { return logits.dimensions()[1]; }
 };
 
+// What turns the scores of a row into its softmax, exp(score - top) / sum. Its logarithm alone
+// would not do: a float32 of a few hundred has no digits left for a gradient.
+template <typename A>
+struct Normalizer {
+  A top;  // the largest score; 0 if all are -infinity
+  A sum;  // of exp(score - top)
+
+  LITE_HOST_DEVICE A Loss(A score) const { return std::log(sum) + (top - score); }
+};
+
 inline bool IsVector(const xffi::AnyBuffer& buffer, int64_t size, xffi::DataType type) {
   const auto dimensions = buffer.dimensions();
   return dimensions.size() == 1 && dimensions[0] == size && buffer.element_type() == type;
+}
+
+inline bool IsNormalizer(const xffi::AnyBuffer& buffer, int64_t batch, xffi::DataType type) {
+  const auto dimensions = buffer.dimensions();
+  return dimensions.size() == 2 && dimensions[0] == batch && dimensions[1] == 2 &&
+         buffer.element_type() == type;
 }
 
 inline xffi::Error CheckScores(const Scores& scores) {
@@ -54,19 +73,19 @@ inline xffi::Error CheckScores(const Scores& scores) {
 }
 
 inline xffi::Error CheckForward(const Scores& scores, const xffi::AnyBuffer& loss,
-                                const xffi::AnyBuffer& log_sum_exp) {
+                                const xffi::AnyBuffer& normalizer) {
   if (auto error = CheckScores(scores); error.failure()) return error;
   const auto type = AccumulatorType(scores.logits.element_type());
-  if (!IsVector(loss, scores.batch(), type) || !IsVector(log_sum_exp, scores.batch(), type)) {
-    return Invalid(scores.op, "expects loss and log_sum_exp as vectors, float32 at least.");
+  if (!IsVector(loss, scores.batch(), type) || !IsNormalizer(normalizer, scores.batch(), type)) {
+    return Invalid(scores.op, "expects loss [batch] and normalizer [batch, 2], float32 at least.");
   }
   return xffi::Error::Success();
 }
 
 inline xffi::Error CheckBackward(const Scores& scores, const xffi::AnyBuffer& grad,
-                                 const xffi::AnyBuffer& log_sum_exp,
+                                 const xffi::AnyBuffer& normalizer,
                                  const xffi::AnyBuffer& grad_logits) {
-  if (auto error = CheckForward(scores, grad, log_sum_exp); error.failure()) return error;
+  if (auto error = CheckForward(scores, grad, normalizer); error.failure()) return error;
   if (grad_logits.dimensions() != scores.logits.dimensions() ||
       grad_logits.element_type() != scores.logits.element_type()) {
     return Invalid(scores.op, "expects the gradient to be like logits.");
@@ -83,7 +102,7 @@ inline auto SoftmaxCrossEntropySignature() {
       .Arg<xffi::AnyBuffer>()   // logits
       .Arg<xffi::AnyBuffer>()   // labels
       .Ret<xffi::AnyBuffer>()   // loss
-      .Ret<xffi::AnyBuffer>();  // log_sum_exp
+      .Ret<xffi::AnyBuffer>();  // normalizer
 }
 
 inline auto SoftmaxCrossEntropyBackwardSignature() {
@@ -93,7 +112,7 @@ inline auto SoftmaxCrossEntropyBackwardSignature() {
       .Arg<xffi::AnyBuffer>()   // grad
       .Arg<xffi::AnyBuffer>()   // logits
       .Arg<xffi::AnyBuffer>()   // labels
-      .Arg<xffi::AnyBuffer>()   // log_sum_exp
+      .Arg<xffi::AnyBuffer>()   // normalizer
       .Ret<xffi::AnyBuffer>();  // grad of logits
 }
 

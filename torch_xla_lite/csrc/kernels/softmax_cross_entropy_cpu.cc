@@ -16,7 +16,7 @@ namespace torch_xla_lite::kernels {
 namespace {
 
 template <typename T>
-Accumulator<T> LogSumExp(const T* row, int64_t n) {
+Normalizer<Accumulator<T>> NormalizerOf(const T* row, int64_t n) {
   using A = Accumulator<T>;
   constexpr A kNothing = -std::numeric_limits<A>::infinity();
   A top = kNothing, sum = 0;
@@ -31,17 +31,18 @@ Accumulator<T> LogSumExp(const T* row, int64_t n) {
     sum += ExpSum(x, size, shift);
     top = higher;
   }
-  return (top == kNothing ? A{0} : top) + std::log(sum);
+  return {.top = top == kNothing ? A{0} : top, .sum = sum};
 }
 
 template <typename T>
-void GradientOfRow(const T* row, int64_t n, int64_t label, Accumulator<T> log_sum_exp,
+void GradientOfRow(const T* row, int64_t n, int64_t label, Normalizer<Accumulator<T>> normalizer,
                    Accumulator<T> grad, T* out) {
+  const Accumulator<T> scale = grad / normalizer.sum;
   Block<T> in, result;
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t size = std::min(kBlock, n - at);
     Accumulator<T>* y = result.Target(out + at);
-    ScaledExp(in.Read(row + at, size), size, log_sum_exp, grad, y);
+    ScaledExp(in.Read(row + at, size), size, normalizer.top, scale, y);
     if (label >= at && label < at + size) y[label - at] -= grad;
     result.Write(out + at, size);
   }
@@ -62,7 +63,7 @@ xffi::Error CheckLabels(const Scores& scores, const Label* labels) {
 
 template <typename T, typename Label>
 xffi::Error RunForward(const Scores& scores, xffi::ThreadPool& pool, Accumulator<T>* loss,
-                       Accumulator<T>* log_sum_exp) {
+                       Normalizer<Accumulator<T>>* normalizers) {
   const auto* labels = static_cast<const Label*>(scores.labels.untyped_data());
   if (auto error = CheckLabels(scores, labels); error.failure()) return error;
   const auto* logits = static_cast<const T*>(scores.logits.untyped_data());
@@ -70,8 +71,9 @@ xffi::Error RunForward(const Scores& scores, xffi::ThreadPool& pool, Accumulator
   ParallelFor(pool, scores.batch(), RowsOfOneTask(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* row = logits + i * n;
-      log_sum_exp[i] = LogSumExp(row, n);
-      loss[i] = labels[i] == scores.ignore_index ? 0 : log_sum_exp[i] - Widened(row[labels[i]]);
+      normalizers[i] = NormalizerOf(row, n);
+      const bool ignored = labels[i] == scores.ignore_index;
+      loss[i] = ignored ? 0 : normalizers[i].Loss(Widened(row[labels[i]]));
     }
   });
   return xffi::Error::Success();
@@ -79,7 +81,7 @@ xffi::Error RunForward(const Scores& scores, xffi::ThreadPool& pool, Accumulator
 
 template <typename T, typename Label>
 xffi::Error RunBackward(const Scores& scores, xffi::ThreadPool& pool, const Accumulator<T>* grad,
-                        const Accumulator<T>* log_sum_exp, T* grad_logits) {
+                        const Normalizer<Accumulator<T>>* normalizers, T* grad_logits) {
   const auto* labels = static_cast<const Label*>(scores.labels.untyped_data());
   if (auto error = CheckLabels(scores, labels); error.failure()) return error;
   const auto* logits = static_cast<const T*>(scores.logits.untyped_data());
@@ -90,7 +92,7 @@ xffi::Error RunBackward(const Scores& scores, xffi::ThreadPool& pool, const Accu
       if (labels[i] == scores.ignore_index) {
         std::fill_n(out, n, T{});
       } else {
-        GradientOfRow(logits + i * n, n, labels[i], log_sum_exp[i], grad[i], out);
+        GradientOfRow(logits + i * n, n, labels[i], normalizers[i], grad[i], out);
       }
     }
   });
@@ -99,30 +101,30 @@ xffi::Error RunBackward(const Scores& scores, xffi::ThreadPool& pool, const Accu
 
 xffi::Error Forward(std::string_view op, int64_t ignore_index, xffi::AnyBuffer logits,
                     xffi::AnyBuffer labels, xffi::Result<xffi::AnyBuffer> loss,
-                    xffi::Result<xffi::AnyBuffer> log_sum_exp, xffi::ThreadPool pool) {
+                    xffi::Result<xffi::AnyBuffer> normalizer, xffi::ThreadPool pool) {
   const Scores scores{op, logits, labels, ignore_index};
-  if (auto error = CheckForward(scores, *loss, *log_sum_exp); error.failure()) return error;
+  if (auto error = CheckForward(scores, *loss, *normalizer); error.failure()) return error;
   return ForFloat(op, logits.element_type(), [&]<typename T>(T) {
     return ForIndex(labels.element_type(), [&]<typename Label>(Label) {
       using A = Accumulator<T>;
       return RunForward<T, Label>(scores, pool, static_cast<A*>(loss->untyped_data()),
-                                  static_cast<A*>(log_sum_exp->untyped_data()));
+                                  static_cast<Normalizer<A>*>(normalizer->untyped_data()));
     });
   });
 }
 
 xffi::Error Backward(std::string_view op, int64_t ignore_index, xffi::AnyBuffer grad,
-                     xffi::AnyBuffer logits, xffi::AnyBuffer labels, xffi::AnyBuffer log_sum_exp,
+                     xffi::AnyBuffer logits, xffi::AnyBuffer labels, xffi::AnyBuffer normalizer,
                      xffi::Result<xffi::AnyBuffer> grad_logits, xffi::ThreadPool pool) {
   const Scores scores{op, logits, labels, ignore_index};
-  if (auto error = CheckBackward(scores, grad, log_sum_exp, *grad_logits); error.failure()) {
+  if (auto error = CheckBackward(scores, grad, normalizer, *grad_logits); error.failure()) {
     return error;
   }
   return ForFloat(op, logits.element_type(), [&]<typename T>(T) {
     return ForIndex(labels.element_type(), [&]<typename Label>(Label) {
       using A = Accumulator<T>;
       return RunBackward<T, Label>(scores, pool, static_cast<const A*>(grad.untyped_data()),
-                                   static_cast<const A*>(log_sum_exp.untyped_data()),
+                                   static_cast<const Normalizer<A>*>(normalizer.untyped_data()),
                                    static_cast<T*>(grad_logits->untyped_data()));
     });
   });
