@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.servers import Server, free_port, git_daemon, http_server
+from test.scripts.servers import Server, git_daemon, http_server, silent_port
 from test.scripts.world import Repo, World, wait_for_orphans
 
 
@@ -107,17 +106,16 @@ def test_attempts_back_off(world: World, server: Server, pair: tuple[Repo, Repo]
 
 def test_a_port_on_which_nobody_listens_is_unreachable(world: World):
     _, clone = world.pair()
-    _point(world, clone, f"http://127.0.0.1:{free_port()}/a")
-    ran = world.run()
+    with silent_port(answers=False) as port:
+        _point(world, clone, f"http://127.0.0.1:{port}/a")
+        ran = world.run()
     assert (ran.code, ran.one()["status"]) == (3, "unreachable")
 
 
 def test_a_server_that_never_answers_is_ended_by_the_timeout(world: World):
     _, clone = world.pair()
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        _point(world, clone, f"http://127.0.0.1:{silent.getsockname()[1]}/a")
+    with silent_port(answers=True) as port:
+        _point(world, clone, f"http://127.0.0.1:{port}/a")
         ran = world.run("--timeout=0.5")
     assert (ran.code, ran.one()["status"]) == (3, "unreachable")
     assert "no answer in 0.5 s" in ran.one()["reason"]
@@ -276,7 +274,8 @@ def test_an_interrupt_ends_network_calls_and_changes_nothing(
     world: World, server: Server, pair: tuple[Repo, Repo]
 ):
     _, clone = pair
-    server.manners.wait = 30
+    # Longer than any test may take: only the interrupt can end the call.
+    server.manners.wait = 3600
     before = clone.everything()
     process = subprocess.Popen(
         world.command(),
@@ -287,6 +286,6 @@ def test_an_interrupt_ends_network_calls_and_changes_nothing(
     while not server.requests:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate()
     assert (process.returncode, clone.everything()) == (130, before)
     assert said == b"stopping after the current step ...\n"

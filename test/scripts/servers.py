@@ -4,6 +4,7 @@ import base64
 import http.server
 import os
 import socket
+import socketserver
 import subprocess
 import threading
 import time
@@ -21,7 +22,6 @@ class Manners:
       status: instead of serving, answer with this.
       wrong_requests: how many requests are treated badly before it behaves; None for all.
       wait: seconds before each answer.
-      drip: seconds between the bytes of an answer to a fetch.
       cut: an answer to a fetch ends after so many bytes, and the connection with it.
       password: of user `me`, which is asked for.
     """
@@ -29,7 +29,6 @@ class Manners:
     status: int | None = None
     wrong_requests: int | None = None
     wait: float = 0
-    drip: float = 0
     cut: int | None = None
     password: str | None = None
 
@@ -127,17 +126,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        # Only what is fetched is long enough to be cut or slow: the last request of a fetch.
+        # Only what is fetched is long enough to be cut: the last request of a fetch.
         fetched = b"packfile" in body[:200] or b"\x01" in body[:64]
         try:
             if manners.cut is not None and fetched:
                 self.wfile.write(body[: manners.cut])
                 self.wfile.flush()
                 self.connection.shutdown(socket.SHUT_RDWR)
-            elif manners.drip and fetched:
-                for i in range(len(body)):
-                    self.wfile.write(body[i : i + 1])
-                    time.sleep(manners.drip)
             else:
                 self.wfile.write(body)
         except OSError:
@@ -168,30 +163,40 @@ def http_server(folder: Path, environ: Mapping[str, str]) -> Iterator[Server]:
             thread.join()
 
 
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextmanager
+def silent_port(*, answers: bool) -> Iterator[int]:
+    """A port that belongs to nobody else, and from which nothing is ever heard.
+
+    Args:
+      answers: whether a connection is accepted; otherwise it is refused.
+    """
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        if answers:
+            held.listen()
+        yield held.getsockname()[1]
+
+
+class _Daemon(socketserver.ThreadingTCPServer):
+    """Hands each connection to a git daemon of its own: nobody has to find a free port for it."""
+
+    daemon_threads = True
 
 
 @contextmanager
 def git_daemon(folder: Path, environ: Mapping[str, str]) -> Iterator[str]:
     """Serves the repositories in a folder by git's own protocol."""
-    port = free_port()
-    words = ["git", "daemon", "--listen=127.0.0.1", f"--port={port}", "--export-all"]
-    words += [f"--base-path={folder}", "--reuseaddr", str(folder)]
-    # git starts the daemon as a process of its own; both are ended with their group.
-    process = subprocess.Popen(
-        words, env=environ, start_new_session=True, stderr=subprocess.DEVNULL
-    )
-    try:
-        while True:
-            assert process.poll() is None
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-        yield f"git://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait()
+    words = ["git", "daemon", "--inetd", "--export-all", f"--base-path={folder}", str(folder)]
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            subprocess.run(words, env=environ, stdin=self.request, stdout=self.request, check=False)
+
+    with _Daemon(("127.0.0.1", 0), Handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"git://127.0.0.1:{listener.server_address[1]}"
+        finally:
+            listener.shutdown()
+            thread.join()
