@@ -111,9 +111,7 @@ def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]
 
 def _options() -> options_table.Options:
     """The first steps of flow.py, of which setup.py is not there to take them."""
-    options = options_table.read(os.environ)
-    flow.platform_link_options(options, os.environ)
-    return options
+    return flow.platform_link_options(options_table.read(os.environ))
 
 
 def _root() -> Path:

@@ -82,6 +82,10 @@ def build(
     with _alone(root):
         gpu = configure.ensure(root, bazel, options, environ).cuda
         print(f"torch_xla_lite: CUDA {gpu}", flush=True)
+        if gpu.startswith("on") and options.prioritized_text is None:
+            from bazel.pybuild import link_advice
+
+            link_advice.give()
         if options.content is Content.PYTHON:
             _check_library(root)
         command = invoke.build_command(

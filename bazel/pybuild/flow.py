@@ -66,7 +66,7 @@ def run(
     lone_develop = arguments == ["develop"]
     options = check_modes(arguments, environ)
     package = None if lone_develop else base_requirements(root, options)
-    platform_link_options(options, environ)
+    options = platform_link_options(options)
     if package is None:
         from bazel.pybuild import develop
 
@@ -103,17 +103,16 @@ def base_requirements(root: Path, options: Options) -> "Metadata":
     return metadata.for_content(metadata.read(root), options.content)
 
 
-def platform_link_options(options: Options, environ: Mapping[str, str]) -> None:
-    """Advises what pays on some platforms only; what is asked for, invoke.py tells Bazel."""
-    machine = os.uname().machine
-    if machine not in ("aarch64", "arm64") or options.prioritized_text is not None:
-        return
-    from bazel.pybuild import cuda, link_advice
+def platform_link_options(options: Options) -> Options:
+    """Whether hot functions are placed first: no, where that does not pay and nobody asks for it.
 
-    packaged = cuda.look(options, environ).packaged
-    text = link_advice.advice(machine, cuda=packaged, wanted=options.prioritized_text)
-    if text:
-        notices.keep(notices.box(text))
+    Where it can pay and nothing is said, that stays open. A build that finds CUDA gives advice
+    then; to look for CUDA here would start nvcc before the command line is read.
+    """
+    machine = os.uname().machine
+    if machine in ("aarch64", "arm64") or options.prioritized_text is not None:
+        return options
+    return options._replace(prioritized_text=False)
 
 
 def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
     notices.keep(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
     ...
-    notices.show()      # by flow.py and backend.py, after everything else but an error
+    notices.show()      # by who was called, after everything else but an error
 
 A message in the middle of a build scrolls away.
 """

@@ -59,7 +59,7 @@ class Options(NamedTuple):
       cuda_home: the CUDA toolkit to take; None to look for one.
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
       prioritized_text: whether hot functions are placed first by a linker script; None when the
-        user did not say.
+        user did not say, and after flow.platform_link_options only where it can pay.
     """
 
     bazel: str | None = None

@@ -140,12 +140,16 @@ def _line(path: str, content: bytes) -> str:
 
 def main(folder: str) -> int:
     """Makes the wheel that the environment variables ask for."""
+    from bazel.pybuild import flow, notices
+
     try:
-        options = options_table.read(os.environ)
+        options = flow.platform_link_options(options_table.read(os.environ))
         make(Path(__file__).resolve().parents[2], options, os.environ, Path(folder))
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    finally:
+        notices.show()
     return 0
 
 

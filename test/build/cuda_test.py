@@ -8,35 +8,11 @@ import pytest
 from bazel.pybuild import cuda, cuda_toolkits
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options, Switch, read
+from test.build.toolkit import write_toolkit
 
 _CPU = cuda.Torch("2.13.0+cpu", None, None)
 _CUDA = cuda.Torch("2.13.0+cu130", "13.0", None)
 _ROCM = cuda.Torch("2.13.0+rocm7.0", None, "7.0.51831")
-
-_NVCC = """#!/bin/sh
-case "$1" in
-  --version) echo 'Cuda compilation tools, release {release}, V{version}' ;;
-  --list-gpu-code) printf 'sm_80\\nsm_90\\n' ;;
-  --dryrun) echo '#$ TOP={home}/bin/..' >&2 ;;
-  -ccbin)
-    test "$2" != gcc-99 && exit
-    echo 'host_config.h:137:2: error: #error -- unsupported GNU version! The nvcc flag helps.' >&2
-    exit 1 ;;
-esac
-"""
-
-
-def _toolkit(home: Path, version: str = "13.0.88", *, libraries: str = "lib64") -> Path:
-    """Writes what looks like a toolkit, and returns its nvcc."""
-    headers = ["include/crt/host_config.h", "include/cuda_runtime.h", "include/nv/target"]
-    parts = ["bin/ptxas", "nvvm/bin/cicc", *headers]
-    for part in [*parts, f"{libraries}/libcudart_static.a", "bin/nvcc"]:
-        (home / part).parent.mkdir(parents=True, exist_ok=True)
-        (home / part).touch()
-    nvcc = home / "bin" / "nvcc"
-    nvcc.write_text(_NVCC.format(home=home, version=version, release=version.rpartition(".")[0]))
-    nvcc.chmod(0o755)
-    return nvcc
 
 
 @pytest.fixture
@@ -68,38 +44,38 @@ def test_what_torch_was_built_for_is_read_from_its_version_file(
 
 
 def test_auto_is_on_with_a_torch_and_a_toolkit_of_one_major_version(tmp_path: Path):
-    decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "13.2.51"))
+    decision = _decide(Switch.AUTO, _CUDA, write_toolkit(tmp_path, "13.2.51"))
     assert decision.packaged
     assert decision.toolkit == cuda_toolkits.Toolkit(tmp_path, "13.2.51", "a test")
     assert decision.detail == f"{tmp_path}, found by a test"
 
 
 def test_auto_stays_off_with_a_stray_toolkit_beside_a_torch_for_cpus(tmp_path: Path):
-    decision = _decide(Switch.AUTO, _CPU, _toolkit(tmp_path))
+    decision = _decide(Switch.AUTO, _CPU, write_toolkit(tmp_path))
     assert not decision.packaged
     assert decision.evidence == "off: torch 2.13.0+cpu is built without CUDA"
     assert str(tmp_path) in decision.line
 
 
 def test_auto_stays_off_with_a_toolkit_of_another_major_version(tmp_path: Path):
-    decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "12.9.41"))
+    decision = _decide(Switch.AUTO, _CUDA, write_toolkit(tmp_path, "12.9.41"))
     assert not decision.packaged
     assert "12.9.41" in decision.detail
 
 
-def test_auto_stays_off_without_a_toolkit():
+def test_auto_stays_off_without_awrite_toolkit():
     assert not _decide(Switch.AUTO, _CUDA).packaged
 
 
 def test_a_toolkit_of_torchs_version_is_taken_though_another_comes_first(tmp_path: Path):
-    first, second = _toolkit(tmp_path / "12", "12.9.41"), _toolkit(tmp_path / "13")
+    first, second = write_toolkit(tmp_path / "12", "12.9.41"), write_toolkit(tmp_path / "13")
     assert _decide(Switch.AUTO, _CUDA, first, second).toolkit == cuda_toolkits.Toolkit(
         tmp_path / "13", "13.0.88", "a test"
     )
 
 
 def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_none(tmp_path: Path):
-    candidates = [(_toolkit(tmp_path), "a test")]
+    candidates = [(write_toolkit(tmp_path), "a test")]
     decision = cuda.decide(Options(), _CUDA, candidates, "gcc-99")
     assert not decision.packaged
     assert decision.detail.endswith("does not work with gcc-99: unsupported GNU version!")
@@ -108,13 +84,13 @@ def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_none(tmp_path: P
 
 
 def test_what_is_off_for_a_reason_of_this_machine_is_recorded_without_its_paths(tmp_path: Path):
-    decision = _decide(Switch.AUTO, _CUDA, _toolkit(tmp_path, "12.9.41"))
+    decision = _decide(Switch.AUTO, _CUDA, write_toolkit(tmp_path, "12.9.41"))
     assert str(tmp_path) in decision.line
     assert str(tmp_path) not in decision.evidence
 
 
 def test_off_is_off_whatever_is_there(tmp_path: Path):
-    decision = _decide(Switch.OFF, _CUDA, _toolkit(tmp_path))
+    decision = _decide(Switch.OFF, _CUDA, write_toolkit(tmp_path))
     assert decision == cuda.Cuda(False, None, (), "off: USE_CUDA=0")
 
 
@@ -129,7 +105,7 @@ def test_off_is_off_whatever_is_there(tmp_path: Path):
 def test_on_names_what_is_missing(
     tmp_path: Path, torch: cuda.Torch, versions: list[str], named: str
 ):
-    nvccs = [_toolkit(tmp_path / version, version) for version in versions]
+    nvccs = [write_toolkit(tmp_path / version, version) for version in versions]
     with pytest.raises(BuildError, match=f"USE_CUDA=1, but .*{named}"):
         _decide(Switch.ON, torch, *nvccs)
 
@@ -145,7 +121,7 @@ def test_wheels_are_offered_for_a_cuda_that_has_a_whole_toolkit_of_them(
 
 @pytest.mark.parametrize("part", ["nvvm/bin/cicc", "include/crt/host_config.h"])
 def test_on_names_the_part_that_a_toolkit_has_not(tmp_path: Path, part: str):
-    nvcc = _toolkit(tmp_path)
+    nvcc = write_toolkit(tmp_path)
     (tmp_path / part).unlink()
     with pytest.raises(BuildError, match=f"no whole toolkit: it has no {part}"):
         _decide(Switch.ON, _CUDA, nvcc)
@@ -167,7 +143,7 @@ def test_rocm_is_refused_where_it_is_asked_for():
 
 
 def test_the_evidence_is_the_same_wherever_the_toolkit_is(tmp_path: Path):
-    here, there = _toolkit(tmp_path / "here"), _toolkit(tmp_path / "there")
+    here, there = write_toolkit(tmp_path / "here"), write_toolkit(tmp_path / "there")
     expected = (
         "on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
     )
@@ -176,7 +152,7 @@ def test_the_evidence_is_the_same_wherever_the_toolkit_is(tmp_path: Path):
 
 
 def test_a_wrong_list_of_architectures_is_an_error_only_where_it_matters(tmp_path: Path):
-    nvcc = _toolkit(tmp_path)
+    nvcc = write_toolkit(tmp_path)
     assert _decide(Switch.AUTO, _CPU, nvcc, archs="Hoper").toolkit is None
     with pytest.raises(BuildError, match="Hoper"):
         _decide(Switch.AUTO, _CUDA, nvcc, archs="Hoper")
@@ -189,9 +165,9 @@ def _found(environ: dict[str, str], *folders: Path, home: str | None = None) -> 
 
 @pytest.mark.usefixtures("no_standard_place")
 def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
-    _toolkit(tmp_path / "usr-local-cuda")
-    _toolkit(tmp_path / "path")
-    _toolkit(tmp_path / "site" / "nvidia" / "cu13", libraries="lib")
+    write_toolkit(tmp_path / "usr-local-cuda")
+    write_toolkit(tmp_path / "path")
+    write_toolkit(tmp_path / "site" / "nvidia" / "cu13", libraries="lib")
     environ = {"PATH": str(tmp_path / "path" / "bin")}
     places = _found(environ, tmp_path / "site")
     assert places == ["nvcc on PATH", str(tmp_path / "usr-local-cuda"), "NVIDIA's wheels"]
@@ -216,7 +192,7 @@ def test_a_cuda_home_that_is_no_toolkit_does_not_matter_beside_a_torch_for_cpus(
 
 
 def test_a_cuda_home_of_another_version_is_no_error_where_auto_decides(tmp_path: Path):
-    _toolkit(tmp_path, "12.9.41")
+    write_toolkit(tmp_path, "12.9.41")
     options = Options(cuda_home=str(tmp_path))
     decision = cuda.decide(options, _CUDA, cuda_toolkits.watched(options, {}, []), "gcc")
     assert decision.evidence.startswith("off: ")
@@ -224,7 +200,7 @@ def test_a_cuda_home_of_another_version_is_no_error_where_auto_decides(tmp_path:
 
 @pytest.mark.usefixtures("no_standard_place")
 def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
-    nvcc = _toolkit(tmp_path / "nvidia" / "cu13", libraries="lib")
+    nvcc = write_toolkit(tmp_path / "nvidia" / "cu13", libraries="lib")
     ((found, _),) = cuda_toolkits.watched(Options(), {"PATH": ""}, [str(tmp_path)])
     assert found == nvcc
     toolkit, _ = cuda_toolkits.find([(found, "")], "gcc", 13)
@@ -232,7 +208,7 @@ def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
 
 
 def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path):
-    nvcc = _toolkit(tmp_path / "cuda-13.0")
+    nvcc = write_toolkit(tmp_path / "cuda-13.0")
     script = tmp_path / "bin" / "nvcc"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec {nvcc} "$@"\n')
@@ -242,7 +218,7 @@ def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path
 
 
 def test_another_nvcc_at_the_same_place_makes_the_decision_anew(tmp_path: Path):
-    nvcc = _toolkit(tmp_path)
+    nvcc = write_toolkit(tmp_path)
     options = Options(cuda_home=str(tmp_path))
     before = cuda.depends_on(options, {})
     os.utime(nvcc, ns=(1, 1))

@@ -1,29 +1,27 @@
-"""Steps of setup.py that this machine never takes; command_line_test.py has the others."""
+"""What setup.py does on machines that are not at hand; command_line_test.py has the other steps."""
 
 import os
 from types import SimpleNamespace
 
 import pytest
 
-from bazel.pybuild import cuda, flow, notices
+from bazel.pybuild import flow
 from bazel.pybuild.options import Options
 
 
 @pytest.mark.parametrize(
-    ("machine", "wanted", "boxes"),
-    [("aarch64", None, 1), ("aarch64", False, 0), ("aarch64", True, 0), ("x86_64", None, 0)],
+    ("machine", "said", "taken"),
+    [
+        ("aarch64", None, None),
+        ("arm64", None, None),
+        ("x86_64", None, False),
+        ("x86_64", True, True),
+        ("aarch64", True, True),
+        ("aarch64", False, False),
+    ],
 )
-def test_advice_about_linking_waits_for_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    machine: str,
-    wanted: bool | None,
-    boxes: int,
+def test_whether_hot_functions_come_first_is_open_only_where_it_can_pay(
+    monkeypatch: pytest.MonkeyPatch, machine: str, said: bool | None, taken: bool | None
 ):
-    # Neither such a machine nor a torch for CUDA is at hand.
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
-    monkeypatch.setattr(cuda, "look", lambda options, environ: SimpleNamespace(packaged=True))
-    flow.platform_link_options(Options(prioritized_text=wanted), {})
-    assert capsys.readouterr().err == ""
-    notices.show()
-    assert capsys.readouterr().err.count("    USE_PRIORITIZED_TEXT_FOR_LD=1 ") == boxes
+    assert flow.platform_link_options(Options(prioritized_text=said)).prioritized_text is taken

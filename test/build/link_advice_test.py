@@ -1,44 +1,96 @@
-"""Who is told of USE_PRIORITIZED_TEXT_FOR_LD."""
+"""setup.py on 64-bit ARM: what it starts, and who is told of USE_PRIORITIZED_TEXT_FOR_LD.
+
+The machine only says that it is one; torch and nvcc are short files that say what real ones say.
+"""
 
 import os
-import types
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import cuda, flow, notices
-from bazel.pybuild.link_advice import advice
-from bazel.pybuild.options import Options
+from test.build.toolkit import write_toolkit
+from test.build.tree import ROOT
+
+# Python runs it at its start.
+_ARM = """
+import os
+import sys
+
+os.uname = lambda: os.uname_result(("Linux", "", "", "", "aarch64"))
+
+def note(event, arguments):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.system"):
+        with open(os.environ["STARTED"], "a") as file:
+            file.write(f"{arguments[0]}\\n")
+
+sys.addaudithook(note)
+"""
 
 
-@pytest.mark.parametrize("machine", ["aarch64", "arm64"])
-def test_it_is_advised_on_arm_with_cuda(machine: str):
-    text = advice(machine, cuda=True, wanted=None)
-    assert text and "USE_PRIORITIZED_TEXT_FOR_LD=1" in text
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Variables of such a machine, with a torch for CUDA 13.0 and a toolkit of it."""
+    (tmp_path / "sitecustomize.py").write_text(_ARM)
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "version.py").write_text("cuda = '13.0'\nhip = None\n")
+    (tmp_path / "torch-2.13.0+cu130.dist-info").mkdir()
+    nvcc = write_toolkit(tmp_path / "toolkit")
+    path = f"{nvcc.parent}{os.pathsep}{os.environ['PATH']}"
+    started = str(tmp_path / "started")
+    # A Bazel that can do nothing ends each build in time.
+    bazel = "/bin/true"
+    return {
+        "PATH": path,
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(tmp_path),
+        "STARTED": started,
+        "TORCH_XLA_LITE_BAZEL": bazel,
+    }
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_who_has_decided_is_left_alone(wanted: bool):
-    assert advice("aarch64", cuda=True, wanted=wanted) is None
+def _setup(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    root = Path(environ["HOME"]) / "tree"
+    root.mkdir()
+    for name in ("README.md", "pyproject.toml", "requirements.txt", "setup.py"):
+        shutil.copy(ROOT / name, root)
+    bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "bazel" / "pybuild", root / "bazel" / "pybuild", ignore=bytecode)
+    return subprocess.run(
+        [sys.executable, "setup.py", *arguments],
+        cwd=root,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-def test_without_cuda_nothing_is_advised():
-    assert advice("aarch64", cuda=False, wanted=None) is None
-
-
-def test_on_other_machines_nothing_is_advised():
-    assert advice("x86_64", cuda=True, wanted=None) is None
-
-
-def test_the_advice_is_kept_for_the_end_in_a_box(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("question", "status"),
+    [("--version", 0), ("--help", 0), ("build_ext --help", 0), ("options", 0), ("--bogus", 1)],
+)
+def test_a_question_and_a_wrong_word_start_nothing(
+    environ: dict[str, str], question: str, status: int
 ):
-    # What this machine and its torch are not.
-    monkeypatch.setattr(os, "uname", lambda: types.SimpleNamespace(machine="aarch64"))
-    on = cuda.Cuda(packaged=True, toolkit=None, codes=("sm_90",), evidence="on")
-    monkeypatch.setattr(cuda, "look", lambda options, environ: on)
-    flow.platform_link_options(Options(), {})
-    assert capsys.readouterr().err == ""
-    notices.show()
-    edge, *lines, last = capsys.readouterr().err.splitlines()
-    assert edge == last and set(edge) == {"+", "-"}
-    assert any("USE_PRIORITIZED_TEXT_FOR_LD=1" in line for line in lines)
+    process = _setup(environ, *question.split())
+    assert process.returncode == status, process.stderr
+    assert not Path(environ["STARTED"]).exists(), Path(environ["STARTED"]).read_text()
+    assert "+---" not in process.stderr
+
+
+def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(environ: dict[str, str]):
+    before, error, _ = _setup(environ, "build_ext").stderr.partition("\nerror: ")
+    assert error
+    assert set(before.splitlines()[-1]) == {"+", "-"}
+
+
+@pytest.mark.parametrize("variable", ["USE_CUDA", "USE_PRIORITIZED_TEXT_FOR_LD"])
+def test_who_builds_without_cuda_or_has_decided_is_left_alone(
+    environ: dict[str, str], variable: str
+):
+    process = _setup({**environ, variable: "0"}, "build_ext")
+    assert "error: " in process.stderr
+    assert "+---" not in process.stderr
