@@ -2,7 +2,6 @@
 
 import base64
 import http.server
-import os
 import socket
 import socketserver
 import subprocess
