@@ -40,7 +40,8 @@ def register_lowering(
     Args:
       op: such as "example::softsign", or "aten::sort.stable" with the name of an overload. An op
         that writes to arguments has lowerings under its own name: they return its results, then
-        the new values of the arguments that it writes to.
+        the new values of the arguments that it writes to. Of torch's own ops in place or with
+        `out` the functional form has it: aten::relu, not aten::relu_.
       constants: numbers arrive as Python numbers and are compiled in, so that each new one compiles
         anew. By default arguments of type `Scalar` arrive as 0-d arrays and compile nothing;
         `float` and `int` are constants always.
@@ -50,7 +51,8 @@ def register_lowering(
 
     Raises:
       LoweringError: the op has a lowering already.
-      RuntimeError: there is no such op, or it never arrives whole; the message says what to do.
+      RuntimeError: there is no such op, or it never arrives whole or under this name; the message
+        says what to do.
     """
 
     def register(fn: Callable) -> Callable:

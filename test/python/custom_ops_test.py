@@ -213,6 +213,12 @@ def test_an_op_of_torch_that_has_no_use_for_a_lowering_is_refused():
         torch_xla_lite.register_lowering("aten::copy_")(lambda x, y: y)
 
 
+@pytest.mark.parametrize("op", ["aten::frac_", "aten::frac.out"])
+def test_a_variant_that_is_recorded_as_another_op_is_refused_with_the_name_of_that(op: str):
+    with pytest.raises(RuntimeError, match=rf"{op} is recorded as aten::frac, .*\n.*aten::frac\""):
+        torch_xla_lite.register_lowering(op)(lambda x: x)
+
+
 def test_an_op_that_is_made_of_others_on_every_device_is_refused(library: torch.library.Library):
     library.define("composed(Tensor x) -> Tensor")
     library.impl("composed", lambda x: x + 1, "CompositeImplicitAutograd")

@@ -11,6 +11,7 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
@@ -104,6 +105,10 @@ void RegisterLowering(const std::string& name, bool needs_constants) {
   TORCH_CHECK(!has_kernel, name,
               " has a kernel of its own for device jax, which would run instead of the lowering.\n"
               "Register one of the two.");
+  const std::string functional = OpInfo(*op, {}).name;
+  TORCH_CHECK(functional == name, name, " is recorded as ", functional,
+              ", which is what lowerings are found by.\nRegister that one:  register_lowering(\"",
+              functional, "\")");
   AddLoweredOp(name, needs_constants);
   if (is_aten) return;  // It is recorded already.
   // Libraries take their kernels out again when they are destroyed.
