@@ -139,6 +139,8 @@ def parse(
     distribution.parse_config_files()
     distribution.metadata.name = package.name
     distribution.metadata.version = package.version
+    # Newer setuptools keep the expression elsewhere, where --license does not look.
+    distribution.metadata.license = package.license
     try:
         if not distribution.parse_command_line():
             return None

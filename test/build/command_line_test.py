@@ -118,6 +118,7 @@ def test_a_lone_develop_leaves_nothing_but_bytecode_when_a_variable_is_wrong(
         ("--help-commands", "usage: setup.py"),
         ("--version", "0.1.0"),
         ("--name", "torch_xla_lite"),
+        ("--license", "BSD-3-Clause"),
         ("build_ext --help", "--inplace"),
         ("--help develop", "--dry-run"),
         ("options", "USE_CUDA"),
