@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bazel.pybuild.errors import BuildError
+
 # What the build takes headers, symbols or version numbers from.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
@@ -57,11 +59,24 @@ def own_folders(python: str | Path = sys.executable) -> list[str]:
     """Where packages of an interpreter are, without those that only one process was told of.
 
     An isolated build is told by PYTHONPATH; an interpreter that does not read it answers.
+
+    Raises:
+      BuildError: it cannot be started.
     """
     import subprocess
 
-    command = [python, "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    command = [str(python), "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        said, failed = process.stderr.strip(), process.returncode != 0
+    except OSError as error:
+        said, failed = str(error), True
+    if failed:
+        raise BuildError(
+            f"The interpreter {python} cannot say where its packages are; it said:\n{said}",
+            f"See whether it runs:  {python} -I -c pass",
+        )
+    return process.stdout.splitlines()
 
 
 def installed(names: Iterable[str], folders: Iterable[str]) -> dict[str, Package]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild import packages
+from bazel.pybuild.errors import BuildError
 from test.build.tree import ROOT
 
 
@@ -45,6 +46,12 @@ def test_packages_that_an_isolated_build_hides_are_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "prefix", str(pip.info.parents[3]))
     monkeypatch.setattr(sys, "path", [str(hook), "/tmp/pip-build-env/site-packages"])
     assert "torch" in packages.installed(["torch"], packages.search_path())
+
+
+@pytest.mark.parametrize("program", ["/gone/bin/python", "/bin/false"])
+def test_an_interpreter_that_does_not_answer_is_an_error_that_names_it(program: str):
+    with pytest.raises(BuildError, match=f"{program} cannot say where its packages are"):
+        packages.own_folders(program)
 
 
 def test_a_local_part_of_a_version_makes_no_other_release():
