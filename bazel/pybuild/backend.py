@@ -12,9 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from bazel.pybuild import archive, build, editable, flow, isolation, metadata, notices, sdist, wheel
+from bazel.pybuild import (
+    archive,
+    build,
+    editable,
+    flow,
+    isolation,
+    metadata,
+    notices,
+    sdist,
+    wheel,
+)
 from bazel.pybuild import options as options_table
-from bazel.pybuild.errors import BuildError
+from bazel.pybuild.errors import BuildError, message
 
 _Settings = dict[str, Any] | None
 _P = ParamSpec("_P")
@@ -28,8 +38,8 @@ def _explained(hook: Callable[_P, _R]) -> Callable[_P, _R]:
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return hook(*args, **kwargs)
-        except BuildError as error:
-            sys.exit(f"error: {error}")
+        except (BuildError, OSError) as error:
+            sys.exit(f"error: {message(error)}")
         finally:
             notices.show()
 

@@ -110,7 +110,7 @@ def build(
         report.write(done, root)
     if not succeeded:
         print(done.line(), flush=True)
-        raise _failure(bazel, command, process.returncode, outcome.exit_name)
+        raise _failure(root, bazel, command, process.returncode, outcome.exit_name)
     return done
 
 
@@ -149,10 +149,12 @@ def _alone(root: Path) -> Iterator[None]:
 
 
 def _failure(
-    bazel: find_bazel.Bazel, command: invoke.Command, code: int, exit_name: str
+    root: Path, bazel: find_bazel.Bazel, command: invoke.Command, code: int, exit_name: str
 ) -> BuildError:
     """The error for a Bazel that ended with something else than success."""
-    shown = " ".join(command.arguments)
+    import shlex
+
+    shown = shlex.join(command.arguments)
     if exit_name == "INTERRUPTED" or code == 8:
         return BuildError(
             "The build was interrupted. The installed files are as they were.", f"It was:  {shown}"
@@ -164,7 +166,7 @@ def _failure(
             f"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n  {shown}",
         )
     if not exit_name and not command.events.exists():
-        return find_bazel.cannot_start(bazel, command.arguments, "what stands above")
+        return find_bazel.cannot_start(bazel, command.arguments, root)
     said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(
         f"Bazel could not build {' '.join(command.targets)} ({said}); it says above why.\n"

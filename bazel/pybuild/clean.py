@@ -6,6 +6,7 @@ stay: the next `develop` needs no network.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
     if process.returncode != 0:
         raise BuildError(
             f"Bazel could not remove its outputs (exit code {process.returncode}).",
-            f"Run it by hand:  {' '.join(command)}",
+            f"Run it by hand:  {shlex.join(command)}",
         )
     return [*removed, "outputs of Bazel"]
 

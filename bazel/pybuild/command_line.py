@@ -25,8 +25,9 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.metadata import Metadata
 from bazel.pybuild.options import Options
 
-# Of setuptools, that come to our build_ext.
-_BUILDING = frozenset({"build", "editable_wheel"})
+# Commands of setuptools' own that go with ours. Its others count on its own bdist_wheel, sdist and
+# install: they fail half-way, some of them after they have installed something.
+_THEIRS = frozenset({"build", "build_py", "check", "egg_info"})
 
 _USAGE = """\
 Common commands: (see '--help-commands' for more)
@@ -73,10 +74,16 @@ class Distribution(setuptools.Distribution):
             (self.root / "build").mkdir(exist_ok=True)
         super().run_commands()
 
+    def print_commands(self) -> None:
+        """Lists the commands that there are."""
+        self.print_command_list(
+            sorted({*commands.COMMANDS, *_THEIRS}), "Commands", len("bdist_wheel")
+        )
+
     def builds(self) -> bool:
         """Whether a command will call Bazel to build."""
         return any(
-            name in _BUILDING or getattr(self.get_command_class(name), "builds", False)
+            name == "build" or getattr(self.get_command_class(name), "builds", False)
             for name in self.commands
         )
 
@@ -148,6 +155,11 @@ def parse(
         raise BuildError(
             f"{error}.", "See what there is:  python setup.py --help-commands"
         ) from None
+    for name in set(distribution.commands) - {*commands.COMMANDS, *_THEIRS}:
+        raise BuildError(
+            f"{name} is a command of setuptools' own that does not know how this package is made.",
+            "See what there is:  python setup.py --help-commands",
+        )
     if distribution.verbosity() < 1:
         # What setuptools is doing is of interest to those who ask; its warnings stay.
         logging.getLogger().setLevel(logging.WARNING)
@@ -198,8 +210,6 @@ def setup(distribution: Distribution) -> None:
     try:
         with contextlib.redirect_stdout(io.StringIO() if quiet else sys.stdout):
             distribution.run_commands()
-    except OSError as error:
-        raise BuildError(f"{error}.", "Make that possible, and run the command again.") from error
     except (errors.BaseError, errors.CCompilerError) as error:
         shown = " ".join(distribution.commands)
         raise BuildError(

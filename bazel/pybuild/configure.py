@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bazel.pybuild import cuda, find_bazel, packages, toolchain
-from bazel.pybuild.errors import BuildError
+from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.options import Options
 
 FILE = ".bazelrc.generated"
@@ -71,6 +71,7 @@ def ensure(
     from bazel.pybuild import preflight
 
     preflight.check(root, installed)
+    preflight.check_cache(cache_home(environ))
     gpu = cuda.look(options, environ)
     flags = known_flags(root, bazel, options)
     lines = [_CUDA + gpu.line, *settings(installed, gpu, flags, environ)]
@@ -103,7 +104,13 @@ def cache_home(environ: Mapping[str, str]) -> Path:
     """Where this project keeps what can be made again, by the XDG rules."""
     named = environ.get("XDG_CACHE_HOME", "")
     # A relative path is invalid by those rules, and to be ignored.
-    base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
+    try:
+        base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
+    except RuntimeError:
+        raise BuildError(
+            f"User {os.getuid()} has no home folder, and HOME is not set.",
+            "Name a folder that you may write to:  export HOME=...",
+        ) from None
     return base / "torch_xla_lite"
 
 
@@ -241,7 +248,7 @@ def known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozen
     command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
     process = subprocess.run(command, cwd=root, capture_output=True, check=False)
     if process.returncode != 0:
-        raise find_bazel.cannot_start(bazel, command, process.stderr.decode(errors="replace"))
+        raise find_bazel.cannot_start(bazel, command, root, process.stderr.decode(errors="replace"))
     try:
         description = base64.b64decode(process.stdout)
     except binascii.Error:
@@ -265,8 +272,8 @@ def main() -> int:
         options = options_table.read(os.environ)
         bazel = find_bazel.find(options.bazel, os.environ.get("PATH", os.defpath))
         configured = ensure(root, bazel, options, os.environ)
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (BuildError, OSError) as error:
+        print(f"error: {message(error)}", file=sys.stderr)
         return 1
     state = "written" if configured.written else "up to date"
     print(f"{FILE}: {state}, for {python_executable()} and {bazel.executable}")

@@ -8,6 +8,7 @@ the library, in the .debug folder there, or by its build ID. The files in the tr
 symbols, for profilers.
 """
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -63,5 +64,5 @@ def _run(*arguments: str | Path) -> None:
         ) from None
     if process.returncode != 0:
         raise BuildError(
-            f"{_TOOL} failed: {process.stderr.strip()}", f"The command was:  {' '.join(command)}"
+            f"{_TOOL} failed: {process.stderr.strip()}", f"The command was:  {shlex.join(command)}"
         )

@@ -21,3 +21,11 @@ class BuildError(Exception):
         super().__init__(f"{problem}\n{remedy}")
         self.problem = problem
         self.remedy = remedy
+
+
+def message(error: BuildError | OSError) -> str:
+    """What to print, also for what the operating system refuses: a tree that is read-only, a full
+    disk."""
+    if isinstance(error, BuildError):
+        return str(error)
+    return f"{error}.\nMake that possible, and run the command again."

@@ -65,15 +65,21 @@ def which(name: str, path: str) -> Path | None:
     return None
 
 
-def cannot_start(bazel: Bazel, command: Sequence[str], said: str) -> BuildError:
+def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, said: str = "") -> BuildError:
     """The error for a Bazel that fails before it looks at this tree.
 
     Args:
       bazel: that was called.
       command: how.
-      said: its messages.
+      root: of the tree.
+      said: its messages; nothing if they were passed on.
     """
-    said = said.strip() or "(nothing)"
+    said = said.strip() or "(see above)"
+    if " " in str(root) or not str(root).isascii():
+        return BuildError(
+            f"Bazel does not start in {root}; it said:\n{said}",
+            "Older Bazels want a path of ASCII characters without spaces: move this tree to one.",
+        )
     if bazel.is_bazelisk:
         return BuildError(
             f"{bazel.executable} could not provide a Bazel; it said:\n{said}",
@@ -81,9 +87,11 @@ def cannot_start(bazel: Bazel, command: Sequence[str], said: str) -> BuildError:
             f"  {APT_COMMAND}\n"
             "  USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop",
         )
+    import shlex
+
     return BuildError(
         f"Bazel does not start; it said:\n{said}",
-        f"The command was:  {' '.join(command)}",
+        f"The command was:  {shlex.join(command)}",
     )
 
 

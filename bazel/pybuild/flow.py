@@ -5,6 +5,7 @@ before all of it was looked at, and the last thing on the screen is what the use
 """
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bazel.pybuild import notices
 from bazel.pybuild import options as options_table
-from bazel.pybuild.errors import BuildError
+from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.options import Content, Options
 
 if TYPE_CHECKING:
@@ -35,12 +36,18 @@ def main(arguments: list[str], since: float | None = None) -> int:
     Returns:
       The exit status: 0, or another one after a message on standard error.
     """
+    _open_missing_streams()
     root = Path(__file__).resolve().parents[2]
     problem, status = "", 0
     try:
         run(root, arguments, os.environ, since)
-    except BuildError as error:
-        problem, status = str(error), 1
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read what is printed has gone, as `head` does. Python would try once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 128 + signal.SIGPIPE
+    except (BuildError, OSError) as error:
+        problem, status = message(error), 1
     except KeyboardInterrupt:
         # Bazel has got the same signal; whoever waited for it has it ended by now.
         problem, status = "interrupted. The installed files are as they were.", 130
@@ -50,6 +57,16 @@ def main(arguments: list[str], since: float | None = None) -> int:
         sys.stdout.flush()
         print(f"error: {problem}", file=sys.stderr)
     return status
+
+
+def _open_missing_streams() -> None:
+    """Puts nothing in the place of standard streams that whoever started us has closed. Otherwise
+    files that we open, and programs that we start, would be taken for them."""
+    while (stream := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(stream, True)
+    os.close(stream)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def run(

@@ -6,6 +6,7 @@ is built for.
 Nothing is imported from torch or jax: a broken one must give a message and not a traceback.
 """
 
+import os
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -45,6 +46,17 @@ def check_python(implementation: str, include: Path) -> None:
         raise BuildError(
             f"The C headers of {sys.executable} are missing: there is no {include / 'Python.h'}.",
             f"Install them, then run the command again:  sudo apt-get install python{version}-dev",
+        )
+
+
+def check_cache(folder: Path) -> None:
+    """Checks that results of actions can be kept in a folder, which need not be there yet."""
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(place, os.W_OK):
+        raise BuildError(
+            f"Results of builds are kept in {folder}, and you may not write to {place}.",
+            "Name a folder where you may:  export XDG_CACHE_HOME=... "
+            "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS=--output_user_root=...",
         )
 
 

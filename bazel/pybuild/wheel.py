@@ -20,7 +20,7 @@ from pathlib import Path
 from bazel.pybuild import archive, build, clean, debug_files, licenses, metadata, sdist, sources
 from bazel.pybuild import options as options_table
 from bazel.pybuild.archive import Source
-from bazel.pybuild.errors import BuildError
+from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.metadata import Metadata
 from bazel.pybuild.options import Content, Mode, Options
 
@@ -145,8 +145,8 @@ def main(folder: str) -> int:
     try:
         options = flow.platform_link_options(options_table.read(os.environ))
         make(Path(__file__).resolve().parents[2], options, os.environ, Path(folder))
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (BuildError, OSError) as error:
+        print(f"error: {message(error)}", file=sys.stderr)
         return 1
     finally:
         notices.show()

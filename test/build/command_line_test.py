@@ -20,7 +20,7 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
     folder = tmp_path / "tree"
     folder.mkdir()
-    for name in ("README.md", "pyproject.toml", "requirements.txt", "setup.py"):
+    for name in ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "setup.py"):
         shutil.copy(ROOT / name, folder / name)
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bazel" / "pybuild", folder / "bazel" / "pybuild", ignore=bytecode)
@@ -72,6 +72,8 @@ def _state(tree: Path, *, but: str = "") -> dict[Path, tuple[int, int]]:
         ("developp", {}, "invalid command 'developp'"),
         ("build_ext developp", {}, "invalid command 'developp'"),
         ("", {}, "no commands supplied"),
+        ("bdist_dumb", {}, "bdist_dumb is a command of setuptools' own"),
+        ("build_ext install_lib", {}, "install_lib is a command of setuptools' own"),
         ("build_ext", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
         ("clean", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
         ("bdist_wheel", {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
@@ -139,6 +141,7 @@ def test_the_commands_are_listed_with_what_they_do(tree: Path):
     described = {line.split()[0] for line in listed if len(line.split()) > 3}
     commands = {"bdist_wheel", "build_ext", "clean", "develop", "install", "options", "sdist"}
     assert commands <= described
+    assert "bdist_egg" not in described
 
 
 def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
@@ -156,6 +159,56 @@ def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
     assert "MAX_JOBS " in table
     assert "MAX_JOBS='two'" in wrong
     assert "TORCH_XLA_LITE_BAZL is set" in wrong
+
+
+@pytest.mark.parametrize("arguments", ["develop", "build_ext", "-m bazel.pybuild.configure"])
+def test_what_the_system_refuses_is_said_without_a_traceback(tree: Path, arguments: str):
+    # Not by permissions, which root is not bound to.
+    (tree / "build").write_text("")
+    (tree / ".bazelrc.generated.new").mkdir()
+    script = [] if arguments.startswith("-m") else ["setup.py"]
+    process = subprocess.run(
+        [sys.executable, *script, *arguments.split()],
+        cwd=tree,
+        env=_environ(tree),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: [Errno ")
+    assert str(tree) in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+@pytest.mark.parametrize("arguments", ["options", "develop"])
+def test_a_reader_that_has_gone_ends_the_command_without_a_word(tree: Path, arguments: str):
+    script = f"{shlex.quote(sys.executable)} setup.py {arguments} | true; exit ${{PIPESTATUS[0]}}"
+    process = subprocess.run(
+        ["bash", "-c", script], cwd=tree, env=_environ(tree), capture_output=True, check=False
+    )
+    assert (process.returncode, process.stderr) == (141, b"")
+
+
+def _with_closed(stream: str, tree: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+    script = f"{shlex.quote(sys.executable)} setup.py develop -n {stream}"
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=tree,
+        env=_environ(tree, **environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_closed_error_stream_ends_no_command(tree: Path):
+    assert _with_closed("2>&-", tree).returncode == 0
+
+
+def test_with_a_closed_output_stream_errors_are_told_as_ever(tree: Path):
+    process = _with_closed(">&-", tree, MAX_JOBS="two")
+    assert process.stderr.startswith("error: MAX_JOBS='two'")
 
 
 def test_the_variables_are_looked_at_before_the_command_line(tree: Path):
@@ -335,7 +388,6 @@ def test_an_older_python_is_told_so_and_not_shown_a_syntax_error(tree: Path):
 
 
 def test_a_folder_is_meant_from_where_the_command_is_called(tree: Path):
-    shutil.copy(ROOT / "LICENSE", tree)
     elsewhere = tree.parent / "elsewhere"
     elsewhere.mkdir()
     process = subprocess.run(

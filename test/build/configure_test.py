@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild import configure, cuda, packages
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import PREFIX
 
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
@@ -47,6 +48,14 @@ def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/user")
     expected = Path("/home/user/.cache/torch_xla_lite")
     assert configure.cache_home({"XDG_CACHE_HOME": "cache"}) == expected
+
+
+def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch):
+    # As for one that the system does not know.
+    monkeypatch.setattr("os.path.expanduser", str)
+    with pytest.raises(BuildError, match="has no home folder") as error:
+        configure.cache_home({})
+    assert error.value.remedy.endswith("export HOME=...")
 
 
 def test_an_old_bazel_is_told_nothing_that_it_would_reject():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.find_bazel import find
+from bazel.pybuild.find_bazel import Bazel, cannot_start, find
 
 
 def _program(folder: Path, name: str) -> Path:
@@ -54,3 +54,12 @@ def test_without_any_the_message_ends_in_a_command_that_installs_one(tmp_path: P
         find(None, str(tmp_path))
     command = error.value.remedy.split(":  ")[-1]
     assert command.startswith(("sudo apt-get install bazel", "npm install --global @bazel/"))
+
+
+@pytest.mark.parametrize("root", ["/home/my trees/a", "/home/ünï/a"])
+def test_a_bazel_that_does_not_start_in_a_path_it_may_not_like_is_told_from_others(root: str):
+    bazel = Bazel(Path("/usr/bin/bazel"), False)
+    error = cannot_start(bazel, ["bazel", "help"], Path(root))
+    assert error.problem.startswith(f"Bazel does not start in {root}")
+    assert "move this tree" in error.remedy
+    assert "move this tree" not in cannot_start(bazel, ["bazel", "help"], Path("/a")).remedy

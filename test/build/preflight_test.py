@@ -48,6 +48,22 @@ def test_missing_c_headers_are_said_with_the_package_that_has_them(tmp_path: Pat
     assert "apt-get install python3." in error.value.remedy
 
 
+def test_a_cache_folder_may_be_one_that_is_made_later(tmp_path: Path):
+    preflight.check_cache(tmp_path / "cache" / "bazel")
+
+
+def test_a_cache_folder_that_cannot_be_made_is_named_with_the_variables_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # Root may write anywhere.
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(BuildError) as error:
+        preflight.check_cache(tmp_path / "cache" / "bazel")
+    assert f"kept in {tmp_path / 'cache' / 'bazel'}" in error.value.problem
+    assert error.value.problem.endswith(f"may not write to {tmp_path}.")
+    assert "XDG_CACHE_HOME" in error.value.remedy
+
+
 def test_another_kind_of_python_is_refused(tmp_path: Path):
     with pytest.raises(BuildError, match="is pypy, and torch exists for CPython only"):
         preflight.check_python("pypy", tmp_path)

@@ -173,6 +173,16 @@ def test_the_cache_is_where_the_build_has_it(environ: dict[str, str]):
     assert cache.home(environ) == configure.cache_home(environ)
 
 
+def test_without_a_home_the_caches_are_not_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    # As for a user that the system does not know.
+    monkeypatch.setattr("os.path.expanduser", str)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache.main(clear=False) == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith("export XDG_CACHE_HOME=...")
+
+
 @pytest.mark.parametrize("arguments", [[], ["mend"], ["doctor", "--clear"]])
 def test_a_wrong_argument_is_said_with_the_right_ones(arguments: list[str]):
     result = run(*arguments)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +29,12 @@ class Cache(NamedTuple):
 
 def main(*, clear: bool) -> int:
     """Prints the caches and their sizes; removes ours on request."""
-    for cache in caches(os.environ):
+    try:
+        found = caches(os.environ)
+    except RuntimeError as error:
+        print(f"{error}\nName the folder of caches:  export XDG_CACHE_HOME=...", file=sys.stderr)
+        return 1
+    for cache in found:
         size = f"{_size(cache.folder) / 1e6:.1f} MB" if cache.folder.is_dir() else "empty"
         print(f"{cache.what}: {size}, {cache.folder}")
         if clear and cache.is_ours and remove(cache.folder):
