@@ -22,8 +22,9 @@ def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
 
     What fails here is no reason to fail: it would only take memory and disk for some hours.
     """
-    command = [*_bazel_command(options, environ), "--expunge"]
-    subprocess.run(command, cwd=root, check=False, capture_output=True)
+    command = _bazel_command(options, environ)
+    if command:
+        subprocess.run([*command, "--expunge"], cwd=root, check=False, capture_output=True)
 
 
 def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:

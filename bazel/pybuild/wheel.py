@@ -6,7 +6,7 @@
 What is built goes from Bazel's outputs into a folder below build/ and from there into the wheel;
 the package in the tree, which an editable install imports, is not touched. The same sources give
 the same wheel, byte for byte. setuptools is not needed: an isolated build has nothing to fetch.
-A source distribution is unpacked for one wheel: then Bazel's server and files of it go.
+Of a tree that was made for one wheel, Bazel's server and files go with it.
 """
 
 import base64
@@ -40,6 +40,21 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     Raises:
       BuildError: the build failed; no wheel is written.
     """
+    try:
+        return _make(root, options, environ, folder)
+    finally:
+        if is_for_one_build(root):
+            clean.forget(root, options, environ)
+
+
+def is_for_one_build(root: Path) -> bool:
+    """Whether a tree was made for one build and goes after it: unpacked from a source distribution,
+    or fetched by pip from a repository."""
+    by_pip = any(part.startswith(("pip-install-", "pip-req-build-")) for part in root.parts)
+    return by_pip or (root / sdist.PKG_INFO).exists()
+
+
+def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path) -> str:
     stage = root / "build" / "wheel" / options.content.name.lower()
     report = build.build(root, options, environ, into=stage)
     print(report.line(), flush=True)
@@ -48,10 +63,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
     toolkit = Path(options.cuda_home) if options.cuda_home else None
-    written = write(root, options.content, built, folder, toolkit)
-    if (root / sdist.PKG_INFO).exists():
-        clean.forget(root, options, environ)
-    return written
+    return write(root, options.content, built, folder, toolkit)
 
 
 def write(

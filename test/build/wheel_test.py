@@ -200,3 +200,20 @@ def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
         modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
     assert modes["torch_xla_lite/_XLAC.so"] == 0o100755
     assert modes["torch_xla_lite/__init__.py"] == 0o100644
+
+
+@pytest.mark.parametrize(
+    ("place", "once"),
+    [
+        ("pip-req-build-a1b2", True),
+        ("pip-install-a1b2/torch-xla-lite_0123", True),
+        ("torch_xla_lite", False),
+    ],
+)
+def test_a_tree_that_pip_has_fetched_is_known_by_its_folder(tmp_path: Path, place: str, once: bool):
+    assert wheel.is_for_one_build(tmp_path / place) == once
+
+
+def test_a_tree_that_was_unpacked_from_a_source_distribution_is_known_by_its_file(tmp_path: Path):
+    (tmp_path / "PKG-INFO").write_text("")
+    assert wheel.is_for_one_build(tmp_path)
