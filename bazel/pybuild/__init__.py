@@ -6,6 +6,7 @@ What happens on `python setup.py develop`, in the order in which the files call 
     options.py      the environment variables that steer the build, as one typed table
     develop.py      the command: build, editable install, last line
     build.py        one build, from the options to the files in the package
+    lock.py         no two of them at once in one tree
     find_bazel.py   which Bazel to call
     configure.py    what Bazel must be told of this machine: .bazelrc.generated
       packages.py     which torch and jax are installed, and which are wanted

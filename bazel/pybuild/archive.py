@@ -8,6 +8,7 @@ Nothing of the files' owners, times and permissions gets in; the order is that o
 
 import gzip
 import io
+import os
 import tarfile
 import time
 import zipfile
@@ -31,7 +32,7 @@ def write_zip(file: Path, members: Mapping[str, Source], last: Iterable[str] = (
     """
     at_the_end = set(last)
     order = sorted(members, key=lambda path: (path in at_the_end, path))
-    temporary = file.with_name(f".{file.name}.new")
+    temporary = _beside(file)
     with zipfile.ZipFile(temporary, "w") as archive:
         for path in order:
             entry = zipfile.ZipInfo(path, time.gmtime(_TIME_S)[:6])
@@ -51,7 +52,7 @@ def write_tar(file: Path, members: Mapping[str, Source]) -> None:
             entry = tarfile.TarInfo(path)
             entry.size, entry.mtime, entry.mode = len(data), _TIME_S, _mode(path)
             archive.addfile(entry, io.BytesIO(data))
-    temporary = file.with_name(f".{file.name}.new")
+    temporary = _beside(file)
     temporary.write_bytes(gzip.compress(content.getvalue(), mtime=_TIME_S))
     temporary.replace(file)
 
@@ -59,6 +60,11 @@ def write_tar(file: Path, members: Mapping[str, Source]) -> None:
 def read(source: Source) -> bytes:
     """The content of a member."""
     return source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _beside(file: Path) -> Path:
+    """Where a file is written before it is moved to its place; two commands may do so at once."""
+    return file.with_name(f".{file.name}.{os.getpid()}")
 
 
 def _mode(path: str) -> int:

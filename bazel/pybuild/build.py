@@ -7,16 +7,14 @@ configure, build, install. Each raises BuildError with a message for the user; u
 nothing in the package changes.
 """
 
-import fcntl
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bazel.pybuild import configure, cuda, find_bazel, invoke
+from bazel.pybuild import configure, cuda, find_bazel, invoke, lock
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Content, Options
 
@@ -79,7 +77,7 @@ def build(
     if into is None and options.content is not Content.ALL:
         raise _half_a_package(options.content)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    with _alone(root):
+    with lock.alone(root):
         gpu = configure.ensure(root, bazel, options, environ).cuda
         print(f"torch_xla_lite: CUDA {gpu}", flush=True)
         if gpu.startswith("on") and options.prioritized_text is None:
@@ -136,16 +134,6 @@ def _check_library(root: Path) -> None:
 
     found = packages.installed([packages.LIBRARY], packages.search_path())
     preflight.check_library(metadata.read(root), found.get(packages.LIBRARY))
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Lets one build at a time install into this tree; a second one waits."""
-    folder = root / "build"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _failure(

@@ -2,9 +2,10 @@
 
 Bazel's outputs, the shared objects in the package and the folders build/ and dist/ go. The
 repositories that Bazel has fetched, the disk cache, .bazelrc.generated and the editable install
-stay: the next `develop` needs no network.
+stay: the next `develop` needs no network. A build that is running is waited for.
 """
 
+import errno
 import os
 import shlex
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import find_bazel, outputs
+from bazel.pybuild import find_bazel, lock, outputs
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
 
@@ -33,25 +34,19 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
     Raises:
       BuildError: Bazel failed; what is not Bazel's is removed nevertheless.
     """
-    removed = outputs.remove(root)
-    for folder in _folders(root):
-        place = root / folder
-        if place.is_symlink():
-            # Of what it leads to, nothing is known.
-            place.unlink()
-        else:
-            shutil.rmtree(place)
-        removed.append(folder)
     command = _bazel_command(options, environ)
-    if not command:
-        return removed
-    process = subprocess.run(command, cwd=root, check=False)
-    if process.returncode != 0:
+    with lock.alone(root):
+        removed = outputs.remove(root)
+        code = subprocess.run(command, cwd=root, check=False).returncode if command else 0
+        for folder in _folders(root):
+            _remove(root / folder)
+            removed.append(folder)
+    if code != 0:
         raise BuildError(
-            f"Bazel could not remove its outputs (exit code {process.returncode}).",
+            f"Bazel could not remove its outputs (exit code {code}).",
             f"Run it by hand:  {shlex.join(command)}",
         )
-    return [*removed, "outputs of Bazel"]
+    return [*removed, "outputs of Bazel"] if command else removed
 
 
 def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[str]]:
@@ -64,8 +59,30 @@ def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[
 
 
 def _folders(root: Path) -> list[str]:
-    folders = ("build", "dist", "torch_xla_lite.egg-info")
+    # The one with the lock last: when it is gone, another build may begin.
+    folders = ("dist", "torch_xla_lite.egg-info", "build")
     return [folder for folder in folders if (root / folder).exists()]
+
+
+def _remove(folder: Path) -> None:
+    own_lock = folder / lock.FILE.name
+    if folder.is_symlink():
+        # Of what it leads to, nothing is known but this.
+        own_lock.unlink(missing_ok=True)
+        folder.unlink()
+        return
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry != own_lock:
+            entry.unlink()
+    own_lock.unlink(missing_ok=True)
+    try:
+        folder.rmdir()
+    except OSError as error:
+        # Another build has begun in it.
+        if error.errno != errno.ENOTEMPTY:
+            raise
 
 
 def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:

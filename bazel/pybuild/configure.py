@@ -76,7 +76,8 @@ def ensure(
     flags = known_flags(root, bazel, options)
     lines = [_CUDA + gpu.line, *settings(installed, gpu, flags, environ)]
     content = header + "".join(f"{line}\n" for line in lines)
-    replacement = root / (FILE + ".new")
+    # Two commands may write it at once.
+    replacement = root / f"{FILE}.{os.getpid()}"
     replacement.write_text(content)
     replacement.replace(root / FILE)
     return Configured(True, _cuda_line(content, header))

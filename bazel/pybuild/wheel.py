@@ -17,7 +17,17 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import archive, build, clean, debug_files, licenses, metadata, sdist, sources
+from bazel.pybuild import (
+    archive,
+    build,
+    clean,
+    debug_files,
+    licenses,
+    lock,
+    metadata,
+    sdist,
+    sources,
+)
 from bazel.pybuild import options as options_table
 from bazel.pybuild.archive import Source
 from bazel.pybuild.errors import BuildError, message
@@ -41,7 +51,8 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
       BuildError: the build failed; no wheel is written.
     """
     try:
-        return _make(root, options, environ, folder)
+        with lock.alone(root):
+            return _make(root, options, environ, folder)
     finally:
         if is_for_one_build(root):
             clean.forget(root, options, environ)

@@ -1,6 +1,7 @@
 """setup.py before Bazel starts: what it prints, what fails at once, and in which order it looks."""
 
 import ast
+import fcntl
 import os
 import shlex
 import shutil
@@ -165,7 +166,7 @@ def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
 def test_what_the_system_refuses_is_said_without_a_traceback(tree: Path, arguments: str):
     # Not by permissions, which root is not bound to.
     (tree / "build").write_text("")
-    (tree / ".bazelrc.generated.new").mkdir()
+    (tree / ".bazelrc.generated").mkdir()
     script = [] if arguments.startswith("-m") else ["setup.py"]
     process = subprocess.run(
         [sys.executable, *script, *arguments.split()],
@@ -284,13 +285,33 @@ def test_a_command_that_builds_nothing_is_not_kept_from_running_by_a_missing_baz
     assert not (tree / "build").exists()
 
 
+def test_clean_waits_for_a_build_and_removes_nothing_before(tree: Path):
+    (tree / "build").mkdir()
+    (tree / "build" / "events.json").touch()
+    with (tree / "build" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen(
+            [sys.executable, "setup.py", "clean"],
+            cwd=tree,
+            env=_environ(tree),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout.readline().endswith("waiting for another command in this tree\n")
+            assert (tree / "build" / "events.json").exists()
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            process.communicate()
+    assert process.returncode == 0
+    assert not (tree / "build").exists()
+
+
 def test_clean_removes_a_link_and_not_what_it_leads_to(tree: Path):
     (tree.parent / "elsewhere").mkdir()
     (tree / "build").symlink_to(tree.parent / "elsewhere")
     process = _run(tree, "clean", PATH="/nowhere")
     assert process.returncode == 0, process.stderr
     assert not (tree / "build").is_symlink()
-    assert (tree.parent / "elsewhere").exists()
+    assert list((tree.parent / "elsewhere").iterdir()) == []
 
 
 @pytest.mark.parametrize(

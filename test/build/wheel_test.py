@@ -1,6 +1,7 @@
 """What is in a wheel, for whom it is, and that nothing of the machine gets into it."""
 
 import base64
+import fcntl
 import hashlib
 import sys
 import zipfile
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import wheel
-from bazel.pybuild.options import Content
+from bazel.pybuild import build, report, wheel
+from bazel.pybuild.options import Content, Options
 
 _PYPROJECT = """
 [project]
@@ -193,6 +194,27 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
         file.chmod(0o600)
         file.touch()
     assert _write(root, built, Content.ALL, tmp_path / "again").read_bytes() == before
+
+
+def test_no_other_build_writes_into_the_tree_while_a_wheel_is_packed(
+    root: Path, built: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write, taken = wheel.write, []
+
+    def look(*arguments) -> str:
+        with (root / "build" / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                taken.append(True)
+        return write(*arguments)
+
+    # Bazel takes long, and has done its part before.
+    done = report.Report(True, 0, 0, 0, 0, 0, 0, 0, {})
+    monkeypatch.setattr(build, "build", lambda *arguments, into: done)
+    monkeypatch.setattr(wheel, "write", look)
+    wheel.make(root, Options(), {}, tmp_path / "dist")
+    assert taken
 
 
 def test_shared_objects_are_executable_and_sources_are_not(whole: Path):

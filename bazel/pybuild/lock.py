@@ -1,0 +1,59 @@
+"""One command at a time writes into a tree: builds, wheels and `clean` wait for each other.
+
+    with lock.alone(root):
+        ...         # whoever asks in this process gets it again
+
+The lock is on a file below build/, which `clean` removes last: who waited for a file that is gone
+takes its successor.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+FILE = Path("build") / "lock"
+
+_held: set[Path] = set()
+
+
+@contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Waits until no other process has the tree, and has it until the block is left."""
+    if root in _held:
+        yield
+        return
+    with _acquire(root / FILE):
+        _held.add(root)
+        try:
+            yield
+        finally:
+            _held.discard(root)
+
+
+def _acquire(path: Path) -> IO[str]:
+    while True:
+        file = _open(path)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("torch_xla_lite: waiting for another command in this tree", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        except FileNotFoundError:
+            pass
+        file.close()
+
+
+def _open(path: Path) -> IO[str]:
+    while True:
+        path.parent.mkdir(exist_ok=True)
+        try:
+            return path.open("w")
+        except FileNotFoundError:
+            # `clean` has removed the folder in between.
+            continue
