@@ -29,7 +29,7 @@ _CODE = [
     Path(__file__).with_name(f"{name}.py")
     for name in ("configure", "cuda", "cuda_archs", "cuda_toolkits")
 ]
-# The line after the header says whether the package gets a CUDA library, and why.
+# The header's last line goes on with whether the package gets a CUDA library, and why.
 _CUDA = "# CUDA "
 
 
@@ -61,7 +61,8 @@ def ensure(
     """
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
     installed = packages.installed(wanted, packages.search_path())
-    header = _header(root, bazel, installed, options, environ)
+    # With the mark of what follows: facts that became fewer are the start of those that were.
+    header = _header(root, bazel, installed, options, environ) + _CUDA
     try:
         current = (root / FILE).read_text()
     except OSError:
@@ -71,10 +72,11 @@ def ensure(
     from bazel.pybuild import preflight
 
     preflight.check(root, installed)
-    preflight.check_cache(cache_home(environ))
+    if not any(option.startswith("--disk_cache=") for option in options.build_options):
+        preflight.check_cache(cache_home(environ))
     gpu = cuda.look(options, environ)
     flags = known_flags(root, bazel, options)
-    lines = [_CUDA + gpu.line, *settings(installed, gpu, flags, environ)]
+    lines = [gpu.line, *settings(installed, gpu, flags, environ)]
     content = header + "".join(f"{line}\n" for line in lines)
     # Two commands may write it at once.
     replacement = root / f"{FILE}.{os.getpid()}"
@@ -84,8 +86,8 @@ def ensure(
 
 
 def _cuda_line(content: str, header: str) -> str:
-    """The line that follows the header, without what makes it a comment."""
-    return content[len(header) :].partition("\n")[0].removeprefix(_CUDA)
+    """What follows the header in its last line."""
+    return content[len(header) :].partition("\n")[0]
 
 
 def python_executable() -> str:

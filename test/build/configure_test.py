@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import configure, cuda, packages
+from bazel.pybuild import configure, cuda, find_bazel, packages
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import PREFIX
+from bazel.pybuild.options import PREFIX, Options, Switch
 
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
 
@@ -56,6 +56,33 @@ def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyP
     with pytest.raises(BuildError, match="has no home folder") as error:
         configure.cache_home({})
     assert error.value.remedy.endswith("export HOME=...")
+
+
+def test_a_package_that_was_uninstalled_since_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "requirements.txt").write_text("")
+    program = tmp_path / "bazel"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    found = packages.installed(packages.BUILT_AGAINST, packages.search_path())
+    site = tmp_path / "site"
+    site.mkdir()
+    for package in found.values():
+        (site / package.info.name).symlink_to(package.info)
+    monkeypatch.setattr(packages, "search_path", lambda: [str(site)])
+
+    def ensure() -> bool:
+        bazel = find_bazel.Bazel(program, False)
+        options = Options(cuda=Switch.OFF)
+        environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        return configure.ensure(tmp_path, bazel, options, environ).written
+
+    assert ensure()
+    assert not ensure()
+    (site / found["torch"].info.name).unlink()
+    with pytest.raises(BuildError, match="torch is not installed"):
+        ensure()
 
 
 def test_an_old_bazel_is_told_nothing_that_it_would_reject():
