@@ -137,8 +137,9 @@ def decide(
     wanted = torch.cuda or options.cuda is Switch.ON
     if wanted and options.cuda_home and (part := missing_part(Path(options.cuda_home))):
         raise BuildError(
-            f"CUDA_HOME={options.cuda_home} is no whole CUDA toolkit: it has no {part}.",
-            "Correct it, or unset it to look elsewhere:  unset CUDA_HOME",
+            f"{options.cuda_home_from}={options.cuda_home} is no whole CUDA toolkit: "
+            f"it has no {part}.",
+            f"Correct it, or unset it to look elsewhere:  unset {options.cuda_home_from}",
         )
     if not torch.cuda and options.cuda is Switch.ON:
         raise BuildError(
@@ -182,7 +183,7 @@ def _without_cuda_torch(options: Options, torch: Torch, toolkit: Toolkit | None)
 
 def _without_toolkit(options: Options, torch: Torch, version: str, problems: list[str]) -> Cuda:
     none = f"no toolkit of CUDA {_major(version)} was found"
-    places = f"looked at CUDA_HOME, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
+    places = f"looked at CUDA_HOME, CUDA_PATH, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
     detail = "; ".join(problems) or places
     if options.cuda is Switch.ON:
         remedy = "Install one, or build without it:  export USE_CUDA=0"

@@ -3,8 +3,9 @@
     toolkit, problems = find(watched(options, os.environ, folders), "gcc", 13)
     toolkit.home, toolkit.version        # Path("/usr/local/cuda-13.0"), "13.0.88"
 
-They are looked for in CUDA_HOME, by nvcc on PATH, in /usr/local/cuda, and where NVIDIA's wheels put
-one together. One that has a part missing, or cannot compile on this machine, is none.
+They are looked for in CUDA_HOME or CUDA_PATH, by nvcc on PATH, in /usr/local/cuda, and where
+NVIDIA's wheels put one together. One that has a part missing, or cannot compile on this machine, is
+none.
 """
 
 import os
@@ -57,7 +58,7 @@ def watched(
     follows from it is looked up again.
     """
     if options.cuda_home:
-        return [(Path(options.cuda_home).absolute() / "bin" / "nvcc", "CUDA_HOME")]
+        return [(Path(options.cuda_home).absolute() / "bin" / "nvcc", options.cuda_home_from)]
     found = []
     on_path = which("nvcc", environ.get("PATH", os.defpath))
     if on_path:

@@ -57,6 +57,7 @@ class Options(NamedTuple):
       debug_files: whether debug information goes into files of its own beside the wheel's.
       cuda: whether the CUDA library is built.
       cuda_home: the CUDA toolkit to take; None to look for one.
+      cuda_home_from: the variable that says so.
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
       prioritized_text: whether hot functions are placed first by a linker script; None when the
         user did not say, and after flow.platform_link_options only where it can pay.
@@ -72,6 +73,7 @@ class Options(NamedTuple):
     debug_files: bool = False
     cuda: Switch = Switch.AUTO
     cuda_home: str | None = None
+    cuda_home_from: str = "CUDA_HOME"
     cuda_arch_list: str | None = None
     prioritized_text: bool | None = None
 
@@ -200,9 +202,10 @@ VARIABLES = (
     Variable(
         "CUDA_HOME",
         FOLDER,
-        "nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
+        "CUDA_PATH, nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
         "The CUDA toolkit to build with.",
     ),
+    Variable("CUDA_PATH", FOLDER, "none", "The same, read where CUDA_HOME is unset."),
     Variable(
         "TORCH_CUDA_ARCH_LIST",
         ARCHITECTURES,
@@ -251,6 +254,8 @@ def read(environ: Mapping[str, str]) -> Options:
     values, wrong = _read(environ)
     if wrong:
         raise wrong[0]
+    # As PyTorch reads them.
+    home = "CUDA_PATH" if values["CUDA_PATH"] and not values["CUDA_HOME"] else "CUDA_HOME"
     mode = Mode.RELEASE
     if values["REL_WITH_DEB_INFO"]:
         mode = Mode.RELEASE_WITH_DEBUG_INFO
@@ -266,7 +271,8 @@ def read(environ: Mapping[str, str]) -> Options:
         content=_content(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
         debug_files=bool(values["TORCH_XLA_LITE_DEBUG_FILES"]),
         cuda=values["USE_CUDA"] or Switch.AUTO,
-        cuda_home=values["CUDA_HOME"],
+        cuda_home=values[home],
+        cuda_home_from=home,
         cuda_arch_list=values["TORCH_CUDA_ARCH_LIST"],
         prioritized_text=values["USE_PRIORITIZED_TEXT_FOR_LD"],
     )

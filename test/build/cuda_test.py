@@ -178,9 +178,9 @@ def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
 def test_a_cuda_home_that_is_no_toolkit_is_an_error_where_one_is_wanted(
     switch: Switch, torch: cuda.Torch, tmp_path: Path
 ):
-    options = Options(cuda=switch, cuda_home=str(tmp_path))
+    options = Options(cuda=switch, cuda_home=str(tmp_path), cuda_home_from="CUDA_PATH")
     with pytest.raises(
-        BuildError, match=f"CUDA_HOME={tmp_path} is no whole CUDA toolkit: it has no bin/nvcc"
+        BuildError, match=f"CUDA_PATH={tmp_path} is no whole CUDA toolkit: it has no bin/nvcc"
     ):
         cuda.decide(options, torch, cuda_toolkits.watched(options, {}, []), "gcc")
 

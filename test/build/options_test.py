@@ -74,6 +74,21 @@ def test_the_toolkit_and_the_architectures_are_taken_as_they_are_written():
     assert options.cuda_arch_list == "8.0;9.0+PTX Hopper"
 
 
+@pytest.mark.parametrize(
+    ("environ", "taken"),
+    [
+        ({"CUDA_PATH": "/path"}, ("/path", "CUDA_PATH")),
+        ({"CUDA_HOME": "", "CUDA_PATH": "/path"}, ("/path", "CUDA_PATH")),
+        ({"CUDA_HOME": "/home", "CUDA_PATH": "/path"}, ("/home", "CUDA_HOME")),
+    ],
+)
+def test_cuda_path_is_read_where_cuda_home_is_unset_as_pytorch_does(
+    environ: dict[str, str], taken: tuple[str, str]
+):
+    options = read(environ)
+    assert (options.cuda_home, options.cuda_home_from) == taken
+
+
 def test_all_that_is_wrong_is_found_and_not_only_the_first():
     wrong = problems({"MAX_JOBS": "two", "DEBUG": "maybe", "TORCH_XLA_LITE_X": "1"})
     assert [str(problem).split()[0] for problem in wrong] == [
