@@ -18,7 +18,8 @@ from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, find, missing_part, n
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options, Switch
 
-# On PyPI, since this CUDA. Those for earlier ones have other names, and make no whole toolkit.
+# On PyPI, since this CUDA. Those for earlier ones (nvidia-cuda-nvcc-cu12 ...) make no toolkit: of
+# the compiler they hold ptxas and libnvvm, but neither nvcc nor cicc nor cudafe++.
 _WHEELS_SINCE = 13
 _WHEELS = (
     "nvidia-cuda-nvcc",
@@ -190,6 +191,8 @@ def _without_toolkit(options: Options, torch: Torch, version: str, problems: lis
         if _major(version) >= _WHEELS_SINCE:
             install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
             remedy += f"\nFrom PyPI:  {install}"
+        else:
+            remedy += f"\nNVIDIA's wheels for CUDA {_major(version)} are none: they hold no nvcc."
         raise BuildError(
             f"USE_CUDA=1, but {none}, which torch {torch.version} is built for ({detail}).", remedy
         )

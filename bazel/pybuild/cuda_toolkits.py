@@ -31,6 +31,8 @@ _PARTS = (
         "lib64/libcudart_static.a",
         "lib/libcudart_static.a",
         "targets/x86_64-linux/lib/libcudart_static.a",
+        # 64-bit ARM.
+        "targets/sbsa-linux/lib/libcudart_static.a",
     ),
 )
 

@@ -117,6 +117,7 @@ def test_wheels_are_offered_for_a_cuda_that_has_a_whole_toolkit_of_them(
     with pytest.raises(BuildError) as error:
         _decide(Switch.ON, cuda.Torch(f"2.13.0+cu{version}", version, None))
     assert (f"'nvidia-cuda-nvcc=={version}.*'" in error.value.remedy) is offered
+    assert ("they hold no nvcc" in error.value.remedy) is not offered
 
 
 @pytest.mark.parametrize("part", ["nvvm/bin/cicc", "include/crt/host_config.h"])
@@ -205,6 +206,12 @@ def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
     assert found == nvcc
     toolkit, _ = cuda_toolkits.find([(found, "")], "gcc", 13)
     assert toolkit.home == tmp_path / "nvidia" / "cu13"
+
+
+@pytest.mark.parametrize("place", ["lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"])
+def test_a_toolkit_has_its_libraries_where_its_machine_has_them(tmp_path: Path, place: str):
+    nvcc = write_toolkit(tmp_path, libraries=place)
+    assert cuda_toolkits.find([(nvcc, "")], "gcc", 13)[0]
 
 
 def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path):

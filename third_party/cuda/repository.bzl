@@ -39,7 +39,8 @@ def _link_toolkit(repository_ctx, home):
                 repository_ctx.symlink(file, name + "/" + file.basename)
     repository_ctx.symlink(home.get_child("nvvm"), "nvvm")
     repository_ctx.symlink(home.get_child("include"), "include")
-    libraries = _first(home, ["lib64", "lib", "targets/x86_64-linux/lib"], "libcudart_static.a")
+    places = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"]
+    libraries = _first(home, places, "libcudart_static.a")
     repository_ctx.symlink(libraries.get_child("libcudart_static.a"), "lib/libcudart_static.a")
 
 def _cuda_repository_impl(repository_ctx):
