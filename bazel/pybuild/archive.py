@@ -3,7 +3,8 @@
     write_zip(Path("a.whl"), {"a/b.py": Path("tree/a/b.py"), "a/RECORD": b"..."})
     write_tar(Path("a.tar.gz"), {"a-1/setup.py": Path("tree/setup.py")})
 
-Nothing of the files' owners, times and permissions gets in; the order is that of the names.
+Nothing of the files' owners, times and permissions gets in; the order is that of the names. All
+members have one time, and a caller may name it (SOURCE_DATE_EPOCH).
 """
 
 import gzip
@@ -18,24 +19,33 @@ from pathlib import Path
 # A file on disk, or what is in it.
 Source = Path | bytes
 
-# Time of every member: the first that a zip archive can express.
-_TIME_S = 315532800
+# The first and the last time that a zip archive can express, in 1980 and in 2107. Members have the
+# first by default.
+_FIRST_S = 315532800
+_LAST_S = 4354819198
 
 
-def write_zip(file: Path, members: Mapping[str, Source], last: Iterable[str] = ()) -> None:
+def write_zip(
+    file: Path,
+    members: Mapping[str, Source],
+    last: Iterable[str] = (),
+    time_s: int | None = None,
+) -> None:
     """Writes a zip archive, in the place of an older one at once.
 
     Args:
       file: to write.
       members: path in the archive -> source.
       last: paths that stand at the end: a reader of a wheel expects its .dist-info folder there.
+      time_s: of the members, since 1970; the nearest that there is in such an archive is taken.
     """
+    date = time.gmtime(_time_s(time_s))[:6]
     at_the_end = set(last)
     order = sorted(members, key=lambda path: (path in at_the_end, path))
     temporary = _beside(file)
     with zipfile.ZipFile(temporary, "w") as archive:
         for path in order:
-            entry = zipfile.ZipInfo(path, time.gmtime(_TIME_S)[:6])
+            entry = zipfile.ZipInfo(path, date)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
             entry.external_attr = (0o100000 | _mode(path)) << 16
@@ -43,23 +53,27 @@ def write_zip(file: Path, members: Mapping[str, Source], last: Iterable[str] = (
     temporary.replace(file)
 
 
-def write_tar(file: Path, members: Mapping[str, Source]) -> None:
-    """Writes a compressed tar archive, in the place of an older one at once."""
+def write_tar(file: Path, members: Mapping[str, Source], time_s: int | None = None) -> None:
+    """Writes a compressed tar archive; arguments as of `write_zip`."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in sorted(members):
             data = read(members[path])
             entry = tarfile.TarInfo(path)
-            entry.size, entry.mtime, entry.mode = len(data), _TIME_S, _mode(path)
+            entry.size, entry.mtime, entry.mode = len(data), _time_s(time_s), _mode(path)
             archive.addfile(entry, io.BytesIO(data))
     temporary = _beside(file)
-    temporary.write_bytes(gzip.compress(content.getvalue(), mtime=_TIME_S))
+    temporary.write_bytes(gzip.compress(content.getvalue(), mtime=_time_s(time_s)))
     temporary.replace(file)
 
 
 def read(source: Source) -> bytes:
     """The content of a member."""
     return source if isinstance(source, bytes) else source.read_bytes()
+
+
+def _time_s(wanted: int | None) -> int:
+    return _FIRST_S if wanted is None else min(max(wanted, _FIRST_S), _LAST_S)
 
 
 def _beside(file: Path) -> Path:

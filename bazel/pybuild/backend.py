@@ -101,7 +101,7 @@ def prepare_metadata_for_build_wheel(
 @_explained
 def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
     """Packs the sources."""
-    return sdist.make(_root(), Path(sdist_directory))
+    return sdist.make(_root(), Path(sdist_directory), options_table.read(os.environ).archive_time_s)
 
 
 def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:

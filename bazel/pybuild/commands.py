@@ -139,8 +139,9 @@ class Sdist(_DistCommand):
     description = "make a source distribution"
 
     def run(self) -> None:
-        folder = self.folder()
-        print(f"torch_xla_lite: wrote {folder / sdist.make(self.distribution.root, folder)}")
+        folder, tree = self.folder(), self.distribution
+        name = sdist.make(tree.root, folder, tree.variables.archive_time_s)
+        print(f"torch_xla_lite: wrote {folder / name}")
 
 
 class Install(_Command):

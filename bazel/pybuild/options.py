@@ -61,6 +61,8 @@ class Options(NamedTuple):
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
       prioritized_text: whether hot functions are placed first by a linker script; None when the
         user did not say, and after flow.platform_link_options only where it can pay.
+      archive_time_s: of the files in wheels and source distributions, since 1970; None for a
+        constant.
     """
 
     bazel: str | None = None
@@ -76,6 +78,7 @@ class Options(NamedTuple):
     cuda_home_from: str = "CUDA_HOME"
     cuda_arch_list: str | None = None
     prioritized_text: bool | None = None
+    archive_time_s: int | None = None
 
 
 def _flag(text: str) -> bool:
@@ -107,6 +110,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> int:
+    # Its specification knows no sign, no space and no fraction.
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
 def _words(text: str) -> tuple[str, ...]:
     import shlex
 
@@ -125,6 +135,7 @@ FLAG = Kind("0 or 1", _flag)
 DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("a whole number from 1", _count)
+TIME = Kind("a whole number of seconds since 1970", _seconds)
 FOLDER = Kind("a folder", str)
 ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
 COMMAND = Kind("a path, or a name on PATH", str)
@@ -225,6 +236,12 @@ VARIABLES = (
         "Place the functions that run most side by side, by a linker script (for aarch64).",
     ),
     Variable(
+        "SOURCE_DATE_EPOCH",
+        TIME,
+        "315532800: the first of January 1980",
+        "Time of the files in wheels and source distributions.",
+    ),
+    Variable(
         "TORCH_XLA_LITE_IR_DEBUG",
         DIGIT,
         "0",
@@ -275,6 +292,7 @@ def read(environ: Mapping[str, str]) -> Options:
         cuda_home_from=home,
         cuda_arch_list=values["TORCH_CUDA_ARCH_LIST"],
         prioritized_text=values["USE_PRIORITIZED_TEXT_FOR_LD"],
+        archive_time_s=values["SOURCE_DATE_EPOCH"],
     )
 
 

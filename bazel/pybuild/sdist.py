@@ -14,13 +14,19 @@ from bazel.pybuild.archive import Source
 PKG_INFO = "PKG-INFO"
 
 
-def make(root: Path, folder: Path) -> str:
-    """Writes the archive and returns its name."""
+def make(root: Path, folder: Path, time_s: int | None = None) -> str:
+    """Writes the archive and returns its name.
+
+    Args:
+      root: of the tree.
+      folder: to write it to.
+      time_s: of all files in it, since 1970; None for a constant.
+    """
     described = metadata.read(root)
     top = f"{described.name}-{described.version}"
     members: dict[str, Source] = {f"{top}/{PKG_INFO}": described.text().encode()}
     members |= {f"{top}/{path}": root / path for path in sources.build_files(root)}
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{top}.tar.gz"
-    archive.write_tar(folder / name, members)
+    archive.write_tar(folder / name, members, time_s)
     return name

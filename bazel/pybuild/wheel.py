@@ -74,7 +74,7 @@ def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
     toolkit = Path(options.cuda_home) if options.cuda_home else None
-    return write(root, options.content, built, folder, toolkit)
+    return write(root, options.content, built, folder, toolkit, options.archive_time_s)
 
 
 def write(
@@ -83,6 +83,7 @@ def write(
     built: Mapping[str, Path],
     folder: Path,
     toolkit: Path | None = None,
+    time_s: int | None = None,
 ) -> str:
     """Writes a wheel of files that are built already, and returns its name.
 
@@ -92,6 +93,7 @@ def write(
       built: path in the wheel -> file, for all that Bazel makes for it.
       folder: to write it to.
       toolkit: folder of the CUDA toolkit, whose licence a CUDA library brings.
+      time_s: of all files in it, since 1970; None for a constant.
     """
     described = metadata.for_content(metadata.read(root), content)
     members: dict[str, Source] = dict(built)
@@ -102,18 +104,23 @@ def write(
         place = f"{described.folder}/licenses/{licenses.OURS}"
         members[place] = licenses.text(root, built, toolkit).encode()
     folder.mkdir(parents=True, exist_ok=True)
-    seal(folder / name(described, content), members, described)
+    seal(folder / name(described, content), members, described, time_s)
     return name(described, content)
 
 
-def seal(file: Path, members: Mapping[str, Source], described: Metadata) -> None:
+def seal(
+    file: Path, members: Mapping[str, Source], described: Metadata, time_s: int | None = None
+) -> None:
     """Writes a wheel: the members, and the list of them with their hashes."""
     record = f"{described.folder}/RECORD"
     lines = [_line(path, archive.read(source)) for path, source in sorted(members.items())]
     lines.append(f"{record},,\n")
     at_the_end = [path for path in members if path.startswith(described.folder)]
     archive.write_zip(
-        file, {**members, record: "".join(lines).encode()}, last=[*at_the_end, record]
+        file,
+        {**members, record: "".join(lines).encode()},
+        last=[*at_the_end, record],
+        time_s=time_s,
     )
 
 

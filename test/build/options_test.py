@@ -119,6 +119,8 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest():
         ("TORCH_XLA_LITE_CONTAINER", "off", "0 or 1"),
         ("MAX_JOBS", "0", "a whole number from 1"),
         ("MAX_JOBS", "many", "a whole number from 1"),
+        ("SOURCE_DATE_EPOCH", "1.5e9", "a whole number of seconds since 1970"),
+        ("SOURCE_DATE_EPOCH", "-1", "a whole number of seconds since 1970"),
         ("TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS", "--a='", "words as a shell splits them"),
     ],
 )

@@ -196,6 +196,24 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
     assert _write(root, built, Content.ALL, tmp_path / "again").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("epoch", "date"),
+    [
+        (None, (1980, 1, 1, 0, 0, 0)),
+        # A zip archive has an even number of seconds, and no time before 1980 or after 2107.
+        (1700000001, (2023, 11, 14, 22, 13, 20)),
+        (0, (1980, 1, 1, 0, 0, 0)),
+        (2**40, (2107, 12, 31, 23, 59, 58)),
+    ],
+)
+def test_all_files_have_the_time_that_is_asked_for(
+    root: Path, tmp_path: Path, epoch: int | None, date: tuple[int, ...]
+):
+    name = wheel.write(root, Content.ALL, {}, tmp_path, time_s=epoch)
+    with zipfile.ZipFile(tmp_path / name) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {date}
+
+
 def test_no_other_build_writes_into_the_tree_while_a_wheel_is_packed(
     root: Path, built: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
