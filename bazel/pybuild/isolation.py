@@ -5,7 +5,8 @@ asks for. As that is not torch, none is downloaded; the one that is there has to
 
     pip            hides packages by PYTHONPATH; packages.search_path() sees past that
     python -m build  makes an environment with venv, which notes the interpreter that made it
-    uv, virtualenv   make one that tells nothing; the message says what to do
+    uv, virtualenv   make one that tells nothing; where an environment is active, its interpreter
+                   is the next on PATH, and one in .venv is uv's without being active
 
 What an environment with torch and jax may lack, and is small, is asked for: pybind11.
 """
@@ -16,7 +17,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from bazel.pybuild import metadata, packages, wheel
+from bazel.pybuild import find_bazel, metadata, packages, wheel
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Content
 
@@ -30,7 +31,7 @@ def missing_headers(root: Path) -> list[str]:
     """What a front end has to bring: pybind11, unless the wanted one is there."""
     folders = packages.search_path()
     if hides_torch():
-        python = maker(Path(sys.prefix))
+        python = outside(root)
         if python is None:
             # The build will say that it cannot be made here.
             return []
@@ -46,19 +47,19 @@ def cannot_see_torch() -> BuildError:
     return BuildError(
         f"There is no torch for {sys.executable}.\n"
         "If this is an isolated build, it cannot see the torch of the environment that it is for.",
-        "Build in that environment, where torch and jax are installed, by adding the option:  "
-        "--no-build-isolation  (python -m build: --no-isolation)",
+        "Activate that environment, where torch and jax are installed, or build in it by adding the"
+        " option:  --no-build-isolation  (python -m build: --no-isolation)",
     )
 
 
 def build_outside(root: Path, content: Content, folder: Path) -> str:
-    """Builds a wheel with the interpreter that made this environment, and returns its name.
+    """Builds a wheel with an interpreter outside of this environment, and returns its name.
 
     Raises:
-      BuildError: it is not known, or sees no torch either.
+      BuildError: none is known that sees torch.
     """
-    python = maker(Path(sys.prefix))
-    if python is None or "torch" not in packages.installed(["torch"], packages.own_folders(python)):
+    python = outside(root)
+    if python is None:
         raise cannot_see_torch()
     print(f"torch_xla_lite: this is an isolated build; it uses the torch of {python}", flush=True)
     # What the front end has set for its own environment is not for that interpreter, but for what
@@ -70,6 +71,38 @@ def build_outside(root: Path, content: Content, folder: Path) -> str:
     if process.returncode != 0:
         sys.exit(process.returncode)
     return wheel.name(metadata.for_content(metadata.read(root), content), content)
+
+
+def outside(root: Path) -> Path | None:
+    """The interpreter that an isolated build is most likely for: one that sees torch.
+
+    Args:
+      root: of the tree.
+    """
+    made_by = maker(Path(sys.prefix))
+    candidates = [made_by] if made_by else [_on_path(), root / ".venv" / "bin" / _name()]
+    return next((python for python in candidates if python and _sees_torch(python)), None)
+
+
+def _on_path() -> Path | None:
+    """The first interpreter of our version that is not of this environment, as after `activate`."""
+    own = Path(sys.prefix).resolve()
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    others = [folder for folder in folders if not Path(folder).resolve().is_relative_to(own)]
+    return find_bazel.which(_name(), os.pathsep.join(others))
+
+
+def _name() -> str:
+    # With the version: a wheel for another one is of no use.
+    return f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _sees_torch(python: Path) -> bool:
+    try:
+        folders = packages.own_folders(python)
+    except BuildError:
+        return False
+    return "torch" in packages.installed(["torch"], folders)
 
 
 def maker(environment: Path) -> Path | None:

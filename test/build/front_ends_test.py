@@ -81,10 +81,12 @@ def _pip(tree: Nested, python: Path, *arguments: str | Path) -> str:
     )
 
 
-def _uv(tree: Nested, python: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _uv(
+    tree: Nested, python: Path, *arguments: str, **changes: str
+) -> "subprocess.CompletedProcess[str]":
     uv = Path(sys.executable).parent / "uv"
     where = ("--python", python, "--offline", "--no-deps", "--reinstall", "--no-cache")
-    return tree.run(uv, "pip", "install", *where, *arguments)
+    return tree.run(uv, "pip", "install", *where, *arguments, **changes)
 
 
 def _site(python: Path) -> Path:
@@ -199,8 +201,18 @@ def test_an_isolated_build_brings_pybind11_where_there_is_none(
     assert list(tmp_path.glob("torch_xla_lite-*.whl"))
 
 
-def test_uv_in_isolation_says_what_to_do(tree: Nested, python: Path):
-    process = _uv(tree, python, ".")
+def test_uv_installs_in_isolation_with_the_torch_of_the_active_environment(
+    tree: Nested, python: Path, tmp_path: Path
+):
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    _must(_uv(tree, python, ".", PATH=path))
+    assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
+    settings = (tree.root / ".bazelrc.generated").read_text()
+    assert f"TORCH_XLA_LITE_PYTHON={python}\n" in settings
+
+
+def test_uv_in_isolation_says_what_to_do_where_no_environment_is_active(tree: Nested, python: Path):
+    process = _uv(tree, python, ".", PATH=os.defpath)
     assert process.returncode != 0
     assert "--no-build-isolation" in process.stderr
     assert "Traceback" not in process.stderr
