@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -75,6 +76,41 @@ def test_the_doctor_knows_a_whole_package_that_was_installed_over_its_half(
     (wheels,) = [check for check in found["checks"] if check["name"] == "wheels"]
     assert wheels["ok"] is not bool(remedy)
     assert wheels["remedy"].endswith(remedy)
+
+
+def test_the_doctor_knows_a_library_of_another_version_than_the_code_requires(tmp_path: Path):
+    copy_of_the_package(tmp_path, checkout=False)
+    described(tmp_path, "torch_xla_lite", "torch_xla_lite_lib==0.2.0")
+    described(tmp_path, "torch_xla_lite_lib")
+    # What comes after it takes seconds.
+    (tmp_path / "torch.py").write_text("raise OSError\n")
+    result = run("doctor", folder=tmp_path)
+    assert result.returncode == 1
+    assert "requires torch_xla_lite_lib==0.2.0, but torch_xla_lite_lib 0.1.0 is" in result.stdout
+
+
+def test_the_doctor_calls_a_torch_that_does_not_load_torchs_own_problem(tmp_path: Path):
+    copy_of_the_package(tmp_path)
+    (tmp_path / "torch.py").write_text("raise OSError('libfoo.so is missing')\n")
+    lines = run("doctor", folder=tmp_path).stdout.splitlines()
+    place = lines.index("problem  import torch: OSError: libfoo.so is missing")
+    assert lines[place + 1].startswith("         Install it anew:  python -m pip install ")
+
+
+def test_the_doctor_sees_wrong_numbers_where_python_leaves_assertions_out(tmp_path: Path):
+    binary = copy_of_the_package(tmp_path) / "lowering" / "binary.py"
+    right = "return _mul(*_pair(self, other, outs[0]))"
+    assert right in binary.read_text()
+    binary.write_text(binary.read_text().replace(right, right.replace("_mul", "lax.add")))
+    result = run("doctor", folder=tmp_path, PYTHONOPTIMIZE="1")
+    assert result.returncode == 1
+    assert "problem  graph: ArithmeticError: 2 * [0, 1, 2, 3] + 1 is [" in result.stdout
+
+
+def test_a_reader_that_has_gone_ends_a_command_without_a_word():
+    command = f"{shlex.quote(sys.executable)} -m torch_xla_lite env | true; exit ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert (result.returncode, result.stderr) == (141, b"")
 
 
 def test_the_doctor_says_that_nothing_was_built(tmp_path: Path):

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 from collections.abc import Sequence
 
 NAME = "torch-xla-lite"
@@ -35,6 +37,17 @@ def called(argv: Sequence[str], whole: Sequence[str]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand and returns its exit code: 0, 1 for a problem, 2 for a wrong argument."""
     parsed = _parser().parse_args(arguments)
+    try:
+        code = _run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read what is printed has gone, as `head` does. Python would try once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return code
+
+
+def _run(parsed: argparse.Namespace) -> int:
     # One is needed, and each takes its time to import.
     if parsed.command == "doctor":
         from . import doctor

@@ -49,6 +49,7 @@ def done(name, detail, ok=True, remedy=""):
     print(json.dumps([name, ok, detail, remedy]), flush=True)
 
 import torch
+done("import torch", "torch itself works")
 built, used = sys.argv[2], str(int(torch._C._GLIBCXX_USE_CXX11_ABI))
 done("C++ ABI", f"_GLIBCXX_USE_CXX11_ABI={used}, torch's; built with {built}", built in ("", used),
      "" if built in ("", used) else "Rebuild it for this torch:  python setup.py develop")
@@ -56,14 +57,15 @@ import torch_xla_lite
 from torch_xla_lite.lowering import ffi
 ffi.register()
 done("compiled parts", "the bridge and ATen's kernels load")
-x = torch.arange(4.0, device="jax")
-assert (x * 2 + 1).tolist() == [1, 3, 5, 7], (x * 2 + 1).tolist()
+found = (torch.arange(4.0, device="jax") * 2 + 1).tolist()
+if found != [1, 3, 5, 7]:  # PYTHONOPTIMIZE takes `assert` away.
+    raise ArithmeticError(f"2 * [0, 1, 2, 3] + 1 is {found}")
 done("graph", "a small graph is compiled and gives the right numbers")
 import jax
 kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
 done("device", "jax computes on " + ", ".join(kinds))
 """
-_STEPS = ("C++ ABI", "compiled parts", "graph", "device", "end of the process")
+_STEPS = ("import torch", "C++ ABI", "compiled parts", "graph", "device", "end of the process")
 
 
 def main(*, json: bool) -> int:
@@ -134,13 +136,20 @@ def _version(package: str, constant: str) -> str:
 
 def _wheels() -> str:
     """Whether each file is of one wheel: pip lets the whole package be installed over its half."""
+    name = "torch_xla_lite_lib"
     try:
-        importlib.metadata.distribution("torch_xla_lite_lib")
+        installed = importlib.metadata.version(name)
         required = importlib.metadata.requires("torch_xla_lite") or []
     except importlib.metadata.PackageNotFoundError:
         return "one installation"
-    if any(requirement.startswith("torch_xla_lite_lib") for requirement in required):
+    wanted = next((other for other in required if other.startswith(name)), None)
+    if wanted == f"{name}=={installed}":
         return "two, the libraries and the code that requires them"
+    if wanted:
+        raise ImportError(
+            f"torch_xla_lite requires {wanted}, but {name} {installed} is installed.\n"
+            f"Install what it requires:  python -m pip install --no-deps '{wanted}'"
+        )
     raise ImportError(
         "The whole package is installed over torch_xla_lite_lib: who uninstalls that takes the "
         "libraries of the other along.\n"
@@ -175,7 +184,12 @@ def _probed() -> Iterator[Finding]:
     if process.returncode == 0:
         return
     said = _error(process.stderr) or f"The process ended with code {process.returncode}."
-    yield _problem(_STEPS[len(lines)], said)
+    step = _STEPS[len(lines)]
+    if step == "import torch":
+        # It is not ours to build.
+        wanted = f"torch=={_preflight.build_info().TORCH_VERSION}"
+        said += f"\nInstall it anew:  python -m pip install --force-reinstall --no-deps '{wanted}'"
+    yield _problem(step, said)
 
 
 def _error(stderr: str) -> str:
