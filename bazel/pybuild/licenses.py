@@ -41,6 +41,14 @@ SHIPPED = {
     "torch": (
         Part("PyTorch", "torch", "LICENSE", "its headers"),
         Part("{fmt}", "torch", "third_party/fmt/LICENSE", "headers that PyTorch's include"),
+        # c10/util/ArrayRef.h is under the older of the licences in that file. What PyTorch took of
+        # Boost (hash.h, flat_hash_map.h) asks for nothing where it is in machine code only.
+        Part(
+            "LLVM",
+            "torch",
+            "third_party/llvm-openmp/LICENSE.txt",
+            "containers in the headers of PyTorch and pybind11",
+        ),
     ),
     # The CUDA runtime, linked into the CUDA library; see _cuda.
     "cuda": (),

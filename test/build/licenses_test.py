@@ -59,3 +59,7 @@ def test_the_libraries_of_the_compiler_are_not_linked_in(library: str):
     # Else their licence and its exception would have to be with ours.
     with elf.opened(Path(library)) as file:
         assert {"libstdc++.so.6", "libgcc_s.so.1"} <= set(file.needed)
+
+
+def test_the_notice_that_llvms_containers_in_pytorchs_headers_ask_for_is_there():
+    assert "University of Illinois at Urbana-Champaign" in licenses.text(ROOT, _BUILT)
