@@ -5,6 +5,7 @@ Started by the launcher of a lite_py_test, in the root of its runfiles:
     python -P bazel/pytest_runner.py test/python/device_test.py [pytest arguments]
 
 Honours `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
+Hypothesis draws the same examples each time, and others in each run of `--runs_per_test=20`.
 """
 
 import os
@@ -34,6 +35,9 @@ def main(arguments: list[str]) -> int:
         "--import-mode=importlib",
         "-p",
         "no:cacheprovider",
+        # Bazel keeps a result until an input changes, so equal inputs draw equal examples. Each
+        # run of --runs_per_test has a number of its own.
+        f"--hypothesis-seed={os.environ.get('TEST_RANDOM_SEED', '0')}",
     ]
     plugins: list[object] = []
     temporary = os.environ.get("TEST_TMPDIR")

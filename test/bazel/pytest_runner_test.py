@@ -21,14 +21,17 @@ def target(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+def _run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("TEST") and name != "XML_OUTPUT_FILE"
     }
     return subprocess.run(
-        [sys.executable, "-P", Path("bazel/pytest_runner.py").absolute(), "some_test.py"],
+        [
+            *(sys.executable, "-P", Path("bazel/pytest_runner.py").absolute(), "some_test.py"),
+            *arguments,
+        ],
         cwd=folder,
         env=inherited | environ,
         capture_output=True,
@@ -76,3 +79,28 @@ def test_the_report_has_every_case(target: Path):
     _run(target, XML_OUTPUT_FILE=str(report))
     names = {case.get("name") for case in ElementTree.parse(report).iter("testcase")}
     assert names == {"test_one", "test_two", "test_three"}
+
+
+_DRAWING = """
+from hypothesis import given, strategies
+
+@given(strategies.lists(strategies.integers()))
+def test_one(numbers): print("drawn", numbers)
+"""
+
+
+def _drawn(folder: Path, **environ: str) -> list[str]:
+    (folder / "some_test.py").write_text(_DRAWING)
+    lines = _run(folder, "-s", **environ).stdout.splitlines()
+    return [line for line in lines if line.startswith("drawn")]
+
+
+def test_the_same_examples_are_drawn_each_time(tmp_path: Path):
+    first = _drawn(tmp_path)
+    assert len(first) > 50
+    assert _drawn(tmp_path) == first
+
+
+def test_each_of_several_runs_draws_examples_of_its_own(tmp_path: Path):
+    first, second = (_drawn(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
+    assert first != second
