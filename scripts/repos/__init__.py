@@ -19,6 +19,7 @@ Data passes through the modules in this order; each hands frozen values to the n
   undo         brings back what a run changed
   report       tables and JSON
 
-Beneath all of them: `git` (one call of the git command), `network` (one that talks to a server:
-time limit, retries), `model` (the values), `parallel`.
+Beneath all of them: `layout` (where a git folder is), `git` (one call of the git command),
+`network` (one that talks to a server: time limit, retries), `shown` (commands for people),
+`model` (the values), `parallel`.
 """

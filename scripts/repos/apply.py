@@ -6,7 +6,7 @@ Old values are kept first; whatever moves HEAD is porcelain of git that loses no
 import threading
 from typing import Any
 
-from scripts.repos import backup, bring, fetch, git, network, plan, stash, submodules
+from scripts.repos import backup, bring, fetch, git, move, network, plan, shown, stash, submodules
 from scripts.repos.model import Action, Facts, Options, Outcome, Status, Step
 from scripts.repos.survey import Survey
 
@@ -46,7 +46,7 @@ def apply(seen: Survey, facts: Facts, options: Options) -> Outcome:
 
 
 def _failed(seen: Survey, reason: str, remedy: tuple[str, ...] = ()) -> Outcome:
-    command = f"git -C {seen.path} status"
+    command = shown.git(seen.path, "status")
     now = git.commit(seen.path, "HEAD")
     return Outcome(Status.FAILED, reason, remedy or (command,), (), seen.state.head, now)
 
@@ -71,7 +71,7 @@ class _Application:
         moves_head = self.step.action is not Action.NOTHING
         self._keep(new, moves_head)
         put_aside = stash.put(self.path, self.journal) if self.step.stash else None
-        failure = self._move(new) if moves_head else ""
+        failure = self._move_head(new) if moves_head else ""
         if not failure and self.step.default_branch:
             failure = self._move_default_branch()
         problems = self._follow() if self.step.submodules and not failure else []
@@ -79,7 +79,7 @@ class _Application:
             self._bring_back(put_aside)
         if failure:
             self.journal.finish()
-            return _failed(self.seen, failure)
+            return _failed(self.seen, failure)._replace(notes=tuple(self.notes))
         return self._done(problems)
 
     def _prepare(self) -> bring.Brought:
@@ -96,10 +96,10 @@ class _Application:
         )
 
     def _conflict(self, brought: bring.Brought) -> Outcome:
-        git_, verb = f"git -C {self.path}", self.step.action.value
-        tail = f"{git_} add FILES && {git_} {verb} --continue"
+        path, verb = self.path, self.step.action.value
+        tail = f"{shown.git(path, 'add', 'FILES')} && {shown.git(path, verb, '--continue')}"
         onto = self.step.new if self.facts.pinned else self.facts.target_name
-        commands = (f"{git_} {verb} {onto}", tail)
+        commands = (shown.git(path, verb, onto or ""), tail)
         if not brought.files:
             return _failed(self.seen, f"{verb}: {brought.problem}", commands[:1])
         names = ", ".join(brought.files[:5])
@@ -119,14 +119,19 @@ class _Application:
             ref, old = f"refs/heads/{name}", state.branches[name]
             self.journal.keep([backup.Move(ref, old, self.facts.target or "")])
 
-    def _move(self, new: str) -> str:
+    def _move_head(self, new: str) -> str:
         """Moves the checked-out branch; returns what git said when it refused."""
         if self.step.action is Action.REBASE:
             words = git.move_branch(self.facts.state.branch or "", new)
         else:
-            words = ("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", new)
-        result = git.run(self.path, *words, changing=True)
-        return "" if result.code == 0 else f"git {words[0]}: {result.words}"
+            options = ("--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
+            words = ("merge", *options, new)
+        try:
+            complaint = move.to(self.path, words, self.facts.state.head or "", new)
+        except git.GitError as error:
+            return f"git {words[0]}: {error.result.words}"
+        self.notes += [complaint] if complaint else []
+        return ""
 
     def _move_default_branch(self) -> str:
         name = self.step.default_branch or ""
@@ -159,12 +164,12 @@ class _Application:
         # Without the last word, the next run takes the submodules up again.
         if not serious:
             self.journal.finish()
-        git_ = f"git -C {self.path}"
         if self.kept_stash:
-            remedy = (f"{git_} stash pop --index {self.kept_stash}",)
+            remedy = (shown.git(self.path, "stash", "pop", "--index", self.kept_stash),)
             return Outcome(Status.FAILED, self.notes[-1], remedy, (), old, new, notes[:-1])
         if serious:
-            remedy = (f"{git_} submodule update --init --recursive",)
+            words = ("submodule", "update", "--init", "--recursive")
+            remedy = (shown.git(self.path, *words),)
             return Outcome(Status.FAILED, "; ".join(serious), remedy, (), old, new, notes)
         reason = plan.words(self.step, self.facts)
         remedy = self.step.remedy if self.step.needs_person else ()
@@ -176,7 +181,7 @@ def push_fork(seen: Survey) -> tuple[str, str]:
     """Moves the fork's default branch to the upstream's; returns what was done, what hindered."""
     fork, commit, branch = seen.choice.fork, seen.tip.commit, seen.tip.branch
     if fork is None:
-        return "", "no remote is a fork"
+        return "no remote is a fork to be pushed to", ""
     if commit is None or branch is None or seen.tip.problem:
         return "", "the upstream's default branch is not known"
     try:

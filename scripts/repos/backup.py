@@ -199,7 +199,8 @@ def write(git_dir: Path, record: dict[str, Any]) -> None:
 def expire(path: Path, git_dir: Path, keep: int) -> None:
     """Forgets all but the latest runs of a repository."""
     form = "--format=%(refname)"
-    refs = git.ask(path, "for-each-ref", form, f"{PREFIX}/").splitlines()
+    # Names of branches hold characters that Python takes for the end of a line.
+    refs = [ref for ref in git.ask(path, "for-each-ref", form, f"{PREFIX}/").split("\n") if ref]
     names = sorted({ref.split("/")[2] for ref in refs} | set(runs(git_dir)))
     old = set(names[:-keep] if keep else names)
     if not old:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.repos import arguments, backup, find, git, refusal, report, table
+from scripts.repos import arguments, backup, find, git, refusal, report, shown, table
 from scripts.repos.model import Options, Outcome, Repository, Settings, Status, UsageError
 from scripts.repos.parallel import Task
 from scripts.repos.report import Line, Screen
@@ -114,7 +114,7 @@ def _next(repositories: Iterable[Repository], lines: Sequence[Line]) -> list[str
         if stale & set(repository.depends):
             stale.add(repository.name)
         if repository.name in stale and repository.rebuild and places[repository.name]:
-            commands.append(f"cd {places[repository.name]} && {repository.rebuild}")
+            commands.append(shown.inside(places[repository.name], repository.rebuild))
     return commands
 
 

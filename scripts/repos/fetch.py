@@ -6,7 +6,7 @@ fetch. Fetching moves one ref alone, `refs/remotes/<remote>/<branch>`.
 
 from pathlib import Path
 
-from scripts.repos import git, network
+from scripts.repos import git, network, shown
 from scripts.repos.model import Settings, Tip
 
 
@@ -27,11 +27,12 @@ def ask(folder: Path, remote: str, branch: str | None, settings: Settings) -> Ti
             branch,
             None,
             f"{remote} cannot be reached: {error.problem}",
-            (f"git -C {folder} ls-remote {remote}",),
+            (shown.git(folder, "ls-remote", remote),),
             unreachable=True,
         )
     refs, default = {}, None
-    for line in result.out.splitlines():
+    # Not by lines as Python knows them: names of branches hold such characters.
+    for line in result.out.split("\n"):
         value, _, name = line.partition("\t")
         if value.startswith("ref: "):
             default = value.removeprefix("ref: ").removeprefix("refs/heads/")
@@ -56,9 +57,17 @@ def _gone(folder: Path, remote: str, branch: str, default: str | None) -> Tip:
         f"{remote} has no branch {branch}; its default branch is now {default}",
         (
             *_set_branch(default),
-            f"git -C {folder} branch -m {branch} {default}",
-            f"git -C {folder} fetch {remote} && git -C {folder} branch -u {remote}/{default}",
+            *renamed(folder, remote, branch, default),
         ),
+    )
+
+
+def renamed(folder: Path, remote: str, old: str, new: str) -> tuple[str, ...]:
+    """Commands that follow a default branch to its new name."""
+    follow = shown.git(folder, "branch", "-u", f"{remote}/{new}", new)
+    return (
+        shown.git(folder, "branch", "-m", old, new),
+        f"{shown.git(folder, 'fetch', remote)} && {follow}",
     )
 
 

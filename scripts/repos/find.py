@@ -1,4 +1,4 @@
-"""Where each repository is on this machine. Only files are read, git is not called.
+"""Where each repository is on this machine. Only files are read; git is not called.
 
 In this order: where the table says (`path`); at the usual places (`folders`) around this project,
 nearest first; by the address of a remote, in the folders around this project. A checkout at a
@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scripts.repos import urls
+from scripts.repos import ssh, urls
+from scripts.repos.layout import common_dir, git_dir, is_repository
 from scripts.repos.model import Found, Repository, UsageError
 
 # Folders around the project that are searched; further up are those of other people.
@@ -64,13 +65,6 @@ def _one(repository: Repository, project: Path) -> Found | None:
     return Found(doubtful, "usual place, though no remote tells") if doubtful else None
 
 
-def is_repository(path: Path) -> bool:
-    """Whether a folder is the top of a checkout, or a repository without one."""
-    return (path / ".git").exists() or (
-        (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
-    )
-
-
 def _around(project: Path) -> list[Path]:
     """The folders around the project, nearest first, without the root of the file system."""
     folders = list(Path(os.path.realpath(project)).parents)[:_LEVELS]
@@ -109,7 +103,7 @@ def _belongs(path: Path, repository: Repository) -> bool:
     known = _urls(path)
     return any(
         urls.same(url, official, str(path)) or urls.is_fork(url, official)
-        for url in known
+        for url in (ssh.resolved(url, repository.upstream) for url in known)
         for official in repository.upstream
     )
 
@@ -117,16 +111,6 @@ def _belongs(path: Path, repository: Repository) -> bool:
 def _urls(path: Path) -> list[str]:
     """Addresses in a repository's own configuration."""
     try:
-        return _URL.findall((_common_dir(path) / "config").read_text(errors="replace"))
+        return _URL.findall((common_dir(git_dir(path)) / "config").read_text(errors="replace"))
     except OSError:
         return []
-
-
-def _common_dir(path: Path) -> Path:
-    """Where the configuration is, also of a worktree and of a submodule."""
-    git_dir = path / ".git" if (path / ".git").exists() else path
-    if git_dir.is_file():
-        target = git_dir.read_text(errors="replace").removeprefix("gitdir:").strip()
-        git_dir = path / target
-    common = git_dir / "commondir"
-    return git_dir / common.read_text().strip() if common.is_file() else git_dir

@@ -12,7 +12,7 @@ import os
 import subprocess
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scripts.repos import urls
 
@@ -88,12 +88,15 @@ class GitError(Exception):
         self.result = result
 
 
-def environment(folder: Path, *, changing: bool = False) -> dict[str, str]:
+def environment(
+    folder: Path, *, changing: bool = False, index: Path | None = None
+) -> dict[str, str]:
     """The variables that git is called with.
 
     Args:
       folder: where; a repository around it is not taken for it.
       changing: whether the call may write; otherwise not even the index is refreshed.
+      index: instead of the repository's own.
     """
     environ = {
         name: value
@@ -113,9 +116,8 @@ def environment(folder: Path, *, changing: bool = False) -> dict[str, str]:
     )
     if not changing:
         environ["GIT_OPTIONAL_LOCKS"] = "0"
-    # A passphrase could only be asked on the terminal, where nobody would see the question.
-    if "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
-        environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
+    if index is not None:
+        environ["GIT_INDEX_FILE"] = str(index)
     return environ
 
 
@@ -124,7 +126,13 @@ def command(*arguments: str) -> list[str]:
     return [*_PREFIX, *arguments]
 
 
-def run(folder: Path, *arguments: str, text: str = "", changing: bool = False) -> Result:
+def run(
+    folder: Path,
+    *arguments: str,
+    text: str = "",
+    changing: bool = False,
+    index: Path | None = None,
+) -> Result:
     """Calls git on local data and waits for its end.
 
     Args:
@@ -132,18 +140,31 @@ def run(folder: Path, *arguments: str, text: str = "", changing: bool = False) -
       arguments: of git.
       text: its input.
       changing: whether it may write.
+      index: instead of the repository's own.
     """
-    process = subprocess.run(
-        command(*arguments),
-        cwd=folder,
-        env=environment(folder, changing=changing),
-        input=os.fsencode(text),
-        capture_output=True,
-        check=False,
-        # A Ctrl-C is for us, not for a merge that is half done.
-        start_new_session=True,
-    )
-    return Result(process.returncode, os.fsdecode(process.stdout), os.fsdecode(process.stderr))
+    options: dict[str, Any] = {
+        "cwd": folder,
+        "env": environment(folder, changing=changing, index=index),
+        "input": os.fsencode(text),
+        "check": False,
+        # A Ctrl-C is for us, not for a merge that is half done; and without a terminal nothing
+        # can ask for a passphrase where nobody would see the question.
+        "start_new_session": True,
+    }
+    if not changing:
+        done = subprocess.run(command(*arguments), capture_output=True, **options)
+        return Result(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
+    import tempfile
+
+    # A hook may leave a process behind that keeps what it was given open; of a pipe that would be
+    # waited for.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        done = subprocess.run(command(*arguments), stdout=out, stderr=err, **options)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(os.fsdecode(file.read()))
+        return Result(done.returncode, *texts)
 
 
 def ask(folder: Path, *arguments: str, text: str = "") -> str:

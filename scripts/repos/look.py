@@ -1,10 +1,11 @@
 """What state a repository is in. Nothing is changed, not even the index is refreshed."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.repos import backup, git
+from scripts.repos import backup, git, layout, shown
 from scripts.repos.model import UNTRACKED, LocalWork, Relation, RemoteChoice, RepoState
 
 # Files of the git folder that tell what is under way.
@@ -24,7 +25,7 @@ def look(
     path: Path,
     choice: RemoteChoice,
     branch: str | None,
-    ignore_case: bool = False,
+    config: Mapping[str, str],
     others: Iterable[Path] = (),
 ) -> RepoState:
     """Looks at a repository.
@@ -33,14 +34,26 @@ def look(
       path: its folder.
       choice: of its remotes.
       branch: the upstream's default branch, where the table says it.
-      ignore_case: core.ignoreCase.
+      config: its settings.
       others: checkouts of other repositories of the table; inside this one they are no local work.
     """
+    if _is_bare(path, config):
+        return RepoState(
+            path,
+            path,
+            path,
+            refusal="a bare repository, without files to update",
+            remedy=("set `path` in the table to one of its worktrees",),
+        )
+    try:
+        head, current, local = _status(path, frozenset(others))
+    except git.GitError as error:
+        problem = f"git does not take it for a repository: {error.result.words}"
+        return RepoState(path, path, path, problem, (shown.git(path, "status"),))
     state = _kind(path)
     if state.refusal:
         return state
     in_progress, locked = _under_way(state.git_dir, state.common_dir)
-    head, current, local = _status(path, frozenset(others))
     local = local._replace(in_progress=in_progress, locked=locked)
     heads, elsewhere, tracking, remote_head = _refs(path, choice.official, branch)
     elsewhere = {name: place for name, place in elsewhere.items() if Path(place) != path}
@@ -51,57 +64,57 @@ def look(
         elsewhere=elsewhere,
         tracking=tracking,
         remote_head=remote_head,
-        ignore_case=ignore_case,
+        ignore_case=config.get("core.ignorecase") == "true",
         local=local,
         unfinished=backup.unfinished(state.git_dir),
     )
     if head is None:
         return state._replace(
-            refusal="no commit on the current branch", remedy=(f"git -C {path} status",)
+            refusal="no commit on the current branch", remedy=(shown.git(path, "status"),)
         )
     return state
+
+
+def _is_bare(path: Path, config: Mapping[str, str]) -> bool:
+    """Whether there are no files to update; the worktrees of a bare repository have some."""
+    if not (path / ".git").exists():
+        return True
+    git_dir = layout.git_dir(path)
+    return config.get("core.bare") == "true" and layout.common_dir(git_dir) == git_dir
 
 
 def _kind(path: Path) -> RepoState:
-    """What kind of repository it is; with a refusal where it cannot be updated at all."""
-    words = ["--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
-    words += ["--git-dir", "--git-common-dir", "--show-superproject-working-tree"]
-    result = git.run(path, "rev-parse", *words)
-    if result.code != 0:
-        problem = f"git does not take it for a repository: {result.words}"
-        return RepoState(path, path, path, problem, (f"git -C {path} status",))
-    bare, inside, shallow, git_dir, common, *superproject = result.out.splitlines()
-    state = RepoState(path, path / git_dir, path / common, shallow=shallow == "true")
-    if bare == "true" or inside != "true":
-        return state._replace(
-            refusal="a bare repository, without files to update",
-            remedy=("set `path` in the table to one of its worktrees",),
-        )
-    if superproject:
-        return state._replace(
-            refusal=f"a submodule of {superproject[0]}, which decides its commit",
-            remedy=(f"git -C {superproject[0]} submodule update {path}",),
-        )
-    return state
+    """Where its parts are; with a refusal where another repository decides what it is at."""
+    git_dir = layout.git_dir(path)
+    common = layout.common_dir(git_dir)
+    state = RepoState(path, git_dir, common, shallow=(common / "shallow").exists())
+    if not layout.is_inside_another(path):
+        return state
+    superproject = git.ask(path, "rev-parse", "--show-superproject-working-tree")
+    if not superproject:
+        return state
+    return state._replace(
+        refusal=f"a submodule of {superproject}, which decides its commit",
+        remedy=(shown.git(superproject, "submodule", "update", str(path)),),
+    )
 
 
 def _under_way(git_dir: Path, common_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     names = [word for name, word in _UNDER_WAY.items() if (git_dir / name).exists()]
-    locked = [name for name in _LOCKS if (git_dir / name).exists() or (common_dir / name).exists()]
+    folders = {git_dir, common_dir}
+    files = [folder / name for name in _LOCKS for folder in folders if (folder / name).exists()]
+    locked = [os.path.relpath(file, git_dir) for file in files]
     return tuple(dict.fromkeys(names)), tuple(locked)
 
 
-def git_dir(path: Path) -> Path:
-    """The git folder of a checkout, also of a submodule; git is not called for it."""
-    inside = path / ".git"
-    if inside.is_dir():
-        return inside
-    return path / inside.read_text().removeprefix("gitdir:").strip()
+def _under_way_in(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    git_dir = layout.git_dir(path)
+    return _under_way(git_dir, git_dir)
 
 
 def under_way_words(path: Path) -> str:
     """What is in progress or locked in a checkout, in words; also in a submodule."""
-    in_progress, locked = _under_way(git_dir(path), git_dir(path))
+    in_progress, locked = _under_way_in(path)
     return LocalWork(in_progress=in_progress, locked=locked).words()
 
 
@@ -115,7 +128,7 @@ class Checkout(NamedTuple):
 
 def checkout(path: Path) -> Checkout:
     """Looks at a submodule."""
-    in_progress, locked = _under_way(git_dir(path), git_dir(path))
+    in_progress, locked = _under_way_in(path)
     head, branch, local = _status(path, frozenset())
     return Checkout(head, branch, local._replace(in_progress=in_progress, locked=locked))
 
@@ -182,10 +195,12 @@ def _refs(
     if remote is not None:
         wanted = f"refs/remotes/{remote}/{branch}" if branch else f"refs/remotes/{remote}"
         patterns += [wanted, f"refs/remotes/{remote}/HEAD"]
-    form = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)"
+    # Names of branches hold characters that Python takes for the end of a line, paths real ones.
+    form = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00"
     heads, elsewhere, tracking, remote_head = {}, {}, {}, None
-    for line in git.ask(path, "for-each-ref", f"--format={form}", *patterns).splitlines():
-        name, commit, symref, worktree = line.split("\0")
+    listed = git.run(path, "for-each-ref", f"--format={form}", *patterns)
+    for entry in listed.out.split("\0\n")[:-1]:
+        name, commit, symref, worktree = entry.split("\0")
         if name.startswith("refs/heads/"):
             heads[name[len("refs/heads/") :]] = commit
             if worktree:

@@ -26,7 +26,7 @@ class UsageError(Exception):
 class Settings(NamedTuple):
     """Numbers of the table, see repositories.toml."""
 
-    timeout: float = 60
+    timeout: float = 60.0
     retries: int = 2
     backoff: float = 1.0
     jobs: int = 8
@@ -78,7 +78,7 @@ class Remote(NamedTuple):
     Attributes:
       name: such as origin.
       url: as written in the configuration.
-      effective: what git makes of it (url.*.insteadOf).
+      effective: what git and ssh make of it (url.*.insteadOf, host names of ~/.ssh/config).
     """
 
     name: str

@@ -5,6 +5,9 @@
 Hindrances come first, the hard ones before those that matter only when there is something to do.
 """
 
+import shlex
+
+from scripts.repos import shown
 from scripts.repos.model import UNTRACKED, Action, Facts, Options, RepoState, Step
 
 
@@ -42,22 +45,22 @@ def _skip(reason: str, *remedy: str, unreachable: bool = False) -> Step:
 def _hard_hindrance(facts: Facts, options: Options) -> Step | None:
     """What stops everything, whether or not there is something to do."""
     state, choice, tip = facts.state, facts.choice, facts.tip
-    git = f"git -C {state.path}"
+    path = state.path
     if state.refusal:
         return _skip(state.refusal, *state.remedy)
     if choice.problem:
         if not choice.fix:
-            return _skip(choice.problem, f"{git} remote add upstream ...")
+            return _skip(choice.problem, shown.git(path, "remote", "add", "upstream", "URL"))
         hint = "would be corrected" if options.fix_remotes else "--fix-remotes corrects it"
-        return _skip(f"{choice.problem}; {hint}", f"{git} remote {' '.join(choice.fix)}")
+        return _skip(f"{choice.problem}; {hint}", shown.git(path, "remote", *choice.fix))
     if state.local.in_progress:
         names = ", ".join(state.local.in_progress)
-        return _skip(f"{names} in progress", f"{git} status")
+        return _skip(f"{names} in progress", shown.git(path, "status"))
     if state.unfinished is not None:
         return _skip(
             f"run {state.unfinished} was interrupted; local changes are in its stash",
             f"scripts/update_repos.py undo {state.unfinished}",
-            f"{git} stash list",
+            shown.git(path, "stash", "list"),
         )
     if tip.problem:
         return _skip(tip.problem, *tip.remedy, unreachable=tip.unreachable)
@@ -79,26 +82,29 @@ def _not_behind(facts: Facts) -> Step:
         return Step(Action.NOTHING)
     if facts.pinned:
         reason = f"{head.ahead} past {facts.target_name}"
-        command = f"git -C {path} switch --detach {facts.target}"
+        command = shown.git(path, "switch", "--detach", facts.target or "")
         return Step(Action.NOTHING, reason=reason, remedy=(command,), needs_person=True)
     return Step(Action.NOTHING, reason=f"{_commits(head.ahead)} to push")
 
 
 def _diverged(facts: Facts, branch: str, ahead: int, behind: int) -> tuple[str, ...]:
     """Reason and commands for a default branch that cannot be fast-forwarded."""
-    git, name = f"git -C {facts.state.path}", facts.target_name
+    path, name = facts.state.path, facts.target_name
+    log = shown.git(path, "log", "--oneline", f"{name}..{branch}")
+    force = shown.git(path, "branch", "-f", branch, name)
     on_it = facts.state.branch == branch
-    reset = f"{git} reset --keep {name}" if on_it else f"{git} branch -f {branch} {name}"
+    reset = shown.git(path, "reset", "--keep", name) if on_it else force
     if facts.rewritten:
         return (
             f"{name} was rewritten: {branch} has {_commits(ahead)} that are not in it any more",
-            f"{git} log --oneline {name}..{branch}",
+            log,
             f"{reset}   # when none of these is yours",
         )
     return (
         f"{branch} and {name} have diverged: {ahead} ahead, {behind} behind",
-        f"{git} log --oneline {name}..{branch}",
-        f"{git} switch -c my-work {branch} && git branch -f {branch} {name}",
+        log,
+        f"{shown.git(path, *(('switch', '-c') if on_it else ('branch',)), 'my-work', branch)}"
+        f" && {force}",
     )
 
 
@@ -116,18 +122,19 @@ def _feature_branch(facts: Facts, options: Options) -> Step:
     if not head.ahead:
         return step._replace(action=Action.FAST_FORWARD, new=facts.target, submodules=True)
     if not head.related:
-        fetch = f"git -C {state.path} fetch --unshallow" if state.shallow else "look at the remotes"
+        deepen = shown.git(state.path, "fetch", "--unshallow")
+        fetch = deepen if state.shallow else "look at the remotes"
         return _skip(f"{state.branch} and {facts.target_name} have no common history here", fetch)
     if facts.rewritten:
         return _skip(
             f"{facts.target_name} was rewritten; git cannot tell your commits from its old ones",
-            f"git -C {state.path} rebase -i {facts.target_name}",
+            shown.git(state.path, "rebase", "-i", facts.target_name),
         )
     if options.bring == "rebase" and head.merges:
         return _skip(
             f"{state.branch} holds merges, which a rebase would flatten",
             "update with --merge",
-            f"git -C {state.path} rebase --rebase-merges {facts.target_name}",
+            shown.git(state.path, "rebase", "--rebase-merges", facts.target_name),
         )
     return step._replace(action=Action(options.bring), new=facts.target, submodules=True)
 
@@ -140,7 +147,7 @@ def _detached(facts: Facts) -> Step:
         return step._replace(reason=_join(words, step.reason))
     return step._replace(
         reason=_join(f"{words}, {head.behind} behind, and stays there", step.reason),
-        remedy=(f"git -C {state.path} switch {facts.tip.branch}", *step.remedy),
+        remedy=(shown.git(state.path, "switch", facts.tip.branch or ""), *step.remedy),
         needs_person=True,
     )
 
@@ -151,10 +158,11 @@ def _beside(facts: Facts) -> Step:
     if relation is None or not relation.behind:
         return Step(Action.NOTHING, new=facts.target)
     if name in state.elsewhere:
+        place = state.elsewhere[name]
         return Step(
             Action.NOTHING,
-            reason=f"{name} is checked out in {state.elsewhere[name]}",
-            remedy=(f"git -C {state.elsewhere[name]} merge --ff-only {facts.target_name}",),
+            reason=f"{name} is checked out in {place}",
+            remedy=(shown.git(place, "merge", "--ff-only", facts.target_name),),
             needs_person=True,
         )
     if relation.ahead:
@@ -166,19 +174,22 @@ def _beside(facts: Facts) -> Step:
 def _hindered_by_local_work(facts: Facts, options: Options) -> Step | None:
     """What matters only because something would be done."""
     state = facts.state
-    local, git = state.local, f"git -C {state.path}"
+    local, status = state.local, shown.git(state.path, "status")
     if local.locked:
-        names = " and ".join(str(state.git_dir / name) for name in local.locked)
-        return _skip(f"locked: {names}", f"ls -l {names}   # remove it when no git runs there")
+        locks = [str(state.git_dir / name) for name in local.locked]
+        return _skip(
+            f"locked: {' and '.join(locks)}",
+            f"ls -l {shlex.join(locks)}   # remove it when no git runs there",
+        )
     if local.conflicted:
-        return _skip(f"{local.conflicted} conflicted", f"{git} status")
+        return _skip(f"{local.conflicted} conflicted", status)
     keep_untracked = options.keep_untracked or options.autostash
     submodules = [s for s in local.submodules if not (keep_untracked and s[1] == UNTRACKED)]
     if submodules:
         words = ", ".join(f"submodule {path} {what}" for path, what in submodules)
-        return _skip(words, *(f"{git}/{path} status" for path, _ in submodules[:3]))
+        return _skip(words, *(shown.git(state.path / path, "status") for path, _ in submodules[:3]))
     if (local.staged or local.unstaged) and not options.autostash:
-        return _skip(local.words(), f"{git} status", "commit, or update with --autostash")
+        return _skip(local.words(), status, "commit, or update with --autostash")
     if local.untracked and not keep_untracked:
         names = _few(local.untracked)
         return _skip(f"untracked: {names}", "update with --keep-untracked, or .git/info/exclude")

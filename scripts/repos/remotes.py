@@ -1,17 +1,22 @@
 """Which remote of a repository is the official one, and what is wrong where none is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from scripts.repos import urls
+from scripts.repos import ssh, urls
 from scripts.repos.model import Remote, RemoteChoice, Repository
 
 # Names that are looked at first when several remotes fit.
 _PREFERRED = ("upstream", "origin")
 
 
-def read(config: Iterable[tuple[str, str]]) -> list[Remote]:
-    """The remotes of a configuration, those with usual names first."""
+def read(config: Iterable[tuple[str, str]], officials: Sequence[str] = ()) -> list[Remote]:
+    """The remotes of a configuration, those with usual names first.
+
+    Args:
+      config: of the repository.
+      officials: addresses that a remote may have under a name of the user's own for their host.
+    """
     pairs = list(config)
     found: dict[str, str] = {}
     instead: list[tuple[str, str]] = []
@@ -21,7 +26,12 @@ def read(config: Iterable[tuple[str, str]]) -> list[Remote]:
         elif key.startswith("url.") and key.endswith(".insteadof"):
             instead.append((value, key[len("url.") : -len(".insteadof")]))
     names = sorted(found, key=lambda name: (_rank(name), name))
-    return [Remote(name, found[name], _rewritten(found[name], instead)) for name in names]
+    command = dict(pairs).get("core.sshcommand", "")
+
+    def meant(url: str) -> str:
+        return ssh.resolved(_rewritten(url, instead), officials, command)
+
+    return [Remote(name, found[name], meant(found[name])) for name in names]
 
 
 def _rank(name: str) -> int:

@@ -13,20 +13,49 @@ def put(path: Path, journal: backup.Journal) -> dict[str, Any]:
     """Puts local changes aside; returns the journal's entry about it.
 
     Raises:
-      git.GitError: git could not; nothing has changed.
+      git.GitError: git could not; all is as it was, or, as the error says, in the stash.
     """
     message = f"update_repos {journal.run}"
     entry = journal.note("stash", message=message, commit=None, restored=False, after=None)
     try:
-        git.change(path, "stash", "push", "--quiet", "--message", message)
+        entry["commit"] = push(path, message)
     except git.GitError:
-        journal.changes.remove(entry)
-        journal.save()
+        if find(path, message) is None:
+            journal.changes.remove(entry)
+            journal.save()
         raise
-    entry["commit"] = git.ask(path, "rev-parse", "refs/stash")
     backup.keep_refs(path, journal.run, [backup.Move("stash", entry["commit"], "")])
     journal.save()
     return entry
+
+
+def push(path: Path, message: str) -> str:
+    """Makes a stash with a message; returns its commit.
+
+    Raises:
+      git.GitError: git could not; all is as it was, or, as the error says, in the stash.
+    """
+    words = ("stash", "push", "--quiet", "--message", message)
+    result = git.run(path, *words, changing=True)
+    commit = find(path, message)
+    if result.code == 0 and commit is not None:
+        return commit
+    if commit is not None and not _take_back(path, commit):
+        kept = f"fatal: local changes are kept in {name_of(path, commit)}: {result.words}"
+        result = result._replace(err=kept)
+    raise git.GitError(path, words, result)
+
+
+def _take_back(path: Path, commit: str) -> bool:
+    """Whether the changes of a stash are where they were, after git failed to clear them away.
+
+    It does so by a reset, which fails where HEAD is locked: before or after it changed files.
+    """
+    now = fingerprint(path)
+    if now != _trees(path, commit) and (now or apply(path, commit)):
+        return False
+    drop(path, commit)
+    return True
 
 
 def bring_back(path: Path, entry: dict[str, Any], journal: backup.Journal) -> str:
@@ -66,12 +95,16 @@ def fingerprint(path: Path) -> list[str]:
     commit = git.change(path, "stash", "create")
     if not commit:
         return []
+    return _trees(path, commit)
+
+
+def _trees(path: Path, commit: str) -> list[str]:
     return git.ask(path, "rev-parse", f"{commit}^{{tree}}", f"{commit}^2^{{tree}}").split()
 
 
 def name_of(path: Path, commit: str) -> str | None:
     """Such as stash@{0}; None when it is not in the list."""
-    for line in git.run(path, "stash", "list", "--format=%gd %H").out.splitlines():
+    for line in git.run(path, "stash", "list", "--format=%gd %H").out.split("\n"):
         name, _, listed = line.partition(" ")
         if listed == commit:
             return name
@@ -80,7 +113,7 @@ def name_of(path: Path, commit: str) -> str | None:
 
 def find(path: Path, message: str) -> str | None:
     """The commit of the stash with a message."""
-    for line in git.run(path, "stash", "list", "--format=%H %gs").out.splitlines():
+    for line in git.run(path, "stash", "list", "--format=%H %gs").out.split("\n"):
         commit, _, subject = line.partition(" ")
         if subject.endswith(message):
             return commit

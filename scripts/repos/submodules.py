@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.repos import backup, fetch, git, in_the_way, look, network, parallel
+from scripts.repos import backup, fetch, git, in_the_way, layout, look, move, network, parallel
 from scripts.repos.model import Settings
 
 
@@ -174,7 +174,8 @@ def _move(path: Path, submodule: Submodule, wanted: str, shared: Follow) -> list
         with shared.lock:
             branch = before.branch
             shared.journal.note("submodule", path=str(place), old=old, new=new, branch=branch)
-        git.change(place, "checkout", "--quiet", "--no-overwrite-ignore", "--detach", new)
+        words = ("checkout", "--quiet", "--no-overwrite-ignore", "--detach", new)
+        move.to(place, words, old, new)
     if not nested and not (place / ".gitmodules").exists():
         return []
     return [f"{submodule.path}/{problem}" for problem in follow(place, old, new, shared)]
@@ -196,7 +197,7 @@ def _get(place: Path, commit: str, shared: Follow) -> None:
     remote = "origin"
     words = ["fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head"]
     words += ["--no-recurse-submodules"]
-    if git.ask(place, "rev-parse", "--is-shallow-repository") == "true":
+    if (layout.git_dir(place) / "shallow").exists():
         words.append("--depth=1")
     try:
         network.call(place, shared.settings, *words, remote, commit)

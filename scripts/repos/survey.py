@@ -9,7 +9,7 @@ seen.facts(pins, options)    # what the plan is made of
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from scripts.repos import backup, fetch, git, in_the_way, look, network, remotes, submodules
+from scripts.repos import backup, fetch, git, in_the_way, look, network, remotes, shown, submodules
 from scripts.repos.model import (
     Facts,
     Found,
@@ -61,8 +61,10 @@ class Survey:
         except git.GitError:
             # Why it is no repository, looking at it will tell.
             config = []
-        self._ignore_case = dict(config).get("core.ignorecase") == "true"
-        self.choice = remotes.choose(remotes.read(config), self.repository, self.path)
+        self._config = dict(config)
+        self.choice = remotes.choose(
+            remotes.read(config, self.repository.upstream), self.repository, self.path
+        )
 
     def ask(self) -> None:
         """Begins to ask the server, while we look."""
@@ -74,7 +76,7 @@ class Survey:
     def look(self) -> None:
         """Looks at the repository; what the server says is awaited."""
         state = look.look(
-            self.path, self.choice, self.repository.branch, self._ignore_case, self._others
+            self.path, self.choice, self.repository.branch, self._config, self._others
         )
         if state.head is not None and state.git_dir:
             state = _with_resume(state)
@@ -93,13 +95,12 @@ class Survey:
             return tip
         if before != self.state.branch and before not in self.state.branches:
             return tip
-        git_, remote = f"git -C {self.path}", self.choice.official
+        remote = self.choice.official or ""
         return tip._replace(
             note=f"the default branch is now {tip.branch}, it was {before}",
             remedy=(
-                f"{git_} branch -m {before} {tip.branch}",
-                f"{git_} fetch {remote} && {git_} branch -u {remote}/{tip.branch} {tip.branch}",
-                f"{git_} remote set-head {remote} {tip.branch}",
+                *fetch.renamed(self.path, remote, before or "", tip.branch),
+                shown.git(self.path, "remote", "set-head", remote, tip.branch),
             ),
         )
 
@@ -145,7 +146,7 @@ class Survey:
             fetch.get(self.path, self.choice.official or "", branch, self.settings, progress)
         except network.Unreachable as error:
             problem = f"{branch} could not be fetched from {self.choice.official}: {error.problem}"
-            command = f"git -C {self.path} fetch {self.choice.official} {branch}"
+            command = shown.git(self.path, "fetch", self.choice.official or "", branch)
             self.tip = self.tip._replace(problem=problem, remedy=(command,), unreachable=True)
             return
         now = git.commit(self.path, self.tracking)

@@ -11,6 +11,20 @@ from scripts.repos.model import Repository, Settings, UsageError
 FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 
 
+# Of what other keys than lists of strings are.
+_KINDS = {
+    "branch": str,
+    "optional": bool,
+    "project": bool,
+    "pins": dict,
+    "path": str,
+    "rebuild": str,
+}
+_WORDS = {str: "no string", bool: "neither true nor false", dict: "no table"}
+# Without a thread nothing would ever end, and without time nothing would be answered.
+_LEAST = {"jobs": 1, "timeout": 0.001}
+
+
 class Table(NamedTuple):
     """All that the files say.
 
@@ -54,7 +68,7 @@ def read(own: Path | None, environ: Mapping[str, str]) -> Table:
         name: _repository(name, keys, sources[-1]) for name, keys in content["repository"].items()
     }
     for name in content["default"]:
-        _known(name, repositories, f"`default` in {sources[-1]}")
+        _known(str(name), repositories, f"`default` in {sources[-1]}")
     return Table(
         _in_order(repositories, sources[-1]),
         tuple(content["default"]),
@@ -74,9 +88,14 @@ def _lay_over(content: dict[str, Any], new: dict[str, Any], source: Path) -> Non
     unknown = set(new) - set(content)
     if unknown:
         raise _wrong(source, f"unknown key {sorted(unknown)[0]}", f"Known: {', '.join(content)}.")
+    for key, value in new.items():
+        if not isinstance(value, type(content[key])):
+            raise _wrong(source, f"{key} = {value!r} makes no sense", "Correct it.")
     content["default"] = new.get("default", content["default"])
     content["settings"].update(new.get("settings", {}))
     for name, keys in new.get("repository", {}).items():
+        if not isinstance(keys, dict):
+            raise _wrong(source, f"repository.{name} is no table", "Correct it.")
         content["repository"].setdefault(name, {}).update(keys)
 
 
@@ -91,6 +110,11 @@ def _repository(name: str, keys: Mapping[str, Any], source: Path) -> Repository:
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise _wrong(source, f"{key} of {name} is no list of strings", "Write it in brackets.")
         values[key] = tuple(value)
+    for key, kind in _KINDS.items():
+        if key in values and not isinstance(values[key], kind):
+            raise _wrong(source, f"{key} of {name} is {_WORDS[kind]}", "Correct it.")
+    if not all(isinstance(word, str) for word in values.get("pins", {}).values()):
+        raise _wrong(source, f"pins of {name} name no files", "Correct it.")
     return Repository(name=name, **values)
 
 
@@ -99,8 +123,9 @@ def _settings(values: Mapping[str, Any], source: Path) -> Settings:
         if key not in Settings._fields:
             known = ", ".join(Settings._fields)
             raise _wrong(source, f"unknown setting {key}", f"Known: {known}.")
-        wanted = (bool,) if key == "keep_untracked" else (int, float)
-        if not isinstance(value, wanted) or value < 0:
+        kind = type(getattr(Settings(), key))
+        fits = type(value) is kind or (kind is float and type(value) is int)
+        if not fits or value < _LEAST.get(key, 0):
             raise _wrong(source, f"setting {key} = {value!r} makes no sense", "Correct it.")
     return Settings(**values)
 

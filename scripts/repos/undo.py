@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.repos import backup, git, in_the_way, look, stash
+from scripts.repos import backup, git, in_the_way, layout, look, move, shown, stash
 from scripts.repos.model import Outcome, RemoteChoice, RepoState, Status
 
 
@@ -47,10 +47,9 @@ def recorded(places: Mapping[str, Path]) -> dict[str, list[Recorded]]:
         if path in seen or not path.is_dir():
             continue
         seen.add(path)
-        said = git.run(path, "rev-parse", "--git-dir")
-        if said.code != 0:
+        if not layout.is_repository(path):
             continue
-        git_dir = path / said.out.strip()
+        git_dir = layout.git_dir(path)
         for run in backup.runs(git_dir):
             record = backup.load(git_dir, run)
             if record["changes"]:
@@ -85,7 +84,7 @@ def undo(entry: Recorded, own: str) -> Outcome:
     except backup.Busy:
         return Outcome(Status.SKIPPED, "another run is at work here", (), (), head, head)
     except git.GitError as error:
-        remedy = (f"git -C {entry.path} status",)
+        remedy = (shown.git(entry.path, "status"),)
         return Outcome(Status.FAILED, str(error), remedy, (), head, git.commit(entry.path, "HEAD"))
     finally:
         work.journal.release()
@@ -102,24 +101,25 @@ class _Undo:
         peers = [(name, Path(place)) for name, place in entry.record["peers"]]
         self.journal = backup.Journal(self.path, entry.git_dir, own, peers, command="undo")
         self.notes: list[str] = []
-        self.state: RepoState = look.look(self.path, RemoteChoice(None), None)
+        config = dict(git.config(self.path))
+        self.state: RepoState = look.look(self.path, RemoteChoice(None), None, config)
 
     def run(self) -> tuple[str, ...]:
-        moves = [move for change in self._of("ref") if (move := self._move_back(change))]
+        moves = [back for change in self._of("ref") if (back := self._move_back(change))]
         here = [m for m in moves if m.ref == f"refs/heads/{self.state.branch}"]
         below = [change for change in self._of("submodule") if self._can_go_back(change)]
         changes = self._changes_to_bring_back(bool(here))
         if here or below or changes:
             self._check_state()
-        for move in here:
-            self._check_files(move, bool(changes))
+        for back in here:
+            self._check_files(back, bool(changes))
         self.journal.keep(moves)
         aside = self._put_aside() if changes else None
         for change in below:
             if change["old"] is None:
                 self._unmake(change)
-        for move in here:
-            git.change(self.path, *git.move_branch(self.state.branch or "", move.new))
+        for back in here:
+            self._branch_back(back, aside)
         self._move_others([m for m in moves if m not in here])
         for change in below:
             if change["old"] is not None:
@@ -133,11 +133,22 @@ class _Undo:
         backup.write(self.entry.git_dir, record)
         return tuple(self.notes)
 
+    def _branch_back(self, back: backup.Move, aside: str | None) -> None:
+        """Moves the checked-out branch; when git refuses, what was put aside for it comes back."""
+        words = git.move_branch(self.state.branch or "", back.new)
+        try:
+            complaint = move.to(self.path, words, back.old or "", back.new)
+        except git.GitError:
+            if aside is not None and not stash.apply(self.path, aside):
+                stash.drop(self.path, aside)
+            raise
+        self.notes += [complaint] if complaint else []
+
     def _check_state(self) -> None:
         local = self.state.local
         if local.in_progress:
             names = ", ".join(local.in_progress)
-            raise Refused(f"{names} in progress", f"git -C {self.path} status")
+            raise Refused(f"{names} in progress", shown.git(self.path, "status"))
         if local.locked:
             raise Refused(f"locked: {', '.join(local.locked)}", "remove it when no git runs there")
 
@@ -161,27 +172,27 @@ class _Undo:
             name = ref.removeprefix("refs/heads/")
             raise Refused(
                 f"{name} has moved since this run: it is at {(now or 'nothing')[:10]}",
-                f"git -C {self.path} log --oneline {(old or '')[:10]}..{name}",
-                f"git -C {self.path} branch {name}-before {(old or '')[:10]}",
+                shown.git(self.path, "log", "--oneline", f"{(old or '')[:10]}..{name}"),
+                shown.git(self.path, "branch", f"{name}-before", (old or "")[:10]),
             )
         name = ref.removeprefix("refs/heads/")
         if name in self.state.elsewhere:
             raise Refused(f"{name} is checked out in {self.state.elsewhere[name]}")
         return backup.Move(ref, now, old or "")
 
-    def _check_files(self, move: backup.Move, put_aside: bool) -> None:
+    def _check_files(self, back: backup.Move, put_aside: bool) -> None:
         """That moving the checked-out branch back overwrites nothing."""
         if not put_aside:
             named = ("diff", "--name-only", "-z", "--no-renames", "--ignore-submodules")
             listed = git.ask(self.path, *named) + "\0" + git.ask(self.path, *named, "--cached")
             local = {name for name in listed.split("\0") if name}
             words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-            touched = git.ask(self.path, *words, move.old or "", move.new)
+            touched = git.ask(self.path, *words, back.old or "", back.new)
             both = sorted(local & set(touched.split("\0")))
             if both:
-                remedy = f"git -C {self.path} stash push -- {' '.join(both[:3])}"
+                remedy = shown.git(self.path, "stash", "push", "--", *both[:3])
                 raise Refused(f"local changes in {', '.join(both[:3])}", remedy)
-        blocked = in_the_way.find(self.path, move.old or "", move.new, self.state.ignore_case)
+        blocked = in_the_way.find(self.path, back.old or "", back.new, self.state.ignore_case)
         if blocked:
             raise Refused(f"in the way: {', '.join(blocked[:3])}", "move these files elsewhere")
 
@@ -216,18 +227,20 @@ class _Undo:
         on_branch = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
         where = (branch,) if on_branch else ("--detach", old)
         words = ("checkout", "--quiet", "--no-overwrite-ignore", *where)
-        result = git.run(place, *words, changing=True)
-        if result.code != 0:
-            self.notes.append(f"submodule {place} stays: {result.words}")
+        try:
+            complaint = move.to(place, words, change["new"], old)
+        except git.GitError as error:
+            complaint = f"stays: {error.result.words}"
+        self.notes += [f"submodule {place} {complaint}"] if complaint else []
 
     def _move_others(self, moves: Iterable[backup.Move]) -> None:
         """Refs without files, all or none."""
         lines = []
-        for move in moves:
-            if move.new:
-                lines.append(f"update {move.ref}\0{move.new}\0{move.old}\0")
+        for back in moves:
+            if back.new:
+                lines.append(f"update {back.ref}\0{back.new}\0{back.old}\0")
             else:
-                lines.append(f"delete {move.ref}\0{move.old}\0")
+                lines.append(f"delete {back.ref}\0{back.old}\0")
         if lines:
             git.change(self.path, "update-ref", "--stdin", "-z", text="".join(lines))
 
@@ -258,8 +271,7 @@ class _Undo:
             change["undoing"] = True
         backup.write(self.entry.git_dir, {**self.entry.record, "changes": self.changes})
         message = f"update_repos {self.journal.run}: before undo"
-        git.change(self.path, "stash", "push", "--quiet", "--message", message)
-        commit = git.ask(self.path, "rev-parse", "refs/stash")
+        commit = stash.push(self.path, message)
         backup.keep_refs(self.path, self.journal.run, [backup.Move("stash", commit, "")])
         return commit
 

@@ -1,5 +1,6 @@
 """The phases of an update: look → plan → fetch → apply, over all repositories."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,9 @@ from scripts.repos.parallel import Task, each
 from scripts.repos.progress import Bars
 from scripts.repos.report import Line
 from scripts.repos.survey import Survey, read_pin
+
+# What stops one repository, and not the others: git, another run, files that cannot be written.
+_HINDRANCES = (git.GitError, backup.Busy, OSError)
 
 
 class Request(NamedTuple):
@@ -116,7 +120,7 @@ class Update:
         found = self.found.get(repository.name)
         try:
             seen = task.result()
-        except (git.GitError, backup.Busy) as error:
+        except _HINDRANCES as error:
             return Planned(repository, found, None, None, None, _problem(error))
         problem = None if seen is not None else _missing(repository, self.request.project)
         return Planned(repository, found, seen, None, None, problem)
@@ -131,7 +135,7 @@ class Update:
                 try:
                     if planned.seen.is_behind:
                         planned.seen.fetch(bars.of(planned.repository.name))
-                except (git.GitError, backup.Busy) as error:
+                except _HINDRANCES as error:
                     return planned._replace(seen=None, problem=_problem(error))
                 return planned
 
@@ -147,7 +151,7 @@ class Update:
                 return planned
             try:
                 facts = planned.seen.facts(pins, options)
-            except git.GitError as error:
+            except _HINDRANCES as error:
                 return planned._replace(seen=None, problem=_problem(error))
             return planned._replace(facts=facts, step=plan.make(facts, options))
 
@@ -175,14 +179,22 @@ class Update:
         """Carries the plans out, one by one."""
         outcomes = []
         for one in planned:
-            outcomes.append(self._apply(one))
-            journal = one.seen.journal if one.seen is not None else None
-            if journal is not None and journal.changes:
-                if outcomes[-1].status is not Status.FAILED:
-                    journal.finish()
-                backup.expire(journal.path, journal.git_dir, self.request.settings.keep_runs)
-                journal.release()
+            outcome = self._apply(one)
+            try:
+                self._close(one, outcome)
+            except _HINDRANCES as error:
+                outcome = outcome._replace(notes=(*outcome.notes, str(error)), needs_person=True)
+            outcomes.append(outcome)
         return outcomes
+
+    def _close(self, one: Planned, outcome: Outcome) -> None:
+        """Ends the record of a repository, and forgets old ones."""
+        journal = one.seen.journal if one.seen is not None else None
+        if journal is not None and journal.changes:
+            if outcome.status is not Status.FAILED:
+                journal.finish()
+            backup.expire(journal.path, journal.git_dir, self.request.settings.keep_runs)
+            journal.release()
 
     def _apply(self, one: Planned) -> Outcome:
         if one.seen is None or one.facts is None or one.step is None:
@@ -196,7 +208,7 @@ class Update:
             else:
                 outcome = apply.without_work(one.seen, one.facts, one.step)
             return self._push_fork(one.seen, outcome)
-        except backup.Busy as error:
+        except _HINDRANCES as error:
             return _problem(error)
 
     def _push_fork(self, seen: Survey, outcome: Outcome) -> Outcome:
@@ -224,7 +236,7 @@ def _missing(repository: Repository, project: Path) -> Outcome:
     if not repository.upstream:
         return Outcome(Status.MISSING, f"{project} is no git repository", ("set `path`",))
     folder = project.parent / (repository.folders or (repository.name,))[0]
-    command = f"git clone --recursive {repository.upstream[0]} {folder}"
+    command = shlex.join(["git", "clone", "--recursive", repository.upstream[0], str(folder)])
     return Outcome(Status.MISSING, "not found around this project", (command,))
 
 

@@ -16,7 +16,8 @@ _PORTS = {"ssh": "22", "git+ssh": "22", "https": "443", "http": "80", "git": "94
 # Hosts that serve the same repositories under another name.
 _ALIASES = {"ssh.github.com": "github.com", "www.github.com": "github.com"}
 
-_USER_INFO = re.compile(r"(?<=://)[^/\s'\"@]+@")
+# Up to the last @ before the path: a password may hold one.
+_USER_INFO = re.compile(r"([\w+.-]*)://([^/\s'\"]+)@")
 _HEADER = re.compile(r"(?i)(authorization\s*[:=]\s*)(?:\w+ )?\S+")
 _TOKEN = re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{8,}")
 _IN_QUERY = re.compile(r"(?i)([?&](?:access_token|private_token|token|password)=)[^&\s'\"]+")
@@ -89,10 +90,17 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if len(secret) >= 4:
             text = text.replace(secret, "***")
-    text = _USER_INFO.sub("***@", text)
+    text = _USER_INFO.sub(_without_user_info, text)
     text = _HEADER.sub(r"\1***", text)
     text = _IN_QUERY.sub(r"\1***", text)
     return _TOKEN.sub("***", text)
+
+
+def _without_user_info(match: re.Match[str]) -> str:
+    """An address whose user is hidden; that of ssh is no secret, and commands need it."""
+    scheme, info = match[1], match[2]
+    shown = info if "ssh" in scheme.lower() and ":" not in info else "***"
+    return f"{scheme}://{shown}@"
 
 
 def secrets_in(config: Iterable[tuple[str, str]]) -> set[str]:
@@ -103,7 +111,7 @@ def secrets_in(config: Iterable[tuple[str, str]]) -> set[str]:
             found.add(value)
             found.update(word for word in value.split() if len(word) >= 8)
         for text in (key, value):
-            for info in re.findall(r"://([^/\s@]+)@", text):
+            for info in re.findall(r"://([^/\s]+)@", text):
                 password = info.partition(":")[2]
                 if password:
                     found.add(password)

@@ -50,7 +50,7 @@ def test_a_stash_that_does_not_fit_is_kept_and_named(world: World, clone: Repo):
     ran = world.run("--autostash")
     assert (ran.code, ran.one()["status"]) == (1, "failed")
     assert "kept in stash@{0}" in ran.one()["reason"]
-    assert any("stash pop --index stash@{0}" in command for command in ran.one()["remedy"])
+    assert any("stash pop --index 'stash@{0}'" in command for command in ran.one()["remedy"])
     assert clone.git("show", "stash@{0}:one").endswith("mine")
     assert clone.git("show", "stash@{0}^2:two") == "staged"
     # What was fetched is there, and the checkout is clean.

@@ -1,5 +1,6 @@
 """Where repositories are found, and which are refused by name."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,28 @@ def test_a_checkout_inside_another_is_not_its_untracked_file(world: World):
     news = [server.commit(), inner_server.commit()]
     assert world.run().code == 0
     assert [outer.head, inner.head] == news
+
+
+@pytest.mark.parametrize("name", ["a b", "a\nb", "a'$(id)", "a\u2028b", "-a"])
+def test_unusual_names_of_folders_do_no_harm(world: World, name: str):
+    server = world.server("a")
+    clone = world.clone(server, f"./{name}")
+    clone.git("worktree", "add", "-q", "-b", "other", str(world.folder / "src" / f"{name} tree"))
+    world.table = {"a": world.table.pop(f"./{name}")}
+    new = server.commit()
+    ran = world.run()
+    assert (ran.code, clone.head) == (0, new)
+    assert world.run("undo").code == 0
+    world.table["a"]["path"] = str(world.folder / "src" / f"{name} tree")
+    assert world.run().one()["branch"] == "other"
+
+
+def test_the_next_command_can_be_copied_whatever_the_folder_is_called(world: World):
+    server = world.server("a")
+    clone = world.clone(server, "a 'b' $(id)")
+    world.table = {"a": world.table.pop("a 'b' $(id)")}
+    server.commit()
+    assert world.run().json["next"] == [f"cd {shlex.quote(str(clone.path))} && make"]
 
 
 def test_people_are_told_where_each_was_found_and_how(world: World):

@@ -152,6 +152,13 @@ def test_push_fork_never_forces(world: World, with_upstream: tuple[Repo, Repo, R
     assert "did not take it" in ran.one()["reason"]
 
 
+def test_push_fork_needs_nobody_where_there_is_no_fork(world: World):
+    world.pair("b")
+    ran = world.run("--push-fork")
+    assert (ran.code, ran.one("b")["status"]) == (0, "current")
+    assert "no remote is a fork to be pushed to" in ran.one("b")["notes"]
+
+
 def test_undo_says_that_a_push_stays(world: World, with_upstream: tuple[Repo, Repo, Repo]):
     server, fork, _ = with_upstream
     new = server.commit()

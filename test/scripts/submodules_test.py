@@ -74,6 +74,18 @@ def test_undo_brings_a_submodule_back_to_its_branch(world: World, nest: Nest):
     assert nest.in_middle.branch == "main"
 
 
+def test_a_hook_that_fails_in_a_submodule_hinders_nothing(world: World, nest: Nest):
+    new = nest.advance()
+    git_dir = Path(nest.in_middle.git("rev-parse", "--absolute-git-dir"))
+    hook = git_dir / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 2\n")
+    hook.chmod(0o755)
+    assert world.run().code == 0
+    assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
+    assert world.run("undo").code == 0
+
+
 def test_the_old_commit_of_a_submodule_is_kept_in_it(world: World, nest: Nest):
     old = nest.in_leaf.head
     nest.advance()

@@ -250,6 +250,42 @@ def test_off_a_terminal_output_is_plain(world: World):
     assert (ran.err, "\x1b" in ran.out) == ("", False)
 
 
+@pytest.mark.parametrize("name", ["a/b", "a;id", "$(id)", "a\u2028b", "heads/main", "origin/main"])
+def test_unusual_names_of_branches_do_no_harm(world: World, name: str):
+    server, clone = world.pair()
+    clone.git("update-ref", f"refs/heads/{name}", "HEAD")
+    clone.git("symbolic-ref", "HEAD", f"refs/heads/{name}")
+    clone.commit("mine")
+    clone.write("README", "my text\n")
+    before = clone.everything()
+    new = server.commit("theirs")
+    assert world.run("--rebase", "--autostash").code == 0
+    assert clone.git("merge-base", "HEAD", new) == new
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+def test_commands_for_people_can_be_copied_whatever_a_server_calls_its_branch(world: World):
+    server, clone = world.pair()
+    server.git("branch", "-m", "main;id")
+    clone.git("fetch", "-q")
+    clone.git("branch", "-m", "main;id")
+    clone.commit("mine")
+    server.commit("theirs")
+    log, _ = world.run().one()["remedy"]
+    assert log.endswith(" log --oneline 'origin/main;id..main;id'")
+
+
+def test_the_others_go_on_where_nothing_can_be_written(world: World):
+    server_a, a = world.pair("a")
+    server_b, b = world.pair("b")
+    server_a.commit()
+    new = server_b.commit()
+    a.write(".git/update-repos", "no folder\n")
+    ran = world.run()
+    assert (ran.code, ran.one("a")["status"], b.head) == (1, "failed", new)
+
+
 def test_two_runs_do_not_work_in_one_repository_at_once(world: World):
     server, clone = world.pair()
     old, _ = clone.head, server.commit()

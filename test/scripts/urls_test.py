@@ -78,6 +78,8 @@ def test_a_fork_has_the_name_and_host_but_another_owner(url: str, fork: bool):
     [
         "fatal: unable to access 'https://me:s3cret@host/x.git/'",
         "fatal: unable to access 'https://s3cret@host/x.git/'",
+        "fatal: unable to access 'https://me:p@s3cret@host/x.git/'",
+        "fatal: unable to access 'ssh://me:s3cret@host/x.git/'",
         "Authorization: Basic s3cret",
         "authorization=s3cret",
         "https://host/x.git?access_token=s3cret&x=1",
@@ -92,12 +94,13 @@ def test_credentials_are_not_shown(text: str):
 def test_secrets_of_a_configuration_are_not_shown_wherever_they_are():
     config = [
         ("http.https://host/.extraheader", "X-Token: s3cret-value"),
-        ("remote.origin.url", "https://me:pass-word@host/x"),
+        ("remote.origin.url", "https://me:p@ss-word@host/x"),
     ]
-    shown = urls.redact("s3cret-value and pass-word", urls.secrets_in(config))
+    shown = urls.redact("s3cret-value and p@ss-word", urls.secrets_in(config))
     assert shown == "*** and ***"
 
 
 def test_what_is_no_credential_is_shown():
     text = "https://github.com/pytorch/pytorch.git, git@github.com:pytorch/pytorch.git"
+    text += ", ssh://git@github.com/pytorch/pytorch.git"
     assert urls.redact(text) == text

@@ -96,8 +96,8 @@ class Repo:
 
     def refs(self, *, tracking: bool = True) -> dict[str, str]:
         """All refs but those that the tool keeps."""
-        listed = self.git("for-each-ref", _REF_FORMAT).splitlines()
-        pairs = [line.split() for line in listed]
+        listed = self.git("for-each-ref", _REF_FORMAT).split("\n")
+        pairs = [line.split(" ") for line in listed if line]
         return {
             name: value
             for name, value in pairs
@@ -107,7 +107,8 @@ class Repo:
 
     def kept(self) -> list[str]:
         """The refs that the tool keeps."""
-        return self.git("for-each-ref", "--format=%(refname)", "refs/update-repos").split()
+        listed = self.git("for-each-ref", "--format=%(refname)", "refs/update-repos")
+        return listed.split("\n") if listed else []
 
     def files(self) -> dict[str, bytes]:
         """Content of all files, tracked or not; of links where they lead."""

@@ -1,0 +1,35 @@
+"""Where a repository keeps its git folder. Only files are read, git is not called."""
+
+import os
+from pathlib import Path
+
+
+def is_repository(path: Path) -> bool:
+    """Whether a folder is the top of a checkout, or a repository without one."""
+    return (path / ".git").exists() or (
+        (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
+    )
+
+
+def git_dir(path: Path) -> Path:
+    """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository."""
+    inside = path / ".git"
+    if not inside.exists():
+        return path
+    return inside if inside.is_dir() else path / _line(inside).removeprefix("gitdir: ")
+
+
+def common_dir(git_dir: Path) -> Path:
+    """Where refs, objects and configuration are: of a worktree, in another folder."""
+    common = git_dir / "commondir"
+    return git_dir / _line(common) if common.is_file() else git_dir
+
+
+def is_inside_another(path: Path) -> bool:
+    """Whether a folder above is a checkout, of which this one may be a submodule."""
+    return any((above / ".git").exists() for above in path.parents)
+
+
+def _line(file: Path) -> str:
+    """The content of a file without its last line break; paths may hold others, and any bytes."""
+    return os.fsdecode(file.read_bytes()).rstrip("\n")

@@ -1,0 +1,150 @@
+"""What git or a hook does wrong while a branch moves: nothing stays half done."""
+
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import Repo, World
+
+_MISSING = "git-lfs-that-is-missing"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def _hook(clone: Repo, name: str, text: str) -> None:
+    clone.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n").chmod(0o755)
+
+
+def _needs_filter(clone: Repo) -> None:
+    for verb in ("smudge", "clean"):
+        clone.git("config", f"filter.lfs.{verb}", f"{_MISSING} {verb} -- %f")
+    clone.git("config", "filter.lfs.required", "true")
+
+
+@pytest.fixture
+def clone(world: World) -> Repo:
+    """A clone with news that change, add and remove files, and known here already."""
+    server = world.server("a")
+    for name in ("changed", "removed", "z"):
+        server.commit(name)
+    clone = world.clone(server, "a")
+    server.git("rm", "-q", "removed")
+    server.commit("deep/er/added")
+    server.commit("changed")
+    server.commit(".gitattributes", "*.bin filter=lfs\n")
+    server.write("file.bin", "large\n")
+    server.commit("z")
+    server.git("add", "file.bin")
+    server.git("commit", "-q", "-m", "large")
+    world.run("--plan")
+    return clone
+
+
+def test_a_filter_that_is_missing_changes_nothing(world: World, clone: Repo):
+    _needs_filter(clone)
+    before = clone.everything()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
+    assert "smudge filter lfs failed" in ran.one()["reason"]
+    assert not (clone.path / "deep").exists()
+
+
+def test_a_filter_that_is_missing_leaves_local_changes_as_they_were(world: World, clone: Repo):
+    _needs_filter(clone)
+    clone.write("README", "staged\n")
+    clone.git("add", "README")
+    clone.write("README", "changed\n")
+    clone.write("mine")
+    before = clone.everything()
+    assert world.run("--autostash").one()["status"] == "failed"
+    assert clone.everything() == before
+
+
+def test_a_locked_branch_changes_nothing(world: World, clone: Repo):
+    clone.write(".git/refs/heads/main.lock", "")
+    before = clone.everything()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
+
+
+def test_a_locked_branch_leaves_local_changes_as_they_were(world: World, clone: Repo):
+    clone.write("README", "staged\n")
+    clone.git("add", "README")
+    clone.write("README", "changed\n")
+    clone.write(".git/refs/heads/main.lock", "")
+    before = clone.everything()
+    assert world.run("--autostash").one()["status"] == "failed"
+    assert clone.everything() == before
+
+
+def test_an_undo_that_git_refuses_changes_nothing(world: World, clone: Repo):
+    assert world.run().code == 0
+    before = clone.everything()
+    clone.write(".git/refs/heads/main.lock", "")
+    ran = world.run("undo")
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
+
+
+def test_an_undo_that_git_refuses_leaves_local_changes_as_they_were(world: World, clone: Repo):
+    clone.write("README", "mine\n")
+    before = clone.everything()
+    assert world.run("--autostash").code == 0
+    after = clone.everything()
+    lock = clone.write(".git/refs/heads/main.lock", "")
+    assert world.run("undo").one()["status"] == "failed"
+    assert clone.everything() == after
+    lock.unlink()
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+@pytest.mark.parametrize("how", ["", "--rebase"])
+def test_a_hook_that_fails_after_the_move_is_told_and_hinders_nothing(
+    world: World, clone: Repo, how: str
+):
+    if how:
+        clone.git("switch", "-q", "-c", "feature")
+        clone.commit("mine")
+    before = clone.everything()
+    for name in ("post-checkout", "post-merge"):
+        _hook(clone, name, "echo git-lfs was not found >&2; exit 2")
+    ran = world.run(*([how] if how else []))
+    assert (ran.code, ran.one()["status"]) == (0, "updated")
+    ran = world.run("undo")
+    assert (ran.code, clone.everything()) == (0, before)
+    assert any("a hook failed: git-lfs was not found" in note for note in ran.one()["notes"])
+
+
+def test_a_hook_that_refuses_a_rebase_is_told_and_changes_nothing(world: World, clone: Repo):
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine")
+    world.run()
+    before = clone.everything()
+    _hook(clone, "pre-rebase", "exit 1")
+    ran = world.run("--rebase")
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
+    assert "pre-rebase hook refused" in ran.one()["reason"]
+
+
+def test_commits_that_cannot_be_signed_are_not_made(world: World, clone: Repo):
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine")
+    world.run()
+    clone.git("config", "commit.gpgSign", "true")
+    clone.git("config", "gpg.program", "/no/such/program")
+    before = clone.everything()
+    ran = world.run("--merge")
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
+
+
+def test_nobody_waits_for_what_a_hook_leaves_behind(world: World, clone: Repo, tmp_path: Path):
+    # The hook's child holds its output open until the test ends, which is when we have ended.
+    ended = tmp_path / "ended"
+    _hook(clone, "post-merge", f"(while [ ! -e {ended} ]; do sleep 0.1; done) &")
+    try:
+        assert world.run().code == 0
+    finally:
+        ended.touch()
