@@ -9,6 +9,7 @@ nothing in the package changes.
 
 import functools
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -143,7 +144,8 @@ def _failure(
     import shlex
 
     shown = shlex.join(command.arguments)
-    if exit_name == "INTERRUPTED" or code == 8:
+    # Bazel's own code, or the end of a client that had not yet found its server.
+    if exit_name == "INTERRUPTED" or code in (8, -signal.SIGINT):
         return BuildError(
             "The build was interrupted. The installed files are as they were.", f"It was:  {shown}"
         )

@@ -212,6 +212,14 @@ def test_with_a_closed_output_stream_errors_are_told_as_ever(tree: Path):
     assert process.stderr.startswith("error: MAX_JOBS='two'")
 
 
+def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree: Path):
+    bazel = tree.parent / "bin" / "bazel"
+    bazel.write_text("#!/bin/sh\ncase $1 in build) kill -INT $$ ;; esac\n")
+    process = _run(tree, "develop")
+    assert process.returncode == 1
+    assert "error: The build was interrupted." in process.stderr
+
+
 def test_the_variables_are_looked_at_before_the_command_line(tree: Path):
     process = _run(tree, "developp", MAX_JOBS="two")
     assert "MAX_JOBS" in process.stderr
