@@ -31,9 +31,21 @@ def _code_flags(codes):
     """nvcc's options for what the library is to hold: sm_90 is machine code, compute_90 is PTX."""
     return ["-gencode=arch=compute_%s,code=%s" % (code.partition("_")[2], code) for code in codes]
 
+def _host_arguments(ctx, context):
+    """What nvcc hands to the host compiler, which preprocesses for it too.
+
+    In a file: nvcc takes a comma for the end of an option, and gives the rest to a shell.
+    """
+    arguments = ctx.actions.args()
+    arguments.add_all(_HOST_FLAGS + ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts)
+    arguments.add_all(context.quote_includes, before_each = "-iquote")
+    arguments.add_all(context.defines, format_each = "-D%s")
+    arguments.set_param_file_format("shell")
+    arguments.use_param_file("-Xcompiler=@%s", use_always = True)
+    return arguments
+
 def _include_flags(context):
-    flags = ["-Xcompiler=-iquote," + folder for folder in context.quote_includes.to_list()]
-    flags += ["-I" + folder for folder in context.includes.to_list()]
+    flags = ["-I" + folder for folder in context.includes.to_list()]
     return flags + ["-isystem=" + folder for folder in context.system_includes.to_list()]
 
 def _compile(ctx, toolchain, context, source):
@@ -51,16 +63,21 @@ def _compile(ctx, toolchain, context, source):
     arguments.add(ctx.file._nvcc)
     arguments.add("-ccbin", toolchain.compiler_executable)
     arguments.add_all(_FLAGS + _MODE_FLAGS[ctx.var["COMPILATION_MODE"]] + _code_flags(CUDA.codes))
-    arguments.add_all(_HOST_FLAGS + ctx.fragments.cpp.copts, before_each = "-Xcompiler")
     arguments.add_all(ctx.attr.copts)
     arguments.add_all(_include_flags(context))
-    arguments.add_all(context.defines, format_each = "-D%s")
 
     # Names in unnamed namespaces are made unique by a hash of the source's path; by default of the absolute one.
     arguments.add("-Xcudafe", "--orig_src_path_name=" + source.path)
     arguments.add("-c", source)
     ctx.actions.run(
-        arguments = [object.path, unused.path, headers, ":".join(toolchain.built_in_include_directories), arguments],
+        arguments = [
+            object.path,
+            unused.path,
+            headers,
+            ":".join(toolchain.built_in_include_directories),
+            arguments,
+            _host_arguments(ctx, context),
+        ],
         env = {
             "PATH": "/bin:/usr/bin",
             # What gcc writes into debug information, as for C++.

@@ -87,6 +87,13 @@ def test_a_header_that_is_not_declared_is_an_error_that_names_it(built: CudaTree
     assert built.library.read_bytes() == before
 
 
+def test_options_of_the_host_compiler_arrive_as_they_are(built: CudaTree):
+    built.write("factor.h", 'constexpr int kFactor = SUM(1, 2) - sizeof(TEXT) + sizeof("a, b");\n')
+    options = ["--copt=-DSUM(a,b)=(a+b)", '--cxxopt=-DTEXT="a, b"']
+    process = built.bazel("build", *options, "//torch_xla_lite:scale")
+    assert process.returncode == 0, process.stderr
+
+
 def test_another_clone_without_a_cache_builds_the_same_bytes(built: CudaTree, clone: CudaTree):
     options = "--disk_cache="
     report = clone.develop(USE_CUDA="1", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=options)
