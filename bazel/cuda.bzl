@@ -150,11 +150,14 @@ _lite_cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
+# The toolkit compiles for the machine that it is on.
+_WHERE = ["@cuda//:found", str(Label("//third_party/aarch64_gcc:here"))]
+
 def lite_cuda_library(name, **kwargs):
     """A library of CUDA sources, for the GPU architectures that this tree is configured for.
 
-    It can be in `deps` of every C++ rule; the CUDA runtime comes with it. Where there is no toolkit, it and all that
-    depend on it are left out of `bazel build //...`.
+    It can be in `deps` of every C++ rule; the CUDA runtime comes with it. Where there is no toolkit, and where another
+    compiler builds for 64-bit ARM, it and all that depend on it are left out of `bazel build //...`.
 
     Args:
       name: of the target.
@@ -163,6 +166,6 @@ def lite_cuda_library(name, **kwargs):
     """
     _lite_cuda_library(
         name = name,
-        target_compatible_with = ["@cuda//:found"],
+        target_compatible_with = _WHERE,
         **kwargs
     )

@@ -135,3 +135,11 @@ def test_a_bare_build_of_all_works_without_a_toolkit(tree: CudaTree):
     tree.develop(USE_CUDA="0")
     process = tree.bazel("build", "//...")
     assert process.returncode == 0, process.stderr
+
+
+def test_a_build_for_another_machine_leaves_the_library_out(built: CudaTree):
+    options = ("--config=aarch64", "--nobuild")
+    process = built.bazel("build", *options, "//torch_xla_lite:scale")
+    assert "//torch_xla_lite:scale is incompatible and cannot be built" in process.stderr
+    process = built.bazel("build", *options, "//torch_xla_lite:all")
+    assert process.returncode == 0, process.stderr
