@@ -156,13 +156,22 @@ def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
     for name, what in described.entry_points.get("console_scripts", {}).items():
         module, _, function = what.partition(":")
         text = (
-            f"#!{sys.executable}\nimport sys\n\nfrom {module} import {function}\n\n"
+            f"{_first_lines(sys.executable)}import sys\n\nfrom {module} import {function}\n\n"
             f"sys.exit({function}())\n"
         )
         _write(folder / name, text)
         (folder / name).chmod(0o755)
         files.append(folder / name)
     return files
+
+
+def _first_lines(python: str) -> str:
+    """What makes a program of Python code run by an interpreter. The system splits such a line at
+    spaces and cuts off a long one; then a shell begins, for which the next line is a command and
+    for Python a text."""
+    if " " not in python and len(python) < 120:
+        return f"#!{python}\n"
+    return f"#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\" #'''\n"
 
 
 def _pth_text(root: Path) -> str:

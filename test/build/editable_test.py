@@ -91,6 +91,23 @@ def test_its_commands_run_what_the_entry_points_name(root: Path, site: Path):
     assert (process.stdout, process.returncode) == ("here\n", 3)
 
 
+def test_its_commands_run_in_an_environment_whose_path_has_spaces(
+    root: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (root / "torch_xla_lite" / "cli.py").write_text(
+        "import sys\ndef main():\n    print(*sys.argv[1:], sep='|')\n    return 3\n"
+    )
+    python = tmp_path / "my environment" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(python))
+    editable.install(root, site, site.parent / "bin")
+    command = [site.parent / "bin" / "torch-xla-lite", "a b", "c"]
+    environ = {**os.environ, "PYTHONPATH": str(root)}
+    process = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (3, "a b|c\n"), process.stderr
+
+
 def test_a_newer_pyproject_is_noticed(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     future = (root / "pyproject.toml").stat().st_mtime_ns + 10**12
