@@ -19,6 +19,7 @@ load(
     _lite_aarch64_files = "lite_aarch64_files",
     _lite_aarch64_tests = "lite_aarch64_tests",
 )
+load("//bazel:build_files.bzl", _lite_build_files = "lite_build_files")
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
@@ -43,6 +44,7 @@ load(
 
 lite_aarch64_files = _lite_aarch64_files
 lite_aarch64_tests = _lite_aarch64_tests
+lite_build_files = _lite_build_files
 lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library

@@ -16,7 +16,7 @@ from typing import Any
 
 from test.build.tree import ROOT, source_files
 
-_COPIED = (
+COPIED = (
     ".bazelignore",
     ".bazelrc",
     ".bazeliskrc",
@@ -52,7 +52,7 @@ class Nested:
         self.root = folder / "tree"
         self.python = environment(folder / "environment")
         self._shared = shared
-        for file in source_files(*_COPIED):
+        for file in source_files(*COPIED):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / file, self.root / file)
         package = self.root / "torch_xla_lite"
