@@ -86,7 +86,9 @@ class Bench:
     def __init__(self, folder: Path):
         self.folder = folder
         self.environ = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            # PYTHONDONTWRITEBYTECODE would have all our modules compiled again in each run, and
+            # none of theirs.
+            **{n: v for n, v in os.environ.items() if not n.startswith(("GIT_", "PYTHON"))},
             "HOME": str(folder / "home"),
             "XDG_CONFIG_HOME": str(folder / "home" / ".config"),
             "GIT_CONFIG_NOSYSTEM": "1",

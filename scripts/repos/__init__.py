@@ -6,6 +6,7 @@ Data passes through the modules in this order; each hands frozen values to the n
   table        which repositories there are: repositories.toml and the user's own file
   find         where each of them is on this machine
   urls         whether two addresses mean one place; what of a text must not be shown
+  ssh          what a host is called that a person gave a name of their own
   look         what state a repository is in; changes nothing
   remotes      which remote is the official one, and how a wrong one is corrected
   fetch        asks the server for its tip, gets what is missing
@@ -13,6 +14,7 @@ Data passes through the modules in this order; each hands frozen values to the n
   in_the_way   files that an update would overwrite although git does not know them
   backup       what the refs were: kept before anything moves
   apply        carries a plan out
+  move         moves what is checked out; what git leaves half done is taken back
   bring        rebase and merge of a feature branch, away from the user's files
   stash        --autostash: local changes put aside and brought back
   submodules   they follow, after the branch

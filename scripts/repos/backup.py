@@ -10,7 +10,6 @@ forgotten by count.
 
 import contextlib
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -69,6 +68,8 @@ def runs(git_dir: Path) -> list[str]:
 
 def load(git_dir: Path, run: str) -> dict[str, Any]:
     """The record of a run."""
+    import json
+
     return json.loads((folder(git_dir) / f"{run}.json").read_text())
 
 
@@ -184,6 +185,8 @@ def keep_refs(path: Path, run: str, moves: Iterable[Move]) -> None:
 
 def write(git_dir: Path, record: dict[str, Any]) -> None:
     """Writes a record, whole or not at all."""
+    import json
+
     file = folder(git_dir) / f"{record['run']}.json"
     file.parent.mkdir(exist_ok=True)
     temporary = file.with_suffix(".new")

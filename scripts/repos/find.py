@@ -20,7 +20,7 @@ _LEVELS = 3
 # Of a folder with more in it than this nobody keeps checkouts side by side.
 _MOST = 400
 
-_URL = re.compile(r"^\s*url\s*=\s*\"?(.*?)\"?\s*$", re.MULTILINE)
+_URL = r"(?m)^\s*url\s*=\s*\"?(.*?)\"?\s*$"
 
 
 def find(repositories: Iterable[Repository], project: Path) -> dict[str, Found]:
@@ -111,6 +111,6 @@ def _belongs(path: Path, repository: Repository) -> bool:
 def _urls(path: Path) -> list[str]:
     """Addresses in a repository's own configuration."""
     try:
-        return _URL.findall((common_dir(git_dir(path)) / "config").read_text(errors="replace"))
+        return re.findall(_URL, (common_dir(git_dir(path)) / "config").read_text(errors="replace"))
     except OSError:
         return []

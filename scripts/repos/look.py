@@ -137,7 +137,8 @@ def _status(path: Path, others: frozenset[Path]) -> tuple[str | None, str | None
     """Commit and branch of HEAD, and local work as far as git's status knows it."""
     listed = git.ask(
         path,
-        *("status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
+        # How far it is from its upstream would be counted commit by commit, and is not asked.
+        *("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames"),
         *("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none"),
     )
     head = branch = None

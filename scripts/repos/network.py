@@ -19,7 +19,7 @@ from scripts.repos.model import Settings
 _LONGEST = 60
 
 # The server has answered, and will answer the same the next time.
-_REFUSED = re.compile(
+_REFUSED = (
     r"Authentication failed|could not read (Username|Password)|terminal prompts disabled"
     r"|Permission denied|Host key verification failed|[Rr]epository .*not found|access denied"
     r"|does not appear to be a git repository|returned error: (401|403|404|410)"
@@ -27,7 +27,7 @@ _REFUSED = re.compile(
     r"|transport '.*' not allowed|dubious ownership"
 )
 
-_PERCENT = re.compile(rb"(\w[\w ]+):\s+(\d+)%")
+_PERCENT = rb"(\w[\w ]+):\s+(\d+)%"
 
 Progress = Callable[[str, int], None]
 
@@ -71,7 +71,7 @@ def call(
         if result.code == 0:
             return result
         problem = result.words or f"git ended with {result.code}"
-        if _REFUSED.search(result.err):
+        if re.search(_REFUSED, result.err):
             raise Unreachable(problem, refused=True)
     if git.STOP.is_set():
         problem = "interrupted"
@@ -125,7 +125,7 @@ def _once(
 
 
 def _tell(data: bytes, progress: Progress | None) -> None:
-    found = _PERCENT.findall(data) if progress else None
+    found = re.findall(_PERCENT, data) if progress else None
     if found:
         progress(found[-1][0].decode(), int(found[-1][1]))
 

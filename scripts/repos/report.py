@@ -7,7 +7,6 @@ changes the number. report.schema.json has it in full:
      "exit_code": 0, "repositories": [{"name": "pytorch", "status": "updated", ...}], "next": []}
 """
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,6 +80,12 @@ def as_json(
         "repositories": [_line_as_json(line) for line in lines],
         "next": list(commands),
     }
+    return _dumped(content)
+
+
+def _dumped(content: Mapping[str, Any]) -> str:
+    import json
+
     return json.dumps(_safe_values(content), indent=2)
 
 
@@ -257,4 +262,4 @@ def runs_as_json(records: Sequence[Mapping[str, Any]]) -> str:
         }
         for record in records
     ]
-    return json.dumps(_safe_values({"schema": SCHEMA, "command": "runs", "runs": runs}), indent=2)
+    return _dumped({"schema": SCHEMA, "command": "runs", "runs": runs})

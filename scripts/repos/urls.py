@@ -16,11 +16,12 @@ _PORTS = {"ssh": "22", "git+ssh": "22", "https": "443", "http": "80", "git": "94
 # Hosts that serve the same repositories under another name.
 _ALIASES = {"ssh.github.com": "github.com", "www.github.com": "github.com"}
 
+# Compiled when something is shown, which is not at the start.
 # Up to the last @ before the path: a password may hold one.
-_USER_INFO = re.compile(r"([\w+.-]*)://([^/\s'\"]+)@")
-_HEADER = re.compile(r"(?i)(authorization\s*[:=]\s*)(?:\w+ )?\S+")
-_TOKEN = re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{8,}")
-_IN_QUERY = re.compile(r"(?i)([?&](?:access_token|private_token|token|password)=)[^&\s'\"]+")
+_USER_INFO = r"([\w+.-]*)://([^/\s'\"]+)@"
+_HEADER = r"(?i)(authorization\s*[:=]\s*)(?:\w+ )?\S+"
+_TOKEN = r"\b(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{8,}"
+_IN_QUERY = r"(?i)([?&](?:access_token|private_token|token|password)=)[^&\s'\"]+"
 
 
 class Place(NamedTuple):
@@ -90,10 +91,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if len(secret) >= 4:
             text = text.replace(secret, "***")
-    text = _USER_INFO.sub(_without_user_info, text)
-    text = _HEADER.sub(r"\1***", text)
-    text = _IN_QUERY.sub(r"\1***", text)
-    return _TOKEN.sub("***", text)
+    text = re.sub(_USER_INFO, _without_user_info, text)
+    text = re.sub(_HEADER, r"\1***", text)
+    text = re.sub(_IN_QUERY, r"\1***", text)
+    return re.sub(_TOKEN, "***", text)
 
 
 def _without_user_info(match: re.Match[str]) -> str:

@@ -1,6 +1,7 @@
 """What an update does to branches, and that it does nothing else."""
 
 import fcntl
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,25 @@ def test_nothing_to_do_changes_nothing_at_all(world: World):
     assert (ran.code, ran.one()["status"]) == (0, "current")
     assert clone.everything() == before
     assert sorted((clone.path / ".git").rglob("*")) == git_files
+
+
+def _calls_of_git(world: World) -> list[str]:
+    """The verbs of git that a run calls, sorted."""
+    bin_folder, calls = world.folder / "bin", world.folder / "calls"
+    bin_folder.mkdir()
+    script = f'#!/bin/sh\necho "$@" >>{calls}\nexec {shutil.which("git")} "$@"\n'
+    (bin_folder / "git").write_text(script)
+    (bin_folder / "git").chmod(0o755)
+    assert world.run(PATH=f"{bin_folder}:{world.environ['PATH']}").code == 0
+    words = [iter(line.split()) for line in calls.read_text().splitlines()]
+    return sorted(next(w for w in line if w != "-c" or not next(line)) for line in words)
+
+
+def test_nothing_to_do_takes_four_calls_of_git_for_a_repository(world: World):
+    world.pair("a")
+    world.pair("b")
+    expected = ["--version", *2 * ["config", "for-each-ref", "ls-remote", "status"]]
+    assert _calls_of_git(world) == sorted(expected)
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--plan"])
