@@ -177,24 +177,41 @@ class _Application:
         return Outcome(Status.UPDATED, reason, remedy, (), old, new, notes, person)
 
 
-def push_fork(seen: Survey) -> tuple[str, str]:
-    """Moves the fork's default branch to the upstream's; returns what was done, what hindered."""
+def push_fork(seen: Survey, outcome: Outcome) -> Outcome:
+    """Moves the fork's default branch to the upstream's.
+
+    Args:
+      seen: the repository.
+      outcome: of its update.
+
+    Returns:
+      The outcome with what was pushed, or why not.
+    """
+    done, hindrance, unreachable = _push(seen)
+    if not hindrance:
+        return outcome._replace(notes=(*outcome.notes, done)) if done else outcome
+    reason = "; ".join(part for part in (outcome.reason, f"push: {hindrance}") if part)
+    return outcome._replace(reason=reason, needs_person=True, unreachable=unreachable)
+
+
+def _push(seen: Survey) -> tuple[str, str, bool]:
+    """What was done, what hindered, and whether that is the network."""
     fork, commit, branch = seen.choice.fork, seen.tip.commit, seen.tip.branch
     if fork is None:
-        return "no remote is a fork to be pushed to", ""
+        return "no remote is a fork to be pushed to", "", False
     if commit is None or branch is None or seen.tip.problem:
-        return "", "the upstream's default branch is not known"
+        return "", "the upstream's default branch is not known", False
     try:
         there = fetch.ask(seen.path, fork, branch, seen.settings)
         if there.unreachable:
-            return "", there.problem
+            return "", there.problem, True
         if there.commit == commit:
-            return "", ""
+            return "", "", False
         if seen.journal is not None:
             ref = f"refs/remotes/{fork}/{branch}"
             old = git.commit(seen.path, ref)
             seen.journal.keep([backup.Move(ref, old, commit)], pushed=fork)
         fetch.push(seen.path, fork, commit, branch, seen.settings)
     except network.Unreachable as error:
-        return "", f"{fork}/{branch} did not take it: {error.problem}"
-    return f"{fork}/{branch} is pushed to {commit[:10]}", ""
+        return "", f"{fork}/{branch} did not take it: {error.problem}", not error.refused
+    return f"{fork}/{branch} is pushed to {commit[:10]}", "", False

@@ -95,7 +95,9 @@ def _update(parsed: argparse.Namespace, read: table.Table, project: Path) -> int
         return _end(parsed, screen, None, expected, ())
     outcomes = update.apply(planned)
     lines = [line(one, outcome) for one, outcome in zip(planned, outcomes, strict=True)]
-    run = update.run if any(o.status is Status.UPDATED for o in outcomes) else None
+    # One that failed may have moved before.
+    moved = any(o.status is Status.UPDATED or o.old != o.new for o in outcomes)
+    run = update.run if moved else None
     if screen:
         screen.table("Result", "what was done", lines)
     return _end(parsed, screen, run, lines, _next(request.repositories, lines))
@@ -149,7 +151,7 @@ def _code(outcomes: Iterable[Outcome]) -> int:
     if git.STOP.is_set():
         return 130
     all_of_them = list(outcomes)
-    if any(outcome.status is Status.UNREACHABLE for outcome in all_of_them):
+    if any(o.status is Status.UNREACHABLE or o.unreachable for o in all_of_them):
         return 3
     person = any(o.status in _NEED_A_PERSON or o.needs_person for o in all_of_them)
     return 1 if person else 0

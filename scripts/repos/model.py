@@ -312,6 +312,7 @@ class Outcome(NamedTuple):
       old, new: commits of HEAD before and after.
       notes: what else should be told.
       needs_person: whether somebody has to do something, although nothing failed.
+      unreachable: whether a server could not be reached, although the update needed it not.
     """
 
     status: Status
@@ -322,3 +323,4 @@ class Outcome(NamedTuple):
     new: str | None = None
     notes: tuple[str, ...] = ()
     needs_person: bool = False
+    unreachable: bool = False

@@ -71,7 +71,8 @@ def call(
         if result.code == 0:
             return result
         problem = result.words or f"git ended with {result.code}"
-        if re.search(_REFUSED, result.err):
+        # A push tells in its output which refs were refused.
+        if re.search(_REFUSED, result.err + result.out):
             raise Unreachable(problem, refused=True)
     if git.STOP.is_set():
         problem = "interrupted"

@@ -207,21 +207,9 @@ class Update:
                 outcome = apply.apply(one.seen, one.facts, self.request.options)
             else:
                 outcome = apply.without_work(one.seen, one.facts, one.step)
-            return self._push_fork(one.seen, outcome)
+            return apply.push_fork(one.seen, outcome) if self.request.options.push_fork else outcome
         except _HINDRANCES as error:
             return _problem(error)
-
-    def _push_fork(self, seen: Survey, outcome: Outcome) -> Outcome:
-        if not self.request.options.push_fork:
-            return outcome
-        pushed, hindrance = apply.push_fork(seen)
-        if not hindrance:
-            return outcome._replace(notes=(*outcome.notes, pushed)) if pushed else outcome
-        status = Status.FAILED
-        if outcome.status in (Status.SKIPPED, Status.UNREACHABLE):
-            status = outcome.status
-        reason = "; ".join(part for part in (outcome.reason, f"push: {hindrance}") if part)
-        return outcome._replace(status=status, reason=reason)
 
 
 def _problem(error: Exception) -> Outcome:

@@ -58,6 +58,13 @@ def test_a_stash_that_does_not_fit_is_kept_and_named(world: World, clone: Repo):
     assert clone.git("status", "--porcelain") == "?? three"
 
 
+def test_a_run_that_failed_after_it_moved_something_is_named(world: World, clone: Repo):
+    clone.write("one", "1\n2\n3\n4\n5\n6\n7\n8\nmine\n")
+    out = world.run("--autostash", json=False).out
+    (run,) = {ref.split("/")[2] for ref in clone.kept()}
+    assert f"To bring everything back:  scripts/update_repos.py undo {run}\n" in out
+
+
 def test_undo_brings_back_commits_and_a_stash_that_did_not_fit(world: World, clone: Repo):
     clone.write("one", "1\n2\n3\n4\n5\n6\n7\n8\nmine\n")
     before = clone.everything()

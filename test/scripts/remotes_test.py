@@ -6,6 +6,7 @@ import pytest
 
 from scripts.repos import remotes
 from scripts.repos.model import Repository
+from test.scripts.servers import silent_port
 from test.scripts.world import Repo, World
 
 _OFFICIAL = Repository(
@@ -150,6 +151,34 @@ def test_push_fork_never_forces(world: World, with_upstream: tuple[Repo, Repo, R
     ran = world.run("--push-fork")
     assert (ran.code, fork.git("rev-parse", "main")) == (1, mine)
     assert "did not take it" in ran.one()["reason"]
+    assert ran.one()["status"] == "updated"
+
+
+def test_a_push_that_is_refused_is_not_tried_again(
+    world: World, with_upstream: tuple[Repo, Repo, Repo]
+):
+    server, _, clone = with_upstream
+    clone.git("switch", "-q", "-c", "mine")
+    clone.commit("mine")
+    clone.git("push", "-q", "origin", "mine:main")
+    clone.git("switch", "-q", "main")
+    server.commit()
+    world.settings["retries"] = 2
+    hook = clone.write(".git/hooks/pre-push", f"#!/bin/sh\necho tried >>{world.folder}/tries\n")
+    hook.chmod(0o755)
+    assert world.run("--push-fork").code == 1
+    assert (world.folder / "tries").read_text() == "tried\n"
+
+
+def test_a_fork_that_cannot_be_reached_is_a_problem_of_the_network(
+    world: World, with_upstream: tuple[Repo, Repo, Repo]
+):
+    server, _, clone = with_upstream
+    new = server.commit()
+    with silent_port(answers=False) as port:
+        clone.git("remote", "set-url", "--push", "origin", f"http://127.0.0.1:{port}/a")
+        ran = world.run("--push-fork")
+    assert (ran.code, ran.one()["status"], clone.head) == (3, "updated", new)
 
 
 def test_push_fork_needs_nobody_where_there_is_no_fork(world: World):
