@@ -42,15 +42,15 @@ def write_zip(
     date = time.gmtime(_time_s(time_s))[:6]
     at_the_end = set(last)
     order = sorted(members, key=lambda path: (path in at_the_end, path))
-    temporary = _beside(file)
-    with zipfile.ZipFile(temporary, "w") as archive:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
         for path in order:
             entry = zipfile.ZipInfo(path, date)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
             entry.external_attr = (0o100000 | _mode(path)) << 16
             archive.writestr(entry, read(members[path]), compresslevel=9)
-    temporary.replace(file)
+    _put(file, content.getvalue())
 
 
 def write_tar(file: Path, members: Mapping[str, Source], time_s: int | None = None) -> None:
@@ -62,9 +62,7 @@ def write_tar(file: Path, members: Mapping[str, Source], time_s: int | None = No
             entry = tarfile.TarInfo(path)
             entry.size, entry.mtime, entry.mode = len(data), _time_s(time_s), _mode(path)
             archive.addfile(entry, io.BytesIO(data))
-    temporary = _beside(file)
-    temporary.write_bytes(gzip.compress(content.getvalue(), mtime=_time_s(time_s)))
-    temporary.replace(file)
+    _put(file, gzip.compress(content.getvalue(), mtime=_time_s(time_s)))
 
 
 def read(source: Source) -> bytes:
@@ -76,9 +74,17 @@ def _time_s(wanted: int | None) -> int:
     return _FIRST_S if wanted is None else min(max(wanted, _FIRST_S), _LAST_S)
 
 
-def _beside(file: Path) -> Path:
-    """Where a file is written before it is moved to its place; two commands may do so at once."""
-    return file.with_name(f".{file.name}.{os.getpid()}")
+def _put(file: Path, content: bytes) -> None:
+    """Writes a file whole, or leaves the one that is there."""
+    # Two commands may do so at once.
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(file)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        # A disk that is full does not say which file has no place.
+        raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def _mode(path: str) -> int:

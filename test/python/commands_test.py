@@ -204,6 +204,20 @@ def test_the_cache_is_where_the_build_has_it(environ: dict[str, str]):
     assert cache.home(environ) == configure.cache_home(environ)
 
 
+def test_a_cache_that_cannot_be_removed_is_said_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    # Not by permissions, which root is not bound to.
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "torch_xla_lite" / "bazel").mkdir(parents=True)
+    assert cache.main(clear=True) == 1
+    assert f"Permission denied: '{tmp_path}" in capsys.readouterr().err
+
+
 def test_without_a_home_the_caches_are_not_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

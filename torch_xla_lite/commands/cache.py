@@ -37,8 +37,12 @@ def main(*, clear: bool) -> int:
     for cache in found:
         size = f"{_size(cache.folder) / 1e6:.1f} MB" if cache.folder.is_dir() else "empty"
         print(f"{cache.what}: {size}, {cache.folder}")
-        if clear and cache.is_ours and remove(cache.folder):
-            print("  removed")
+        try:
+            if clear and cache.is_ours and remove(cache.folder):
+                print("  removed")
+        except OSError as error:
+            print(f"It could not be removed: {error}", file=sys.stderr)
+            return 1
     return 0
 
 
