@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,22 +10,24 @@ import pytest
 from bazel.pybuild import archive
 
 
-@pytest.fixture
-def full_disk() -> Iterator[None]:
+@contextmanager
+def _full_disk() -> Iterator[None]:
     """A disk that takes no more than a hundred bytes of a file, as far as this process can tell."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("write", [archive.write_zip, archive.write_tar])
 def test_a_full_disk_is_named_by_its_file_and_left_as_it_was(
-    tmp_path: Path, full_disk: None, write: Callable[..., None]
+    tmp_path: Path, write: Callable[..., None]
 ):
     (tmp_path / "archive").write_text("older")
     members = {f"file{number}": bytes(range(256)) for number in range(9)}
-    with pytest.raises(OSError) as error:
+    with pytest.raises(OSError) as error, _full_disk():
         write(tmp_path / "archive", members)
     assert error.value.filename == str(tmp_path / "archive")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["older"]
