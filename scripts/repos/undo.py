@@ -75,21 +75,28 @@ def undo(entry: Recorded, own: str) -> Outcome:
       own: the name of this undo.
     """
     head = git.commit(entry.path, "HEAD")
-    work = _Undo(entry, own)
     try:
-        work.journal.acquire()
-        notes = work.run()
+        notes = _bring_back(entry, own)
     except Refused as refused:
         return Outcome(Status.SKIPPED, refused.reason, refused.remedy, (), head, head)
     except backup.Busy:
         return Outcome(Status.SKIPPED, "another run is at work here", (), (), head, head)
-    except git.GitError as error:
+    except (git.GitError, OSError) as error:
         remedy = (shown.git(entry.path, "status"),)
         return Outcome(Status.FAILED, str(error), remedy, (), head, git.commit(entry.path, "HEAD"))
-    finally:
-        work.journal.release()
     now = git.commit(entry.path, "HEAD")
     return Outcome(Status.UNDONE, f"as before {entry.record['run']}", (), (), head, now, notes)
+
+
+def _bring_back(entry: Recorded, own: str) -> tuple[str, ...]:
+    work = _Undo(entry, own)
+    if work.state.refusal:
+        raise Refused(work.state.refusal, *work.state.remedy)
+    work.journal.acquire()
+    try:
+        return work.run()
+    finally:
+        work.journal.release()
 
 
 class _Undo:

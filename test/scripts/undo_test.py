@@ -202,6 +202,19 @@ def test_a_run_that_was_interrupted_can_be_undone(world: World):
     assert clone.everything() == before
 
 
+def test_undo_names_a_damaged_repository_and_brings_back_the_others(world: World):
+    server_a, a = world.pair("a")
+    server_b, b = world.pair("b")
+    before = b.everything()
+    server_a.commit()
+    server_b.commit()
+    world.run()
+    a.write(".git/HEAD", "")
+    ran = world.run("undo")
+    assert (ran.code, b.everything()) == (1, before)
+    assert "does not take it for a repository" in ran.one("a")["reason"]
+
+
 def test_undo_stops_at_something_in_progress(world: World):
     server, clone = world.pair()
     server.commit()
