@@ -210,6 +210,11 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    others = [argument for argument in arguments if not argument.endswith(".so")]
+    if others:
+        # Among the outputs of a build they are passed over.
+        print(f"error: no shared object by its name: {', '.join(others)}", file=sys.stderr)
+        return 1
     root = Path(__file__).resolve().parents[2]
     files = [Path(argument).absolute() for argument in arguments]
     # As in the package: the folder's name is all of the path that matters.

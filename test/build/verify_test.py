@@ -156,3 +156,10 @@ def test_run_on_its_own_it_says_so_of_each_file_and_fails(tmp_path: Path):
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "uses _Z6nobodyv" in result.stderr
+
+
+def test_run_on_its_own_it_passes_no_file_that_it_cannot_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert verify.main([str(tmp_path / "libmissing.so.1")]) == 1
+    assert "libmissing.so.1" in capsys.readouterr().err

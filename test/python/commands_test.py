@@ -241,6 +241,7 @@ def test_a_wrong_argument_is_said_with_the_right_ones(arguments: list[str]):
         (["/venv/bin/torch-xla-lite", "env"], ["python", "/venv/bin/torch-xla-lite", "env"], True),
         (["-m", "env"], ["python", "-P", "-m", "torch_xla_lite", "env"], True),
         (["-m"], ["python", "-m", "torch_xla_lite"], True),
+        (["-m", "env"], ["python", "-mtorch_xla_lite", "env"], True),
         (["-m"], ["python", "-m", "torch_xla_lite.examples.digits"], False),
         (["-m", "torch_xla_lite"], ["python", "-m", "timeit", "torch_xla_lite"], False),
         (["train.py", "torch-xla-lite"], ["python", "train.py", "torch-xla-lite"], False),

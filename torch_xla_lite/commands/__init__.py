@@ -30,7 +30,8 @@ def called(argv: Sequence[str], whole: Sequence[str]) -> bool:
     if not argv:
         return False
     if argv[0] == "-m":
-        return list(whole[-len(argv) :][:1]) == ["torch_xla_lite"]
+        # The option and the name may be one word.
+        return list(whole[-len(argv) :][:1]) in (["torch_xla_lite"], ["-mtorch_xla_lite"])
     return os.path.basename(argv[0]) == NAME
 
 
