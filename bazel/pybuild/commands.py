@@ -4,6 +4,7 @@ A class has `run`; `plan`, the commands that would be run, where there is a dry 
 whether it calls Bazel to build.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -16,6 +17,7 @@ from bazel.pybuild import (
     clean,
     configure,
     develop,
+    find_bazel,
     pip_install,
     sdist,
     variables_text,
@@ -42,13 +44,13 @@ class _Command(setuptools.Command):
 
 
 def _bazel_plan(distribution: "Distribution", *, headers: bool = False) -> list[list[str]]:
-    """The call of Bazel, after what it needs in a tree that was never built."""
-    root = distribution.root
-    command = build.bazel_command(
-        root, distribution.variables, distribution.environ, headers=headers
-    )
+    """The call of Bazel, after what it needs in a tree that was never built, or for another
+    environment."""
+    root, options, environ = distribution.root, distribution.variables, distribution.environ
+    command = build.bazel_command(root, options, environ, headers=headers)
+    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     plan = []
-    if not (root / configure.FILE).exists():
+    if not configure.is_right(root, bazel, options, environ):
         plan.append([sys.executable, "-m", "bazel.pybuild.configure"])
     if not (root / "build").exists() or "clean" in distribution.commands:
         plan.append(["mkdir", "build"])

@@ -59,14 +59,9 @@ def ensure(
     Raises:
       BuildError: something that a build needs is missing; the file is as it was.
     """
-    wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
-    installed = packages.installed(wanted, packages.search_path())
-    # With the mark of what follows: facts that became fewer are the start of those that were.
-    header = _header(root, bazel, installed, options, environ) + _CUDA
-    try:
-        current = (root / FILE).read_text()
-    except OSError:
-        current = ""
+    installed = _installed()
+    header = _header(root, bazel, installed, options, environ)
+    current = _current(root)
     if current.startswith(header):
         return Configured(False, _cuda_line(current, header))
     from bazel.pybuild import preflight
@@ -83,6 +78,25 @@ def ensure(
     replacement.write_text(content)
     replacement.replace(root / FILE)
     return Configured(True, _cuda_line(content, header))
+
+
+def is_right(
+    root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
+) -> bool:
+    """Whether `ensure`, whose arguments these are, would write nothing."""
+    return _current(root).startswith(_header(root, bazel, _installed(), options, environ))
+
+
+def _installed() -> dict[str, packages.Package]:
+    wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
+    return packages.installed(wanted, packages.search_path())
+
+
+def _current(root: Path) -> str:
+    try:
+        return (root / FILE).read_text()
+    except OSError:
+        return ""
 
 
 def _cuda_line(content: str, header: str) -> str:
@@ -142,7 +156,8 @@ def _header(
         (name, f"{package.version} {package.changed_ns}")
         for name, package in sorted(installed.items())
     ]
-    return _HEADER + "".join(f"#   {name}: {value}\n" for name, value in facts)
+    # With the mark of what follows: facts that became fewer are the start of those that were.
+    return _HEADER + "".join(f"#   {name}: {value}\n" for name, value in facts) + _CUDA
 
 
 def _times(files: list[Path]) -> str:

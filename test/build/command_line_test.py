@@ -350,6 +350,12 @@ def test_a_dry_run_says_first_what_a_tree_that_was_never_built_lacks(tree: Path)
     assert made == "mkdir build"
 
 
+def test_a_dry_run_says_first_that_the_tree_was_prepared_for_another_environment(tree: Path):
+    (tree / ".bazelrc.generated").write_text("# of another Python\n")
+    configured = _run(tree, "develop", "-n").stdout.splitlines()[0]
+    assert configured == f"{sys.executable} -m bazel.pybuild.configure"
+
+
 def test_a_dry_run_from_elsewhere_says_where_the_commands_belong(tree: Path):
     command = [sys.executable, str(tree / "setup.py"), "develop", "-n"]
     process = subprocess.run(

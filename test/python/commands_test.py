@@ -38,6 +38,13 @@ def test_the_doctor_names_another_torch_and_what_mends_it(tmp_path: Path):
     assert last[1].endswith("python -m pip install 'torch==2.12.1'")
 
 
+def test_the_doctor_says_which_of_several_installations_it_is(tmp_path: Path):
+    change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
+    first = run("doctor", folder=tmp_path).stdout.splitlines()[0]
+    assert first.startswith("ok       build: torch_xla_lite ")
+    assert first.endswith(f", in {tmp_path / 'torch_xla_lite'}")
+
+
 def test_the_doctor_names_a_variable_that_is_misspelt_and_goes_on():
     result = run("doctor", "--json", TORCH_XLA_LITE_IRDEBUG="1")
     assert result.returncode == 1

@@ -111,7 +111,8 @@ def _built() -> str:
     _preflight.build_info()
     from .. import __config__
 
-    return f"torch_xla_lite {__config__.version()}, {__config__.parameters()['mode']}"
+    mode = __config__.parameters()["mode"]
+    return f"torch_xla_lite {__config__.version()}, {mode}, in {_preflight.PACKAGE}"
 
 
 def _variables_known() -> str:
