@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 from comparison import to_jax
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torch_xla_lite.lowering import promotion
@@ -26,6 +26,7 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype:
     return to_jax(torch.zeros((), dtype=dtype)).dtype
 
 
+@settings(deadline=None)
 @given(tensors, tensors)
 def test_two_tensors_promote_as_in_torch(a, b):
     half_complex = torch.result_type(a, b) == torch.complex32
@@ -35,6 +36,7 @@ def test_two_tensors_promote_as_in_torch(a, b):
     assert promotion.result_dtype(to_jax(a), to_jax(b)) == wanted
 
 
+@settings(deadline=None)
 @given(tensors, numbers)
 def test_a_tensor_and_a_number_promote_as_in_torch(a, number):
     if torch.result_type(a, number) == torch.complex32:
