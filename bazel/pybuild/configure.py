@@ -31,6 +31,8 @@ _CODE = [
 ]
 # The header's last line goes on with whether the package gets a CUDA library, and why.
 _CUDA = "# CUDA "
+# How the repository rule in third_party/cuda is told one fact.
+_CUDA_FACT = "--repo_env=TORCH_XLA_LITE_CUDA_"
 
 
 class Configured(NamedTuple):
@@ -85,6 +87,17 @@ def is_right(
 ) -> bool:
     """Whether `ensure`, whose arguments these are, would write nothing."""
     return _current(root).startswith(_header(root, bazel, _installed(), options, environ))
+
+
+def cuda_home(root: Path) -> Path | None:
+    """The folder of the CUDA toolkit that Bazel was told of, if it was."""
+    import shlex
+
+    before = f"{_CUDA_FACT}HOME="
+    for line in _current(root).splitlines():
+        if before in line:
+            return Path(shlex.split(line)[1].removeprefix(before))
+    return None
 
 
 def _installed() -> dict[str, packages.Package]:
@@ -198,7 +211,7 @@ def settings(
         "",
         "# The CUDA toolkit, for its repository rule.",
         *(
-            _option("common", f"--repo_env=TORCH_XLA_LITE_CUDA_{name}={value}")
+            _option("common", f"{_CUDA_FACT}{name}={value}")
             for name, value in cuda.facts(gpu).items()
         ),
         "",

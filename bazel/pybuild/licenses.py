@@ -70,7 +70,7 @@ def text(root: Path, built: Iterable[str], toolkit: Path | None = None) -> str:
     Args:
       root: of the tree.
       built: paths in the wheel of what Bazel has made for it.
-      toolkit: folder of the CUDA toolkit; None to look where it usually is.
+      toolkit: folder of the CUDA toolkit that the CUDA library was built with.
 
     Raises:
       BuildError: a package has no licence where it should be.
@@ -119,7 +119,7 @@ def _first(file: Path) -> str:
 def _cuda(toolkit: Path | None) -> str:
     """What NVIDIA's toolkit or its Python packages say, or where to read it."""
     packaged = packages.installed(["nvidia-cuda-runtime"], packages.search_path())
-    folders = [toolkit or Path("/usr/local/cuda")]
+    folders = [toolkit] if toolkit else []
     folders += [package.info / "licenses" for package in packaged.values()]
     for folder in folders:
         for name in ("EULA.txt", "License.txt", "LICENSE"):

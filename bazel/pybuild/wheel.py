@@ -21,6 +21,7 @@ from bazel.pybuild import (
     archive,
     build,
     clean,
+    configure,
     debug_files,
     licenses,
     lock,
@@ -73,7 +74,7 @@ def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path
     if options.debug_files or options.mode is Mode.RELEASE:
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
-    toolkit = Path(options.cuda_home) if options.cuda_home else None
+    toolkit = configure.cuda_home(root)
     return write(root, options.content, built, folder, toolkit, options.archive_time_s)
 
 
