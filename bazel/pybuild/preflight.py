@@ -32,6 +32,7 @@ def check(root: Path, installed: Mapping[str, packages.Package]) -> None:
     """
     check_python(sys.implementation.name, Path(sysconfig.get_path("include")))
     check_packages(packages.wanted(root), installed)
+    check_places(installed, packages.own_folders())
 
 
 def check_python(implementation: str, include: Path) -> None:
@@ -76,6 +77,28 @@ def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.P
                 f"This tree is built for {name} {pin}, but {name} {package.version} is installed\n"
                 f"in {package.info.parent}.",
                 f"Install what this tree is built for:  {install}",
+            )
+
+
+def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> None:
+    """Checks that Bazel's rules see the same packages, which read nothing of a shell or a user.
+
+    Args:
+      installed: what was found.
+      own: folders where packages of the interpreter are, whoever calls it.
+    """
+    places = {os.path.realpath(folder) for folder in own}
+    for name, package in installed.items():
+        # An isolated build brings its own pybind11, and Bazel is told where.
+        if (
+            name in ("torch", "jax", "jaxlib")
+            and os.path.realpath(package.info.parent) not in places
+        ):
+            raise BuildError(
+                f"{name} is in {package.info.parent}, where only PYTHONPATH or settings of yours "
+                "lead; Bazel reads neither.",
+                "Install it in an environment:  python3 -m venv .venv && "
+                ".venv/bin/python -m pip install -r requirements.txt",
             )
 
 

@@ -86,6 +86,7 @@ def test_a_package_that_was_uninstalled_since_is_missed(
     for package in found.values():
         (site / package.info.name).symlink_to(package.info)
     monkeypatch.setattr(packages, "search_path", lambda: [str(site)])
+    monkeypatch.setattr(packages, "own_folders", lambda: [str(site)])
 
     def ensure() -> bool:
         bazel = find_bazel.Bazel(program, False)

@@ -41,6 +41,15 @@ def test_another_version_is_named_beside_the_wanted_one(name: str, version: str)
     assert error.value.remedy.endswith("-m pip install -r requirements.txt")
 
 
+def test_packages_where_only_the_shell_leads_are_refused():
+    with pytest.raises(BuildError, match=r"torch is in /site, where only PYTHONPATH"):
+        preflight.check_places(_installed(), ["/environment/site-packages"])
+
+
+def test_the_pybind11_of_an_isolated_build_may_be_anywhere():
+    preflight.check_places({"pybind11": _installed()["pybind11"]}, [])
+
+
 def test_missing_c_headers_are_said_with_the_package_that_has_them(tmp_path: Path):
     with pytest.raises(BuildError) as error:
         preflight.check_python("cpython", tmp_path)
