@@ -43,18 +43,21 @@ def main(arguments: list[str], since: float | None = None) -> int:
         run(root, arguments, os.environ, since)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read what is printed has gone, as `head` does. Python would try once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read what is printed has gone, as `head` does.
         status = 128 + signal.SIGPIPE
     except (BuildError, OSError) as error:
         problem, status = message(error), 1
     except KeyboardInterrupt:
         # Bazel has got the same signal; whoever waited for it has it ended by now.
         problem, status = "interrupted. The installed files are as they were.", 130
-    notices.show()
-    if problem:
+    try:
         # Otherwise what was printed before could come after it, where the output is no terminal.
         sys.stdout.flush()
+    except OSError:
+        # Python tries once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    notices.show()
+    if problem:
         print(f"error: {problem}", file=sys.stderr)
     return status
 

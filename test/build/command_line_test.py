@@ -191,6 +191,23 @@ def test_a_reader_that_has_gone_ends_the_command_without_a_word(tree: Path, argu
     assert (process.returncode, process.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize("arguments", ["--version", "develop"])
+def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arguments: str):
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [sys.executable, "setup.py", arguments],
+            cwd=tree,
+            env=_environ(tree),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: [Errno 28] No space left on device.")
+    assert len(process.stderr.splitlines()) == 2
+
+
 def _with_closed(stream: str, tree: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
     script = f"{shlex.quote(sys.executable)} setup.py develop -n {stream}"
     return subprocess.run(
