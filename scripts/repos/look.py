@@ -64,7 +64,7 @@ def look(
         elsewhere=elsewhere,
         tracking=tracking,
         remote_head=remote_head,
-        ignore_case=config.get("core.ignorecase") == "true",
+        ignore_case=_is_on(config, "core.ignorecase"),
         local=local,
         unfinished=backup.unfinished(state.git_dir),
     )
@@ -80,7 +80,11 @@ def _is_bare(path: Path, config: Mapping[str, str]) -> bool:
     if not (path / ".git").exists():
         return True
     git_dir = layout.git_dir(path)
-    return config.get("core.bare") == "true" and layout.common_dir(git_dir) == git_dir
+    return _is_on(config, "core.bare") and layout.common_dir(git_dir) == git_dir
+
+
+def _is_on(config: Mapping[str, str], key: str) -> bool:
+    return config.get(key, "").lower() in ("true", "yes", "on", "1")
 
 
 def _kind(path: Path) -> RepoState:
@@ -101,7 +105,7 @@ def _kind(path: Path) -> RepoState:
 
 def _under_way(git_dir: Path, common_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     names = [word for name, word in _UNDER_WAY.items() if (git_dir / name).exists()]
-    folders = {git_dir, common_dir}
+    folders = dict.fromkeys((git_dir, common_dir))
     files = [folder / name for name in _LOCKS for folder in folders if (folder / name).exists()]
     locked = [os.path.relpath(file, git_dir) for file in files]
     return tuple(dict.fromkeys(names)), tuple(locked)
@@ -199,8 +203,8 @@ def _refs(
     # Names of branches hold characters that Python takes for the end of a line, paths real ones.
     form = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00"
     heads, elsewhere, tracking, remote_head = {}, {}, {}, None
-    listed = git.run(path, "for-each-ref", f"--format={form}", *patterns)
-    for entry in listed.out.split("\0\n")[:-1]:
+    listed = git.ask(path, "for-each-ref", f"--format={form}", *patterns) + "\n"
+    for entry in listed.split("\0\n")[:-1]:
         name, commit, symref, worktree = entry.split("\0")
         if name.startswith("refs/heads/"):
             heads[name[len("refs/heads/") :]] = commit
