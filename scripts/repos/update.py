@@ -85,8 +85,8 @@ class Update:
         asking = [(r, Task(self._ask, r)) for r in self.request.repositories]
         for _, task in asking:
             task.wait()
-        looking = [(r, Task(self._look, task)) for r, task in asking]
         meanwhile()
+        looking = [(r, Task(self._look, task)) for r, task in asking]
         return [self._looked(repository, task) for repository, task in looking]
 
     def _ask(self, repository: Repository) -> Survey | None:
