@@ -19,10 +19,10 @@ from pathlib import Path
 # A file on disk, or what is in it.
 Source = Path | bytes
 
-# The first and the last time that a zip archive can express, in 1980 and in 2107. Members have the
-# first by default.
+# The first time that a zip archive can express, in 1980, and the last that gzip can, in 2106.
+# Members have the first by default.
 _FIRST_S = 315532800
-_LAST_S = 4354819198
+_LAST_S = 2**32 - 1
 
 
 def write_zip(

@@ -1,4 +1,4 @@
-"""Archives that cannot be written; wheel_test.py and sdist_test.py look into those that can."""
+"""Archives at the limits of disks and of time; wheel_test.py and sdist_test.py look into others."""
 
 import resource
 from collections.abc import Callable, Iterator
@@ -31,3 +31,12 @@ def test_a_full_disk_is_named_by_its_file_and_left_as_it_was(
         write(tmp_path / "archive", members)
     assert error.value.filename == str(tmp_path / "archive")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["older"]
+
+
+@pytest.mark.parametrize("write", [archive.write_zip, archive.write_tar])
+def test_a_time_that_is_too_late_for_an_archive_becomes_the_last_one(
+    tmp_path: Path, write: Callable[..., None]
+):
+    for name, time_s in ("last", 2**32 - 1), ("later", 2**40):
+        write(tmp_path / name, {"file": b""}, time_s=time_s)
+    assert (tmp_path / "last").read_bytes() == (tmp_path / "later").read_bytes()

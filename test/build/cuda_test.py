@@ -63,7 +63,7 @@ def test_auto_stays_off_with_a_toolkit_of_another_major_version(tmp_path: Path):
     assert "12.9.41" in decision.detail
 
 
-def test_auto_stays_off_without_awrite_toolkit():
+def test_auto_stays_off_without_a_toolkit():
     assert not _decide(Switch.AUTO, _CUDA).packaged
 
 
