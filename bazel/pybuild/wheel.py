@@ -51,18 +51,25 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     Raises:
       BuildError: the build failed; no wheel is written.
     """
-    try:
-        with lock.alone(root):
+    with lock.alone(root):
+        try:
             return _make(root, options, environ, folder)
-    finally:
-        if is_for_one_build(root):
-            clean.forget(root, options, environ)
+        finally:
+            # Before there are settings, no Bazel has been started.
+            if is_for_one_build(root) and (root / configure.FILE).exists():
+                clean.forget(root, options, environ)
 
 
 def is_for_one_build(root: Path) -> bool:
     """Whether a tree was made for one build and goes after it: unpacked from a source distribution,
-    or fetched by pip from a repository."""
-    by_pip = any(part.startswith(("pip-install-", "pip-req-build-")) for part in root.parts)
+    or fetched by pip from a repository, into a temporary folder."""
+    import tempfile
+
+    temporary = Path(tempfile.gettempdir()).resolve()
+    by_pip = any(
+        place.parent == temporary and place.name.startswith(("pip-install-", "pip-req-build-"))
+        for place in (root, *root.parents)
+    )
     return by_pip or (root / sdist.PKG_INFO).exists()
 
 

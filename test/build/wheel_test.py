@@ -3,13 +3,17 @@
 import base64
 import fcntl
 import hashlib
+import os
 import sys
 import zipfile
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from bazel.pybuild import build, report, wheel
+from bazel.pybuild import build, clean, configure, report, wheel
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Content, Options
 
 _PYPROJECT = """
@@ -200,10 +204,11 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
     ("epoch", "date"),
     [
         (None, (1980, 1, 1, 0, 0, 0)),
-        # A zip archive has an even number of seconds, and no time before 1980 or after 2107.
+        # A zip archive has an even number of seconds and no time before 1980; what is compressed
+        # by gzip, as source distributions are, has none after 2106.
         (1700000001, (2023, 11, 14, 22, 13, 20)),
         (0, (1980, 1, 1, 0, 0, 0)),
-        (2**40, (2107, 12, 31, 23, 59, 58)),
+        (2**40, (2106, 2, 7, 6, 28, 14)),
     ],
 )
 def test_all_files_have_the_time_that_is_asked_for(
@@ -214,25 +219,41 @@ def test_all_files_have_the_time_that_is_asked_for(
         assert {entry.date_time for entry in archive.infolist()} == {date}
 
 
-def test_no_other_build_writes_into_the_tree_while_a_wheel_is_packed(
-    root: Path, built: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("module", "step"), [(wheel, "write"), (clean, "forget")])
+def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
 ):
-    write, taken = wheel.write, []
+    done, taken = getattr(module, step), []
 
-    def look(*arguments) -> str:
+    def look(*arguments: Any) -> Any:
         with (root / "build" / "lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 taken.append(True)
-        return write(*arguments)
+        return done(*arguments)
 
-    # Bazel takes long, and has done its part before.
-    done = report.Report(True, 0, 0, 0, 0, 0, 0, 0, {})
-    monkeypatch.setattr(build, "build", lambda *arguments, into: done)
-    monkeypatch.setattr(wheel, "write", look)
-    wheel.make(root, Options(), {}, tmp_path / "dist")
+    # As of a source distribution, built by a Bazel that takes long and has done its part before.
+    (root / "PKG-INFO").touch()
+    (root / configure.FILE).touch()
+    nothing = report.Report(True, 0, 0, 0, 0, 0, 0, 0, {})
+    monkeypatch.setattr(build, "build", lambda *arguments, into: nothing)
+    monkeypatch.setattr(module, step, look)
+    wheel.make(root, Options(), {"PATH": str(tmp_path)}, tmp_path / "dist")
     assert taken
+
+
+def test_a_build_that_is_not_worth_starting_starts_no_bazel_to_remove_its_files(
+    root: Path, tmp_path: Path
+):
+    (root / "PKG-INFO").touch()
+    (root / "requirements.txt").write_text("torch==0.0.1\n")
+    bazel = tmp_path / "bazel"
+    bazel.write_text(f"#!/bin/sh\necho $1 >> {tmp_path}/asked\n")
+    bazel.chmod(0o755)
+    with pytest.raises(BuildError, match="torch"):
+        wheel.make(root, Options(bazel=str(bazel)), dict(os.environ), tmp_path / "dist")
+    assert not (tmp_path / "asked").exists()
 
 
 def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
@@ -248,9 +269,13 @@ def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
         ("pip-req-build-a1b2", True),
         ("pip-install-a1b2/torch-xla-lite_0123", True),
         ("torch_xla_lite", False),
+        ("home/pip-install-notes/torch_xla_lite", False),
     ],
 )
-def test_a_tree_that_pip_has_fetched_is_known_by_its_folder(tmp_path: Path, place: str, once: bool):
+def test_a_tree_that_pip_has_fetched_is_known_by_its_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, once: bool
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert wheel.is_for_one_build(tmp_path / place) == once
 
 
