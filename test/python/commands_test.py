@@ -211,6 +211,12 @@ def test_the_cache_is_where_the_build_has_it(environ: dict[str, str]):
     assert cache.home(environ) == configure.cache_home(environ)
 
 
+def test_a_command_without_an_output_ends_without_a_word():
+    command = f"{shlex.quote(sys.executable)} -m torch_xla_lite cache >&-"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_a_cache_that_cannot_be_removed_is_said_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         code = _run(parsed)
-        sys.stdout.flush()
+        # Not sys.stdout.flush(): who closed the output has left None there.
+        print(end="", flush=True)
     except BrokenPipeError:
         # Whoever read what is printed has gone, as `head` does. Python would try once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
