@@ -31,16 +31,22 @@ def _code_flags(codes):
     """nvcc's options for what the library is to hold: sm_90 is machine code, compute_90 is PTX."""
     return ["-gencode=arch=compute_%s,code=%s" % (code.partition("_")[2], code) for code in codes]
 
+def _escaped(option):
+    """An option in a file that gcc reads. Between quotes a backslash means different things to versions of it."""
+    for character in ["\\", " ", "\t", "'", "\""]:
+        option = option.replace(character, "\\" + character)
+    return option
+
 def _host_arguments(ctx, context):
     """What nvcc hands to the host compiler, which preprocesses for it too.
 
     In a file: nvcc takes a comma for the end of an option, and gives the rest to a shell.
     """
     arguments = ctx.actions.args()
-    arguments.add_all(_HOST_FLAGS + ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts)
-    arguments.add_all(context.quote_includes, before_each = "-iquote")
-    arguments.add_all(context.defines, format_each = "-D%s")
-    arguments.set_param_file_format("shell")
+    arguments.add_all(_HOST_FLAGS + ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts, map_each = _escaped)
+    arguments.add_all(context.quote_includes, before_each = "-iquote", map_each = _escaped)
+    arguments.add_all(context.defines, format_each = "-D%s", map_each = _escaped)
+    arguments.set_param_file_format("multiline")
     arguments.use_param_file("-Xcompiler=@%s", use_always = True)
     return arguments
 

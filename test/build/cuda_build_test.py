@@ -88,8 +88,12 @@ def test_a_header_that_is_not_declared_is_an_error_that_names_it(built: CudaTree
 
 
 def test_options_of_the_host_compiler_arrive_as_they_are(built: CudaTree):
-    built.write("factor.h", 'constexpr int kFactor = SUM(1, 2) - sizeof(TEXT) + sizeof("a, b");\n')
-    options = ["--copt=-DSUM(a,b)=(a+b)", '--cxxopt=-DTEXT="a, b"']
+    text = r'"a, b\\"'
+    built.write(
+        "factor.h",
+        f"constexpr int kFactor = SUM(1, 2);\nstatic_assert(sizeof(TEXT) == sizeof({text}));\n",
+    )
+    options = ["--copt=-DSUM(a,b)=(a+b)", f"--cxxopt=-DTEXT={text}"]
     process = built.bazel("build", *options, "//torch_xla_lite:scale")
     assert process.returncode == 0, process.stderr
 
