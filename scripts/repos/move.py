@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from scripts.repos import backup, git, layout
+from scripts.repos import git
 
 
 def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
@@ -26,6 +26,9 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
     Raises:
       git.GitError: it did not move; files and index are as before, as far as that was possible.
     """
+    if git.commit(path, "HEAD") != old:
+        # Somebody committed while a rebase was prepared.
+        raise git.GitError(path, words, git.Result(1, "", "fatal: HEAD has moved meanwhile"))
     result = git.run(path, *words, changing=True)
     if result.code == 0:
         return ""
@@ -41,23 +44,30 @@ def _take_back(path: Path, old: str, new: str) -> None:
     git.run(path, "read-tree", "-m", "-u", new, old, changing=True)
     added, others = _written(path, old, new)
     for name in added:
-        (path / name).unlink()
         with contextlib.suppress(OSError):
+            (path / name).unlink()
             os.removedirs((path / name).parent)
     text = "".join(f"{name}\0" for name in others)
     git.run(path, "checkout-index", "--force", "-z", "--stdin", text=text, changing=True)
 
 
 def _written(path: Path, old: str, new: str) -> tuple[list[str], list[str]]:
-    """Paths that are as in `new`: those that `old` does not have, and the others."""
-    index = backup.folder(layout.git_dir(path)) / "index.new"
-    try:
-        git.run(path, "read-tree", new, index=index, changing=True)
+    """Paths that are as in `new`: those that `old` does not have, and the others.
+
+    None where that cannot be told.
+    """
+    import tempfile
+
+    # Not in the git folder: its disk may be full.
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder, "index")
+        read = git.run(path, "read-tree", new, index=index, changing=True)
         git.run(path, "update-index", "-q", "--refresh", index=index, changing=True)
         named = ("diff-files", "--name-only", "-z", "--ignore-submodules")
-        differing = set(git.run(path, *named, index=index).out.split("\0"))
-    finally:
-        index.unlink(missing_ok=True)
+        compared = git.run(path, *named, index=index)
+    if read.code != 0 or compared.code != 0:
+        return [], []
+    differing = set(compared.out.split("\0"))
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", "--ignore-submodules")
     listed = git.run(path, *words, old, new).out.split("\0")[:-1]
     added, others = [], []
