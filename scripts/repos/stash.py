@@ -52,7 +52,7 @@ def _take_back(path: Path, commit: str) -> bool:
     It does so by a reset, which fails where HEAD is locked: before or after it changed files.
     """
     now = fingerprint(path)
-    if now != _trees(path, commit) and (now or apply(path, commit)):
+    if now != trees(path, commit) and (now or apply(path, commit)):
         return False
     drop(path, commit)
     return True
@@ -95,10 +95,11 @@ def fingerprint(path: Path) -> list[str]:
     commit = git.change(path, "stash", "create")
     if not commit:
         return []
-    return _trees(path, commit)
+    return trees(path, commit)
 
 
-def _trees(path: Path, commit: str) -> list[str]:
+def trees(path: Path, commit: str) -> list[str]:
+    """Of a stash: what the files were, and what was staged."""
     return git.ask(path, "rev-parse", f"{commit}^{{tree}}", f"{commit}^2^{{tree}}").split()
 
 

@@ -148,6 +148,7 @@ class _Undo:
         except git.GitError:
             if aside is not None and not stash.apply(self.path, aside):
                 stash.drop(self.path, aside)
+                self._say_undoing(False)
             raise
         self.notes += [complaint] if complaint else []
 
@@ -274,13 +275,22 @@ class _Undo:
         if not (self.state.local.staged or self.state.local.unstaged):
             return None
         # An undo that is ended from here on leaves it to the next one to bring them back.
-        for change in self._of("stash"):
-            change["undoing"] = True
-        backup.write(self.entry.git_dir, {**self.entry.record, "changes": self.changes})
+        self._say_undoing(True)
         message = f"update_repos {self.journal.run}: before undo"
-        commit = stash.push(self.path, message)
+        try:
+            commit = stash.push(self.path, message)
+        except git.GitError:
+            if stash.find(self.path, message) is None:
+                self._say_undoing(False)
+            raise
         backup.keep_refs(self.path, self.journal.run, [backup.Move("stash", commit, "")])
         return commit
+
+    def _say_undoing(self, undoing: bool) -> None:
+        """Writes whether the changes of the run are on their way back, whatever is there now."""
+        for change in self._of("stash"):
+            change["undoing"] = undoing
+        backup.write(self.entry.git_dir, {**self.entry.record, "changes": self.changes})
 
     def _bring_back(self, commit: str, aside: str | None) -> None:
         hindrance = stash.apply(self.path, commit)
@@ -290,12 +300,12 @@ class _Undo:
             return
         restored = [c for c in self._of("stash") if c["restored"] and c["commit"] == commit]
         stash.drop(self.path, commit)
-        if aside is not None and restored:
+        if aside is not None and any(c["after"] == stash.trees(self.path, aside) for c in restored):
             # The same changes, merged with what is gone now.
             stash.drop(self.path, aside)
         elif aside is not None:
             name = stash.name_of(self.path, aside)
-            self.notes.append(f"what was there before, half of these changes, is kept in {name}")
+            self.notes.append(f"what was there, perhaps half of these changes, is kept in {name}")
 
     def _remote_back(self, change: Mapping[str, Any]) -> None:
         name, old, new = change["name"], change["old"], change["new"]
