@@ -84,7 +84,8 @@ class _Application:
 
     def _prepare(self) -> bring.Brought:
         state = self.facts.state
-        message = f"Merge remote-tracking branch '{self.facts.target_name}' into {state.branch}"
+        kind = "commit" if self.facts.pinned else "remote-tracking branch"
+        message = f"Merge {kind} '{self.facts.target_ref}' into {state.branch}"
         return bring.prepare(
             self.path,
             state.common_dir,
@@ -98,8 +99,7 @@ class _Application:
     def _conflict(self, brought: bring.Brought) -> Outcome:
         path, verb = self.path, self.step.action.value
         tail = f"{shown.git(path, 'add', 'FILES')} && {shown.git(path, verb, '--continue')}"
-        onto = self.step.new if self.facts.pinned else self.facts.target_name
-        commands = (shown.git(path, verb, onto or ""), tail)
+        commands = (shown.git(path, verb, self.facts.target_ref), tail)
         if not brought.files:
             return _failed(self.seen, f"{verb}: {brought.problem}", commands[:1])
         names = ", ".join(brought.files[:5])

@@ -244,6 +244,11 @@ class Facts(NamedTuple):
     pinned: str = ""
     pin_problem: str = ""
 
+    @property
+    def target_ref(self) -> str:
+        """The target as commands of git name it."""
+        return (self.target or "") if self.pinned else self.target_name
+
 
 class Action(Enum):
     """What is done with the checked-out branch."""

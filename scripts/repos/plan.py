@@ -89,11 +89,11 @@ def _not_behind(facts: Facts) -> Step:
 
 def _diverged(facts: Facts, branch: str, ahead: int, behind: int) -> tuple[str, ...]:
     """Reason and commands for a default branch that cannot be fast-forwarded."""
-    path, name = facts.state.path, facts.target_name
-    log = shown.git(path, "log", "--oneline", f"{name}..{branch}")
-    force = shown.git(path, "branch", "-f", branch, name)
+    path, name, ref = facts.state.path, facts.target_name, facts.target_ref
+    log = shown.git(path, "log", "--oneline", f"{ref}..{branch}")
+    force = shown.git(path, "branch", "-f", branch, ref)
     on_it = facts.state.branch == branch
-    reset = shown.git(path, "reset", "--keep", name) if on_it else force
+    reset = shown.git(path, "reset", "--keep", ref) if on_it else force
     if facts.rewritten:
         return (
             f"{name} was rewritten: {branch} has {_commits(ahead)} that are not in it any more",
@@ -128,13 +128,13 @@ def _feature_branch(facts: Facts, options: Options) -> Step:
     if facts.rewritten:
         return _skip(
             f"{facts.target_name} was rewritten; git cannot tell your commits from its old ones",
-            shown.git(state.path, "rebase", "-i", facts.target_name),
+            shown.git(state.path, "rebase", "-i", facts.target_ref),
         )
     if options.bring == "rebase" and head.merges:
         return _skip(
             f"{state.branch} holds merges, which a rebase would flatten",
             "update with --merge",
-            shown.git(state.path, "rebase", "--rebase-merges", facts.target_name),
+            shown.git(state.path, "rebase", "--rebase-merges", facts.target_ref),
         )
     return step._replace(action=Action(options.bring), new=facts.target, submodules=True)
 
@@ -162,7 +162,7 @@ def _beside(facts: Facts) -> Step:
         return Step(
             Action.NOTHING,
             reason=f"{name} is checked out in {place}",
-            remedy=(shown.git(place, "merge", "--ff-only", facts.target_name),),
+            remedy=(shown.git(place, "merge", "--ff-only", facts.target_ref),),
             needs_person=True,
         )
     if relation.ahead:

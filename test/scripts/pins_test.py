@@ -96,3 +96,15 @@ def test_a_pin_that_cannot_be_respected_is_named(
     ran = world.run("--pinned")
     assert (ran.code, ran.one("torch")["status"], clone.head) == (1, "skipped", old)
     assert reason in ran.one("torch")["reason"]
+
+
+def test_commands_name_the_pinned_commit(world: World, pair: tuple[Repo, Repo, Repo]):
+    server, clone, xla = pair
+    pinned = server.commit()
+    _pin(xla, pinned)
+    clone.commit("mine")
+    git = f"git -C {clone.path}"
+    assert world.run("--pinned").one("torch")["remedy"] == [
+        f"{git} log --oneline {pinned}..main",
+        f"{git} switch -c my-work main && {git} branch -f main {pinned}",
+    ]
