@@ -41,7 +41,7 @@ def apply(seen: Survey, facts: Facts, options: Options) -> Outcome:
         return without_work(seen, facts, step)
     try:
         return _Application(seen, facts, step).run()
-    except git.GitError as error:
+    except (git.GitError, OSError) as error:
         return _failed(seen, str(error))
 
 
@@ -145,7 +145,10 @@ class _Application:
         old = state.resume or state.head or ""
         new = git.ask(self.path, "rev-parse", "HEAD")
         shared = submodules.Follow(self.journal, self.seen.settings, threading.Lock())
-        return submodules.follow(self.path, old, new, shared)
+        try:
+            return submodules.follow(self.path, old, new, shared)
+        except (git.GitError, OSError) as error:
+            return [str(error)]
 
     def _bring_back(self, entry: dict[str, Any]) -> None:
         hindrance = stash.bring_back(self.path, entry, self.journal)

@@ -26,7 +26,7 @@ class Move(NamedTuple):
     """A ref that is about to move.
 
     Attributes:
-      ref: full name, or HEAD for the checked-out branch together with index and files.
+      ref: full name; HEAD for what is checked out in a submodule; stash for a stash.
       old: commit; None when the ref is not there yet.
       new: commit.
     """
@@ -162,7 +162,7 @@ class Journal:
         return self.changes[-1]
 
     def finish(self) -> None:
-        """Says that the run did all that it wanted to; forgets old runs."""
+        """Says that the run did all that it wanted to."""
         if self.changes:
             self._record["state"] = "done"
             self.save()

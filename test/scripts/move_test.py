@@ -148,3 +148,47 @@ def test_nobody_waits_for_what_a_hook_leaves_behind(world: World, clone: Repo, t
         assert world.run().code == 0
     finally:
         ended.touch()
+
+
+def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Repo):
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine")
+    late = f"unset $(git rev-parse --local-env-vars); cd '{clone.path}'"
+    _hook(clone, "pre-rebase", f"{late} && git commit -q --allow-empty -m late")
+    assert world.run("--rebase").one()["status"] == "failed"
+    assert clone.git("log", "-1", "--format=%s") == "late"
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_changes_made_after_an_undo_that_git_refused_stay(world: World, clone: Repo):
+    clone.write("README", "mine\n")
+    assert world.run("--autostash").code == 0
+    lock = clone.write(".git/refs/heads/main.lock", "")
+    assert world.run("undo").one()["status"] == "failed"
+    lock.unlink()
+    clone.write("README", "mine, and more\n")
+    assert world.run("undo").code == 0
+    assert clone.read("README") == "mine, and more\n"
+
+
+def test_changes_made_after_an_undo_that_was_killed_are_kept(world: World, clone: Repo):
+    clone.write("README", "mine\n")
+    assert world.run("--autostash").code == 0
+    _hook(clone, "post-checkout", "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat)")
+    assert world.run("undo").code == -9
+    (clone.path / ".git" / "hooks" / "post-checkout").unlink()
+    clone.write("README", "made since\n")
+    ran = world.run("undo")
+    assert (ran.code, clone.read("README")) == (0, "mine\n")
+    assert clone.git("show", "stash@{0}:README") == "made since"
+    assert any("is kept in stash@{0}" in note for note in ran.one()["notes"])
+
+
+def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: World, clone: Repo):
+    before = clone.everything()
+    _hook(clone, "post-merge", 'for f in .git/update-repos/*.json; do mkdir "${f%json}new"; done')
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], ran.one()["new"]) == (1, "failed", clone.head)
+    (clone.path / ".git" / "update-repos" / f"{ran.json['run']}.new").rmdir()
+    assert world.run("undo", ran.json["run"]).code == 0
+    assert clone.everything() == before

@@ -86,6 +86,30 @@ def test_a_hook_that_fails_in_a_submodule_hinders_nothing(world: World, nest: Ne
     assert world.run("undo").code == 0
 
 
+def test_a_checkout_that_fails_in_a_submodule_leaves_what_is_not_its_own(world: World, nest: Nest):
+    nest.leaf.commit(".gitattributes", "*.bin filter=bad\n")
+    nest.leaf.commit("added")
+    nest.leaf.commit("file.bin")
+    nest.advance()
+    # As somebody who works there at that moment.
+    nest.in_leaf.git("config", "filter.bad.smudge", "echo mine > added; exit 1")
+    nest.in_leaf.git("config", "filter.bad.required", "true")
+    old = nest.in_leaf.head
+    assert world.run().one()["status"] == "failed"
+    assert (nest.in_leaf.head, nest.in_leaf.read("added")) == (old, "mine\n")
+
+
+def test_changes_come_back_where_submodules_cannot_follow(world: World, nest: Nest):
+    nest.top.git("config", "--file", ".gitmodules", "submodule.other.path", "other")
+    nest.top.git("update-index", "--add", "--cacheinfo", f"160000,{nest.leaf.head},other")
+    nest.top.git("add", ".gitmodules")
+    nest.top.git("commit", "-q", "-m", "a submodule without an address")
+    nest.clone.write("README", "mine\n")
+    ran = world.run("--autostash")
+    assert (ran.one()["status"], nest.clone.head) == ("failed", nest.top.head)
+    assert (nest.clone.read("README"), nest.clone.git("stash", "list")) == ("mine\n", "")
+
+
 def test_the_old_commit_of_a_submodule_is_kept_in_it(world: World, nest: Nest):
     old = nest.in_leaf.head
     nest.advance()
