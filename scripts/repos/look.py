@@ -37,14 +37,9 @@ def look(
       config: its settings.
       others: checkouts of other repositories of the table; inside this one they are no local work.
     """
-    if _is_bare(path, config):
-        return RepoState(
-            path,
-            path,
-            path,
-            refusal="a bare repository, without files to update",
-            remedy=("set `path` in the table to one of its worktrees",),
-        )
+    without = _without_files(path, config)
+    if without is not None:
+        return RepoState(path, path, path, without[0], without[1:])
     try:
         head, current, local = _status(path, frozenset(others))
     except git.GitError as error:
@@ -56,7 +51,8 @@ def look(
     in_progress, locked = _under_way(state.git_dir, state.common_dir)
     local = local._replace(in_progress=in_progress, locked=locked)
     heads, elsewhere, tracking, remote_head = _refs(path, choice.official, branch)
-    elsewhere = {name: place for name, place in elsewhere.items() if Path(place) != path}
+    # What git says of this checkout itself is not its folder where the git folder is elsewhere.
+    elsewhere.pop(current or "", None)
     state = state._replace(
         head=head,
         branch=current,
@@ -75,12 +71,22 @@ def look(
     return state
 
 
-def _is_bare(path: Path, config: Mapping[str, str]) -> bool:
-    """Whether there are no files to update; the worktrees of a bare repository have some."""
+def _without_files(path: Path, config: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why there are no files here to update, and what to do about it; None when there are."""
+    bare = "a bare repository, without files to update"
+    worktree = "set `path` in the table to one of its worktrees"
     if not (path / ".git").exists():
-        return True
+        return bare, worktree
     git_dir = layout.git_dir(path)
-    return _is_on(config, "core.bare") and layout.common_dir(git_dir) == git_dir
+    # What the repository is set to is not so for its worktrees.
+    if layout.common_dir(git_dir) != git_dir:
+        return None
+    if _is_on(config, "core.bare"):
+        return bare, worktree
+    files = os.path.realpath(git_dir / config.get("core.worktree", path))
+    if files == os.path.realpath(path):
+        return None
+    return f"its files are in {files}", shown.git(path, "config", "core.worktree")
 
 
 def _is_on(config: Mapping[str, str], key: str) -> bool:

@@ -118,6 +118,17 @@ def test_a_worktree_of_a_bare_repository_is_updated(world: World):
     assert bare.git("rev-parse", "main") == new
 
 
+def test_a_repository_whose_files_are_elsewhere_is_refused_by_name(world: World):
+    server, clone = world.pair()
+    elsewhere = world.repo(world.folder / "elsewhere")
+    elsewhere.write("README", clone.read("README"))
+    clone.git("config", "core.worktree", "../../../elsewhere")
+    server.commit()
+    ran = _run(world)
+    assert (ran.code, list(elsewhere.files())) == (1, ["README"])
+    assert f"its files are in {elsewhere.path}" in ran.one()["reason"]
+
+
 def test_a_submodule_is_refused_by_name(world: World):
     server = world.server("a")
     outer = world.init(world.folder / "src" / "outer")

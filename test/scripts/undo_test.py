@@ -222,3 +222,13 @@ def test_undo_stops_at_something_in_progress(world: World):
     clone.git("bisect", "start")
     ran = world.run("undo")
     assert (ran.code, ran.one()["reason"]) == (1, "bisect in progress")
+
+
+def test_a_checkout_whose_git_folder_is_elsewhere_is_brought_back(world: World):
+    server, clone = world.pair()
+    clone.git("init", "-q", f"--separate-git-dir={world.folder / 'git'}")
+    old = clone.head
+    server.commit()
+    assert world.run().code == 0
+    assert world.run("undo").code == 0
+    assert clone.head == old
