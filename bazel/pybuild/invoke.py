@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -157,8 +157,10 @@ _NOISE = (
 def _pass_on(messages: IO[bytes] | None) -> None:
     for line in messages or ():
         if line.strip() and not line.startswith(_NOISE):
-            sys.stderr.buffer.write(line)
-            sys.stderr.buffer.flush()
+            # Where nobody reads it any more, Bazel would wait for us, and we for it.
+            with suppress(OSError):
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> None:

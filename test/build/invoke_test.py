@@ -1,6 +1,8 @@
 """The command line that Bazel gets, and what is shown of what it says."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,3 +92,13 @@ def test_all_messages_are_shown_on_request(
 ):
     _run(tmp_path, "echo Loading: >&2", filtered=False)
     assert capfdbinary.readouterr().err == b"Loading:\n"
+
+
+def test_bazel_goes_on_where_its_messages_find_no_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # More than waits in a pipe.
+    script = "timeout 20 sh -c 'yes | head --lines=100000 >&2'"
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr(sys, "stderr", SimpleNamespace(buffer=full))
+        assert _run(tmp_path, script) == 0
