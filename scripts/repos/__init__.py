@@ -3,6 +3,7 @@
 Data passes through the modules in this order; each hands frozen values to the next:
 
   cli          arguments, refusals, the phases below, exit codes
+  update       the phases of all repositories; survey, those of one
   table        which repositories there are: repositories.toml and the user's own file
   find         where each of them is on this machine
   urls         whether two addresses mean one place; what of a text must not be shown

@@ -34,10 +34,11 @@ def ask(folder: Path, remote: str, branch: str | None, settings: Settings) -> Ti
     # Not by lines as Python knows them: names of branches hold such characters.
     for line in result.out.split("\n"):
         value, _, name = line.partition("\t")
-        if value.startswith("ref: "):
-            default = value.removeprefix("ref: ").removeprefix("refs/heads/")
-        else:
+        if not value.startswith("ref: "):
             refs[name] = value
+        elif name == "HEAD":
+            # A server that is a clone itself has a refs/remotes/origin/HEAD, too.
+            default = value.removeprefix("ref: ").removeprefix("refs/heads/")
     if branch is None:
         if default is None or "HEAD" not in refs:
             return Tip(None, None, f"{remote} names no default branch", _set_branch())

@@ -1,4 +1,5 @@
-"""Where each repository is on this machine. Only files are read; git is not called.
+"""Where each repository is on this machine. Files are read, git is not called; ssh is asked what
+a host is called that a person gave a name of their own.
 
 In this order: where the table says (`path`); at the usual places (`folders`) around this project,
 nearest first; by the address of a remote, in the folders around this project. A checkout at a

@@ -270,6 +270,14 @@ def test_off_a_terminal_output_is_plain(world: World):
     assert (ran.err, "\x1b" in ran.out) == ("", False)
 
 
+def test_a_clone_of_a_clone_follows_its_branch_alone(world: World):
+    _, middle = world.pair("middle")
+    clone = world.clone(middle, "a")
+    del world.table["middle"]
+    new = middle.commit()
+    assert (world.run().code, clone.head) == (0, new)
+
+
 @pytest.mark.parametrize("name", ["a/b", "a;id", "$(id)", "a\u2028b", "heads/main", "origin/main"])
 def test_unusual_names_of_branches_do_no_harm(world: World, name: str):
     server, clone = world.pair()
