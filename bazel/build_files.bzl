@@ -8,9 +8,5 @@ def lite_build_files():
             ["**"],
             exclude = ["**/__pycache__/**"],
         ),
-        visibility = [
-            "//:__pkg__",
-            "//bazel:__pkg__",
-            "//third_party:__pkg__",
-        ],
+        visibility = ["//:__pkg__"],
     )
