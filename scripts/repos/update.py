@@ -164,16 +164,21 @@ class Update:
         for name, repository in self.request.table.items():
             for pinned, file in repository.pins.items():
                 if name in seen:
-                    facts = seen[name].facts({}, self.request.options)
-                    step = plan.make(facts, self.request.options)
-                    moves = step.action is Action.FAST_FORWARD
-                    commit = (step.new if moves else facts.state.head) or "HEAD"
-                    pins[pinned] = (name, read_pin(seen[name].path, commit, file))
+                    pins[pinned] = (name, self._pin(seen[name], file))
                 elif name in self.found:
                     pins[pinned] = (name, read_pin(self.found[name].path, "HEAD", file))
                 else:
                     pins[pinned] = (name, f"{name}, which pins it, was not found")
         return pins
+
+    def _pin(self, seen: Survey, file: str) -> str:
+        try:
+            facts = seen.facts({}, self.request.options)
+        except _HINDRANCES as error:
+            return str(error)
+        step = plan.make(facts, self.request.options)
+        moves = step.action is Action.FAST_FORWARD
+        return read_pin(seen.path, (step.new if moves else facts.state.head) or "HEAD", file)
 
     def apply(self, planned: list[Planned]) -> list[Outcome]:
         """Carries the plans out, one by one."""

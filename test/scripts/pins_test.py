@@ -108,3 +108,20 @@ def test_commands_name_the_pinned_commit(world: World, pair: tuple[Repo, Repo, R
         f"{git} log --oneline {pinned}..main",
         f"{git} switch -c my-work main && {git} branch -f main {pinned}",
     ]
+
+
+def test_a_damaged_repository_pins_nothing_and_the_others_go_on(
+    world: World, pair: tuple[Repo, Repo, Repo]
+):
+    server, clone, xla = pair
+    upstream, other = world.pair("other")
+    old, new = clone.head, upstream.commit()
+    _pin(xla, server.commit())
+    missing = xla.head
+    xla.commit()
+    world.run("--plan")
+    objects = world.folder / "src" / "wheel" / ".git" / "objects"
+    (objects / missing[:2] / missing[2:]).unlink()
+    ran = world.run("--pinned")
+    assert (ran.code, clone.head, other.head) == (1, old, new)
+    assert "no pin: git rev-list" in ran.one("torch")["reason"]
