@@ -75,6 +75,8 @@ def undo(entry: Recorded, own: str) -> Outcome:
       own: the name of this undo.
     """
     head = git.commit(entry.path, "HEAD")
+    if git.STOP.is_set():
+        return Outcome(Status.SKIPPED, "interrupted before it was begun", (), (), head, head)
     try:
         notes = _bring_back(entry, own)
     except Refused as refused:

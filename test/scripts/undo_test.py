@@ -232,3 +232,19 @@ def test_a_checkout_whose_git_folder_is_elsewhere_is_brought_back(world: World):
     assert world.run().code == 0
     assert world.run("undo").code == 0
     assert clone.head == old
+
+
+def test_an_interrupt_lets_the_undo_of_one_repository_end_and_begins_no_other(world: World):
+    server_a, a = world.pair("a")
+    server_b, b = world.pair("b")
+    old = b.head
+    new = server_a.commit()
+    server_b.commit()
+    assert world.run().code == 0
+    text = "#!/bin/sh\nkill -INT $(cut -d ' ' -f 4 /proc/$PPID/stat)\n"
+    b.write(".git/hooks/post-checkout", text).chmod(0o755)
+    ran = world.run("undo")
+    assert (ran.code, a.head, b.head) == (130, new, old)
+    assert ran.one("a")["reason"] == "interrupted before it was begun"
+    assert world.run("undo").code == 0
+    assert a.head == old
