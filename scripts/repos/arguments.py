@@ -23,7 +23,7 @@ exit codes:
   0   all is current, or will be by the plan that was shown
   1   something needs a person; the table says what
   2   wrong usage: arguments, table, git too old, root, inside the development container
-  3   a server could not be reached, or refused; all else was done
+  3   a server could not be reached, or refused to be read; all else was done
   130 interrupted
 
 The repositories are a table: scripts/repositories.toml, and over it

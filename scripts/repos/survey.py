@@ -14,7 +14,6 @@ from scripts.repos.model import (
     Facts,
     Found,
     Options,
-    Relation,
     Repository,
     RepoState,
     Settings,
@@ -233,20 +232,11 @@ class Survey:
         local = state.local._replace(submodules=(*state.local.submodules, *below))
         return facts._replace(blocked=blocked, state=state._replace(local=local))
 
-    def reconsider(self) -> RepoState:
+    def reconsider(self) -> None:
         """Looks again: between looking and acting the user may have gone on working."""
         tip, before = self.tip, self.before
         self.look()
         self.tip, self.before = tip, before
-        return self.state
-
-    def relation(self) -> Relation:
-        """How HEAD stands to the tip, as far as known; for tables."""
-        if self.state.head is None or self.tip.commit is None:
-            return Relation()
-        if not fetch.known(self.path, self.tip.commit):
-            return Relation()
-        return look.relation(self.path, self.state.head, self.tip.commit)
 
 
 def _with_resume(state: RepoState) -> RepoState:
