@@ -31,8 +31,6 @@ _CODE = [
 ]
 # The header's last line goes on with whether the package gets a CUDA library, and why.
 _CUDA = "# CUDA "
-# How the repository rule in third_party/cuda is told one fact.
-_CUDA_FACT = "--repo_env=TORCH_XLA_LITE_CUDA_"
 
 
 class Configured(NamedTuple):
@@ -93,7 +91,7 @@ def cuda_home(root: Path) -> Path | None:
     """The folder of the CUDA toolkit that Bazel was told of, if it was."""
     import shlex
 
-    before = f"{_CUDA_FACT}HOME="
+    before = "--repo_env=TORCH_XLA_LITE_CUDA_HOME="
     for line in _current(root).splitlines():
         if before in line:
             return Path(shlex.split(line)[1].removeprefix(before))
@@ -211,7 +209,7 @@ def settings(
         "",
         "# The CUDA toolkit, for its repository rule.",
         *(
-            _option("common", f"{_CUDA_FACT}{name}={value}")
+            _option("common", f"--repo_env=TORCH_XLA_LITE_CUDA_{name}={value}")
             for name, value in cuda.facts(gpu).items()
         ),
         "",

@@ -6,11 +6,11 @@ The machine only says that it is one; torch and nvcc are short files that say wh
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from test.build.nested import environment
 from test.build.toolkit import write_toolkit
 from test.build.tree import ROOT
 
@@ -34,9 +34,11 @@ sys.addaudithook(note)
 def environ(tmp_path: Path) -> dict[str, str]:
     """Variables of such a machine, with a torch for CUDA 13.0 and a toolkit of it."""
     (tmp_path / "sitecustomize.py").write_text(_ARM)
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "version.py").write_text("cuda = '13.0'\nhip = None\n")
-    (tmp_path / "torch-2.13.0+cu130.dist-info").mkdir()
+    environment(tmp_path / "environment")
+    (site,) = tmp_path.glob("environment/lib/python3*/site-packages")
+    (site / "torch").mkdir()
+    (site / "torch" / "version.py").write_text("cuda = '13.0'\nhip = None\n")
+    (site / "torch-2.13.0+cu130.dist-info").mkdir()
     nvcc = write_toolkit(tmp_path / "toolkit")
     path = f"{nvcc.parent}{os.pathsep}{os.environ['PATH']}"
     started = str(tmp_path / "started")
@@ -59,7 +61,7 @@ def _setup(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedPro
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bazel" / "pybuild", root / "bazel" / "pybuild", ignore=bytecode)
     return subprocess.run(
-        [sys.executable, "setup.py", *arguments],
+        [Path(environ["HOME"]) / "environment" / "bin" / "python", "setup.py", *arguments],
         cwd=root,
         env=environ,
         capture_output=True,
