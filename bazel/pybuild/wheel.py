@@ -66,8 +66,10 @@ def is_for_one_build(root: Path) -> bool:
     import tempfile
 
     temporary = Path(tempfile.gettempdir()).resolve()
+    # `pip install NAME@git+...`, `pip wheel` of the same, and either without a name.
+    names = ("pip-install-", "pip-wheel-", "pip-req-build-")
     by_pip = any(
-        place.parent == temporary and place.name.startswith(("pip-install-", "pip-req-build-"))
+        place.parent == temporary and place.name.startswith(names)
         for place in (root, *root.parents)
     )
     return by_pip or (root / sdist.PKG_INFO).exists()
@@ -184,10 +186,10 @@ def main(folder: str) -> int:
         options = flow.platform_link_options(options_table.read(os.environ))
         make(Path(__file__).resolve().parents[2], options, os.environ, Path(folder))
     except (BuildError, OSError) as error:
+        notices.show()
         print(f"error: {message(error)}", file=sys.stderr)
         return 1
-    finally:
-        notices.show()
+    notices.show()
     return 0
 
 

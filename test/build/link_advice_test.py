@@ -53,7 +53,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def _setup(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _python(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
     root = Path(environ["HOME"]) / "tree"
     root.mkdir()
     for name in ("README.md", "pyproject.toml", "requirements.txt", "setup.py"):
@@ -61,7 +61,7 @@ def _setup(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedPro
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bazel" / "pybuild", root / "bazel" / "pybuild", ignore=bytecode)
     return subprocess.run(
-        [Path(environ["HOME"]) / "environment" / "bin" / "python", "setup.py", *arguments],
+        [Path(environ["HOME"]) / "environment" / "bin" / "python", *arguments],
         cwd=root,
         env=environ,
         capture_output=True,
@@ -77,14 +77,17 @@ def _setup(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedPro
 def test_a_question_and_a_wrong_word_start_nothing(
     environ: dict[str, str], question: str, status: int
 ):
-    process = _setup(environ, *question.split())
+    process = _python(environ, "setup.py", *question.split())
     assert process.returncode == status, process.stderr
     assert not Path(environ["STARTED"]).exists(), Path(environ["STARTED"]).read_text()
     assert "+---" not in process.stderr
 
 
-def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(environ: dict[str, str]):
-    before, error, _ = _setup(environ, "build_ext").stderr.partition("\nerror: ")
+@pytest.mark.parametrize("command", ["setup.py build_ext", "-m bazel.pybuild.wheel dist"])
+def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(
+    environ: dict[str, str], command: str
+):
+    before, error, _ = _python(environ, *command.split()).stderr.partition("\nerror: ")
     assert error
     assert set(before.splitlines()[-1]) == {"+", "-"}
 
@@ -93,6 +96,6 @@ def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(environ: d
 def test_who_builds_without_cuda_or_has_decided_is_left_alone(
     environ: dict[str, str], variable: str
 ):
-    process = _setup({**environ, variable: "0"}, "build_ext")
+    process = _python({**environ, variable: "0"}, "setup.py", "build_ext")
     assert "error: " in process.stderr
     assert "+---" not in process.stderr

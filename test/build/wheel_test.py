@@ -268,6 +268,7 @@ def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
     [
         ("pip-req-build-a1b2", True),
         ("pip-install-a1b2/torch-xla-lite_0123", True),
+        ("pip-wheel-a1b2/torch-xla-lite_0123", True),
         ("torch_xla_lite", False),
         ("home/pip-install-notes/torch_xla_lite", False),
     ],
