@@ -217,4 +217,6 @@ def _push(seen: Survey) -> tuple[str, str, bool]:
         fetch.push(seen.path, fork, commit, branch, seen.settings)
     except network.Unreachable as error:
         return "", f"{fork}/{branch} did not take it: {error.problem}", not error.refused
+    except (git.GitError, OSError) as error:
+        return "", str(error), False
     return f"{fork}/{branch} is pushed to {commit[:10]}", "", False

@@ -21,7 +21,9 @@ _LEVELS = 3
 # Of a folder with more in it than this nobody keeps checkouts side by side.
 _MOST = 400
 
-_URL = r"(?m)^\s*url\s*=\s*\"?(.*?)\"?\s*$"
+# Submodules have addresses, too.
+_REMOTE = r"(?msi)^\s*\[remote[\s.][^\n]*?\](.*?)(?=^\s*\[|\Z)"
+_URL = r"(?mi)^\s*url\s*=\s*\"?(.*?)\"?\s*$"
 
 
 def find(repositories: Iterable[Repository], project: Path) -> dict[str, Found]:
@@ -112,6 +114,7 @@ def _belongs(path: Path, repository: Repository) -> bool:
 def _urls(path: Path) -> list[str]:
     """Addresses in a repository's own configuration."""
     try:
-        return re.findall(_URL, (common_dir(git_dir(path)) / "config").read_text(errors="replace"))
+        config = (common_dir(git_dir(path)) / "config").read_text(errors="replace")
     except OSError:
         return []
+    return [url for remote in re.findall(_REMOTE, config) for url in re.findall(_URL, remote)]

@@ -57,6 +57,13 @@ def test_a_checkout_of_something_else_at_the_usual_place_is_passed_by(world: Wor
     assert _run(world).one()["path"] == str(clone.path)
 
 
+def test_what_has_the_upstream_as_a_submodule_is_not_taken_for_it(world: World):
+    clone = _unconfigured(world, "deep/er/than/that/clone")
+    outer = world.init(world.folder / "src" / "outer")
+    outer.git("submodule", "--quiet", "add", clone.git("config", "remote.origin.url"), "inner")
+    assert _run(world).one()["status"] == "missing"
+
+
 def test_a_usual_place_without_the_remote_is_taken_when_there_is_no_other(world: World):
     clone = _unconfigured(world, "usual")
     clone.git("remote", "remove", "origin")

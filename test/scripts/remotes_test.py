@@ -141,6 +141,20 @@ def test_push_fork_works_beside_local_work(world: World, with_upstream: tuple[Re
     assert (fork.git("rev-parse", "main"), clone.read("README")) == (new, "mine\n")
 
 
+def test_a_push_that_cannot_be_recorded_takes_nothing_from_what_was_updated(
+    world: World, with_upstream: tuple[Repo, Repo, Repo]
+):
+    server, fork, clone = with_upstream
+    old, new = clone.head, server.commit()
+    # Where the place is taken at which the old value of refs/remotes/origin/main is kept.
+    kept = "$(git for-each-ref --format='%(refname)' refs/update-repos | cut -d / -f 1-3 | head -1)"
+    text = f"#!/bin/sh\ngit update-ref {kept}/remotes/origin HEAD\n"
+    clone.write(".git/hooks/post-merge", text).chmod(0o755)
+    ran = world.run("--push-fork")
+    assert (ran.code, ran.one()["status"], ran.one()["new"]) == (1, "updated", new)
+    assert (ran.json["run"] is None, fork.git("rev-parse", "main")) == (False, old)
+
+
 def test_push_fork_never_forces(world: World, with_upstream: tuple[Repo, Repo, Repo]):
     server, fork, clone = with_upstream
     clone.git("switch", "-q", "-c", "mine")
