@@ -171,6 +171,20 @@ def test_changes_made_after_an_undo_that_git_refused_stay(world: World, clone: R
     assert clone.read("README") == "mine, and more\n"
 
 
+def test_changes_made_after_an_undo_that_could_not_move_the_branch_stay(world: World, clone: Repo):
+    old = clone.head
+    clone.write("README", "mine\n")
+    assert world.run("--autostash").code == 0
+    back = f'[ "$now $ref" = "{old} refs/heads/main" ]'
+    _hook(clone, "reference-transaction", f"while read was now ref; do {back} && exit 1; done; :")
+    assert world.run("undo").one()["status"] == "failed"
+    (clone.path / ".git" / "hooks" / "reference-transaction").unlink()
+    assert (clone.read("README"), clone.git("stash", "list")) == ("mine\n", "")
+    clone.write("README", "mine, and more\n")
+    assert world.run("undo").code == 0
+    assert (clone.head, clone.read("README")) == (old, "mine, and more\n")
+
+
 def test_changes_made_after_an_undo_that_was_killed_are_kept(world: World, clone: Repo):
     clone.write("README", "mine\n")
     assert world.run("--autostash").code == 0
