@@ -25,8 +25,8 @@ def softmax_cross_entropy(
     As `torch.nn.functional.cross_entropy(logits, labels, reduction="none")` with classes last,
     but the softmax is never stored, neither for the loss nor for its gradient, and halves give
     float32 losses. It is worth having for vocabularies: on one core, loss and gradient of 256 rows
-    of 32,000 classes take 0.42 of the time of cross_entropy on device 'jax', of 1,000 classes 0.89,
-    of 100 classes 1.3.
+    of 32,000 classes take 0.28 of the time of cross_entropy on device 'jax', of 1,000 classes 0.90,
+    of 100 classes 1.5.
 
         tokens = softmax_cross_entropy(logits, targets)      # [batch, length, vocabulary]
         loss = tokens.sum() / (targets != -100).sum()
