@@ -5,7 +5,8 @@ Started by the launcher of a lite_py_test, in the root of its runfiles:
     python -P bazel/pytest_runner.py test/python/device_test.py [pytest arguments]
 
 Honours `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
-Hypothesis draws the same examples each time, and others in each run of `--runs_per_test=20`.
+Hypothesis and torch draw the same numbers each time, and others in each run of
+`--runs_per_test=20`.
 """
 
 import os
@@ -13,6 +14,20 @@ import sys
 from pathlib import Path
 
 import pytest
+
+
+class TorchSeed:
+    """Lets each test draw the same numbers from torch, which begins anywhere by itself."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        # This runner knows no torch; what a test has imported is here by now.
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.default_generator.manual_seed(self.seed)
 
 
 class Shard:
@@ -27,6 +42,9 @@ class Shard:
 
 
 def main(arguments: list[str]) -> int:
+    # Bazel keeps a result until an input changes, so equal inputs draw equal numbers. Each run of
+    # --runs_per_test has a number of its own.
+    seed = int(os.environ.get("TEST_RANDOM_SEED", "0"))
     options = [
         # Nothing is read or written but what the target declares: no pyproject.toml, no cache in
         # the source tree.
@@ -35,11 +53,9 @@ def main(arguments: list[str]) -> int:
         "--import-mode=importlib",
         "-p",
         "no:cacheprovider",
-        # Bazel keeps a result until an input changes, so equal inputs draw equal examples. Each
-        # run of --runs_per_test has a number of its own.
-        f"--hypothesis-seed={os.environ.get('TEST_RANDOM_SEED', '0')}",
+        f"--hypothesis-seed={seed}",
     ]
-    plugins: list[object] = []
+    plugins: list[object] = [TorchSeed(seed)]
     temporary = os.environ.get("TEST_TMPDIR")
     if temporary:
         options.append(f"--basetemp={Path(temporary) / 'pytest'}")

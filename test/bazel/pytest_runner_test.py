@@ -104,3 +104,28 @@ def test_the_same_examples_are_drawn_each_time(tmp_path: Path):
 def test_each_of_several_runs_draws_examples_of_its_own(tmp_path: Path):
     first, second = (_drawn(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
     assert first != second
+
+
+# Each prints what it draws; the second also where the first has drawn before it.
+_TORCH = """
+import torch
+
+def test_one(): print("drawn", torch.randn(()).item())
+def test_two(): print("drawn", torch.randn(()).item())
+"""
+
+
+def _drawn_from_torch(folder: Path, *arguments: str, **environ: str) -> list[str]:
+    (folder / "some_test.py").write_text(_TORCH)
+    lines = _run(folder, "-s", *arguments, **environ).stdout.split("drawn ")[1:]
+    return [line.split()[0].rstrip(".") for line in lines]
+
+
+def test_each_test_draws_the_same_from_torch_whatever_ran_before(tmp_path: Path):
+    first, second = _drawn_from_torch(tmp_path)
+    assert first == second
+    assert _drawn_from_torch(tmp_path, "-k", "two") == [first]
+
+
+def test_each_of_several_runs_draws_its_own_from_torch(tmp_path: Path):
+    assert _drawn_from_torch(tmp_path) != _drawn_from_torch(tmp_path, TEST_RANDOM_SEED="2")
