@@ -5,6 +5,8 @@ bazel/pybuild/cuda.py; its answers arrive here as variables. The compiler's own 
 and thereby inputs of what it compiles: another nvcc is another cache key, on any machine.
 """
 
+load("//third_party:folder.bzl", "entries")
+
 _ENVIRON = [
     "TORCH_XLA_LITE_CUDA_CODES",
     "TORCH_XLA_LITE_CUDA_EVIDENCE",
@@ -34,7 +36,7 @@ def _first(home, places, content):
 def _link_toolkit(repository_ctx, home):
     # A folder of its own: nvcc looks for everything beside the folder that it is in.
     for name in ["bin", "bin/crt"]:
-        for file in repository_ctx.path("%s/%s" % (home, name)).readdir():
+        for file in entries(repository_ctx, repository_ctx.path("%s/%s" % (home, name))):
             if file.basename != "crt":
                 repository_ctx.symlink(file, name + "/" + file.basename)
     repository_ctx.symlink(home.get_child("nvvm"), "nvvm")

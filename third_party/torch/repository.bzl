@@ -4,6 +4,7 @@ torch ships 9,431 headers. As one target they would cost each sandboxed compilat
 that a few roots reach by #include are made into layers; see torch.BUILD.tpl for what they are.
 """
 
+load("//third_party:folder.bzl", "entries")
 load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python", "run_python")
 
 _LIBRARIES = ["c10", "torch_cpu", "torch_python"]
@@ -17,7 +18,7 @@ def _torch_repository_impl(repository_ctx):
 
     python = find_python(repository_ctx)
     torch = find_package(repository_ctx, python, "torch")
-    for entry in torch.path.get_child("include").readdir():
+    for entry in entries(repository_ctx, torch.path.get_child("include")):
         # torch brings a pybind11 of its own; there is to be one only, @pybind11.
         if entry.basename != "pybind11":
             repository_ctx.symlink(entry, "include/" + entry.basename)
