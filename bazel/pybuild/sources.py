@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = "torch_xla_lite"
 
 # In the root of the tree; those of them that are there.
-_FILES = (
+FILES = (
     ".bazelignore",
     ".bazelrc",
     ".bazeliskrc",
@@ -43,7 +43,7 @@ def package_files(root: Path) -> list[str]:
 
 def build_files(root: Path) -> list[str]:
     """All that a build reads, relative to the root, without what a build has put there."""
-    found = [name for name in _FILES if (root / name).is_file()]
+    found = [name for name in FILES if (root / name).is_file()]
     for folder in _FOLDERS:
         found += [
             path

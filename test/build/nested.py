@@ -14,23 +14,10 @@ import venv
 from pathlib import Path
 from typing import Any
 
+from bazel.pybuild import sources
 from test.build.tree import ROOT, source_files
 
-COPIED = (
-    ".bazelignore",
-    ".bazelrc",
-    ".bazeliskrc",
-    "BUILD.bazel",
-    "LICENSE",
-    "MODULE.bazel",
-    "README.md",
-    "WORKSPACE",
-    "bazel",
-    "pyproject.toml",
-    "requirements.txt",
-    "setup.py",
-    "third_party",
-)
+COPIED = (*sources.FILES, "bazel", "third_party")
 _SMALL = Path(__file__).parent / "testdata" / "small"
 
 

@@ -56,3 +56,8 @@ def test_whether_there_is_a_gpu_decides_nothing_that_is_built():
     words = "cuda." + "is_available"
     sources = files(".bzl", ".py", ".sh")
     assert not [file for file in sources if words in (ROOT / file).read_text(encoding="utf-8")]
+
+
+def test_repository_rules_list_folders_by_the_one_function_that_has_them_not_watched():
+    listing = [str(file) for file in files(".bzl") if ".readdir(" in (ROOT / file).read_text()]
+    assert listing == ["third_party/folder.bzl"]
