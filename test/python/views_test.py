@@ -109,6 +109,33 @@ def test_write_to_an_expanded_tensor_raises_as_on_the_cpu():
         torch.zeros(1, device="jax").expand(3).add_(1)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.copy_(torch.arange(3.0, device="jax")),
+        lambda x: x.copy_(torch.arange(3.0)),
+        lambda x: x.copy_(torch.zeros((), device="jax")),
+        lambda x: x.__setitem__(slice(None), torch.arange(3.0, device="jax")),
+        lambda x: x.__setitem__(slice(None), 5),
+        lambda x: x.fill_(torch.tensor(2.0)),
+        lambda x: x.fill_(torch.tensor(2.0, device="jax")),
+        lambda x: torch._foreach_copy_([x], [torch.arange(3.0, device="jax")]),
+        lambda x: torch.add(x, 1, out=x),
+    ],
+)
+def test_copying_to_an_expanded_tensor_raises_as_on_the_cpu(write):
+    base = torch.zeros(1, device="jax")
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        write(base.expand(3))
+    assert base.tolist() == [0]
+
+
+def test_an_expanded_tensor_can_be_copied_to_itself_or_be_empty():
+    expanded = torch.ones(1, device="jax").expand(3)
+    assert expanded.copy_(expanded).tolist() == [1, 1, 1]
+    assert torch.zeros(1, 0, device="jax").expand(3, 0).copy_(torch.ones(3, 0)).numel() == 0
+
+
 def test_write_to_one_element_of_an_expanded_tensor():
     base = torch.zeros(2, device="jax")
     base[1].expand(3)[0].fill_(5)

@@ -65,6 +65,7 @@ void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
                 self.device(), ".\nCopy in two steps:  x.cpu().to('", self.device(), "')");
     self.copy_(Download(source));
   } else {
+    if (!source.is_same(self)) CheckWritable(self, "aten::copy_");
     // Sizes and dtypes that differ are resolved where the data is. A CPU tensor is converted before
     // it is sent.
     at::Tensor value = source;

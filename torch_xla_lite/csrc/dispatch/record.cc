@@ -71,26 +71,11 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   call->scalars.push_back(state.offset);
 }
 
-// Writing to an element that stands for several would give each of them the last value that XLA
-// happens to write.
-void CheckWritable(const at::Tensor& tensor, const OpInfo& info) {
-  const XTensorImpl* impl = XTensorImpl::From(tensor);
-  TORCH_CHECK(impl != nullptr, "expected all tensors on one device, found jax:0 and ",
-              tensor.device(), " (in ", info.op.operator_name().name,
-              ").\nMove the written tensor first:  tensor.to('jax')");
-  if (impl->is_row_major()) return;
-  // A new shape is no write, and several of the same value are one.
-  if (info.kind == OpInfo::Kind::kInplaceView) return;
-  const std::string& op = info.op.operator_name().name;
-  if (op == "aten::fill_" || op == "aten::zero_") return;
-  const auto sizes = impl->sizes();
-  const auto strides = impl->strides();
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    TORCH_CHECK(sizes[i] <= 1 || strides[i] != 0,
-                "unsupported operation: more than one element of the written-to tensor refers to a "
-                "single memory location (in ",
-                info.name, "). Please clone() the tensor before performing the operation.");
-  }
+// Whether writes to an element that stands for several are of one value, or none.
+bool MayWriteToExpanded(const OpInfo& info) {
+  // A new shape is no write.
+  return info.kind == OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
+         info.name == "aten::zero";
 }
 
 // Everything below is called with the record lock held.
@@ -205,6 +190,21 @@ void AddLoweredOp(const std::string& name, bool needs_constants) {
   GetLoweredOps().insert_or_assign(name, needs_constants);
 }
 
+void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded) {
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
+  TORCH_CHECK(impl != nullptr, "expected all tensors on one device, found jax:0 and ",
+              tensor.device(), " (in ", op, ").\nMove the written tensor first:  tensor.to('jax')");
+  if (allow_expanded || impl->is_row_major() || impl->numel() == 0) return;
+  const auto sizes = impl->sizes();
+  const auto strides = impl->strides();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    TORCH_CHECK(sizes[i] <= 1 || strides[i] != 0,
+                "unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location (in ",
+                op, "). Please clone() the tensor before performing the operation.");
+  }
+}
+
 void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
 void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -229,7 +229,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   }
   for (const int i : info->mutated) {
     ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
-      if (tensor.defined()) CheckWritable(tensor, *info);
+      if (tensor.defined()) CheckWritable(tensor, info->name, MayWriteToExpanded(*info));
     });
   }
   if (info->is_random) PushSeed(*info, arguments, &call);

@@ -41,6 +41,10 @@ void SetLoweredOps(LoweredOps lowered);
 // One more. An op that was called before keeps what was read of it then.
 void AddLoweredOp(const std::string& name, bool needs_constants);
 
+// Raises for a tensor that is not on jax, and for one of which an element stands for several:
+// writing would give it the last value that XLA happens to write. `op` is for the message.
+void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded = false);
+
 // With a hook, each node remembers the number that it gives: where in the user's program the op was
 // called. Without one (nullptr, the default), recording does not look.
 using SourceHook = uint32_t (*)();
