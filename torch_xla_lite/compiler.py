@@ -62,7 +62,7 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         inputs = iter(arguments)
-        scalars = _Scalars(arguments[-1] if num_scalars else None)
+        scalars = _Scalars.unpack(arguments[-1] if num_scalars else jnp.zeros((0, 2), np.int32))
         results: list[list[jax.Array | None]] = []
         for call in calls:
             if call is None:
@@ -179,39 +179,51 @@ class _Call:
 
 
 class _Scalars:
-    """The runtime scalars of a graph, handed out in order.
+    """Runtime scalars of a graph, handed out in order.
 
-    packed: int32[n, 2], each row the low and high half of 64 bits; None if there are none.
+    decoded: gives all scalars of the graph, `[n]`, in one dtype. They are decoded together and then
+        sliced, because XLA's CPU compiler takes superlinear time over one bitcast for each.
+    rows: those that are still to be handed out.
     """
 
-    def __init__(self, packed: jax.Array | None) -> None:
-        self._packed = packed
-        self._next = 0
+    def __init__(self, decoded: Callable[[np.dtype], jax.Array], rows: range) -> None:
+        self._decoded = decoded
+        self._rows = rows
+
+    @staticmethod
+    def unpack(packed: jax.Array) -> _Scalars:
+        """Those of `packed`, `int32[n, 2]`: each row the low and high half of 64 bits."""
+
+        @functools.cache
+        def decoded(dtype: np.dtype) -> jax.Array:
+            # Extension types such as bfloat16 have kind "V" or "f"; integers "i" or "u".
+            wide = np.int64 if dtype.kind in "iub" else np.float64
+            return lax.convert_element_type(lax.bitcast_convert_type(packed, wide), dtype)
+
+        return _Scalars(decoded, range(packed.shape[0]))
 
     def take(self, count: int) -> _Scalars:
         """The next `count` scalars."""
-        start = self._next
-        self._next += count
-        return _Scalars(self._packed[start : start + count] if count else None)
+        taken, self._rows = self._rows[:count], self._rows[count:]
+        return _Scalars(self._decoded, taken)
 
     def number(self, dtype: np.dtype) -> jax.Array:
-        """The next scalar, `[]`, as the widest type of the kind of `dtype`."""
-        if dtype.kind == "c":
-            return lax.complex(self._next_as(np.float64), self._next_as(np.float64))
-        if dtype.kind == "b":
-            return self._next_as(np.int64) != 0
-        # Extension types such as bfloat16 have kind "V" or "f"; integers "i" or "u".
-        return self._next_as(np.int64 if dtype.kind in "iu" else np.float64)
+        """The next number, `[]`. A complex one takes two scalars."""
+        if dtype.kind != "c":
+            return self._next(dtype)
+        return lax.complex(*(self._next(np.empty(0, dtype).real.dtype) for _ in range(2)))
 
     def key(self) -> jax.Array:
         """A random key from the last two scalars: seed and offset of the generator."""
-        seed, offset = (lax.bitcast_convert_type(self._packed[row], np.uint64) for row in (-2, -1))
+        seed, offset = (self._at(row, np.dtype(np.uint64)) for row in self._rows[-2:])
         return jax.random.fold_in(jax.random.key(seed), lax.convert_element_type(offset, np.uint32))
 
-    def _next_as(self, dtype: type) -> jax.Array:
-        row = self._packed[self._next]
-        self._next += 1
-        return lax.bitcast_convert_type(row, dtype)
+    def _next(self, dtype: np.dtype) -> jax.Array:
+        row, self._rows = self._rows[0], self._rows[1:]
+        return self._at(row, dtype)
+
+    def _at(self, row: int, dtype: np.dtype) -> jax.Array:
+        return lax.index_in_dim(self._decoded(dtype), row, keepdims=False)
 
 
 class _Decoder:
@@ -243,10 +255,9 @@ class _Decoder:
 
     def _number(self, payload: int) -> Any:
         dtype = registry.DTYPES[payload & 0x7F]
-        number = self._scalars.number(dtype)
         # Whether it stands for a tensor or is an argument of type Scalar, it has its own dtype;
         # only a Python number promotes like one.
-        number = lax.convert_element_type(number, dtype)
+        number = self._scalars.number(dtype)
         self.numbers.append(number)
         return registry.WrappedNumber(number) if payload & 0x80 else number
 
