@@ -39,6 +39,7 @@ load(
 load(
     "//bazel:python.bzl",
     _lite_py_library = "lite_py_library",
+    _lite_py_modules = "lite_py_modules",
     _lite_py_test = "lite_py_test",
 )
 
@@ -53,6 +54,7 @@ lite_cuda_library = _lite_cuda_library
 lite_link_order = _lite_link_order
 lite_link_order_flag = _lite_link_order_flag
 lite_py_library = _lite_py_library
+lite_py_modules = _lite_py_modules
 lite_py_test = _lite_py_test
 lite_pybind_extension = _lite_pybind_extension
 lite_pybind_library = _lite_pybind_library

@@ -87,3 +87,24 @@ def lite_py_test(name, srcs, size = "small", **kwargs):
         srcs = srcs,
         **kwargs
     )
+
+def lite_py_modules(name, modules):
+    """A folder of Python files: one target a file, so that an edit runs only the tests that use it, and one for all.
+
+    Args:
+      name: of the target that has all of them, and the folder's `__init__.py`.
+      modules: name of a file without its ending -> the other targets that it imports.
+    """
+    for module, deps in modules.items():
+        lite_py_library(
+            name = module,
+            srcs = [module + ".py"],
+            deps = deps,
+            visibility = ["//:__subpackages__"],
+        )
+    lite_py_library(
+        name = name,
+        srcs = ["__init__.py"],
+        visibility = ["//:__subpackages__"],
+        deps = [":" + module for module in modules],
+    )

@@ -128,5 +128,5 @@ install_cuda_toolkit() {
 }
 
 configure_bazel() {
-  .venv/bin/python -m bazel.pybuild.configure
+  .venv/bin/python -m bazel.pybuild.machine.configure
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 # A repository rule runs this file alone, without the root of the tree on the path.
 sys.path.insert(0, str(Path(__file__).absolute().parents[1]))
 
-from bazel.pybuild import elf
+from third_party import elf
 
 _STT_OBJECT, _STT_TLS = 1, 6
 

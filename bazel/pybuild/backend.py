@@ -12,19 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from bazel.pybuild import (
-    archive,
-    build,
-    editable,
-    flow,
-    isolation,
-    metadata,
-    notices,
-    sdist,
-    wheel,
-)
+from bazel.pybuild import build, notices, wheel
 from bazel.pybuild import options as options_table
+from bazel.pybuild.dist import archive, isolation, metadata, sdist, wheel_format
 from bazel.pybuild.errors import BuildError, message
+from bazel.pybuild.install import editable
 
 _Settings = dict[str, Any] | None
 _P = ParamSpec("_P")
@@ -60,7 +52,7 @@ def build_editable(
     print(report.line())
     described = metadata.read(root)
     name = f"{described.name}-{described.version}-{editable.TAG}.whl"
-    wheel.seal(Path(wheel_directory) / name, editable.files(root, described), described)
+    wheel_format.seal(Path(wheel_directory) / name, editable.files(root, described), described)
     return name
 
 
@@ -94,7 +86,7 @@ def prepare_metadata_for_build_wheel(
     """Writes the .dist-info folder; nothing is built for that."""
     root, content = _root(), options_table.read(os.environ).content
     described = metadata.for_content(metadata.read(root), content)
-    files = wheel.dist_info(root, described, wheel.tag(content), pure=False)
+    files = wheel_format.dist_info(root, described, wheel_format.tag(content), pure=False)
     return _write_info(metadata_directory, described, files)
 
 
@@ -121,7 +113,7 @@ def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]
 
 def _options() -> options_table.Options:
     """The first steps of flow.py, of which setup.py is not there to take them."""
-    return flow.platform_link_options(options_table.read(os.environ))
+    return options_table.platform_link_options(options_table.read(os.environ))
 
 
 def _root() -> Path:

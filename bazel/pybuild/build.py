@@ -15,13 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bazel.pybuild import configure, cuda, find_bazel, invoke, lock
+from bazel.pybuild import lock, notices
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.invocation import invoke
+from bazel.pybuild.machine import configure, cuda, find_bazel
 from bazel.pybuild.options import Content, Options
 
 if TYPE_CHECKING:
-    from bazel.pybuild.events import Output
-    from bazel.pybuild.report import Report
+    from bazel.pybuild.invocation.events import Output
+    from bazel.pybuild.invocation.report import Report
+
+# As PyTorch's setup.py gives it: processors wait for instructions there more than elsewhere.
+_ADVICE = """\
+This is a build for 64-bit ARM with CUDA. There it can pay that the linker places
+the functions that run most side by side (bazel/link_order). Only links differ:
+    USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop
+To build without it and without this advice:
+    USE_PRIORITIZED_TEXT_FOR_LD=0"""
 
 
 def bazel_command(
@@ -82,9 +92,7 @@ def build(
         gpu = configure.ensure(root, bazel, options, environ).cuda
         print(f"torch_xla_lite: CUDA {gpu}", flush=True)
         if gpu.startswith("on") and options.prioritized_text is None:
-            from bazel.pybuild import link_advice
-
-            link_advice.give()
+            notices.keep(notices.box(_ADVICE))
         if options.content is Content.PYTHON:
             _check_library(root)
         command = invoke.build_command(
@@ -93,7 +101,8 @@ def build(
         with invoke.started(command, root) as process:
             # Two dozen milliseconds of imports that are not needed earlier, hidden behind Bazel's
             # own.
-            from bazel.pybuild import events, outputs, report
+            from bazel.pybuild.install import outputs
+            from bazel.pybuild.invocation import events, report
 
             meanwhile()
         outcome = events.read(command.events, command.log, command.targets)
@@ -115,7 +124,7 @@ def build(
 
 def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:
     # Here: a build that changes nothing has nothing to verify.
-    from bazel.pybuild import verify
+    from bazel.pybuild.install import verify
 
     verify.check(changed, built, root)
 
@@ -131,10 +140,11 @@ def _half_a_package(content: Content) -> BuildError:
 
 def _check_library(root: Path) -> None:
     """Looks for the installed library that Python code alone is linked to."""
-    from bazel.pybuild import metadata, packages, preflight
+    from bazel.pybuild.dist import metadata
+    from bazel.pybuild.machine import packages, preflight
 
     found = packages.installed([packages.LIBRARY], packages.search_path())
-    preflight.check_library(metadata.read(root), found.get(packages.LIBRARY))
+    preflight.check_library(metadata.read(root).version, found.get(packages.LIBRARY))
 
 
 def _failure(

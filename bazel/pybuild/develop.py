@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import build, editable
+from bazel.pybuild import build
+from bazel.pybuild.install import editable
 from bazel.pybuild.options import Options
 
 

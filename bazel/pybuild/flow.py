@@ -19,8 +19,8 @@ from bazel.pybuild.options import Content, Options
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from bazel.pybuild.command_line import Distribution
-    from bazel.pybuild.metadata import Metadata
+    from bazel.pybuild.commands.distribution import Distribution
+    from bazel.pybuild.dist.metadata import Metadata
 
 # The first that takes a license expression. A new environment may have an older one.
 _SETUPTOOLS = 77
@@ -86,7 +86,7 @@ def run(
     lone_develop = arguments == ["develop"]
     options = check_modes(arguments, environ)
     package = None if lone_develop else base_requirements(root, options)
-    options = platform_link_options(options)
+    options = options_table.platform_link_options(options)
     if package is None:
         from bazel.pybuild import develop
 
@@ -118,21 +118,9 @@ def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
 
 def base_requirements(root: Path, options: Options) -> "Metadata":
     """What is to be packaged in this mode, and what it requires when it is installed."""
-    from bazel.pybuild import metadata
+    from bazel.pybuild.dist import metadata
 
     return metadata.for_content(metadata.read(root), options.content)
-
-
-def platform_link_options(options: Options) -> Options:
-    """Whether hot functions are placed first: no, where that does not pay and nobody asks for it.
-
-    Where it can pay and nothing is said, that stays open. A build that finds CUDA gives advice
-    then; to look for CUDA here would start nvcc before the command line is read.
-    """
-    machine = os.uname().machine
-    if machine in ("aarch64", "arm64") or options.prioritized_text is not None:
-        return options
-    return options._replace(prioritized_text=False)
 
 
 def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:
@@ -141,7 +129,7 @@ def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, st
     Every build does it itself. Here it is done before setuptools begins, which would leave
     half of its folders behind.
     """
-    from bazel.pybuild import configure, find_bazel
+    from bazel.pybuild.machine import configure, find_bazel
 
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     configure.ensure(root, bazel, options, environ)
@@ -156,7 +144,7 @@ def long_description(distribution: "Distribution", package: "Metadata") -> None:
 def package_data(distribution: "Distribution", root: Path, options: Options) -> None:
     """The files of the package that are not built, by mode, for setuptools' own commands; wheel.py
     takes the same."""
-    from bazel.pybuild import sources
+    from bazel.pybuild.dist import sources
 
     library = options.content is Content.LIBRARY
     distribution.packages, distribution.package_data = [], {}
@@ -186,6 +174,6 @@ def _setuptools_half() -> "ModuleType":
             "our pyproject.toml.",
             f"Get a newer one:  {get_it}",
         )
-    from bazel.pybuild import command_line
+    from bazel.pybuild.commands import command_line
 
     return command_line

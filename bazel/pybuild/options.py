@@ -11,6 +11,7 @@ notice.
 """
 
 import enum
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -60,7 +61,7 @@ class Options(NamedTuple):
       cuda_home_from: the variable that says so.
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
       prioritized_text: whether hot functions are placed first by a linker script; None when the
-        user did not say, and after flow.platform_link_options only where it can pay.
+        user did not say, and after platform_link_options only where it can pay.
       archive_time_s: of the files in wheels and source distributions, since 1970; None for a
         constant.
     """
@@ -361,3 +362,15 @@ def _unknown(name: str) -> BuildError:
         f"{name} is set, but there is no such variable. The nearest one is {nearest}.",
         f"Rename it, or unset it:  unset {name}",
     )
+
+
+def platform_link_options(options: Options) -> Options:
+    """Whether hot functions are placed first: no, where that does not pay and nobody asks for it.
+
+    Where it can pay and nothing is said, that stays open. A build that finds CUDA gives advice
+    then; to look for CUDA here would start nvcc before the command line is read.
+    """
+    machine = os.uname().machine
+    if machine in ("aarch64", "arm64") or options.prioritized_text is not None:
+        return options
+    return options._replace(prioritized_text=False)

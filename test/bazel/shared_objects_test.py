@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import torch_xla_lite
-from bazel.pybuild import elf
+from third_party import elf
 
 _PACKAGE = Path("torch_xla_lite")
 _BRIDGE = _PACKAGE / "lib/libtorch_xla_lite.so"
@@ -61,7 +61,7 @@ def test_the_module_leaves_the_choice_of_libpython_to_the_process():
 def test_what_is_offered_to_others_is_on_the_list():
     files = [_MODULE, _BRIDGE, _FFI]
     command = (
-        f"python setup.py develop && python -m bazel.pybuild.elf {' '.join(map(str, files))} "
+        f"python setup.py develop && python -m third_party.elf {' '.join(map(str, files))} "
         f"> {_LIST}"
     )
     if elf.interface(files) != _LIST.read_text():

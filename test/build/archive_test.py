@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import archive
+from bazel.pybuild.dist import archive
 
 
 @contextmanager

@@ -162,7 +162,9 @@ def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
     assert "TORCH_XLA_LITE_BAZL is set" in wrong
 
 
-@pytest.mark.parametrize("arguments", ["develop", "build_ext", "-m bazel.pybuild.configure"])
+@pytest.mark.parametrize(
+    "arguments", ["develop", "build_ext", "-m bazel.pybuild.machine.configure"]
+)
 def test_what_the_system_refuses_is_said_without_a_traceback(tree: Path, arguments: str):
     # Not by permissions, which root is not bound to.
     (tree / "build").write_text("")
@@ -261,7 +263,7 @@ seen = []
 
 def record(frame, event, argument):
     code = frame.f_code
-    if event == "call" and "pybuild" in code.co_filename and code.co_name in STEPS:
+    if event == "call" and "/bazel/pybuild/" in code.co_filename and code.co_name in STEPS:
         if code.co_name not in seen:
             seen.append(code.co_name)
 
@@ -363,14 +365,14 @@ def test_the_command_of_a_dry_run_can_be_pasted_into_a_shell(tree: Path):
 
 def test_a_dry_run_says_first_what_a_tree_that_was_never_built_lacks(tree: Path):
     configured, made, _ = _run(tree, "develop", "-n").stdout.splitlines()
-    assert configured == f"{sys.executable} -m bazel.pybuild.configure"
+    assert configured == f"{sys.executable} -m bazel.pybuild.machine.configure"
     assert made == "mkdir build"
 
 
 def test_a_dry_run_says_first_that_the_tree_was_prepared_for_another_environment(tree: Path):
     (tree / ".bazelrc.generated").write_text("# of another Python\n")
     configured = _run(tree, "develop", "-n").stdout.splitlines()[0]
-    assert configured == f"{sys.executable} -m bazel.pybuild.configure"
+    assert configured == f"{sys.executable} -m bazel.pybuild.machine.configure"
 
 
 def test_a_dry_run_from_elsewhere_says_where_the_commands_belong(tree: Path):

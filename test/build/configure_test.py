@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import configure, cuda, cuda_toolkits, find_bazel, packages
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import configure, cuda, cuda_toolkits, find_bazel, packages
 from bazel.pybuild.options import PREFIX, Options, Switch
 
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bazel.pybuild import cuda_archs
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import cuda_archs
 
 # What nvcc 13.0 says.
 _NUMBERS = (75, 80, 86, 87, 88, 89, 90, 100, 110, 103, 120, 121)

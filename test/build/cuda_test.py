@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import cuda, cuda_toolkits
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import cuda, cuda_toolkits
 from bazel.pybuild.options import Options, Switch, read
 from test.build.toolkit import write_toolkit
 

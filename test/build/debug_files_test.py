@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import debug_files
+from bazel.pybuild.dist import debug_files
 from bazel.pybuild.errors import BuildError
 
 _PATH = "torch_xla_lite/lib/libsome.so"

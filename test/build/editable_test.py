@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import editable, metadata
+from bazel.pybuild.dist import metadata
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.install import editable
 
 _PYPROJECT = """
 [project]

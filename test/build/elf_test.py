@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import elf
+from third_party import elf
 
 _SOURCE = "".join(f"int name_{i}() {{ return {i}; }}\n" for i in range(200)) + (
     "int other(), puts(); int calls() { return other() + puts(); }\n"

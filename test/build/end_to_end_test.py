@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bazel.pybuild import packages
+from bazel.pybuild.machine import packages
 from test.build.nested import Nested, environment
 
 
@@ -104,9 +104,9 @@ def test_a_develop_that_changes_nothing_does_not_even_load_what_looks_into_libra
     built: Nested,
 ):
     process = built.run(built.python, "-X", "importtime", "setup.py", "develop")
-    assert "bazel.pybuild.outputs" in process.stderr
-    assert "bazel.pybuild.verify" not in process.stderr
-    assert "bazel.pybuild.elf" not in process.stderr
+    assert "bazel.pybuild.install.outputs" in process.stderr
+    assert "bazel.pybuild.install.verify" not in process.stderr
+    assert "third_party.elf" not in process.stderr
 
 
 def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested):

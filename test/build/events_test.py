@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bazel.pybuild import events
+from bazel.pybuild.invocation import events
 
 _TARGET = "//torch_xla_lite:outputs"
 _RECORDED = Path(__file__).parent / "testdata"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.find_bazel import Bazel, cannot_start, find
+from bazel.pybuild.machine.find_bazel import Bazel, cannot_start, find
 
 
 def _program(folder: Path, name: str) -> Path:

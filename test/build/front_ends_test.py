@@ -18,7 +18,7 @@ from pathlib import Path
 import pip
 import pytest
 
-from bazel.pybuild import archive, metadata, wheel
+from bazel.pybuild.dist import archive, metadata, wheel_format
 from test.build.nested import Nested, environment
 
 _SMALL = Path(__file__).parent / "testdata" / "small"
@@ -175,7 +175,7 @@ def _as_wheel(name: str, folder: Path) -> None:
         if ".." not in file.parts and file.suffix != ".pyc" and file.name != "RECORD"
     }
     folder.mkdir()
-    wheel.seal(folder / f"{name}-{found.version}-py3-none-any.whl", members, described)
+    wheel_format.seal(folder / f"{name}-{found.version}-py3-none-any.whl", members, described)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bazel.pybuild.find_bazel import Bazel
-from bazel.pybuild.invoke import Command, build_command, started
+from bazel.pybuild.invocation.invoke import Command, build_command, started
+from bazel.pybuild.machine.find_bazel import Bazel
 from bazel.pybuild.options import Content, Mode, Options
 
 _BAZEL = Bazel(Path("/usr/bin/bazel"), False)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import isolation, packages
+from bazel.pybuild.dist import isolation
+from bazel.pybuild.machine import packages
 
 
 def test_an_environment_made_by_venv_tells_its_maker(tmp_path: Path):

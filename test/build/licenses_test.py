@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import elf, licenses, packages
+from bazel.pybuild.dist import licenses
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import packages
 from test.build.tree import ROOT, source_files
+from third_party import elf
 
 _BUILT = ["torch_xla_lite/_XLAC.so", "torch_xla_lite/lib/libtorch_xla_lite.so"]
 _PARTS = [part for parts in licenses.SHIPPED.values() for part in parts]

@@ -2,7 +2,9 @@
 
 import tomllib
 
-from bazel.pybuild import backend, metadata, packages
+from bazel.pybuild import backend
+from bazel.pybuild.dist import metadata
+from bazel.pybuild.machine import packages
 from test.build.tree import ROOT
 
 

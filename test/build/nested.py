@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from bazel.pybuild import sources
+from bazel.pybuild.dist import sources
 from test.build.tree import ROOT, source_files
 
 COPIED = (*sources.FILES, "bazel", "third_party")

@@ -1,9 +1,20 @@
 """Environment variables: what they mean, and what is said about a wrong one."""
 
+import os
+from types import SimpleNamespace
+
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import Content, Mode, Options, Switch, problems, read
+from bazel.pybuild.options import (
+    Content,
+    Mode,
+    Options,
+    Switch,
+    platform_link_options,
+    problems,
+    read,
+)
 
 
 def test_without_variables_all_is_default():
@@ -130,3 +141,21 @@ def test_a_malformed_value_is_an_error_that_says_what_is_allowed(
     with pytest.raises(BuildError) as error:
         read({name: value})
     assert error.value.problem == f"{name}={value!r} is not {expected}."
+
+
+@pytest.mark.parametrize(
+    ("machine", "said", "taken"),
+    [
+        ("aarch64", None, None),
+        ("arm64", None, None),
+        ("x86_64", None, False),
+        ("x86_64", True, True),
+        ("aarch64", True, True),
+        ("aarch64", False, False),
+    ],
+)
+def test_whether_hot_functions_come_first_is_open_only_where_it_can_pay(
+    monkeypatch: pytest.MonkeyPatch, machine: str, said: bool | None, taken: bool | None
+):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
+    assert platform_link_options(Options(prioritized_text=said)).prioritized_text is taken

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import packages
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import packages
 from test.build.tree import ROOT
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import metadata, preflight
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.packages import Package
+from bazel.pybuild.machine import preflight
+from bazel.pybuild.machine.packages import Package
 
 _WANTED = {"torch": "2.13.0", "jax": "0.10.2", "jaxlib": "0.10.2", "pybind11": "3.1.0"}
 
@@ -81,12 +81,8 @@ def test_another_kind_of_python_is_refused(tmp_path: Path):
 _LIBRARY = Package("torch-xla-lite-lib", "0.1.0", Path("/site/torch_xla_lite_lib-0.1.0.dist-info"))
 
 
-def _described(version: str) -> metadata.Metadata:
-    return metadata.Metadata("torch_xla_lite", version, "", "", (), {}, {})
-
-
 def test_the_library_of_the_same_version_passes():
-    preflight.check_library(_described("0.1.0"), _LIBRARY)
+    preflight.check_library("0.1.0", _LIBRARY)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +96,7 @@ def test_another_or_no_library_is_said_with_the_command_that_makes_it(
     installed: Package | None, message: str
 ):
     with pytest.raises(BuildError) as error:
-        preflight.check_library(_described("0.2.0"), installed)
+        preflight.check_library("0.2.0", installed)
     assert message in error.value.problem
     assert "BUILD_LIB_WHL=1 " in error.value.remedy
     assert error.value.remedy.endswith("dist/torch_xla_lite_lib-0.2.0-*.whl")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bazel.pybuild import events, report
+from bazel.pybuild.invocation import events, report
 
 
 def _report(**counts: int) -> report.Report:

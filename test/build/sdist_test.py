@@ -7,7 +7,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from bazel.pybuild import sdist, sources
+from bazel.pybuild.dist import sdist, sources
 from test.build.tree import ROOT, source_files
 
 _PLACES = ("bazel", "third_party", "torch_xla_lite", "setup.py", "pyproject.toml", "WORKSPACE")

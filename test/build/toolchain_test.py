@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from bazel.pybuild import toolchain
+from bazel.pybuild.machine import toolchain
 
 
 def _compiler(folder: Path, version: str) -> dict[str, str]:

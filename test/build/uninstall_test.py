@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import uninstall
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.install import uninstall
 
 
 def _install(site: Path, name: str, *files: str) -> Path:

@@ -12,7 +12,7 @@ _NAMES = {variable.name for variable in VARIABLES}
 # Set by ourselves for repository rules, in .bazelrc.generated; no user ever sets them. The name of
 # some is put together, and then this is how it begins.
 _OF_RULES = tuple(
-    re.findall(r"--repo_env=(\w+)[={]", (ROOT / "bazel/pybuild/configure.py").read_text())
+    re.findall(r"--repo_env=(\w+)[={]", (ROOT / "bazel/pybuild/machine/configure.py").read_text())
 )
 
 # Of the system and of other programs, with the meaning that they have everywhere.
@@ -63,7 +63,7 @@ def test_only_the_table_reads_the_variables_of_the_build():
     # Those of the table: to parse them, and to show them.
     assert read == {
         ("bazel/pybuild/options.py", "variable.name"),
-        ("bazel/pybuild/variables_text.py", "variable.name"),
+        ("bazel/pybuild/commands/show_options.py", "variable.name"),
     }
 
 

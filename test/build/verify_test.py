@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import verify
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.events import Output
+from bazel.pybuild.install import verify
+from bazel.pybuild.invocation.events import Output
 from test.build.tree import ROOT
 
 _TORCH = verify._torch().folder / "lib"
@@ -152,7 +152,7 @@ def test_a_record_of_another_torch_is_named(tmp_path: Path):
 
 def test_run_on_its_own_it_says_so_of_each_file_and_fails(tmp_path: Path):
     library = link(tmp_path, "int nobody(); int f() { return nobody(); }")
-    command = [sys.executable, "-m", "bazel.pybuild.verify", str(library)]
+    command = [sys.executable, "-m", "bazel.pybuild.install.verify", str(library)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "uses _Z6nobodyv" in result.stderr

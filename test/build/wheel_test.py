@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
-from bazel.pybuild import build, clean, configure, report, wheel
+from bazel.pybuild import build, wheel
+from bazel.pybuild.dist import wheel_format
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.invocation import invoke, report
+from bazel.pybuild.machine import configure
 from bazel.pybuild.options import Content, Options
 
 _PYPROJECT = """
@@ -79,7 +82,7 @@ def _write(root: Path, built: dict[str, Path], content: Content, folder: Path) -
         Content.PYTHON: lambda path: "/lib/" not in path and "/include/" not in path,
     }[content]
     files = {path: file for path, file in built.items() if half(path)}
-    return folder / wheel.write(root, content, files, folder)
+    return folder / wheel_format.write(root, content, files, folder)
 
 
 def _members(file: Path) -> dict[str, bytes]:
@@ -214,12 +217,12 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
 def test_all_files_have_the_time_that_is_asked_for(
     root: Path, tmp_path: Path, epoch: int | None, date: tuple[int, ...]
 ):
-    name = wheel.write(root, Content.ALL, {}, tmp_path, time_s=epoch)
+    name = wheel_format.write(root, Content.ALL, {}, tmp_path, time_s=epoch)
     with zipfile.ZipFile(tmp_path / name) as archive:
         assert {entry.date_time for entry in archive.infolist()} == {date}
 
 
-@pytest.mark.parametrize(("module", "step"), [(wheel, "write"), (clean, "forget")])
+@pytest.mark.parametrize(("module", "step"), [(wheel_format, "write"), (invoke, "forget")])
 def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
 ):

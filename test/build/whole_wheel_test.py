@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import elf, sdist, wheel
+from bazel.pybuild.dist import sdist, wheel_format
 from bazel.pybuild.options import Content
 from test.build.nested import environment
 from test.build.tree import ROOT
+from third_party import elf
 
 _TOOLS = Path(sys.executable).parent
 _LIBRARY = ("torch_xla_lite/lib/", "torch_xla_lite/include/")
@@ -29,7 +30,7 @@ def built() -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def whole(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    return folder / wheel.write(ROOT, Content.ALL, built, folder)
+    return folder / wheel_format.write(ROOT, Content.ALL, built, folder)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +44,8 @@ def archives(
     (folder / "python").mkdir()
     return [
         whole,
-        folder / wheel.write(ROOT, Content.LIBRARY, library, folder),
-        folder / "python" / wheel.write(ROOT, Content.PYTHON, python, folder / "python"),
+        folder / wheel_format.write(ROOT, Content.LIBRARY, library, folder),
+        folder / "python" / wheel_format.write(ROOT, Content.PYTHON, python, folder / "python"),
         folder / sdist.make(ROOT, folder),
     ]
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from bazel.pybuild import find_bazel
+from bazel.pybuild.machine import find_bazel
 from test.build.tree import ROOT
 from torch_xla_lite.utils import cpp_extension
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import configure
+from bazel.pybuild.machine import configure
 from test.python.copies import PACKAGE, change, copy_of_the_package
 from torch_xla_lite import commands
 from torch_xla_lite.commands import cache, doctor, env

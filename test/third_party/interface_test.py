@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild import elf
-from third_party import interface
+from third_party import elf, interface
 
 _SOURCE = """
 int table[10] = {1};

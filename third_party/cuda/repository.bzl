@@ -1,7 +1,7 @@
 """@cuda: the CUDA toolkit that setup.py found, or an empty stand-in where there is none.
 
 Which toolkit, for which GPU architectures, and whether the package gets a CUDA library is decided by
-bazel/pybuild/cuda.py; its answers arrive here as variables. The compiler's own programs are files of this repository
+bazel/pybuild/machine/cuda.py; its answers arrive here as variables. The compiler's own programs are files of this repository
 and thereby inputs of what it compiles: another nvcc is another cache key, on any machine.
 """
 

@@ -19,7 +19,7 @@ for line in sorted({f"{d.name}=={d.version}" for d in importlib.metadata.distrib
 def _python_repository_impl(repository_ctx):
     # First of all: a label that Bazel has not looked up yet starts the whole function again.
     interface = repository_ctx.path(Label("//third_party:interface.py"))
-    repository_ctx.path(Label("//bazel/pybuild:elf.py"))
+    repository_ctx.path(Label("//third_party:elf.py"))
     template = repository_ctx.path(Label("//third_party/python:python.BUILD.tpl"))
 
     python = find_python(repository_ctx)

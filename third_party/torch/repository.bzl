@@ -12,7 +12,7 @@ _LIBRARIES = ["c10", "torch_cpu", "torch_python"]
 def _torch_repository_impl(repository_ctx):
     # First of all: a label that Bazel has not looked up yet starts the whole function again.
     interface = repository_ctx.path(Label("//third_party:interface.py"))
-    repository_ctx.path(Label("//bazel/pybuild:elf.py"))
+    repository_ctx.path(Label("//third_party:elf.py"))
     layers = repository_ctx.path(Label("//third_party/torch:layers.py"))
     template = repository_ctx.path(Label("//third_party/torch:torch.BUILD.tpl"))
 

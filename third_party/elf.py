@@ -4,7 +4,7 @@
         file.needed              # ["libtorch_python.so", "libc10.so", ...]
         file.offers("PyInit__XLAC")
 
-    python -m bazel.pybuild.elf torch_xla_lite/_XLAC.so      # prints what it offers, for people
+    python -m third_party.elf torch_xla_lite/_XLAC.so      # prints what it offers, for people
 
 Read here rather than by readelf and nm: the build needs no other tool for it, and to look a name up
 in libtorch_cpu.so takes microseconds where to list its 74,000 names takes a second.

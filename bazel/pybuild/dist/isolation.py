@@ -17,7 +17,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from bazel.pybuild import find_bazel, metadata, packages, wheel
+from bazel.pybuild.dist import metadata, wheel_format
+from bazel.pybuild.machine import find_bazel, packages
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Content
 
@@ -70,7 +71,7 @@ def build_outside(root: Path, content: Content, folder: Path) -> str:
     process = subprocess.run(command, cwd=root, env=environ, check=False)
     if process.returncode != 0:
         sys.exit(process.returncode)
-    return wheel.name(metadata.for_content(metadata.read(root), content), content)
+    return wheel_format.name(metadata.for_content(metadata.read(root), content), content)
 
 
 def outside(root: Path) -> Path | None:

@@ -6,36 +6,17 @@ stay: the next `develop` needs no network. A build that is running is waited for
 """
 
 import errno
-import hashlib
-import os
 import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import find_bazel, lock, outputs
+from bazel.pybuild import lock
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.install import outputs
+from bazel.pybuild.invocation import invoke
 from bazel.pybuild.options import Options
-
-
-def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
-    """Ends Bazel's server for a tree that nobody will build in again, and removes all it has made.
-
-    Where a user has told Bazel to keep its files at some place (--output_base), they stay: they may
-    be another tree's too. What fails here is no reason to fail: it would only take memory and disk
-    for some hours.
-    """
-    bazel = _bazel(options, environ)
-    if not bazel:
-        return
-    said = subprocess.run(
-        [*bazel, "info", "output_base"], cwd=root, check=False, capture_output=True, text=True
-    )
-    # What Bazel itself calls the place of a tree.
-    own = hashlib.md5(str(root).encode(), usedforsecurity=False).hexdigest()
-    end = ["clean", "--expunge"] if Path(said.stdout.strip()).name == own else ["shutdown"]
-    subprocess.run([*bazel, *end], cwd=root, check=False, capture_output=True)
 
 
 def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
@@ -96,15 +77,5 @@ def _remove(folder: Path) -> None:
 
 
 def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:
-    bazel = _bazel(options, environ)
+    bazel = invoke.client(options, environ)
     return [*bazel, "clean", "--ui_event_filters=-info"] if bazel else []
-
-
-def _bazel(options: Options, environ: Mapping[str, str]) -> list[str]:
-    """Empty without a Bazel: then there are no outputs of one, or they are no longer ours to
-    judge."""
-    try:
-        bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    except BuildError:
-        return []
-    return [str(bazel.executable), *options.startup_options]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bazel.pybuild import variables_text
+from bazel.pybuild.commands import show_options
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import VARIABLES
 from test.build.tree import ROOT
@@ -10,13 +10,13 @@ from test.build.tree import ROOT
 
 def _row(environ: dict[str, str], name: str) -> str:
     (line,) = [
-        line for line in variables_text.current(environ).splitlines() if line.split()[0] == name
+        line for line in show_options.current(environ).splitlines() if line.split()[0] == name
     ]
     return line
 
 
 def test_every_variable_has_a_row():
-    names = [line.split()[0] for line in variables_text.current({}).splitlines()]
+    names = [line.split()[0] for line in show_options.current({}).splitlines()]
     assert names == ["variable", *(variable.name for variable in VARIABLES)]
 
 
@@ -39,7 +39,7 @@ def test_all_that_is_wrong_is_said_at_once_after_the_table(capsys: pytest.Captur
         "BUILD_PYTHON_ONLY": "1",
     }
     with pytest.raises(BuildError) as error:
-        variables_text.show(environ)
+        show_options.show(environ)
     assert "two" in capsys.readouterr().out
     assert error.value.problem.startswith("4 variables are wrong:")
     for part in ("TORCH_XLA_LITE_BAZEL.", "MAX_JOBS='two'", "USE_CUDA='maybe'", "exclude each"):
@@ -48,4 +48,4 @@ def test_all_that_is_wrong_is_said_at_once_after_the_table(capsys: pytest.Captur
 
 def test_the_table_of_the_readme_is_the_one_that_is_printed():
     # Where it is not:  python setup.py options --markdown
-    assert variables_text.markdown() in (ROOT / "README.md").read_text()
+    assert show_options.markdown() in (ROOT / "README.md").read_text()

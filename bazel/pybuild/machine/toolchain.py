@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild.find_bazel import which
+from bazel.pybuild.machine.find_bazel import which
 
 _LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
 # What third_party/aarch64_gcc looks for.

@@ -11,13 +11,9 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bazel.pybuild import packages
 from bazel.pybuild.errors import BuildError
-
-if TYPE_CHECKING:
-    from bazel.pybuild.metadata import Metadata
+from bazel.pybuild.machine import packages
 
 
 def check(root: Path, installed: Mapping[str, packages.Package]) -> None:
@@ -102,20 +98,20 @@ def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> N
             )
 
 
-def check_library(described: "Metadata", installed: packages.Package | None) -> None:
+def check_library(version: str, installed: packages.Package | None) -> None:
     """Checks that the library is installed that a wheel without it requires.
 
     Args:
-      described: the package that is made.
+      version: of the package that is made.
       installed: what was found of packages.LIBRARY.
     """
-    if installed is not None and installed.version == described.version:
+    if installed is not None and installed.version == version:
         return
-    name = f"torch_xla_lite_lib {described.version}"
+    name = f"torch_xla_lite_lib {version}"
     problem = f"{name} is not installed for {sys.executable}."
     if installed is not None:
         problem = (
-            f"This tree is version {described.version}, but torch_xla_lite_lib {installed.version} "
+            f"This tree is version {version}, but torch_xla_lite_lib {installed.version} "
             f"is installed\nin {installed.info.parent}."
         )
     raise BuildError(
@@ -123,5 +119,5 @@ def check_library(described: "Metadata", installed: packages.Package | None) -> 
         "Make and install the one of this tree:  "
         f"BUILD_PYTHON_ONLY= BUILD_LIB_WHL=1 {sys.executable} setup.py bdist_wheel && "
         f"{sys.executable} -m pip install --no-deps --force-reinstall "
-        f"dist/torch_xla_lite_lib-{described.version}-*.whl",
+        f"dist/torch_xla_lite_lib-{version}-*.whl",
     )

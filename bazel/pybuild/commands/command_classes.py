@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 import setuptools
 from setuptools.command.build_ext import build_ext
 
-from bazel.pybuild import (
-    build,
-    clean,
-    configure,
-    develop,
-    find_bazel,
-    pip_install,
-    sdist,
-    variables_text,
-    wheel,
-)
+from bazel.pybuild import build, develop, wheel
+from bazel.pybuild.commands import clean, pip_install, show_options
+from bazel.pybuild.dist import sdist
+from bazel.pybuild.machine import configure, find_bazel
 
 if TYPE_CHECKING:
-    from bazel.pybuild.command_line import Distribution
+    from bazel.pybuild.commands.distribution import Distribution
 
 
 class _Command(setuptools.Command):
@@ -51,7 +44,7 @@ def _bazel_plan(distribution: "Distribution", *, headers: bool = False) -> list[
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     plan = []
     if not configure.is_right(root, bazel, options, environ):
-        plan.append([sys.executable, "-m", "bazel.pybuild.configure"])
+        plan.append([sys.executable, "-m", "bazel.pybuild.machine.configure"])
     if not (root / "build").exists() or "clean" in distribution.commands:
         plan.append(["mkdir", "build"])
     return [*plan, list(command.arguments)]
@@ -188,9 +181,9 @@ class ShowOptions(_Command):
 
     def run(self) -> None:
         if self.markdown:
-            print(variables_text.markdown())
+            print(show_options.markdown())
         else:
-            variables_text.show(self.distribution.environ)
+            show_options.show(self.distribution.environ)
 
 
 COMMANDS = {

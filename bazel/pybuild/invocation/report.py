@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import events
+from bazel.pybuild.invocation import events
 
 FILE = Path("build") / "report.json"
 

@@ -7,8 +7,8 @@ A wheel built from it is the one that the tree itself gives, byte for byte.
 
 from pathlib import Path
 
-from bazel.pybuild import archive, metadata, sources
-from bazel.pybuild.archive import Source
+from bazel.pybuild.dist import archive, metadata, sources
+from bazel.pybuild.dist.archive import Source
 
 # What a tree has in its root that was unpacked from one.
 PKG_INFO = "PKG-INFO"

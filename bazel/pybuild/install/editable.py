@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from bazel.pybuild.errors import BuildError
 
 if TYPE_CHECKING:
-    from bazel.pybuild.archive import Source
-    from bazel.pybuild.metadata import Metadata
+    from bazel.pybuild.dist.archive import Source
+    from bazel.pybuild.dist.metadata import Metadata
 
 NAME = "torch_xla_lite"
 PTH = f"__editable__.{NAME}.pth"
@@ -103,7 +103,8 @@ def install(root: Path, site: Path, commands: Path) -> None:
       site: folder of packages.
       commands: folder of the programs that the package brings, usually commands_folder().
     """
-    from bazel.pybuild import archive, metadata, uninstall
+    from bazel.pybuild.dist import archive, metadata
+    from bazel.pybuild.install import uninstall
 
     described = metadata.read(root)
     others = installed(site)
@@ -143,9 +144,9 @@ def install(root: Path, site: Path, commands: Path) -> None:
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
     """The files of the install, relative to the folder of packages, without what their installer
     adds."""
-    from bazel.pybuild import wheel
+    from bazel.pybuild.dist import wheel_format
 
-    info = wheel.dist_info(root, described, TAG, pure=True)
+    info = wheel_format.dist_info(root, described, TAG, pure=True)
     return {PTH: _pth_text(root).encode(), **info}
 
 

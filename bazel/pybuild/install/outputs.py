@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from bazel.pybuild.events import Output
+from bazel.pybuild.invocation.events import Output
 
 # What was installed by the build before, and how to see cheaply that neither side of a copy was
 # touched since.

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild.find_bazel import which
+from bazel.pybuild.machine.find_bazel import which
 from bazel.pybuild.options import Options
 
 STANDARD = Path("/usr/local/cuda")

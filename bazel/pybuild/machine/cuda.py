@@ -13,9 +13,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import packages, toolchain
-from bazel.pybuild.cuda_toolkits import STANDARD, Toolkit, find, missing_part, nvcc_says, watched
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import packages, toolchain
+from bazel.pybuild.machine.cuda_toolkits import (
+    STANDARD,
+    Toolkit,
+    find,
+    missing_part,
+    nvcc_says,
+    watched,
+)
 from bazel.pybuild.options import Options, Switch
 
 # On PyPI, since this CUDA. Those for earlier ones (nvidia-cuda-nvcc-cu12 ...) make no toolkit: of
@@ -205,7 +212,7 @@ def _major(version: str) -> int:
 
 
 def _codes(options: Options, toolkit: Toolkit) -> tuple[str, ...]:
-    from bazel.pybuild import cuda_archs
+    from bazel.pybuild.machine import cuda_archs
 
     def accepts(code: str) -> bool:
         arch = f"arch=compute_{code.removeprefix('sm_')},code={code}"

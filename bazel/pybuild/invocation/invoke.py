@@ -10,15 +10,18 @@ they do without us. Elsewhere what it says is passed on, but for the lines that 
 log.
 """
 
+import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from bazel.pybuild.find_bazel import Bazel
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import find_bazel
+from bazel.pybuild.machine.find_bazel import Bazel
 from bazel.pybuild.options import Content, Mode, Options
 
 # The files that become part of the package, by what is to be packaged.
@@ -172,3 +175,33 @@ def _wait(process: "subprocess.Popen[bytes]") -> None:
             # The terminal sent it to Bazel too, which now ends its actions in order. Leaving before
             # it would let the next command run into a server that is still busy.
             continue
+
+
+def client(options: Options, environ: Mapping[str, str]) -> list[str]:
+    """Bazel and its startup options; empty where there is no Bazel."""
+    try:
+        bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
+    except BuildError:
+        return []
+    return [str(bazel.executable), *options.startup_options]
+
+
+def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
+    """Ends Bazel's server for a tree that nobody will build in again, and removes all it has made.
+
+    Where a user has told Bazel to keep its files at some place (--output_base), they stay: they may
+    be another tree's too. What fails here is no reason to fail: it would only take memory and disk
+    for some hours.
+    """
+    import hashlib
+
+    bazel = client(options, environ)
+    if not bazel:
+        return
+    said = subprocess.run(
+        [*bazel, "info", "output_base"], cwd=root, check=False, capture_output=True, text=True
+    )
+    # What Bazel itself calls the place of a tree.
+    own = hashlib.md5(str(root).encode(), usedforsecurity=False).hexdigest()
+    end = ["clean", "--expunge"] if Path(said.stdout.strip()).name == own else ["shutdown"]
+    subprocess.run([*bazel, *end], cwd=root, check=False, capture_output=True)

@@ -1,7 +1,6 @@
 """What Bazel must be told of this machine: written to .bazelrc.generated, which .bazelrc imports.
 
-    python -m bazel.pybuild.configure        # afterwards a bare `bazel build //...` uses the same
-    Python
+    python -m bazel.pybuild.machine.configure     # a bare `bazel build //...` then uses this Python
 
 The file holds the interpreter, the versions of the packages that the C++ code is built against (so
 that an upgrade makes Bazel read them again), where the disk cache is, and the flags that only a
@@ -15,15 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import cuda, find_bazel, packages, toolchain
 from bazel.pybuild.errors import BuildError, message
+from bazel.pybuild.machine import cuda, find_bazel, packages, toolchain
 from bazel.pybuild.options import Options
 
 FILE = ".bazelrc.generated"
 
-_HEADER = (
-    "# Written by bazel/pybuild/configure.py; it is written again when one of these changes:\n"
-)
+_HEADER = "# Written by bazel/pybuild/machine/configure.py, again when one of these changes:\n"
 # What decides what the file says; toolchain.py's part of it is in the cache keys.
 _CODE = [
     Path(__file__).with_name(f"{name}.py")
@@ -64,7 +61,7 @@ def ensure(
     current = _current(root)
     if current.startswith(header):
         return Configured(False, _cuda_line(current, header))
-    from bazel.pybuild import preflight
+    from bazel.pybuild.machine import preflight
 
     preflight.check(root, installed)
     if not any(option.startswith("--disk_cache=") for option in options.build_options):
@@ -294,7 +291,7 @@ def known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozen
 
 def main() -> int:
     """Writes the file for the calling interpreter and says so."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     from bazel.pybuild import options as options_table
 
     try:

@@ -1,7 +1,7 @@
 """Opens the shared objects that a build made, before they take the place of those that worked.
 
     check(changed, outcome.outputs, root)                 # BuildError, or all is well
-    python -m bazel.pybuild.verify torch_xla_lite/_XLAC.so torch_xla_lite/lib/*.so
+    python -m bazel.pybuild.install.verify torch_xla_lite/_XLAC.so torch_xla_lite/lib/*.so
 
 What is looked for shows otherwise at import, on another machine than the one that built: a library
 that users do not have, a search path that exists here only, a symbol that no library has, strings
@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import elf, packages
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.events import Output
+from bazel.pybuild.invocation.events import Output
+from bazel.pybuild.machine import packages
+from third_party import elf
 
 # What every machine has that can run torch.
 _SYSTEM = (
@@ -215,7 +216,7 @@ def main(arguments: list[str]) -> int:
         # Among the outputs of a build they are passed over.
         print(f"error: no shared object by its name: {', '.join(others)}", file=sys.stderr)
         return 1
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     files = [Path(argument).absolute() for argument in arguments]
     # As in the package: the folder's name is all of the path that matters.
     outputs = [Output(str(Path("torch_xla_lite", *_below(file))), file) for file in files]

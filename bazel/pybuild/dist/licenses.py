@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import packages
+from bazel.pybuild.machine import packages
 from bazel.pybuild.errors import BuildError
 
 OURS = "LICENSE"
@@ -101,7 +101,7 @@ def _parts() -> Iterator[tuple[str, str]]:
                 f"The licence of {part.name}, which is compiled in, is not to be found: "
                 f"{file or part.package} is missing.",
                 f"Install it anew:  python -m pip install --force-reinstall --no-deps "
-                f"{part.package}, or correct bazel/pybuild/licenses.py.",
+                f"{part.package}, or correct bazel/pybuild/dist/licenses.py.",
             )
         version = package.version.partition("+")[0]
         yield f"{part.name} ({part.what}; {part.package} {version})", _first(file)

@@ -1,0 +1,14 @@
+"""The archives that others install, all of them reproducible to the byte.
+
+In:  the tree, pyproject.toml and files that are built already.
+Out: wheels and source distributions.
+
+    archive.py       zip and tar files without times and owners
+    sources.py       which files belong to the package, and which to building it
+    metadata.py      pyproject.toml as METADATA and entry_points.txt
+    licenses.py      the licences of what is compiled in
+    debug_files.py   libraries without symbols, and the files that debuggers read instead
+    wheel_format.py  names, tags, .dist-info folder and archive of a wheel
+    sdist.py         the source distribution
+    isolation.py     where torch is when a front end hides it
+"""

@@ -1,0 +1,9 @@
+"""The call of Bazel.
+
+In:  the options, and the Bazel that machine/ found.
+Out: the files that were built, and a report of what was done for them.
+
+    invoke.py  the command line and the process
+    events.py  what Bazel did, from its event file and execution log
+    report.py  the last line, and build/report.json
+"""
