@@ -75,9 +75,6 @@ def _update_parser() -> argparse.ArgumentParser:
         )
     what.add_argument("--pinned", action="store_true", help="update to what others pin, no further")
     what.add_argument(
-        "--autostash", action="store_true", help="put changes aside and bring them back"
-    )
-    what.add_argument(
         "--keep-untracked", action="store_true", help="update although there are untracked files"
     )
     what.add_argument(

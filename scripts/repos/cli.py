@@ -74,7 +74,6 @@ def _update(parsed: argparse.Namespace, read: table.Table, project: Path) -> int
         settings=settings,
         options=Options(
             pinned=parsed.pinned,
-            autostash=parsed.autostash,
             bring=parsed.bring,
             fix_remotes=parsed.fix_remotes,
             push_fork=parsed.push_fork,

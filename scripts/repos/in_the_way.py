@@ -30,10 +30,40 @@ def find(path: Path, old: str, new: str, ignore_case: bool = False) -> tuple[str
             added.append(name)
         else:
             changed.add(name)
-    found = _not_known(path, added, changed, ignore_case)
+    found = _in_replaced_submodules(path, old, new)
+    found += _not_known(path, added, changed, ignore_case)
     if changed:
         found += [f"{name} (hidden from git by a flag)" for name in _hidden(path, changed)]
     return tuple(dict.fromkeys(found))
+
+
+def _in_replaced_submodules(path: Path, old: str, new: str) -> list[str]:
+    """Submodules that become something else and whose folders are not empty.
+
+    git would remove such a folder with everything in it: ignored and untracked files, and a .git
+    folder with branches and stashes that are nowhere else.
+    """
+    listed = git.ask(path, "diff-tree", "-r", "-z", "--no-renames", old, new).split("\0")[:-1]
+    gone, removed = [], []
+    for about, name in zip(listed[::2], listed[1::2], strict=True):
+        old_mode, new_mode = about[1:].split()[:2]
+        if old_mode == "160000" and new_mode not in ("160000", "000000"):
+            gone.append(name)
+        elif old_mode == "160000" and new_mode == "000000":
+            removed.append(name)
+    names = set(listed[1::2])
+    gone += [name for name in removed if any(other.startswith(f"{name}/") for other in names)]
+    return [
+        f"{name} (a submodule whose folder is not empty)" for name in gone if _holds(path / name)
+    ]
+
+
+def _holds(folder: Path) -> bool:
+    """Whether there is a file, a link or a repository in a folder, at any depth."""
+    return any(
+        files or any(os.path.islink(os.path.join(top, name)) for name in folders)
+        for top, folders, files in os.walk(folder)
+    )
 
 
 def _not_known(path: Path, added: Iterable[str], known: set[str], ignore_case: bool) -> list[str]:

@@ -189,7 +189,7 @@ def _hindered_by_local_work(facts: Facts, options: Options) -> Step | None:
         words = ", ".join(f"submodule {path} {what}" for path, what in submodules)
         return _skip(words, *(shown.git(state.path / path, "status") for path, _ in submodules[:3]))
     if (local.staged or local.unstaged) and not options.autostash:
-        return _skip(local.words(), status, "commit, or update with --autostash")
+        return _skip(local.words(), status, "commit or stash the changes")
     if local.untracked and not keep_untracked:
         names = _few(local.untracked)
         return _skip(f"untracked: {names}", "update with --keep-untracked, or .git/info/exclude")

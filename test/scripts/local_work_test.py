@@ -195,7 +195,7 @@ def test_local_work_is_no_hindrance_where_nothing_is_to_do(
     assert clone.everything() == before
 
 
-@pytest.mark.parametrize("option", ["--keep-untracked", "--autostash"])
+@pytest.mark.parametrize("option", ["--keep-untracked"])
 def test_untracked_files_stay_beside_an_update_on_request(world: World, option: str):
     clone = _advanced(world)
     clone.write("mine", "my text\n")
@@ -203,7 +203,7 @@ def test_untracked_files_stay_beside_an_update_on_request(world: World, option: 
     assert (clone.read("mine"), clone.read("file")) == ("my text\n", "new\n")
 
 
-@pytest.mark.parametrize("option", ["--keep-untracked", "--autostash"])
+@pytest.mark.parametrize("option", ["--keep-untracked"])
 def test_untracked_files_in_the_way_stop_an_update_all_the_same(world: World, option: str):
     clone = _advanced(world)
     clone.write("theirs", "mine\n")

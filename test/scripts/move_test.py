@@ -52,32 +52,11 @@ def test_a_filter_that_is_missing_changes_nothing(world: World, clone: Repo):
     assert not (clone.path / "deep").exists()
 
 
-def test_a_filter_that_is_missing_leaves_local_changes_as_they_were(world: World, clone: Repo):
-    _needs_filter(clone)
-    clone.write("README", "staged\n")
-    clone.git("add", "README")
-    clone.write("README", "changed\n")
-    clone.write("mine")
-    before = clone.everything()
-    assert world.run("--autostash").one()["status"] == "failed"
-    assert clone.everything() == before
-
-
 def test_a_locked_branch_changes_nothing(world: World, clone: Repo):
     clone.write(".git/refs/heads/main.lock", "")
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
-
-
-def test_a_locked_branch_leaves_local_changes_as_they_were(world: World, clone: Repo):
-    clone.write("README", "staged\n")
-    clone.git("add", "README")
-    clone.write("README", "changed\n")
-    clone.write(".git/refs/heads/main.lock", "")
-    before = clone.everything()
-    assert world.run("--autostash").one()["status"] == "failed"
-    assert clone.everything() == before
 
 
 def test_an_undo_that_git_refuses_changes_nothing(world: World, clone: Repo):
@@ -86,19 +65,6 @@ def test_an_undo_that_git_refuses_changes_nothing(world: World, clone: Repo):
     clone.write(".git/refs/heads/main.lock", "")
     ran = world.run("undo")
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
-
-
-def test_an_undo_that_git_refuses_leaves_local_changes_as_they_were(world: World, clone: Repo):
-    clone.write("README", "mine\n")
-    before = clone.everything()
-    assert world.run("--autostash").code == 0
-    after = clone.everything()
-    lock = clone.write(".git/refs/heads/main.lock", "")
-    assert world.run("undo").one()["status"] == "failed"
-    assert clone.everything() == after
-    lock.unlink()
-    assert world.run("undo").code == 0
-    assert clone.everything() == before
 
 
 @pytest.mark.parametrize("how", ["", "--rebase"])
@@ -158,44 +124,6 @@ def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Rep
     assert world.run("--rebase").one()["status"] == "failed"
     assert clone.git("log", "-1", "--format=%s") == "late"
     assert clone.git("status", "--porcelain") == ""
-
-
-def test_changes_made_after_an_undo_that_git_refused_stay(world: World, clone: Repo):
-    clone.write("README", "mine\n")
-    assert world.run("--autostash").code == 0
-    lock = clone.write(".git/refs/heads/main.lock", "")
-    assert world.run("undo").one()["status"] == "failed"
-    lock.unlink()
-    clone.write("README", "mine, and more\n")
-    assert world.run("undo").code == 0
-    assert clone.read("README") == "mine, and more\n"
-
-
-def test_changes_made_after_an_undo_that_could_not_move_the_branch_stay(world: World, clone: Repo):
-    old = clone.head
-    clone.write("README", "mine\n")
-    assert world.run("--autostash").code == 0
-    back = f'[ "$now $ref" = "{old} refs/heads/main" ]'
-    _hook(clone, "reference-transaction", f"while read was now ref; do {back} && exit 1; done; :")
-    assert world.run("undo").one()["status"] == "failed"
-    (clone.path / ".git" / "hooks" / "reference-transaction").unlink()
-    assert (clone.read("README"), clone.git("stash", "list")) == ("mine\n", "")
-    clone.write("README", "mine, and more\n")
-    assert world.run("undo").code == 0
-    assert (clone.head, clone.read("README")) == (old, "mine, and more\n")
-
-
-def test_changes_made_after_an_undo_that_was_killed_are_kept(world: World, clone: Repo):
-    clone.write("README", "mine\n")
-    assert world.run("--autostash").code == 0
-    _hook(clone, "post-checkout", "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat)")
-    assert world.run("undo").code == -9
-    (clone.path / ".git" / "hooks" / "post-checkout").unlink()
-    clone.write("README", "made since\n")
-    ran = world.run("undo")
-    assert (ran.code, clone.read("README")) == (0, "mine\n")
-    assert clone.git("show", "stash@{0}:README") == "made since"
-    assert any("is kept in stash@{0}" in note for note in ran.one()["notes"])
 
 
 def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: World, clone: Repo):

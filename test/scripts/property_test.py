@@ -290,7 +290,6 @@ _NEWS = st.lists(
 )
 _OPTIONS = st.tuples(
     st.sampled_from(["", "", "--rebase", "--merge"]),
-    st.sampled_from(["", "--autostash", "--autostash"]),
     st.sampled_from(["", "--keep-untracked"]),
     st.sampled_from(["", "", "", "--plan", "--dry-run"]),
 )

@@ -99,17 +99,6 @@ def test_a_checkout_that_fails_in_a_submodule_leaves_what_is_not_its_own(world: 
     assert (nest.in_leaf.head, nest.in_leaf.read("added")) == (old, "mine\n")
 
 
-def test_changes_come_back_where_submodules_cannot_follow(world: World, nest: Nest):
-    nest.top.git("config", "--file", ".gitmodules", "submodule.other.path", "other")
-    nest.top.git("update-index", "--add", "--cacheinfo", f"160000,{nest.leaf.head},other")
-    nest.top.git("add", ".gitmodules")
-    nest.top.git("commit", "-q", "-m", "a submodule without an address")
-    nest.clone.write("README", "mine\n")
-    ran = world.run("--autostash")
-    assert (ran.one()["status"], nest.clone.head) == ("failed", nest.top.head)
-    assert (nest.clone.read("README"), nest.clone.git("stash", "list")) == ("mine\n", "")
-
-
 def test_the_old_commit_of_a_submodule_is_kept_in_it(world: World, nest: Nest):
     old = nest.in_leaf.head
     nest.advance()
@@ -208,6 +197,55 @@ def test_local_work_in_a_submodule_stops_its_repository(
     assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", head)
     assert reason in ran.one()["reason"]
     assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
+
+
+def _bring_in(nest: Nest) -> None:
+    nest.top.write("middle/file", "now a folder\n")
+
+
+def _link_in(nest: Nest) -> None:
+    (nest.top.path / "middle").symlink_to("README")
+
+
+def _write_in(nest: Nest) -> None:
+    nest.top.write("middle", "now a file\n")
+
+
+@pytest.mark.parametrize("replace", [_write_in, _link_in, _bring_in], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("holds", ["ignored", "untracked", "embedded"])
+def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_it(
+    world: World, nest: Nest, replace: Callable[[Nest], None], holds: str
+):
+    if holds == "ignored":
+        git_dir = Path(nest.in_middle.git("rev-parse", "--absolute-git-dir"))
+        (git_dir / "info" / "exclude").write_text("precious\n")
+    if holds == "embedded":
+        _embed(nest)
+    else:
+        nest.in_middle.write("precious", "mine\n")
+    nest.top.git("rm", "-q", "-r", "middle")
+    replace(nest)
+    nest.top.git("add", "-A")
+    nest.top.git("commit", "-q", "-m", "no submodule any more")
+    before, files = nest.in_middle.everything(), nest.clone.files()
+    ran = world.run("--keep-untracked")
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    assert "middle" in ran.one()["files"][0]
+    assert (nest.in_middle.everything(), nest.clone.files()) == (before, files)
+
+
+def _embed(nest: Nest) -> None:
+    """Gives the submodule a .git folder of its own, with a branch that is nowhere else."""
+    git_dir = Path(nest.in_middle.git("rev-parse", "--absolute-git-dir"))
+    (nest.in_middle.path / ".git").unlink()
+    git_dir.rename(nest.in_middle.path / ".git")
+    nest.clone.git("config", "--file", "middle/.git/config", "--unset", "core.worktree")
+    nest.in_leaf.write(".git", "gitdir: ../.git/modules/leaf\n")
+    leaf = "middle/.git/modules/leaf/config"
+    nest.clone.git("config", "--file", leaf, "core.worktree", "../../../leaf")
+    nest.in_middle.git("switch", "-q", "-c", "mine")
+    nest.in_middle.commit("mine")
+    nest.in_middle.git("switch", "-q", "--detach", "mine~1")
 
 
 def test_ignored_files_in_a_submodule_are_not_overwritten(world: World, nest: Nest):
