@@ -21,8 +21,9 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
     folder = tmp_path / "tree"
     folder.mkdir()
-    for name in ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "setup.py"):
+    for name in ("LICENSE", "pyproject.toml", "requirements.txt", "setup.py"):
         shutil.copy(ROOT / name, folder / name)
+    (folder / "README.md").write_text("# A tree\n")
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bazel" / "pybuild", folder / "bazel" / "pybuild", ignore=bytecode)
     (tmp_path / "home").mkdir()

@@ -56,8 +56,9 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def _python(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
     root = Path(environ["HOME"]) / "tree"
     root.mkdir()
-    for name in ("README.md", "pyproject.toml", "requirements.txt", "setup.py"):
+    for name in ("pyproject.toml", "requirements.txt", "setup.py"):
         shutil.copy(ROOT / name, root)
+    (root / "README.md").write_text("# A tree\n")
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bazel" / "pybuild", root / "bazel" / "pybuild", ignore=bytecode)
     return subprocess.run(

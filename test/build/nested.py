@@ -42,6 +42,8 @@ class Nested:
         for file in source_files(*COPIED):
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / file, self.root / file)
+        # Its text decides nothing, so an edit of ours need not run the tests again.
+        (self.root / "README.md").write_text("# A small tree\n")
         package = self.root / "torch_xla_lite"
         package.mkdir()
         shutil.copy2(_SMALL / "BUILD.bazel.txt", package / "BUILD.bazel")

@@ -10,7 +10,8 @@ from pathlib import Path
 from bazel.pybuild.dist import sdist, sources
 from test.build.tree import ROOT, source_files
 
-_PLACES = ("bazel", "third_party", "torch_xla_lite", "setup.py", "pyproject.toml", "WORKSPACE")
+_FOLDERS = ("bazel", "docs", "third_party", "torch_xla_lite")
+_PLACES = (*_FOLDERS, "setup.py", "pyproject.toml", "WORKSPACE")
 
 
 def _in(paths: list[str]) -> set[str]:

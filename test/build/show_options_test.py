@@ -1,4 +1,4 @@
-"""`setup.py options`: the variables with what holds at the moment, and the table of the README."""
+"""`setup.py options`: the variables with their current values, and the table of docs/build.md."""
 
 import pytest
 
@@ -46,6 +46,6 @@ def test_all_that_is_wrong_is_said_at_once_after_the_table(capsys: pytest.Captur
         assert part in error.value.problem
 
 
-def test_the_table_of_the_readme_is_the_one_that_is_printed():
+def test_the_table_of_the_documentation_is_the_one_that_is_printed():
     # Where it is not:  python setup.py options --markdown
-    assert show_options.markdown() in (ROOT / "README.md").read_text()
+    assert show_options.markdown() in (ROOT / "docs" / "build.md").read_text()

@@ -172,7 +172,7 @@ class ShowOptions(_Command):
 
     description = "show the environment variables that steer the build, and what is wrong with them"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
-        ("markdown", None, "the table of the README instead"),
+        ("markdown", None, "print the table of docs/build.md instead"),
     ]
     boolean_options: ClassVar[list[str]] = ["markdown"]
 

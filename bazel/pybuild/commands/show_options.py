@@ -1,7 +1,7 @@
-"""The table of variables as text: for the README, and with what holds at the moment.
+"""The table of variables as text: for docs/build.md, and with what holds at the moment.
 
 python setup.py options                  # name, type, value, where it comes from, default
-python setup.py options --markdown       # the table in README.md
+python setup.py options --markdown       # the table in docs/build.md
 """
 
 import textwrap
@@ -12,7 +12,7 @@ from bazel.pybuild.errors import BuildError
 
 
 def markdown() -> str:
-    """The table of the README."""
+    """The table of docs/build.md."""
     rows = ["| variable | value | default | meaning |", "|---|---|---|---|"]
     rows += [
         f"| `{variable.name}` | {variable.kind.description} | {variable.default} "

@@ -1,7 +1,7 @@
 """Which files of the tree belong to the package, and which to a source distribution.
 
     package_files(root)     # torch_xla_lite/__init__.py, ...: what a wheel copies
-    build_files(root)       # those, C++ sources, BUILD files, setup.py ...: what building needs
+    build_files(root)       # those, C++ sources, BUILD files, setup.py, documentation ...
 
 git is not asked: a source distribution has none, and has to give the same wheel.
 """
@@ -25,12 +25,13 @@ FILES = (
     "requirements.txt",
     "setup.py",
 )
-_FOLDERS = ("bazel", "third_party", PACKAGE)
+_FOLDERS = ("bazel", "docs", "third_party", PACKAGE)
 
 # What is read when the package runs.
 _PACKAGED = frozenset({".py", ".pyi", ".typed"})
-# What is read when it is built. Named, so that backups, objects and logs of a tree in use stay out.
+# What a source distribution holds. Named, so that backups, objects and logs stay out.
 _BUILT_FROM = _PACKAGED | {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh", ".tpl", ".txt"}
+_BUILT_FROM |= {".md", ".svg"}  # the pages in docs/
 _WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
 # Written by a build, among the sources.
 _PRODUCTS = frozenset({"_build_info.py"})
@@ -42,7 +43,7 @@ def package_files(root: Path) -> list[str]:
 
 
 def build_files(root: Path) -> list[str]:
-    """All that a build reads, relative to the root, without what a build has put there."""
+    """Files of a source distribution, relative to the root, without products of a build."""
     found = [name for name in FILES if (root / name).is_file()]
     for folder in _FOLDERS:
         found += [
