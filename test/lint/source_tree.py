@@ -7,7 +7,8 @@ from pathlib import Path
 # The tests run among links to the sources; the link to WORKSPACE leads to the tree itself.
 ROOT = Path("WORKSPACE").resolve().parent
 
-_NOT_OURS = {"build", "dist"}
+# Written by setup.py, in the root of the tree; other folders of these names hold sources.
+_PRODUCTS = {ROOT / "build", ROOT / "dist"}
 
 
 @functools.cache
@@ -19,7 +20,7 @@ def files(*suffixes: str) -> list[Path]:
             name
             for name in folders
             if not name.startswith((".", "bazel-"))
-            and name not in _NOT_OURS
+            and Path(folder, name) not in _PRODUCTS
             and not name.endswith(".egg-info")
         ]
         found += [Path(folder, name).relative_to(ROOT) for name in names if name.endswith(suffixes)]

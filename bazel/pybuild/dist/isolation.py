@@ -18,8 +18,8 @@ import sysconfig
 from pathlib import Path
 
 from bazel.pybuild.dist import metadata, wheel_format
-from bazel.pybuild.machine import find_bazel, packages
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import find_bazel, packages
 from bazel.pybuild.options import Content
 
 

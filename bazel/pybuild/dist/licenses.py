@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild.machine import packages
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import packages
 
 OURS = "LICENSE"
 _CUDA_LIBRARY = "libtorch_xla_lite_cuda.so"
