@@ -219,6 +219,26 @@ TEST(Linearize, ANodeMayHaveMoreResultsThanFitIntoSixteenBits) {
   EXPECT_EQ(root.output, 66'000u);
 }
 
+// One call with a result for each of many parameters, as optimizers that work on lists record it.
+// The size is one at which a search through all roots for each of them would not end in time.
+TEST(Linearize, AnOpOnManyParametersDonatesEachToItsResult) {
+  constexpr uint32_t kNumParameters = 1'000'000;
+  const std::vector<const Shape*> outputs(kNumParameters, toy::Vector(1));
+  const Signature signature("update", {}, outputs);
+  std::vector<Value> parameters;
+  for (uint32_t i = 0; i < kNumParameters; ++i) parameters.push_back(Leaf({1}));
+  Ref<Node> update = Node::Create(&signature, parameters, {});
+  std::vector<Value> results;
+  std::vector<const Value*> roots;
+  for (uint32_t i = 0; i < kNumParameters; ++i) results.push_back({update, i});
+  for (const Value& result : results) roots.push_back(&result);
+  parameters.clear();
+  update = {};
+  const Graph graph = Linearize(roots);
+  EXPECT_EQ(graph.roots.size(), kNumParameters);
+  EXPECT_EQ(NumDonated(graph), static_cast<int>(kNumParameters));
+}
+
 TEST(Donation, ALeafThatOnlyTheGraphHoldsIsDonated) {
   EXPECT_EQ(NumDonated(GraphOf(DoubledTemporary({1, 2}))), 1);
 }

@@ -16,7 +16,7 @@ constexpr uint64_t kLeafBit = 1;
 constexpr uint64_t kDonatedBit = 2;
 constexpr uint64_t kEnd = 0;
 
-constexpr size_t kNoLeaf = std::numeric_limits<size_t>::max();
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
 uint64_t WordOf(Position position) { return uint64_t{position.step} << 32 | position.output; }
 Position PositionOf(uint64_t word) {
@@ -55,14 +55,11 @@ class Linearizer {
     AddCalls(*root.node);
     Node::Visit& visit = root.node->visit;
     ++visit.references;
-    // Holders of the same result share one root. Most nodes have one result, so the search is rare.
-    if (visit.is_root) {
-      const auto same = [&](const Value& other) {
-        return other.node == root.node && other.output == root.output;
-      };
-      if (std::ranges::any_of(graph_.roots, same)) return;
-    }
+    // Holders of the same result share one root.
+    if (visit.is_root && (root.node->num_outputs() == 1 || IndexOf(root, root_of_) != kNone))
+      return;
     visit.is_root = true;
+    if (root.node->num_outputs() != 1) SetIndex(root, graph_.roots.size(), root_of_);
     if (replaced != nullptr) successors_.emplace(replaced, graph_.roots.size());
     graph_.roots.push_back(root);
     ++visit.references;  // The graph's own.
@@ -117,9 +114,13 @@ class Linearizer {
   void AddLeaf(const Value& value) {
     Node& node = *value.node;
     Node::Visit& visit = VisitOf(node);
-    if (visit.is_leaf && FindLeaf(value) != graph_.leaves.size()) return;
-    if (!visit.is_leaf) visit.first_leaf = graph_.leaves.size();
+    if (visit.is_leaf && FindLeaf(value) != kNone) return;
     visit.is_leaf = true;
+    if (node.num_outputs() == 1) {
+      visit.leaf = graph_.leaves.size();
+    } else {
+      SetIndex(value, graph_.leaves.size(), leaf_of_);
+    }
     leaf_words_.push_back(graph_.key.size());
     leaf_steps_.push_back(graph_.nodes.size());
     graph_.key.push_back(reinterpret_cast<uint64_t>(value.shape()) | kLeafBit);
@@ -128,21 +129,30 @@ class Linearizer {
     graph_.nodes.push_back(&node);
   }
 
-  // A node's first leaf is known; the leaves of its further results stand somewhere behind it.
+  // Among the leaves; the value's node is one.
   size_t FindLeaf(const Value& value) const {
-    size_t i = value.node->visit.first_leaf;
-    while (i < graph_.leaves.size() &&
-           !(graph_.leaves[i].node == value.node && graph_.leaves[i].output == value.output)) {
-      ++i;
-    }
-    return i;
+    return value.node->num_outputs() == 1 ? value.node->visit.leaf : IndexOf(value, leaf_of_);
+  }
+
+  // Nodes with one result, nearly all, have their index in the node itself.
+  using IndexOfResult = std::unordered_map<const Node*, std::vector<size_t>>;
+
+  static size_t IndexOf(const Value& value, const IndexOfResult& indices) {
+    const auto of_node = indices.find(value.node.get());
+    return of_node == indices.end() ? kNone : of_node->second[value.output];
+  }
+
+  static void SetIndex(const Value& value, size_t index, IndexOfResult& indices) {
+    std::vector<size_t>& of_node = indices[value.node.get()];
+    if (of_node.empty()) of_node.resize(value.node->num_outputs(), kNone);
+    of_node[value.output] = index;
   }
 
   Position LeafPosition(const Value& value) const { return {leaf_steps_[FindLeaf(value)], 0}; }
 
   void DonateLeaves() {
     MarkRetained();
-    donor_.assign(graph_.roots.size(), kNoLeaf);
+    donor_.assign(graph_.roots.size(), kNone);
     std::vector<size_t> others;
     for (size_t i = 0; i < graph_.leaves.size(); ++i) {
       const Value& leaf = graph_.leaves[i];
@@ -150,9 +160,7 @@ class Linearizer {
       const auto successor = successors_.find(leaf.node.get());
       if (successor == successors_.end() || !Donate(i, successor->second)) others.push_back(i);
     }
-    for (const size_t i : others) {
-      for (size_t root = 0; root < graph_.roots.size() && !Donate(i, root); ++root) continue;
-    }
+    DonateToFirstFree(others);
     OrderRootsByDonor();
   }
 
@@ -164,11 +172,27 @@ class Linearizer {
   }
 
   bool Donate(size_t leaf, size_t root) {
-    if (donor_[root] != kNoLeaf) return false;
+    if (donor_[root] != kNone) return false;
     if (graph_.roots[root].shape() != graph_.leaves[leaf].shape()) return false;
     donor_[root] = leaf;
     graph_.key[leaf_words_[leaf]] |= kDonatedBit;
     return true;
+  }
+
+  // Each leaf to the first root of its shape that has none yet.
+  void DonateToFirstFree(const std::vector<size_t>& leaves) {
+    if (leaves.empty()) return;
+    // Last first, so that the first free one is taken from the end.
+    std::unordered_map<const Shape*, std::vector<size_t>> free;
+    for (size_t root = graph_.roots.size(); root-- > 0;) {
+      if (donor_[root] == kNone) free[graph_.roots[root].shape()].push_back(root);
+    }
+    for (const size_t leaf : leaves) {
+      std::vector<size_t>& roots = free[graph_.leaves[leaf].shape()];
+      if (roots.empty()) continue;
+      Donate(leaf, roots.back());
+      roots.pop_back();
+    }
   }
 
   // jax gives the memory of donated arguments to results of the same shape, both in order. So the
@@ -205,7 +229,9 @@ class Linearizer {
   std::vector<size_t> leaf_words_;                      // Of each leaf: its word in the key
   std::vector<uint32_t> leaf_steps_;                    // and its step.
   std::unordered_map<const Node*, size_t> successors_;  // The root that replaces a leaf.
-  std::vector<size_t> donor_;                           // Of each root: the leaf, or kNoLeaf.
+  std::vector<size_t> donor_;                           // Of each root: the leaf, or kNone.
+  IndexOfResult root_of_;                               // Of results of nodes with several,
+  IndexOfResult leaf_of_;                               // among the roots and among the leaves.
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ class Node : public RefCounted {
     uint64_t mark = 0;
     // A node may be a call and a leaf at once, when only some of its results have data.
     uint32_t step = 0;        // of the call
-    uint32_t first_leaf = 0;  // among the leaves
+    uint32_t leaf = 0;        // index among the leaves, of a node with one result
     uint32_t references = 0;  // from nodes and roots of the graph
     bool is_entered = false;
     bool is_leaf = false;
