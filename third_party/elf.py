@@ -1,13 +1,13 @@
-"""What an ELF file says of itself: the libraries it needs, the names it offers and those it takes.
+"""Reads ELF files: the libraries that a file needs, its exported and its undefined symbols.
 
     with elf.opened(Path("torch_xla_lite/_XLAC.so")) as file:
         file.needed              # ["libtorch_python.so", "libc10.so", ...]
-        file.offers("PyInit__XLAC")
+        file.exports("PyInit__XLAC")
 
-    python -m third_party.elf torch_xla_lite/_XLAC.so      # prints what it offers, for people
+    python -m third_party.elf torch_xla_lite/_XLAC.so      # prints its exported symbols, demangled
 
-Read here rather than by readelf and nm: the build needs no other tool for it, and to look a name up
-in libtorch_cpu.so takes microseconds where to list its 74,000 names takes a second.
+readelf and nm are not used: the build does not depend on them, and looking one name up in
+libtorch_cpu.so takes microseconds, while listing its 74,000 names takes a second.
 """
 
 import mmap
@@ -23,12 +23,12 @@ _DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 14, 15, 29
 _STB_GLOBAL, _STB_WEAK, _STB_UNIQUE = 1, 2, 10
 _STT_FUNC = 2
 _SYMBOL = struct.Struct("<IBBHQQ")
-# Every linker defines these in every file it makes.
-_LINKERS_OWN = {"__bss_start", "_edata", "_end", "_fini", "_init"}
+# Linkers define these in every file.
+_LINKER_SYMBOLS = {"__bss_start", "_edata", "_end", "_fini", "_init"}
 
 
 class NotElf(ValueError):
-    """The file is not one that this module reads."""
+    """The file is not a 64-bit little-endian ELF file, or it is damaged."""
 
 
 class Symbol(NamedTuple):
@@ -37,7 +37,7 @@ class Symbol(NamedTuple):
     Attributes:
       name: mangled, without a version.
       kind: STT_*, such as 1 for data and 2 for a function.
-      weak: whether another definition may take its place, or, undefined, whether none is needed.
+      weak: whether another definition may replace it; if undefined, whether it may stay undefined.
       size: in bytes.
     """
 
@@ -55,11 +55,11 @@ class _Section(NamedTuple):
 
 
 class File:
-    """A 64-bit little-endian ELF file that is open; made by `opened`."""
+    """An open 64-bit little-endian ELF file; see `opened`."""
 
     def __init__(self, path: Path, data: mmap.mmap):
         if data[:6] != b"\x7fELF\x02\x01":
-            raise NotElf(f"{path} is no 64-bit little-endian ELF file")
+            raise NotElf(f"{path} is not a 64-bit little-endian ELF file")
         self._data = data
         (table,) = struct.unpack_from("<Q", data, 0x28)
         entry_size, count = struct.unpack_from("<HH", data, 0x3A)
@@ -77,29 +77,29 @@ class File:
 
     @property
     def soname(self) -> str:
-        """The name by which others need this file; empty if it has none."""
+        """The name by which other files refer to this one; empty if it has none."""
         return next((text for tag, text in self._dynamic if tag == _DT_SONAME), "")
 
     @property
     def search_path(self) -> list[str]:
-        """Folders in which needed libraries are looked for, of RPATH and RUNPATH."""
+        """The folders of RPATH and RUNPATH, in which the loader looks for needed libraries."""
         paths = [text for tag, text in self._dynamic if tag in (_DT_RPATH, _DT_RUNPATH)]
         return [folder for path in paths for folder in path.split(":")]
 
     def exported(self) -> Iterator[Symbol]:
-        """What the file offers to others."""
+        """The symbols that the file exports."""
         for symbol, defined in self._symbols():
-            if defined and symbol.name not in _LINKERS_OWN:
+            if defined and symbol.name not in _LINKER_SYMBOLS:
                 yield symbol
 
     def undefined(self) -> Iterator[Symbol]:
-        """What the file takes from others."""
+        """The symbols that the file imports from others."""
         for symbol, defined in self._symbols():
             if not defined:
                 yield symbol
 
-    def offers(self, name: str) -> bool:
-        """Whether `exported` has a symbol of this name; found by the table that the loader uses."""
+    def exports(self, name: str) -> bool:
+        """Whether `exported` has a symbol of this name; uses the loader's hash table."""
         if self._hash is None:
             return any(symbol.name == name for symbol in self.exported())
         start = self._hash.offset
@@ -123,7 +123,7 @@ class File:
             index += 1
 
     def contains(self, text: bytes) -> bool:
-        """Whether these bytes stand anywhere in the file."""
+        """Whether these bytes occur anywhere in the file."""
         return self._data.find(text) >= 0
 
     def _section(self, kind: int) -> _Section | None:
@@ -133,7 +133,7 @@ class File:
         return self._data[offset : self._data.find(b"\0", offset)].decode()
 
     def _read_dynamic(self) -> Iterator[tuple[int, str]]:
-        """The entries of the dynamic section that are texts."""
+        """The entries of the dynamic section whose values are strings."""
         section = self._section(_SHT_DYNAMIC)
         if section is None:
             return
@@ -144,7 +144,7 @@ class File:
                 yield tag, self._text(texts + value)
 
     def _symbols(self) -> Iterator[tuple[Symbol, bool]]:
-        """Symbols that the loader deals with, and whether they are defined here."""
+        """Symbols that the loader sees, and whether they are defined in this file."""
         section = self._section(_SHT_DYNSYM)
         if section is None:
             return
@@ -159,7 +159,7 @@ class File:
 
 @contextmanager
 def opened(path: Path) -> Iterator[File]:
-    """Opens an ELF file. Raises NotElf for any other, OSError where there is none."""
+    """Opens an ELF file. Raises NotElf for other files, and OSError if it cannot be read."""
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -174,7 +174,7 @@ def opened(path: Path) -> Iterator[File]:
 
 
 def exported_symbols(path: Path) -> list[Symbol]:
-    """What a shared object offers."""
+    """The symbols that a shared object exports."""
     with opened(path) as file:
         return list(file.exported())
 
@@ -187,10 +187,10 @@ def _gnu_hash(name: str) -> int:
 
 
 def interface(files: Iterable[Path]) -> str:
-    """What shared objects offer, demangled and sorted, each under a line with its file's name.
+    """The exported symbols of shared objects, demangled and sorted, each below its file's name.
 
-    Weak functions are left out: they are copies of inline ones, and the compiler decides which
-    there are.
+    Weak functions are left out: they are copies of inline functions, and which ones exist depends
+    on the compiler.
     """
     import subprocess
 
@@ -200,7 +200,7 @@ def interface(files: Iterable[Path]) -> str:
         process = subprocess.run(
             ["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True
         )
-        # Constructors and destructors come in several forms of one name.
+        # Constructors and destructors have several symbols with the same demangled name.
         lines += [f"{file.name}:", *(f"  {n}" for n in sorted({*process.stdout.splitlines()}))]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,10 +1,10 @@
-"""Writes the symbols that a shared object offers as an assembler file.
+"""Writes the exported symbols of a shared object as an assembler file, to link against.
 
     python interface.py /path/to/libc10.so c10.S
     python interface.py --interpreter python.S
 
-Assembled and linked, the file gives a shared object that has the symbols of the original but none
-of its code: a small thing to link against.
+Assembled and linked, the file becomes an interface library: a small shared object that has the
+symbols of the original and none of its code.
 """
 
 import sys
@@ -12,7 +12,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-# A repository rule runs this file alone, without the root of the tree on the path.
+# A repository rule runs this file without the root of the tree on sys.path.
 sys.path.insert(0, str(Path(__file__).absolute().parents[1]))
 
 from third_party import elf
@@ -39,28 +39,29 @@ def assembler(symbols: list[elf.Symbol]) -> Iterator[str]:
 
 
 def interpreter_binary() -> Path:
-    """The file that offers Python's C API: the interpreter, or the libpython that it is linked to.
+    """The file that exports Python's C API: the interpreter, or the libpython that it links to.
 
-    Debian's interpreter has the API although its settings tell of a shared library, so look.
+    The files are read to find out, because Debian's interpreter exports the API although its
+    configuration names a shared library.
     """
     folder, multiarch, name = sysconfig.get_config_vars("LIBDIR", "MULTIARCH", "INSTSONAME")
     candidates = [Path(sys.executable).resolve()]
     if folder and name:
         candidates += [Path(folder) / name, Path(folder) / (multiarch or "") / name]
     for candidate in candidates:
-        if candidate.is_file() and _offers_the_api(candidate):
+        if candidate.is_file() and _exports_python_api(candidate):
             return candidate
-    raise SystemExit(f"none of these offers Python's C API: {', '.join(map(str, candidates))}")
+    raise SystemExit(f"none of these exports Python's C API: {', '.join(map(str, candidates))}")
 
 
-def _offers_the_api(file: Path) -> bool:
+def _exports_python_api(file: Path) -> bool:
     with elf.opened(file) as opened:
-        return opened.offers("Py_IsInitialized")
+        return opened.exports("Py_IsInitialized")
 
 
 def main(source: str, target: str) -> None:
     path = interpreter_binary() if source == "--interpreter" else Path(source)
-    # A name may be there in several versions.
+    # A symbol may exist in several versions.
     try:
         symbols = {symbol.name: symbol for symbol in elf.exported_symbols(path)}
     except elf.NotElf as error:

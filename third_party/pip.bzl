@@ -1,10 +1,10 @@
-"""How repository rules find the interpreter and the packages in its environment.
+"""Finds the Python interpreter and the packages in its environment, for repository rules.
 
-Nothing is imported: a package is found by its import path and its version read from its metadata.
+Packages are not imported: the import path gives the folder, the metadata the version.
 """
 
-# What the rc that setup.py writes tells repository rules. The fingerprint stands for the versions of the packages
-# below: when one changes, the rules run again.
+# Variables that setup.py sets in .bazelrc.generated. The fingerprint depends on the versions of the packages below:
+# when one changes, the rules run again.
 ENVIRON = ["TORCH_XLA_LITE_FINGERPRINT", "TORCH_XLA_LITE_PYTHON"]
 
 _LOCATE = """
@@ -18,13 +18,13 @@ if spec and spec.submodule_search_locations:
 def find_python(repository_ctx):
     """The interpreter that this tree is configured for.
 
-    That is TORCH_XLA_LITE_PYTHON (setup.py writes it into .bazelrc.generated), else the one of .venv, else python3.
+    In this order: TORCH_XLA_LITE_PYTHON (setup.py sets it in .bazelrc.generated), .venv/bin/python, python3 on PATH.
 
     Args:
       repository_ctx: of the calling rule.
 
     Returns:
-      Path of the interpreter, links not resolved: a virtual environment is known by the path.
+      Path of the interpreter. Links are not resolved, because the path identifies the virtual environment.
     """
     named = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYTHON")
     if named:
@@ -41,11 +41,11 @@ def find_python(repository_ctx):
         fail("No Python found: there is no .venv in this tree and no python3 on PATH.\n" +
              "Set this tree up first:  scripts/bootstrap.sh")
 
-    # What PATH offers may be a shim; ask it what it starts.
+    # The one on PATH may be a wrapper; ask it for the interpreter that it starts.
     return repository_ctx.path(run_python(repository_ctx, found, ["-c", "import sys; print(sys.executable)"]).strip())
 
 def run_python(repository_ctx, python, arguments):
-    """Runs the interpreter, isolated from the user's settings, and returns what it prints."""
+    """Runs the interpreter, isolated from the user's settings, and returns its output."""
     result = repository_ctx.execute([python, "-I"] + arguments)
     if result.return_code != 0:
         fail("%s failed:\n%s" % (" ".join([str(a) for a in [python] + arguments]), result.stderr))
@@ -59,12 +59,12 @@ def _pinned_version(repository_ctx, name):
     fail("requirements.txt pins no version of %s." % name)
 
 def find_package(repository_ctx, python, name):
-    """A package in the interpreter's environment, in the version that requirements.txt pins.
+    """Finds a package in the interpreter's environment; its version must be the one that requirements.txt pins.
 
     Args:
       repository_ctx: of the calling rule.
       python: the interpreter, from find_python.
-      name: of the package, as imported and as pinned.
+      name: of the package, both for importing and in requirements.txt.
 
     Returns:
       struct(path, version): its folder, and its version without a local part such as "+cpu".

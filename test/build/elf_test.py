@@ -25,14 +25,14 @@ def library(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def test_every_name_that_is_offered_is_found(library: Path):
     with elf.opened(library) as file:
         names = {symbol.name for symbol in file.exported()}
-        assert {name for name in names if file.offers(name)} == names
+        assert {name for name in names if file.exports(name)} == names
         assert len(names) == 201
 
 
 def test_a_name_that_is_not_offered_is_not_found(library: Path):
     with elf.opened(library) as file:
-        assert not file.offers("other")
-        assert not file.offers("name_200")
+        assert not file.exports("other")
+        assert not file.exports("name_200")
 
 
 def test_what_is_taken_from_others_is_undefined(library: Path):

@@ -134,7 +134,7 @@ def test_a_path_of_the_checkout_is_named(tmp_path: Path):
 def test_a_file_that_is_no_shared_object_is_named(tmp_path: Path):
     library = tmp_path / "libours.so"
     library.write_text("INPUT(-lours)")
-    assert "is no 64-bit little-endian ELF file" in said_of(library)
+    assert "is not a 64-bit little-endian ELF file" in said_of(library)
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path):

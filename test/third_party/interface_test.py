@@ -70,5 +70,5 @@ def test_the_interpreter_offers_the_c_api():
 def test_a_file_that_is_no_shared_object_is_refused(tmp_path: Path):
     text = tmp_path / "libtext.so"
     text.write_text("INPUT(-lreal)")
-    with pytest.raises(SystemExit, match=r"libtext\.so is no 64-bit little-endian ELF file"):
+    with pytest.raises(SystemExit, match=r"libtext\.so is not a 64-bit little-endian ELF file"):
         interface.main(str(text), str(tmp_path / "text.S"))

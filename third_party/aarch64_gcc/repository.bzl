@@ -1,15 +1,14 @@
-"""@aarch64_gcc: a C++ compiler for 64-bit ARM, and an emulator that runs what it makes.
+"""@aarch64_gcc: a C++ cross compiler for 64-bit ARM, and an emulator that runs its programs.
 
-Debian's g++-aarch64-linux-gnu brings the compiler with headers and libraries of its own, its qemu-user the emulator.
-Neither is needed to build for this machine, so the repository is there without them, and says what is missing when
-something is to be built for ARM:
+Debian's package g++-aarch64-linux-gnu has the compiler with its headers and libraries, qemu-user the emulator. Builds
+for this machine need neither, so the repository exists without them; a build for ARM then says what is missing:
 
     bazel build --config=aarch64 //torch_xla_lite/csrc/ir/...
 """
 
-# What the rc that setup.py writes says of the cross compiler. When it changes, this rule runs again; "none" where there
-# is none.
-_SILO = "TORCH_XLA_LITE_AARCH64"
+# Fingerprint of the cross compiler, or "none"; setup.py sets it in .bazelrc.generated. When it changes, this rule runs
+# again.
+_FINGERPRINT = "TORCH_XLA_LITE_AARCH64"
 
 _PREFIX = "aarch64-linux-gnu-"
 _TOOLS = ["ar", "cpp", "g++", "gcov", "ld", "nm", "objcopy", "objdump", "strip"]
@@ -22,17 +21,17 @@ def _output(repository_ctx, arguments):
 
 def _include_folders(repository_ctx, compiler):
     """Folders in which the compiler looks for headers."""
-    said = _output(repository_ctx, [compiler, "-E", "-x", "c++", "/dev/null", "-o", "/dev/null", "-v"])
-    listed = said.partition("#include <...>")[2].partition("End of search list")[0].splitlines()[1:]
+    output = _output(repository_ctx, [compiler, "-E", "-x", "c++", "/dev/null", "-o", "/dev/null", "-v"])
+    listed = output.partition("#include <...>")[2].partition("End of search list")[0].splitlines()[1:]
 
-    # A path has no "..", which Bazel would reject.
+    # Converting it to a path removes "..", which Bazel would reject.
     return [str(repository_ctx.path(line.strip())) for line in listed]
 
 def _aarch64_gcc_repository_impl(repository_ctx):
-    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     template = repository_ctx.path(Label("//third_party/aarch64_gcc:aarch64_gcc.BUILD.tpl"))
     tools = {name: repository_ctx.which(_PREFIX + name) for name in _TOOLS}
-    complete = all(tools.values()) and repository_ctx.os.environ.get(_SILO) != "none"
+    complete = all(tools.values()) and repository_ctx.os.environ.get(_FINGERPRINT) != "none"
     folders = []
     identity = ""
     if complete:
@@ -40,12 +39,12 @@ def _aarch64_gcc_repository_impl(repository_ctx):
         identity = "".join([_output(repository_ctx, command) for command in [
             [tools["g++"], "-v"],
             [tools["ld"], "-v"],
-            # Has the C library's version among the macros.
+            # Prints the version of the C library, among other macros.
             [tools["g++"], "-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null"],
         ]])
     emulator = repository_ctx.which("qemu-aarch64") or repository_ctx.which("qemu-aarch64-static")
 
-    # Among the inputs of every compilation, so that a cache tells compilers apart by what they say of themselves.
+    # An input of every compilation, so that caches never mix the results of two compilers.
     repository_ctx.file("identity.txt", identity, executable = False)
     repository_ctx.file("aarch64_gcc.bzl", "AARCH64_GCC = struct(\n    %s,\n)\n" % ",\n    ".join([
         "emulator = %r" % (str(emulator) if emulator else None),
@@ -54,11 +53,11 @@ def _aarch64_gcc_repository_impl(repository_ctx):
     ]), executable = False)
     repository_ctx.file("BUILD.bazel", 'exports_files(["identity.txt"])\n', executable = False)
 
-    # A package of its own: that it cannot be loaded without the compiler must not hinder anything else.
+    # In a package of its own, which cannot be loaded without the compiler; the others can.
     repository_ctx.template("toolchain/BUILD.bazel", template, executable = False)
 
 aarch64_gcc_repository = repository_rule(
     implementation = _aarch64_gcc_repository_impl,
-    doc = "The C++ toolchain that Debian's g++-aarch64-linux-gnu is, and qemu-user beside it.",
-    environ = [_SILO],
+    doc = "The C++ toolchain of Debian's g++-aarch64-linux-gnu, and the emulator of qemu-user.",
+    environ = [_FINGERPRINT],
 )

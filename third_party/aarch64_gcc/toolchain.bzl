@@ -1,8 +1,7 @@
-"""The cross compiler as a C++ toolchain: which programs it consists of, and which flags they are called with.
+"""The C++ toolchain for 64-bit ARM: its programs and their flags.
 
-The flags are those that Bazel finds for the machine's own gcc, so that what is built for ARM is built alike. Bazel
-chooses toolchains in two ways, 4 by --crosstool_top and --cpu, 7 by platforms; the targets here serve both, and
---config=aarch64 and //bazel:aarch64.bzl name both.
+The flags are those that Bazel uses with the machine's own gcc. Bazel 4 selects toolchains by --crosstool_top and --cpu,
+Bazel 7 by platforms; there are targets for both, and --config=aarch64 and //bazel:aarch64.bzl set both.
 """
 
 load("@aarch64_gcc//:aarch64_gcc.bzl", "AARCH64_GCC")
@@ -35,7 +34,7 @@ def _flags(actions, flags, mode = None):
     )
 
 _FEATURES = [
-    # Bazel sets the one that --compilation_mode names.
+    # --compilation_mode enables one of these three.
     feature(name = "dbg"),
     feature(name = "fastbuild"),
     feature(name = "opt"),
@@ -76,7 +75,7 @@ _FEATURES = [
             _flags(_LINK, ["-Wl,--gc-sections"], "opt"),
         ],
     ),
-    # After the user's, as the machine's own toolchain has them: nothing may depend on the day of the build.
+    # After the user's flags, as in the machine's own toolchain: the output must not depend on the date of the build.
     feature(
         name = "unfiltered_compile_flags",
         enabled = True,
@@ -90,7 +89,7 @@ _FEATURES = [
     ),
 ]
 
-# Bazel's names of tools, where they are not the programs' own.
+# Bazel's names of tools whose programs have another name.
 _PROGRAMS = {"gcc": "g++"}
 
 _TOOLS = ["ar", "cpp", "gcc", "gcov", "ld", "nm", "objcopy", "objdump", "strip"]
@@ -123,7 +122,7 @@ def aarch64_gcc_toolchain(identity):
     """The targets :suite (for --crosstool_top), :toolchain (for --extra_toolchains) and :platform.
 
     Args:
-      identity: file that says which compiler it is.
+      identity: file that identifies the compiler and its version.
     """
     if not AARCH64_GCC.tools:
         fail("There is no C++ compiler for 64-bit ARM here (no aarch64-linux-gnu-g++ on PATH).\n" +

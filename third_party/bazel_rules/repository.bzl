@@ -1,10 +1,10 @@
-"""Bazel's own rule sets, from the disk where a distribution keeps them there.
+"""Bazel's own rule sets, read from the disk if the distribution installs them there.
 
 Bazel's built-in WORKSPACE suffix downloads rules_java, rules_proto and the like. Debian patches its Bazel to run
-without the network and keeps those sets under /usr/share/bazel; declaring them before the suffix runs makes it
-leave them alone. For any other Bazel (one fetched by bazelisk, say) nothing is declared and its own defaults apply.
+without the network and installs these sets under /usr/share/bazel; if they are declared before the suffix runs, it
+does not download them. For any other Bazel, such as one that bazelisk downloads, nothing is declared here.
 
-What is there is found by looking, not from `bazel --version`, which says "no_version" on Debian.
+The files are inspected, because `bazel --version` prints "no_version" on Debian.
 """
 
 _ROOT = "/usr/share/bazel"
@@ -21,27 +21,27 @@ _ON_DISK = {
     "rules_python": "rules/python",
 }
 
-# Repository name -> folder of this package that stands in where the disk has none.
+# Repository name -> folder of this package that replaces it if the disk does not have it.
 _STUBS = {
     "remote_coverage_tools": "coverage_tools",
     "rules_cc": "rules_cc",
 }
 
-# Debian's package of rules_cc needs a newer Bazel than Debian 12's, which knows no modules.
-_KNOWS_MODULES = hasattr(native, "module_name")
+# Debian's package of rules_cc needs a newer Bazel than Debian 12's, which does not support modules.
+_SUPPORTS_MODULES = hasattr(native, "module_name")
 
 def _is_debians(repository_ctx):
-    """Whether the Bazel that runs is the one that the rule sets on disk were packaged for."""
+    """Whether the running Bazel is the one that the rule sets on disk were packaged for."""
     return str(repository_ctx.path(Label("@bazel_tools//tools:BUILD")).realpath).startswith(_ROOT + "/")
 
 def _bazel_rule_sets_impl(repository_ctx):
-    # Where it really is: seen from another workspace, this tree is a link that goes away with what Bazel has fetched.
+    # Resolved: another workspace sees this tree through a link, which Bazel deletes with the repositories it fetched.
     here = repository_ctx.path(Label("//third_party/bazel_rules:BUILD.bazel")).realpath.dirname
     lines = []
     if _is_debians(repository_ctx):
         found = {}
         for name, folder in _ON_DISK.items():
-            usable = _KNOWS_MODULES or name != "rules_cc"
+            usable = _SUPPORTS_MODULES or name != "rules_cc"
             if usable and repository_ctx.path(_ROOT + "/" + folder).exists:
                 found[name] = _ROOT + "/" + folder
         for name, folder in _STUBS.items():

@@ -1,6 +1,6 @@
 # This tree is configured without a CUDA toolkit (see //third_party/cuda).
 #
-# Targets that need one are not compatible with any platform, so that `bazel build //...` leaves them out.
+# Targets that need one are incompatible with every platform, so `bazel build //...` skips them.
 
 package(default_visibility = ["//visibility:public"])
 

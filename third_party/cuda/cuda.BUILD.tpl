@@ -7,7 +7,7 @@ exports_files([
     "codes.txt",
 ])
 
-# All that nvcc starts or reads when it compiles one file; nvlink is for programs in several parts.
+# The files that nvcc runs or reads when it compiles one source. nvlink is not one of them.
 filegroup(
     name = "compiler",
     srcs = [
@@ -23,7 +23,7 @@ filegroup(
     ]),
 )
 
-# What every CUDA source includes, and the types of half precision. No `includes`: nvcc knows the place.
+# The headers that every CUDA source includes, and the half-precision types. No `includes`: nvcc knows the folder.
 cc_library(
     name = "headers",
     hdrs = glob(
@@ -43,13 +43,13 @@ cc_library(
     ),
 )
 
-# cub, thrust and libcu++: 1,700 headers, for those that ask for them.
+# cub, thrust and libcu++: 1,700 headers, for targets that depend on them.
 cc_library(
     name = "cccl",
     hdrs = glob(["include/cccl/**"]),
 )
 
-# Inside whatever is linked with it, so that a machine needs a driver and nothing else of CUDA.
+# Linked statically, so that a machine needs only a driver to run the library.
 cc_library(
     name = "cudart_static",
     srcs = ["lib/libcudart_static.a"],

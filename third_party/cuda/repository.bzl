@@ -1,8 +1,8 @@
-"""@cuda: the CUDA toolkit that setup.py found, or an empty stand-in where there is none.
+"""@cuda: the CUDA toolkit that setup.py found, or an empty replacement if there is none.
 
-Which toolkit, for which GPU architectures, and whether the package gets a CUDA library is decided by
-bazel/pybuild/machine/cuda.py; its answers arrive here as variables. The compiler's own programs are files of this repository
-and thereby inputs of what it compiles: another nvcc is another cache key, on any machine.
+bazel/pybuild/machine/cuda.py decides which toolkit is used, for which GPU architectures, and whether the package gets a
+CUDA library; its decisions arrive here as variables. The programs of the compiler are files of this repository and so
+inputs of everything it compiles: another nvcc gives another cache key, on any machine.
 """
 
 load("//third_party:folder.bzl", "entries")
@@ -25,16 +25,16 @@ _FACTS = """CUDA = struct(
 """
 
 def _first(home, places, content):
-    """The first of some folders of the toolkit that holds a file."""
+    """The first folder of the toolkit, among `places`, that has a file named `content`."""
     for place in places:
         folder = home.get_child(place)
         if folder.get_child(content).exists:
             return folder
-    fail("The CUDA toolkit in %s has no %s/%s.\nConfigure again with a whole one:  python setup.py develop" %
+    fail("The CUDA toolkit in %s has no %s/%s.\nConfigure again with a complete one:  python setup.py develop" %
          (home, places[0], content))
 
 def _link_toolkit(repository_ctx, home):
-    # A folder of its own: nvcc looks for everything beside the folder that it is in.
+    # bin/ is a folder with links, not a link to a folder: nvcc looks for its files beside the folder that it is in.
     for name in ["bin", "bin/crt"]:
         for file in entries(repository_ctx, repository_ctx.path("%s/%s" % (home, name))):
             if file.basename != "crt":
@@ -46,7 +46,7 @@ def _link_toolkit(repository_ctx, home):
     repository_ctx.symlink(libraries.get_child("libcudart_static.a"), "lib/libcudart_static.a")
 
 def _cuda_repository_impl(repository_ctx):
-    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     template = repository_ctx.path(Label("//third_party/cuda:cuda.BUILD.tpl"))
     absent = repository_ctx.path(Label("//third_party/cuda:absent.BUILD.tpl"))
 

@@ -39,7 +39,7 @@ cc_library(
         "include",
         "source",
     ],
-    # The first source includes all others.
+    # gtest-all.cc includes all the other sources.
     textual_hdrs = glob(["source/src/*"]),
 )
 

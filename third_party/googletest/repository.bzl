@@ -1,7 +1,7 @@
 """@googletest: the system's googletest (Debian: libgtest-dev).
 
-Its static libraries are used as they are, because compiling googletest costs more than all of our own torch-free
-sources together. For another machine it is compiled, from the sources that Debian's package brings too.
+Its static libraries are used, because compiling googletest costs more than all torch-free sources of this project
+together. For cross-compilation it is compiled from the sources in Debian's package.
 """
 
 _LIBRARIES = ["libgtest.a", "libgtest_main.a"]

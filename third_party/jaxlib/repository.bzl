@@ -1,4 +1,4 @@
-"""@jaxlib: the headers of XLA's foreign function interface, which the jaxlib wheel ships."""
+"""@jaxlib: the headers of XLA's foreign function interface, from the jaxlib wheel."""
 
 load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python")
 

@@ -11,7 +11,7 @@ def _pybind11_repository_impl(repository_ctx):
     python = find_python(repository_ctx)
     folder = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYBIND11")
     if folder:
-        # Of an isolated build: a folder that will be gone. setup.py has looked which version is in it.
+        # The folder belongs to an isolated build and is deleted after it. setup.py has checked the version.
         run_python(repository_ctx, python, ["-c", _COPY, folder])
     else:
         pybind11 = find_package(repository_ctx, python, "pybind11")
@@ -20,6 +20,6 @@ def _pybind11_repository_impl(repository_ctx):
 
 pybind11_repository = repository_rule(
     implementation = _pybind11_repository_impl,
-    doc = "Headers of the pybind11 in the interpreter's environment, or of the isolated build that is running.",
+    doc = "Headers of the pybind11 in the interpreter's environment, or of the running isolated build.",
     environ = ENVIRON + ["TORCH_XLA_LITE_PYBIND11"],
 )

@@ -17,7 +17,7 @@ for line in sorted({f"{d.name}=={d.version}" for d in importlib.metadata.distrib
 """
 
 def _python_repository_impl(repository_ctx):
-    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     interface = repository_ctx.path(Label("//third_party:interface.py"))
     repository_ctx.path(Label("//third_party:elf.py"))
     template = repository_ctx.path(Label("//third_party/python:python.BUILD.tpl"))
@@ -37,7 +37,7 @@ def _python_repository_impl(repository_ctx):
     repository_ctx.template("BUILD.bazel", template, executable = False)
     repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))
 
-    # Symbols that an extension module may leave to the process that loads it.
+    # The symbols that an extension module takes from the process that loads it.
     run_python(repository_ctx, python, [
         interface,
         "--interpreter",

@@ -1,7 +1,7 @@
 """@torch: the C++ side of the installed torch, in layers.
 
-torch ships 9,431 headers. As one target they would cost each sandboxed compilation about a second, so the headers
-that a few roots reach by #include are made into layers; see torch.BUILD.tpl for what they are.
+torch has 9,431 headers. As one target they would cost each sandboxed compilation about a second. So the headers that a
+few roots include, directly or not, are divided into layers; torch.BUILD.tpl describes them.
 """
 
 load("//third_party:folder.bzl", "entries")
@@ -10,7 +10,7 @@ load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python", "run_pyt
 _LIBRARIES = ["c10", "torch_cpu", "torch_python"]
 
 def _torch_repository_impl(repository_ctx):
-    # First of all: a label that Bazel has not looked up yet starts the whole function again.
+    # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     interface = repository_ctx.path(Label("//third_party:interface.py"))
     repository_ctx.path(Label("//third_party:elf.py"))
     layers = repository_ctx.path(Label("//third_party/torch:layers.py"))
@@ -19,7 +19,7 @@ def _torch_repository_impl(repository_ctx):
     python = find_python(repository_ctx)
     torch = find_package(repository_ctx, python, "torch")
     for entry in entries(repository_ctx, torch.path.get_child("include")):
-        # torch brings a pybind11 of its own; there is to be one only, @pybind11.
+        # torch contains a copy of pybind11; everything must use @pybind11.
         if entry.basename != "pybind11":
             repository_ctx.symlink(entry, "include/" + entry.basename)
     run_python(repository_ctx, python, [

@@ -1,12 +1,12 @@
-# The installed torch, in layers of headers (see //third_party/torch). From the cheapest to include to the dearest:
+# The installed torch, in layers of headers (see //third_party/torch); the first is the cheapest to include:
 #
 #   c10          TensorImpl, StorageImpl, device guards, generators
-#   tensor_base  the part of at::Tensor that knows no operator
+#   tensor_base  the part of at::Tensor without operators
 #   stable       torch's stable ABI
 #   core         at::Tensor, the dispatcher, torch/library.h
-#   operators    ATen/ops/*_ops.h: operators called by name (core has the most common ones already)
-#   attention    ATen/native/transformers/attention.h: which form of attention a device wants
-#   python       what knows Python
+#   operators    ATen/ops/*_ops.h: operators called by name (core has the most common ones)
+#   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
+#   python       headers that use Python
 
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
@@ -20,7 +20,7 @@ exports_files(["layers.bzl"])
 cc_library(
     name = "c10",
     hdrs = C10,
-    # torch's headers then include the operators that they need, not all of them.
+    # With this macro torch's headers include only the operators that they need.
     defines = ["AT_PER_OPERATOR_HEADERS"],
     includes = ["include"],
     deps = [":interface_c10"],
@@ -88,8 +88,7 @@ interface_library(
     soname = "libtorch_cpu.so",
 )
 
-# Python's own symbols come with this one: the process that loads an extension module has them, whatever file they
-# are in.
+# Includes Python's own symbols: the process that loads an extension module has them, in whatever file they are.
 interface_library(
     name = "interface_torch_python",
     srcs = [

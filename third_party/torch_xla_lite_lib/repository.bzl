@@ -1,6 +1,6 @@
-"""@torch_xla_lite_lib: our own shared objects, as the wheel torch_xla_lite_lib installs them.
+"""@torch_xla_lite_lib: the shared objects of an installed library wheel.
 
-A wheel without them (BUILD_PYTHON_ONLY=1) is linked to these, so that nothing of the bridge is compiled for it.
+A Python-only wheel (BUILD_PYTHON_ONLY=1) is linked to them, so that the bridge is not compiled again for it.
 """
 
 load("//third_party:pip.bzl", "find_python", "run_python")
@@ -14,10 +14,10 @@ for found in importlib.metadata.distributions(name="torch_xla_lite_lib"):
     break
 """
 
-# Read only when something is linked to it: setup.py looks for the package before, and has the better message.
+# Fails only if something links to it. setup.py checks for the package earlier, with a more detailed message.
 _MISSING = """\
 fail("torch_xla_lite_lib is not installed for %s.\\n" +
-     "Link to what is built here instead: leave out --define=torch_xla_lite_lib=installed")
+     "Link to the libraries of this tree instead: remove --define=torch_xla_lite_lib=installed")
 """
 
 def _torch_xla_lite_lib_repository_impl(repository_ctx):

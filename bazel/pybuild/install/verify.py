@@ -179,7 +179,7 @@ def _undefined(file: elf.File, libraries: Mapping[str, Path | None]) -> Iterator
     for library in libraries.values():
         assert library is not None
         with elf.opened(library) as opened:
-            missing = {name for name in missing if not opened.offers(name)}
+            missing = {name for name in missing if not opened.exports(name)}
     for name in sorted(missing):
         yield f"uses {name}, which none of the libraries has that it needs"
 
