@@ -4,6 +4,7 @@ Folders and files, from the lowest to the highest. A file imports only what stan
 (test/lint/imports_test.py):
 
     errors.py, notices.py      failures with a remedy; messages for the end of a command
+    files.py                   writes files whole, and removes nothing outside of a folder
     options.py                 the environment variables that steer the build, as one typed table
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA

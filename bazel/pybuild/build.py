@@ -11,7 +11,7 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bazel.pybuild.invocation.events import Output
     from bazel.pybuild.invocation.report import Report
 
+_AS_BEFORE = "The installed files are as they were."
 # As PyTorch's setup.py gives it: processors wait for instructions there more than elsewhere.
 _ADVICE = """\
 This is a build for 64-bit ARM with CUDA. There it can pay that the linker places
@@ -65,7 +66,6 @@ def build(
     *,
     into: Path | None = None,
     since: float | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
 ) -> "Report":
     """Builds and puts what was built into the package.
 
@@ -76,44 +76,44 @@ def build(
       into: folder that gets the files at their places in the package; None for the tree itself,
         which any other folder leaves as it is. Another folder gets the public headers too.
       since: time.perf_counter() when the command began; None for now.
-      meanwhile: called while Bazel works.
 
     Returns:
       What was done; build/report.json has it too.
 
     Raises:
       BuildError: the build failed; the package is as it was.
+      KeyboardInterrupt: says whether it is.
     """
     since = time.perf_counter() if since is None else since
     if into is None and options.content is not Content.ALL:
         raise _half_a_package(options.content)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.alone(root):
-        gpu = configure.ensure(root, bazel, options, environ).cuda
-        print(f"torch_xla_lite: CUDA {gpu}", flush=True)
-        if gpu.startswith("on") and options.prioritized_text is None:
-            notices.keep(notices.box(_ADVICE))
-        if options.content is Content.PYTHON:
-            _check_library(root)
-        command = invoke.build_command(
-            bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
-        )
-        with invoke.started(command, root) as process:
-            # Two dozen milliseconds of imports that are not needed earlier, hidden behind Bazel's
-            # own.
-            from bazel.pybuild.install import outputs
-            from bazel.pybuild.invocation import events, report
-
-            meanwhile()
-        outcome = events.read(command.events, command.log, command.targets)
-        succeeded = process.returncode == 0 and bool(outcome.outputs)
-        check = functools.partial(_verify, outcome.outputs, root)
-        changed = {}
-        if succeeded and into is None:
-            changed = outputs.install(outcome.outputs, root, check)
-        elif succeeded:
-            check(list(outcome.outputs))
-            changed = outputs.copy(outcome.outputs, into)
+        try:
+            gpu = configure.ensure(root, bazel, options, environ).cuda
+            print(f"torch_xla_lite: CUDA {gpu}", flush=True)
+            if gpu.startswith("on") and options.prioritized_text is None:
+                notices.keep(notices.box(_ADVICE))
+            if options.content is Content.PYTHON:
+                _check_library(root)
+            command = invoke.build_command(
+                bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
+            )
+            with invoke.started(command, root) as process:
+                # Two dozen milliseconds of imports, while Bazel works.
+                from bazel.pybuild.install import outputs
+                from bazel.pybuild.invocation import events, report
+            outcome = events.read(command.events, command.log, command.targets)
+            succeeded = process.returncode == 0 and bool(outcome.outputs)
+            check = functools.partial(_verify, outcome.outputs, root)
+            changed = {}
+            if succeeded and into is None:
+                changed = outputs.install(outcome.outputs, root, check)
+            elif succeeded:
+                check(list(outcome.outputs))
+                changed = outputs.copy(outcome.outputs, into)
+        except KeyboardInterrupt as interrupt:
+            raise KeyboardInterrupt(str(interrupt) or _AS_BEFORE) from None
         done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since, gpu)
         report.write(done, root)
     if not succeeded:
@@ -156,9 +156,7 @@ def _failure(
     shown = shlex.join(command.arguments)
     # Bazel's own code, or the end of a client that had not yet found its server.
     if exit_name == "INTERRUPTED" or code in (8, -signal.SIGINT):
-        return BuildError(
-            "The build was interrupted. The installed files are as they were.", f"It was:  {shown}"
-        )
+        return BuildError(f"The build was interrupted. {_AS_BEFORE}", f"It was:  {shown}")
     if exit_name == "COMMAND_LINE_ERROR" or code == 2:
         return BuildError(
             "Bazel rejects its command line; it says above why.",
@@ -170,6 +168,6 @@ def _failure(
     said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(
         f"Bazel could not build {' '.join(command.targets)} ({said}); it says above why.\n"
-        "The installed files are as they were.",
+        f"{_AS_BEFORE}",
         "To see every command that it runs:  VERBOSE=1 python setup.py develop",
     )

@@ -32,14 +32,11 @@ def develop(
       BuildError: the build or the install failed.
     """
     site = editable.site_folder()
-    editable.check_writable(site)
-    in_place = False
-
-    def look() -> None:
-        nonlocal in_place
-        in_place = editable.in_place(root, site)
-
-    report = build.build(root, options, environ, since=since, meanwhile=look)
+    in_place = editable.in_place(root, site)
+    if not in_place:
+        # Before the build, which takes long.
+        editable.check(site)
+    report = build.build(root, options, environ, since=since)
     if not in_place:
         editable.install(root, site, editable.commands_folder())
         print(f"torch_xla_lite: {sys.executable} imports it from {root}")

@@ -36,22 +36,21 @@ def main(arguments: list[str], since: float | None = None) -> int:
     Returns:
       The exit status: 0, or another one after a message on standard error.
     """
-    _open_missing_streams()
     root = Path(__file__).resolve().parents[2]
     problem, status = "", 0
     try:
         run(root, arguments, os.environ, since)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read what is printed has gone, as `head` does.
+        # The reader of the output has gone, as `head` does.
         status = 128 + signal.SIGPIPE
     except (BuildError, OSError) as error:
         problem, status = message(error), 1
-    except KeyboardInterrupt:
-        # Bazel has got the same signal; whoever waited for it has it ended by now.
-        problem, status = "interrupted. The installed files are as they were.", 130
+    except KeyboardInterrupt as interrupt:
+        state = str(interrupt) or "What is finished stays; the same command does the rest."
+        problem, status = f"interrupted. {state}", 128 + signal.SIGINT
     try:
-        # Otherwise what was printed before could come after it, where the output is no terminal.
+        # Before the messages below, also where the output is not a terminal.
         sys.stdout.flush()
     except OSError:
         # Python tries once more at its end.
@@ -60,16 +59,6 @@ def main(arguments: list[str], since: float | None = None) -> int:
     if problem:
         print(f"error: {problem}", file=sys.stderr)
     return status
-
-
-def _open_missing_streams() -> None:
-    """Puts nothing in the place of standard streams that whoever started us has closed. Otherwise
-    files that we open, and programs that we start, would be taken for them."""
-    while (stream := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(stream, True)
-    os.close(stream)
-    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
-    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def run(

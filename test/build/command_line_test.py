@@ -211,27 +211,6 @@ def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arg
     assert len(process.stderr.splitlines()) == 2
 
 
-def _with_closed(stream: str, tree: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
-    script = f"{shlex.quote(sys.executable)} setup.py develop -n {stream}"
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=tree,
-        env=_environ(tree, **environ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_a_closed_error_stream_ends_no_command(tree: Path):
-    assert _with_closed("2>&-", tree).returncode == 0
-
-
-def test_with_a_closed_output_stream_errors_are_told_as_ever(tree: Path):
-    process = _with_closed(">&-", tree, MAX_JOBS="two")
-    assert process.stderr.startswith("error: MAX_JOBS='two'")
-
-
 def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree: Path):
     bazel = tree.parent / "bin" / "bazel"
     bazel.write_text("#!/bin/sh\ncase $1 in build) kill -INT $$ ;; esac\n")
@@ -339,7 +318,7 @@ def test_clean_removes_a_link_and_not_what_it_leads_to(tree: Path):
     process = _run(tree, "clean", PATH="/nowhere")
     assert process.returncode == 0, process.stderr
     assert not (tree / "build").is_symlink()
-    assert list((tree.parent / "elsewhere").iterdir()) == []
+    assert [file.name for file in (tree.parent / "elsewhere").iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +366,7 @@ def test_a_dry_run_from_elsewhere_says_where_the_commands_belong(tree: Path):
 def test_a_dry_run_of_clean_names_what_would_go(tree: Path):
     (tree / "build").mkdir()
     before = _state(tree)
-    removed, bazel = _run(tree, "clean", "-n").stdout.splitlines()
+    bazel, removed = _run(tree, "clean", "-n").stdout.splitlines()
     assert removed == "rm -r build"
     assert shlex.split(bazel)[1] == "clean"
     assert _state(tree) == before

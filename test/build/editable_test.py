@@ -164,9 +164,20 @@ def test_a_copy_that_no_installer_knows_of_is_not_left_to_hide_the_tree(root: Pa
         editable.install(root, site, site.parent / "bin")
 
 
+def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):
+    editable.install(root, site, site.parent / "bin")
+    (site / "torch_xla_lite").mkdir()
+    (site / "torch_xla_lite" / "__init__.py").write_text("")
+    with pytest.raises(BuildError, match="would be imported instead of this tree"):
+        editable.install(root, site, site.parent / "bin")
+    assert [other.info.name for other in editable.installed(site)] == [
+        "torch_xla_lite-0.1.0.dist-info"
+    ]
+
+
 def test_a_folder_that_cannot_be_written_is_said_before_the_build(tmp_path: Path):
     with pytest.raises(BuildError, match="where you may not write"):
-        editable.check_writable(tmp_path / "missing")
+        editable.check(tmp_path / "missing")
 
 
 @pytest.fixture(scope="module")

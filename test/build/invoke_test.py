@@ -1,5 +1,7 @@
 """The command line that Bazel gets, and what is shown of what it says."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,3 +104,33 @@ def test_bazel_goes_on_where_its_messages_find_no_reader(
     with open("/dev/full", "wb", buffering=0) as full:
         monkeypatch.setattr(sys, "stderr", SimpleNamespace(buffer=full))
         assert _run(tmp_path, script) == 0
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from bazel.pybuild.invocation.invoke import Command, started
+folder = Path(sys.argv[1])
+command = Command(("/bin/sh", "-c", sys.argv[2]), (), folder / "events", folder / "log", True)
+try:
+    with started(command, folder):
+        pass
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_that_reaches_setup_py_alone_reaches_bazel_and_is_told(tmp_path: Path):
+    # As Bazel, which ends its actions before itself.
+    script = "trap 'sleep 0.2; touch ended; exit 8' INT; kill -INT $PPID"
+    script += "; for i in $(seq 100); do sleep 0.1; done"
+    process = subprocess.run(
+        [sys.executable, "-c", _BUILD, tmp_path, script],
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert process.stdout == "interrupted\n"
+    assert (tmp_path / "ended").exists()

@@ -125,11 +125,26 @@ def test_shared_objects_can_be_run_and_python_files_need_not(tmp_path: Path, roo
     assert not os.access(root / "p/info.py", os.X_OK)
 
 
-def test_remove_takes_away_what_was_installed_and_nothing_else(tmp_path: Path, root: Path):
-    outputs.install([_built(tmp_path, b"one")], root)
-    (root / "torch_xla_lite" / "mine.py").write_text("")
-    assert outputs.remove(root) == [_PATH]
-    assert [file.name for file in root.rglob("*") if file.is_file()] == ["mine.py"]
+def test_a_file_outside_of_the_tree_is_not_removed_when_it_is_no_longer_built(
+    tmp_path: Path, root: Path
+):
+    outputs.install([_built(tmp_path, b"old", "torch_xla_lite/lib/old.so")], root)
+    (root / "torch_xla_lite" / "lib").rename(tmp_path / "moved")
+    (root / "torch_xla_lite" / "lib").symlink_to(tmp_path / "moved")
+    outputs.install([_built(tmp_path, b"one", "torch_xla_lite/_XLAC.so")], root)
+    assert (tmp_path / "moved" / "old.so").read_bytes() == b"old"
+
+
+def test_a_file_with_other_content_but_the_size_and_time_of_before_is_replaced(
+    tmp_path: Path, root: Path
+):
+    built = _built(tmp_path, b"one")
+    outputs.install([built], root)
+    times = (root / _PATH).stat()
+    (root / _PATH).write_bytes(b"two")
+    os.utime(root / _PATH, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert outputs.install([built], root) == {_PATH: True}
+    assert (root / _PATH).read_bytes() == b"one"
 
 
 def test_a_copy_elsewhere_leaves_the_tree_and_its_record_alone(tmp_path: Path, root: Path):

@@ -16,7 +16,7 @@ _FILES = [file for file in files(".py") if file.parts[0] in _PARTS]
 # by what stands higher, and by its own line. Each file belongs to the longest entry that it is in.
 _LAYERS = [
     ["third_party"],
-    ["bazel/pybuild/errors.py", "bazel/pybuild/notices.py"],
+    ["bazel/pybuild/errors.py", "bazel/pybuild/files.py", "bazel/pybuild/notices.py"],
     ["bazel/pybuild/options.py", "bazel/pybuild/lock.py"],
     ["bazel/pybuild/machine"],
     ["bazel/pybuild/invocation"],

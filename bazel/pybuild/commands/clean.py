@@ -2,17 +2,18 @@
 
 Bazel's outputs, the shared objects in the package and the folders build/ and dist/ go. The
 repositories that Bazel has fetched, the disk cache, .bazelrc.generated and the editable install
-stay: the next `develop` needs no network. A build that is running is waited for.
+stay: the next `develop` needs no network. A build that is running is waited for. Nothing outside
+the tree is removed: of a link only the link.
 """
 
 import errno
+import os
 import shlex
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import lock
+from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import outputs
 from bazel.pybuild.invocation import invoke
@@ -20,62 +21,68 @@ from bazel.pybuild.options import Options
 
 
 def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
-    """Cleans a tree and returns the paths that were removed, relative to it.
+    """Cleans a tree and returns what was removed.
 
     Raises:
       BuildError: Bazel failed; what is not Bazel's is removed nevertheless.
+      KeyboardInterrupt: says what is removed by then.
     """
     command = _bazel_command(options, environ)
-    with lock.alone(root):
-        removed = outputs.remove(root)
-        code = subprocess.run(command, cwd=root, check=False).returncode if command else 0
-        for folder in _folders(root):
-            _remove(root / folder)
-            removed.append(folder)
+    removed: list[str] = []
+    code = 0
+    try:
+        with lock.alone(root):
+            if command:
+                code = subprocess.run(command, cwd=root, check=False).returncode
+                removed += ["outputs of Bazel"] if code == 0 else []
+            for path in _paths(root):
+                _remove(root / path)
+                removed.append(path)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Removed by then: {', '.join(removed) or 'nothing'}.\n"
+            "Remove the rest:  python setup.py clean"
+        ) from None
     if code != 0:
         raise BuildError(
             f"Bazel could not remove its outputs (exit code {code}).",
             f"Run it by hand:  {shlex.join(command)}",
         )
-    return [*removed, "outputs of Bazel"] if command else removed
+    return removed
 
 
 def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[str]]:
-    """Commands that do the same as `clean`."""
-    removed = [path for path in outputs.recorded(root) if (root / path).exists()]
-    removed += _folders(root)
-    commands = [["rm", "-r", *removed]] if removed else []
-    bazel = _bazel_command(options, environ)
-    return [*commands, bazel] if bazel else commands
-
-
-def _folders(root: Path) -> list[str]:
-    # The one with the lock last: when it is gone, another build may begin.
-    folders = ("dist", "torch_xla_lite.egg-info", "build")
-    return [folder for folder in folders if (root / folder).exists()]
-
-
-def _remove(folder: Path) -> None:
-    own_lock = folder / lock.FILE.name
-    if folder.is_symlink():
-        # Of what it leads to, nothing is known but this.
-        own_lock.unlink(missing_ok=True)
-        folder.unlink()
-        return
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        elif entry != own_lock:
-            entry.unlink()
-    own_lock.unlink(missing_ok=True)
-    try:
-        folder.rmdir()
-    except OSError as error:
-        # Another build has begun in it.
-        if error.errno != errno.ENOTEMPTY:
-            raise
+    """Commands that do the same as `clean`, in its order."""
+    paths = _paths(root)
+    commands = [_bazel_command(options, environ), ["rm", "-r", *paths] if paths else []]
+    return [command for command in commands if command]
 
 
 def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:
     bazel = invoke.client(options, environ)
     return [*bazel, "clean", "--ui_event_filters=-info"] if bazel else []
+
+
+def _paths(root: Path) -> list[str]:
+    """What is to be removed beside Bazel's outputs, in this order."""
+    built = outputs.installed(root)
+    # The folder with the lock last: when it is gone, another build may begin.
+    folders = ("dist", "torch_xla_lite.egg-info", str(lock.FILE.parent))
+    return [*built, *(folder for folder in folders if os.path.lexists(root / folder))]
+
+
+def _remove(path: Path) -> None:
+    own_lock = path / lock.FILE.name
+    if path.is_symlink() or not own_lock.exists():
+        files.remove(path)
+        return
+    for entry in path.iterdir():
+        if entry != own_lock:
+            files.remove(entry)
+    own_lock.unlink(missing_ok=True)
+    try:
+        path.rmdir()
+    except OSError as error:
+        # Another build has begun in it.
+        if error.errno != errno.ENOTEMPTY:
+            raise

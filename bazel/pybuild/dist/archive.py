@@ -9,12 +9,13 @@ members have one time, and a caller may name it (SOURCE_DATE_EPOCH).
 
 import gzip
 import io
-import os
 import tarfile
 import time
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from bazel.pybuild import files
 
 # A file on disk, or what is in it.
 Source = Path | bytes
@@ -50,7 +51,7 @@ def write_zip(
             entry.create_system = 3
             entry.external_attr = (0o100000 | _mode(path)) << 16
             archive.writestr(entry, read(members[path]), compresslevel=9)
-    _put(file, content.getvalue())
+    files.replace(file, content.getvalue())
 
 
 def write_tar(file: Path, members: Mapping[str, Source], time_s: int | None = None) -> None:
@@ -62,7 +63,7 @@ def write_tar(file: Path, members: Mapping[str, Source], time_s: int | None = No
             entry = tarfile.TarInfo(path)
             entry.size, entry.mtime, entry.mode = len(data), _time_s(time_s), _mode(path)
             archive.addfile(entry, io.BytesIO(data))
-    _put(file, gzip.compress(content.getvalue(), mtime=_time_s(time_s)))
+    files.replace(file, gzip.compress(content.getvalue(), mtime=_time_s(time_s)))
 
 
 def read(source: Source) -> bytes:
@@ -72,19 +73,6 @@ def read(source: Source) -> bytes:
 
 def _time_s(wanted: int | None) -> int:
     return _FIRST_S if wanted is None else min(max(wanted, _FIRST_S), _LAST_S)
-
-
-def _put(file: Path, content: bytes) -> None:
-    """Writes a file whole, or leaves the one that is there."""
-    # Two commands may do so at once.
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(file)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        # A disk that is full does not say which file has no place.
-        raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def _mode(path: str) -> int:

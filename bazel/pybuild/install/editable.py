@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.files import remove, replace
 
 if TYPE_CHECKING:
     from bazel.pybuild.dist.archive import Source
@@ -60,13 +61,21 @@ def commands_folder() -> Path:
     return Path(sysconfig.get_path("scripts"))
 
 
-def check_writable(site: Path) -> None:
-    """Raises BuildError when nothing can be installed there, which is better known before a build
-    than after."""
+def check(site: Path) -> None:
+    """Raises BuildError when the editable install cannot be made there."""
     if not os.access(site, os.W_OK):
         raise BuildError(
             f"The packages of {sys.executable} are in {site}, where you may not write.",
             "Use an environment of your own:  python3 -m venv .venv && . .venv/bin/activate",
+        )
+    package = site / NAME / "__init__.py"
+    wheels = [other.info / "RECORD" for other in installed(site) if not other.is_editable]
+    listed = any(r.exists() and f"{NAME}/__init__.py" in r.read_text() for r in wheels)
+    if package.exists() and not listed:
+        raise BuildError(
+            f"{package.parent} would be imported instead of this tree, and no installed "
+            "distribution lists its files.",
+            f"Remove it:  rm -r {package.parent}",
         )
 
 
@@ -106,6 +115,7 @@ def install(root: Path, site: Path, commands: Path) -> None:
     from bazel.pybuild.dist import archive, metadata
     from bazel.pybuild.install import uninstall
 
+    check(site)
     described = metadata.read(root)
     others = installed(site)
     wheels = [other.info for other in others if not other.is_editable]
@@ -114,18 +124,13 @@ def install(root: Path, site: Path, commands: Path) -> None:
         wheels += sorted(site.glob(f"{NAME}_lib-*.dist-info"))
         uninstall.remove(wheels)
     for other in others:
-        _remove(other.info)
-    if (site / NAME / "__init__.py").exists():
-        raise BuildError(
-            f"{site / NAME} would be imported instead of this tree, and no list tells what it is.",
-            f"Remove it by hand:  rm -r {site / NAME}",
-        )
+        remove(other.info)
     folder = site / described.folder
     # The .dist-info folder appears at once and whole; without the .pth file it would only be a
     # wrong claim, so that one is there before.
-    _write(site / PTH, _pth_text(root))
+    replace(site / PTH, _pth_text(root))
     temporary = site / f".{described.folder}.new"
-    _remove(temporary)
+    remove(temporary)
     temporary.mkdir()
     contents = files(root, described)
     contents[f"{described.folder}/INSTALLER"] = b"setup.py\n"
@@ -160,8 +165,7 @@ def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
             f"{_first_lines(sys.executable)}import sys\n\nfrom {module} import {function}\n\n"
             f"sys.exit({function}())\n"
         )
-        _write(folder / name, text)
-        (folder / name).chmod(0o755)
+        replace(folder / name, text, 0o755)
         files.append(folder / name)
     return files
 
@@ -184,16 +188,3 @@ def _direct_url(root: Path) -> bytes:
     import json
 
     return json.dumps({"dir_info": {"editable": True}, "url": root.as_uri()}).encode() + b"\n"
-
-
-def _write(file: Path, text: str) -> None:
-    temporary = file.with_name(f".{file.name}.new")
-    temporary.write_text(text)
-    temporary.replace(file)
-
-
-def _remove(folder: Path) -> None:
-    if folder.is_dir():
-        import shutil
-
-        shutil.rmtree(folder)

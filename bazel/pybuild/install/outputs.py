@@ -2,20 +2,23 @@
 
     changed = install(outcome.outputs, root)      # {"torch_xla_lite/_XLAC.so": True, ...}
 
-A file that did not change keeps its time, so that whoever watches it (a debugger, another build)
-sees no change. A file that did is written beside its place and moved there at once: a process that
-has the old one mapped keeps it, and nobody ever sees half of one.
+A file that did not change keeps its time, so that a program that watches it (a debugger, another
+build) sees no change. A changed one is copied beside its place and then renamed: a process that has
+the old file mapped keeps it, and no process ever sees half of a file.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from bazel.pybuild import files
 from bazel.pybuild.invocation.events import Output
 
-# What was installed by the build before, and how to see cheaply that neither side of a copy was
-# touched since.
+# What the build before has installed, and the state of both sides of each copy then: as long as
+# that is the same, the contents need not be compared.
 RECORD = Path("build") / "installed.json"
 
 
@@ -35,28 +38,42 @@ def install(
     Returns:
       For each path whether its content is new. A file that an earlier build installed and this one
       has not is removed.
+
+    Raises:
+      KeyboardInterrupt: nothing was replaced, or, with a message that says so, all of it.
     """
     before = _read_record(root)
     outputs = list(outputs)
     changed = {output.path: not _unchanged(output, root, before) for output in outputs}
-    stale = [path for path in before if path not in changed]
+    stale = [path for path in installed(root) if path not in changed]
     new = [output for output in outputs if changed[output.path]]
-    if (
-        not new
-        and not stale
-        and all(_stamp(output, root) == before.get(output.path) for output in outputs)
-    ):
+    if not new and {output.path: _stamp(output, root) for output in outputs} == before:
         return changed
 
     if new:
         check(new)
     staged = [(_stage(output, root), root / output.path) for output in new]
-    for temporary, place in staged:
-        temporary.replace(place)
-    for path in stale:
-        (root / path).unlink(missing_ok=True)
-    _write_record(root, {output.path: _stamp(output, root) for output in outputs})
+    with _without_interrupts():
+        for temporary, place in staged:
+            temporary.replace(place)
+        for path in stale:
+            files.remove(root / path)
+        record = {output.path: _stamp(output, root) for output in outputs}
+        files.replace(root / RECORD, json.dumps(record, indent=1) + "\n")
     return changed
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Holds back Ctrl-C for the few milliseconds in which some files are new and others old."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("What was built is in the package.") from None
 
 
 def copy(outputs: Iterable[Output], folder: Path) -> dict[str, bool]:
@@ -74,21 +91,18 @@ def copy(outputs: Iterable[Output], folder: Path) -> dict[str, bool]:
     return changed
 
 
-def recorded(root: Path) -> list[str]:
-    """Paths that `install` has put into the tree, relative to it."""
-    return list(_read_record(root))
+def installed(root: Path) -> list[str]:
+    """Paths that `install` has put into the tree and that are there, relative to it.
 
-
-def remove(root: Path) -> list[str]:
-    """Removes what `install` has put into the tree and returns the paths that were there."""
-    removed = []
-    for path in recorded(root):
-        place = root / path
-        if place.exists():
-            place.unlink()
-            removed.append(path)
-    (root / RECORD).unlink(missing_ok=True)
-    return removed
+    A path that leads out of the tree, by `..` or by a link that replaced a folder, is not listed.
+    """
+    return [
+        path
+        for path in _read_record(root)
+        if os.path.lexists(root / path)
+        and files.is_inside(root / path, root)
+        and ((root / path).is_symlink() or not (root / path).is_dir())
+    ]
 
 
 def _unchanged(output: Output, root: Path, before: Mapping[str, list[int]]) -> bool:
@@ -111,7 +125,7 @@ def _stage(output: Output, root: Path) -> Path:
     place = root / output.path
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = place.with_name(f".{place.name}.new")
-    # A leftover of an interrupted build may be there, and may be read-only.
+    # A remainder of an interrupted build may be there, and may be read-only.
     temporary.unlink(missing_ok=True)
     import shutil
 
@@ -121,27 +135,23 @@ def _stage(output: Output, root: Path) -> Path:
 
 
 def _stamp(output: Output, root: Path) -> list[int]:
-    """Size, time and identity of a built file and of its installed copy."""
+    """Size, times and identity of a built file and of its installed copy.
+
+    The time of change is among them: a program can set the time of modification back.
+    """
     stamp = []
     for file in (output.file, root / output.path):
         try:
             status = os.stat(file)
         except OSError:
             return []
-        stamp += [status.st_size, status.st_mtime_ns, status.st_ino]
+        stamp += [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
     return stamp
 
 
 def _read_record(root: Path) -> dict[str, list[int]]:
     try:
-        return json.loads((root / RECORD).read_text())
+        record = json.loads((root / RECORD).read_text())
     except (OSError, ValueError):
         return {}
-
-
-def _write_record(root: Path, record: Mapping[str, list[int]]) -> None:
-    file = root / RECORD
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.new")
-    temporary.write_text(json.dumps(record, indent=1) + "\n")
-    temporary.replace(file)
+    return record if isinstance(record, dict) else {}

@@ -11,6 +11,7 @@ log.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -127,6 +128,9 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
     """Starts Bazel; on leaving the block it has ended.
 
     Files of an earlier build are removed first: what is there afterwards, this call has written.
+
+    Raises:
+      KeyboardInterrupt: on leaving the block, when SIGINT came meanwhile; Bazel has ended in order.
     """
     command.events.parent.mkdir(parents=True, exist_ok=True)
     for file in (command.events, command.log):
@@ -137,13 +141,19 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE if command.filtered else None,
     )
+    # After the start, because Bazel would inherit it; before the thread, so that it does.
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     reader = threading.Thread(target=_pass_on, args=(process.stderr,))
     reader.start()
+    interrupted = False
     try:
         yield process
     finally:
-        _wait(process)
+        interrupted = _wait(process)
         reader.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        if interrupted:
+            raise KeyboardInterrupt
 
 
 # Phases that every build goes through, and the end that our own last line tells better.
@@ -166,15 +176,23 @@ def _pass_on(messages: IO[bytes] | None) -> None:
                 sys.stderr.buffer.flush()
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> None:
-    while True:
-        try:
-            process.wait()
-            return
-        except KeyboardInterrupt:
-            # The terminal sent it to Bazel too, which now ends its actions in order. Leaving before
-            # it would let the next command run into a server that is still busy.
-            continue
+_SIGNALS = {signal.SIGINT, signal.SIGCHLD}
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> bool:
+    """Waits for Bazel; returns whether this process was interrupted meanwhile.
+
+    To leave before Bazel has ended would let the next command meet a server that is still busy.
+    """
+    interrupted = False
+    while process.poll() is None:
+        received = signal.sigwaitinfo(_SIGNALS)
+        if received.si_signo == signal.SIGINT:
+            interrupted = True
+            # The terminal sends Ctrl-C to Bazel too; `kill -INT` reaches this process alone.
+            if received.si_code <= 0:
+                process.send_signal(signal.SIGINT)
+    return interrupted
 
 
 def client(options: Options, environ: Mapping[str, str]) -> list[str]:

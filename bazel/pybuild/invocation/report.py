@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bazel.pybuild import files
 from bazel.pybuild.invocation import events
 
 FILE = Path("build") / "report.json"
@@ -110,8 +111,4 @@ def summarize(
 
 def write(report: Report, root: Path) -> None:
     """Writes build/report.json."""
-    file = root / FILE
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.new")
-    temporary.write_text(report.as_json())
-    temporary.replace(file)
+    files.replace(root / FILE, report.as_json())
