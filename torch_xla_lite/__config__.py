@@ -1,4 +1,4 @@
-"""What the installed package was built with, as torch.__config__ says it of torch.
+"""The versions and options that the package was built with, like torch.__config__.
 
     print(torch_xla_lite.__config__.show())
     # torch_xla_lite 0.1.0 was built with:
@@ -9,8 +9,8 @@
     #   - CUDA off: torch 2.13.0+cpu is built without CUDA
     #   - mode: release
 
-The build writes it into _build_info.py. The same sources and tools give the same text: it holds no
-time, no commit and no path.
+The build writes them into _build_info.py. The same sources and tools give the same text: it
+contains no time, commit or path.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from . import _build_info
 
 
 def parameters() -> dict[str, str]:
-    """What was recorded, by the names of _build_info in lower case."""
+    """The constants of _build_info, with their names in lower case."""
     return {name.lower(): str(value) for name, value in vars(_build_info).items() if name.isupper()}
 
 
 def version() -> str:
-    """The version of the package; "unknown" where it is used without being installed."""
+    """The version of the package; "unknown" if it is not installed."""
     try:
         return importlib.metadata.version("torch_xla_lite")
     except importlib.metadata.PackageNotFoundError:
@@ -34,7 +34,7 @@ def version() -> str:
 
 
 def show() -> str:
-    """A description to be read by people, one line for each part."""
+    """A readable description, with one line for each part."""
     found = parameters()
     compiler = [found.pop("compiler"), found.pop("cpp_standard")]
     if abi := found.pop("cxx11_abi"):

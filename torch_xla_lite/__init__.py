@@ -7,19 +7,19 @@
     loss.backward()                     # recorded
     loss.item()                         # compiled by XLA as one graph, and run
 
-Importing the package checks that torch and jax are the ones it was built for, loads the compiled
-bridge, names the device and connects the compiler, in this order:
+Importing the package checks that torch and jax have the versions it was built for, loads the
+compiled bridge, names the device and connects the compiler, in this order:
 
-    _preflight  versions, variables; every error ends in the command that mends it
+    _preflight  versions, variables; every error ends with the command that repairs it
     _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
     serialization  torch.save and torch.load
     compiler    turns a recorded graph into an XLA executable
-    environment default_env(): what plain `torch.randn(1)` gives
+    environment default_env(): where tensors are created when the code names no device
 
-Ops of one's own: custom_ops (what they are on XLA), utils.cpp_extension (in C++).
-Ops beyond torch's: ops, which is imported by who uses it (it costs 20 ms).
+User-defined ops: custom_ops (lowerings), utils.cpp_extension (C++ code).
+Ops that torch does not have: ops, which users import themselves because it takes 20 ms.
 """
 
 import sys
@@ -27,7 +27,7 @@ import sys
 from . import _preflight, commands
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
-    # What says why the package does not work has to work without it.
+    # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
 _preflight.check()

@@ -1,4 +1,4 @@
-"""python -m torch_xla_lite: the command line; see commands/."""
+"""Runs the command line for `python -m torch_xla_lite`; see commands/."""
 
 import sys
 

@@ -1,12 +1,12 @@
-"""What must hold before the compiled part of the package is loaded, in the order of checking.
+"""Checks versions and variables before the compiled part of the package is loaded, and loads it.
 
-    _preflight.check()                      # variables, Python, torch, jaxlib and jax against
-    _build_info _XLAC = _preflight.load_extension()     # the compiled module
+    _preflight.check()                      # variables; Python, torch, jaxlib, jax as built for
+    _XLAC = _preflight.load_extension()     # the compiled module
 
 The extension calls torch's C++ functions by their mangled names. With another torch the dynamic
-loader would fail with `undefined symbol: _ZN3c10...`, or, worse, not fail. So the versions it was
-built for, which the build writes into _build_info.py, are compared first, and every error says in
-its last line which command mends it.
+loader would fail with `undefined symbol: _ZN3c10...`, or, worse, not fail. So the versions that it
+was built for, which the build writes into _build_info.py, are compared first. The last line of
+every error is the command that repairs it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,26 @@ from types import ModuleType
 
 from . import _variables
 
-# As it was found: where links stand for the sources, as in Bazel's tests, what is built is beside
-# the links.
+# Links are not resolved: in Bazel's tests the sources are links, and the built files are beside the
+# links.
 PACKAGE = Path(__file__).absolute().parent
 
 
 def check() -> None:
-    """Raises ImportError, or ValueError for a variable, when the package cannot work here."""
+    """Raises ImportError, or ValueError for a variable, if the package cannot work here."""
     _variables.check(os.environ)
     info = build_info()
     check_python(info.PYTHON_VERSION)
     check_version("torch", built_for=info.TORCH_VERSION)
-    # jaxlib before jax: jax refuses to be imported beside a jaxlib that does not suit it, in words
-    # of its own.
+    # jaxlib before jax: importing jax with an unsuitable jaxlib raises jax's own error.
     check_version("jaxlib", built_for=info.JAXLIB_VERSION)
-    # Each jax is released with a jaxlib of the same number, and the lowerings are written for that
-    # one.
+    # Each jax is released with a jaxlib of the same version, and the lowerings are written for that
+    # jax.
     check_version("jax", built_for=info.JAXLIB_VERSION)
 
 
 def load_extension() -> ModuleType:
-    """The compiled module. Raises ImportError when it is missing or does not load."""
+    """Imports the compiled module. Raises ImportError if it is missing or does not load."""
     name = f"{__package__}._XLAC"
     try:
         return importlib.import_module(name)
@@ -52,15 +51,15 @@ def load_extension() -> ModuleType:
             f"torch_xla_lite's compiled extension is not in {PACKAGE}.\n{build_it()}"
         ) from None
     except ImportError as error:
-        # The loader's own words, a missing symbol or library, tell a maintainer something; the
-        # command helps the user.
+        # The loader's message names the missing symbol or library, for maintainers; the command is
+        # for the user.
         raise ImportError(
             f"torch_xla_lite's compiled extension does not load here: {error}\n{build_it('again')}"
         ) from error
 
 
 def build_info() -> ModuleType:
-    """What the build recorded. Raises ImportError when nothing was built."""
+    """The module that the build wrote. Raises ImportError if nothing was built."""
     name = f"{__package__}._build_info"
     try:
         return importlib.import_module(name)
@@ -73,7 +72,7 @@ def build_info() -> ModuleType:
 
 
 def check_python(built_for: str) -> None:
-    """Raises ImportError when this is another Python than the one that was built for."""
+    """Raises ImportError if this is not the version of Python that the package was built for."""
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = ".".join(built_for.split(".")[:2])
     if running != wanted:
@@ -87,12 +86,12 @@ def check_python(built_for: str) -> None:
 def check_version(
     package: str, *, built_for: str, installed: Callable[[str], str] | None = None
 ) -> None:
-    """Raises ImportError when a package is missing or of another version.
+    """Raises ImportError if a package is missing or has another version.
 
     Args:
-      package: as imported.
-      built_for: its version then.
-      installed: what tells its version now; None to import it and ask.
+      package: its import name.
+      built_for: the version that torch_xla_lite was built for.
+      installed: returns the installed version; None to import the package and ask it.
     """
     wanted = _public(built_for)
     if importlib.util.find_spec(package) is None:
@@ -110,13 +109,13 @@ def check_version(
 
 
 def _version_of_module(package: str) -> str:
-    # jaxlib keeps its version in a module of its own; asking there does not load XLA.
+    # jaxlib.version can be imported without loading XLA.
     module = importlib.import_module("jaxlib.version" if package == "jaxlib" else package)
     return module.__version__
 
 
 def _public(version: str) -> str:
-    """`2.13.0` of `2.13.0+cpu`: all builds of one release share its C++ interface."""
+    """Removes a local part such as `+cpu`: all builds of a release have the same C++ interface."""
     return version.partition("+")[0]
 
 
@@ -125,19 +124,20 @@ def build_it(how: str = "", install: str = "") -> str:
 
     Args:
       how: such as "again", for a checkout.
-      install: the requirement that an installed wheel lacks; without one it is the wheel itself.
+      install: the requirement that is missing beside an installed wheel; empty to reinstall the
+        wheel itself.
     """
     if (PACKAGE.parent / "setup.py").exists():
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"
     if install:
         return f"Install the version that it was built for:  python -m pip install '{install}'"
-    return f"Install it anew:  python -m pip install --force-reinstall --no-deps {_wheels()}"
+    return f"Reinstall it:  python -m pip install --force-reinstall --no-deps {_wheels()}"
 
 
 def _wheels() -> str:
-    """What to install anew: the libraries have a wheel of their own where this one requires it."""
-    import importlib.metadata  # only a mistake pays for this import
+    """The wheels to reinstall: this one, and the library wheel if this one requires it."""
+    import importlib.metadata  # slow; only needed for this error
 
     try:
         required = importlib.metadata.requires("torch_xla_lite") or []

@@ -1,10 +1,10 @@
-"""The environment variables that torch_xla_lite knows, and what each may hold.
+"""Checks the environment variables whose names begin with TORCH_XLA_LITE_.
 
     check(os.environ)      # ValueError for TORCH_XLA_LITE_IR_DEBUG=yes or TORCH_XLA_LITE_IRDEBUG=1
 
-A misspelled variable does nothing, and nothing shows that it does nothing; so every name with our
-prefix that is not listed here is an error. The build has a table of its own,
-bazel/pybuild/options.py, which is not part of a wheel; a test holds the names in both equal.
+A misspelled variable would have no effect, and the user would not notice; so every name with this
+prefix that is not listed here is an error. The build's table, bazel/pybuild/options.py, is not part
+of a wheel; a test checks that both have the same names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RUN_TIME: dict[str, tuple[str, ...]] = {
     "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
 }
 
-# Read by the build, which checks their values; at run time it is enough that the name is right.
+# Read by the build, which checks their values; at run time only the name is checked.
 BUILD_TIME: tuple[str, ...] = (
     "TORCH_XLA_LITE_BAZEL",
     "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",
@@ -29,7 +29,7 @@ BUILD_TIME: tuple[str, ...] = (
 
 
 def check(environ: Mapping[str, str]) -> None:
-    """Raises ValueError, which ends in what to do, for a name or a value that is not known."""
+    """Raises ValueError for an unknown name or value; the last line is the remedy."""
     for name in sorted(environ):
         if not name.startswith(PREFIX) or name in BUILD_TIME or not environ[name]:
             continue  # empty means unset, as in most programs
@@ -50,7 +50,7 @@ def enabled(environ: Mapping[str, str], name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
-    import difflib  # only a mistake pays for this import
+    import difflib  # slow; only needed for this error
 
     known = sorted([*RUN_TIME, *BUILD_TIME])
     near = difflib.get_close_matches(name, known, n=1)

@@ -1,12 +1,12 @@
-"""From a recorded graph to an XLA executable.
+"""Compiles recorded graphs to XLA executables.
 
-The bridge calls `compile_graph` with a graph that it has no executable for. The graph is traced by
-jax, op by op in recorded order, and compiled; what comes back is called with the graph's leaves and
-scalars each time that an equal graph is met again.
+The bridge calls `compile_graph` with a graph that it has no executable for. jax traces the graph op
+by op, in recorded order, and compiles it. The bridge calls the result with the leaves and scalars
+of each later graph with the same key.
 
-Each op is lowered by the first of these that takes it:
+Each op is lowered by the first of these that supports it:
 
-    lowering.registry        a function of our own: fused with its neighbours by XLA
+    lowering.registry        a lowering of this project: XLA fuses it with its neighbours
     lowering.decomposition   PyTorch's decomposition, if all its ops have lowerings
     lowering.ffi             the ATen CPU kernel, called by XLA; counted as a fallback
 """
@@ -29,7 +29,7 @@ from jax import lax
 from . import _XLAC
 from .lowering import registry
 
-# A shape as the bridge writes it: torch's number of the dtype, and the dimensions.
+# A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
 
 
@@ -43,7 +43,7 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     """Compiles one graph.
 
     Args:
-      steps: in an order in which each stands behind what it needs. A leaf is (dtype, dims,
+      steps: each comes after the steps that it uses. A leaf is (dtype, dims,
         donated); a call is (op, words, operands, outputs, number of scalars, source line), where an
         operand is (step, result) and an output a `Shape` or None.
       roots: (step, result) of each value to compute.

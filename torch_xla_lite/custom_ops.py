@@ -1,8 +1,8 @@
-"""Ops that are not torch's own: what they are on XLA.
+"""Registers lowerings for ops that are not part of torch.
 
 An op of another library works on device 'jax' as soon as it has a CPU kernel and a meta ("fake")
-function: it is recorded, and XLA calls the CPU kernel. With a lowering it is code of XLA like any
-other op, and a CPU kernel is not needed for it:
+function: it is recorded, and XLA calls the CPU kernel. With a lowering it becomes XLA code and
+needs no CPU kernel:
 
     @torch.library.custom_op("example::softsign", mutates_args=())
     def softsign(x: torch.Tensor) -> torch.Tensor:
@@ -18,8 +18,9 @@ other op, and a CPU kernel is not needed for it:
     def _(x: jax.Array) -> jax.Array:
         return x / (1 + abs(x))
 
-What a lowering receives, lowering/registry.py says. One that calls code of its own in C++ is made
-with utils/cpp_extension.py. The gradient is that of the op: `softsign.register_autograd`.
+lowering/registry.py describes the arguments of a lowering. utils/cpp_extension.py builds C++ code
+that a lowering can call. The gradient belongs to the op, not to the lowering:
+`softsign.register_autograd`.
 """
 
 from collections.abc import Callable
@@ -31,28 +32,28 @@ from .lowering import registry
 def register_lowering(
     op: str, *, constants: bool = False, fallible: bool = False
 ) -> Callable[[Callable], Callable]:
-    """Registers the decorated function as what an op is on XLA.
+    """Registers the decorated function as the lowering of an op.
 
-    From then on the op is recorded whole, also where torch has a function of it for all devices
-    (`custom_op` without `device_types`). It holds for graphs that are compiled later; so register
-    it where the op is defined.
+    From then on the op is recorded as one op, even if it has an implementation for all devices
+    (`custom_op` without `device_types`). Graphs that are compiled already do not change, so
+    register the lowering where the op is defined.
 
     Args:
-      op: such as "example::softsign", or "aten::sort.stable" with the name of an overload. An op
-        that writes to arguments has lowerings under its own name: they return its results, then
-        the new values of the arguments that it writes to. Of torch's own ops in place or with
-        `out` the functional form has it: aten::relu, not aten::relu_.
-      constants: numbers arrive as Python numbers and are compiled in, so that each new one compiles
-        anew. By default arguments of type `Scalar` arrive as 0-d arrays and compile nothing;
-        `float` and `int` are constants always.
-      fallible: it calls code of yours that may fail while the program runs, with a message that
-        names `op`. The failure is then raised where a value is asked for, with the line that
-        recorded the op, and leaves all tensors as they were.
+      op: such as "example::softsign", or "aten::sort.stable" with the name of an overload. The
+        lowering of an op that writes to its arguments returns its results, then the new values of
+        the arguments that it writes to. For torch's own in-place and `out` ops, register the
+        functional form: aten::relu, not aten::relu_.
+      constants: whether numbers are constants of the graph: they arrive as Python numbers, and each
+        new one compiles a new graph. By default arguments of type `Scalar` arrive as 0-d arrays and
+        compile nothing; `float` and `int` are always constants.
+      fallible: whether the lowering calls code that may fail while the graph runs, with a message
+        that names `op`. The error is then raised where a value is needed, names the line that
+        recorded the op, and changes no tensor.
 
     Raises:
       LoweringError: the op has a lowering already.
-      RuntimeError: there is no such op, or it never arrives whole or under this name; the message
-        says what to do.
+      RuntimeError: there is no such op, or it is never recorded under this name; the message says
+        what to do.
     """
 
     def register(fn: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""What the runtime does: counts of compilations and runs, and the line that recorded an op.
+"""Counts compilations and executions, and tells which line recorded an op.
 
     torch_xla_lite.debug.reset_metrics()
     train_one_step()
@@ -6,8 +6,8 @@
     # {'compiles': 1, 'executions': 1, 'cache_hits': 0, 'recorded_ops': 46, 'fallbacks': {}}
 
 With TORCH_XLA_LITE_IR_DEBUG=1 in the environment every recorded op remembers the line that recorded
-it, and an op that fails when the graph runs names that line. It costs a walk up the Python stack
-for each op; without it, nothing.
+it, and the error of an op that fails when the graph runs names that line. It costs a walk up the
+Python stack for each op.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Metrics(TypedDict):
 
 
 def metrics() -> Metrics:
-    """A snapshot of the counts. It does not run what is recorded."""
+    """The current counts. Does not run the recorded ops."""
     return _XLAC.metrics()
 
 
 def reset_metrics() -> None:
-    """Sets all counts to zero. Compiled graphs are kept."""
+    """Sets all counts to zero. Compiled graphs stay in the cache."""
     _XLAC.reset_metrics()
 
 
 def register() -> None:
-    """Switches line recording on if the environment asks for it."""
+    """Enables line recording if TORCH_XLA_LITE_IR_DEBUG=1."""
     if _variables.enabled(os.environ, _IR_DEBUG):
         _XLAC.set_ir_debug(True)

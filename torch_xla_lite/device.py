@@ -1,13 +1,13 @@
-"""The device 'jax' as torch knows it: this module is `torch.jax`, as torch/cuda is `torch.cuda`.
+"""The device module of 'jax': this file is `torch.jax`, as torch/cuda is `torch.cuda`.
 
     torch.jax.is_available()           # True
     torch.jax.synchronize()            # runs what is recorded and waits for it
     torch.jax.manual_seed(0)           # torch.manual_seed(0) does this too
 
 torch finds a device's functions by their names in its module: torch.random seeds through
-`manual_seed_all` and saves state through `get_rng_state`, torch.autocast asks
+`manual_seed_all` and saves state through `get_rng_state`, torch.autocast calls
 `get_amp_supported_dtype`, torch.load and checkpointing enter `device(index)`. There is one jax
-device, index 0, and no stream but the default one, as in csrc/device.
+device, index 0, with one stream, as in csrc/device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import _XLAC
 
 NAME = "jax"
 
-# Checkpointing saves and restores the random state of a device only if it finds this.
+# Checkpointing saves and restores the random state of a device only if this is true.
 _initialized = True
 
 _forked = False
@@ -42,7 +42,7 @@ def register() -> None:
         taken = torch._C._get_privateuse1_backend_name()
         if taken not in ("privateuseone", NAME):
             raise ImportError(
-                f"torch has room for one device of this kind, which is named {taken!r} already.\n"
+                f"torch supports one device of this kind, and {taken!r} is registered already.\n"
                 "Import torch_xla_lite in a process that does not import that package."
             )
         torch.utils.rename_privateuse1_backend(NAME)
@@ -55,11 +55,11 @@ def register() -> None:
 
 
 def _run_backward_on_the_calling_thread() -> None:
-    """Spares each backward() the way to autograd's thread for the device and back.
+    """Makes backward() record on the calling thread instead of autograd's thread for the device.
 
-    Recording never waits for the device, so there is nothing to be won by a thread of its own: on a
-    busy machine the two switches cost more than the recording. The setting is one for all devices
-    and for this thread; where torch has others that compute by themselves, it stays as it is.
+    Recording never waits for the device, so a separate thread gains nothing: on a busy machine the
+    two thread switches cost more than the recording. The setting holds for all devices and for this
+    thread, so it is not changed if torch supports another accelerator.
     """
     if torch.version.cuda is None and torch.version.hip is None:
         torch.autograd.set_multithreading_enabled(False)
@@ -69,7 +69,7 @@ def _run_backward_on_the_calling_thread() -> None:
 
 
 def is_available() -> bool:
-    """Whether the device can be used. Always: XLA compiles for the CPU if there is nothing else."""
+    """Always True: XLA compiles for the CPU if there is no other device."""
     return True
 
 
@@ -90,12 +90,12 @@ def current_device() -> int:
 
 
 def set_device(device: torch.device | str | int | None) -> None:
-    """Accepts the one device there is. Raises RuntimeError for any other."""
+    """Accepts index 0, the only device. Raises RuntimeError for any other."""
     _index(device)
 
 
 class device:
-    """Context in which a device is the current one. With one device: checks that it is that one."""
+    """Context that selects the current device. There is one, so this only checks the argument."""
 
     def __init__(self, device: torch.device | str | int | None = None) -> None:
         self.idx = _index(device)
@@ -108,14 +108,14 @@ class device:
 
 
 class device_of(device):
-    """Context in which the device of `tensor` is the current one; nothing for other devices."""
+    """Context that selects the device of `tensor`; has no effect for other devices."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         super().__init__(tensor.device if tensor.device.type == NAME else None)
 
 
 def get_device_name(device: torch.device | str | int | None = None) -> str:
-    """What XLA runs on, for people to read, as `cpu` or `NVIDIA H200`."""
+    """The name of the hardware that XLA uses, such as `cpu` or `NVIDIA H200`."""
     _index(device)
     import jax
 
@@ -132,16 +132,15 @@ def get_device_properties(device: torch.device | str | int | None = None) -> dic
 
 
 def sync() -> None:
-    """Runs all recorded work as one graph. XLA may still be computing when this returns.
+    """Runs all recorded ops as one graph. XLA may still be computing when this returns.
 
-    Values that nobody can ask for any more are not computed: a tensor that was dropped is not part
-    of the graph.
+    Tensors that were deleted are not computed, unless others depend on them.
     """
     _XLAC.sync()
 
 
 def synchronize(device: torch.device | str | int | None = None) -> None:
-    """Runs all recorded work and waits until it is done. For measuring time."""
+    """Runs all recorded ops and waits for the results. For measuring time."""
     _index(device)
     _XLAC.synchronize()
 
@@ -170,7 +169,7 @@ def _index(device: torch.device | str | int | None) -> int:
 
 
 def manual_seed(seed: int) -> None:
-    """Starts the random sequence of `seed` from its beginning. Negative seeds count from 2**64."""
+    """Starts the random sequence of `seed`. A negative seed s stands for s + 2**64."""
     _XLAC.manual_seed(int(seed) % 2**64)
 
 
@@ -194,13 +193,13 @@ def initial_seed() -> int:
 def get_rng_state(device: torch.device | str | int | None = None) -> torch.Tensor:
     """State of the default generator: a CPU byte tensor, `[16]`, seed and offset."""
     _index(device)
-    with torch._C.DisableTorchFunction():  # a CPU tensor also where factories give jax tensors
+    with torch._C.DisableTorchFunction():  # a CPU tensor, whatever the environment says
         words = [_signed(word) for word in _XLAC.get_rng_state()]
         return torch.tensor(words, dtype=torch.int64, device="cpu").view(torch.uint8)
 
 
 def set_rng_state(new_state: torch.Tensor, device: torch.device | str | int | None = None) -> None:
-    """Puts the default generator into a state that `get_rng_state` returned."""
+    """Restores a state of the default generator that `get_rng_state` returned."""
     _index(device)
     with torch._C.DisableTorchFunction():
         state = new_state.detach().cpu().contiguous()
@@ -243,7 +242,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def _is_in_bad_fork() -> bool:
-    """Whether this process was forked from one with the device: XLA's threads are not here."""
+    """Whether this process was forked from one that used the device: XLA's threads are missing."""
     return _forked
 
 
@@ -256,14 +255,14 @@ def _after_fork_in_child() -> None:
 
 
 def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
-    """`Module._apply` that keeps Parameters the same objects when they move to jax or from it.
+    """A `Module._apply` that keeps Parameters the same objects when they move to or from jax.
 
-    An optimizer made before `model.to('jax')` holds the model's Parameters, so they must stay those
-    objects, as they do for `model.cuda()`. torch would make new ones: a jax tensor cannot be
+    An optimizer made before `model.to('jax')` holds the model's Parameters, so these must stay the
+    same objects, as for `model.cuda()`. torch would make new ones, because a jax tensor cannot be
     assigned to the `.data` of a CPU tensor. The flag
-    torch.__future__.set_swap_module_params_on_conversion would help, but changes load_state_dict
-    and every other conversion in the process. So only a Parameter that crosses is swapped, here;
-    all else is torch's own `_apply`.
+    torch.__future__.set_swap_module_params_on_conversion would help, but it changes load_state_dict
+    and every other conversion in the process. So only Parameters that change the device are swapped
+    here; torch's own `_apply` does everything else.
     """
 
     def _apply(
@@ -289,11 +288,11 @@ def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., 
 def _swap(
     parameter: torch.nn.Parameter, moved: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
 ) -> None:
-    """Gives `parameter` the content of `moved`, and its gradient that of `fn(gradient)`."""
+    """Replaces the data of `parameter` by `moved`, and its gradient by `fn(gradient)`."""
     gradient = parameter.grad
-    parameter.grad = None  # the gradient goes its own way; swapping moves only the parameter
+    parameter.grad = None  # moved separately, below
     replacement = torch.nn.Parameter(moved, requires_grad=parameter.requires_grad)
-    # Swapping exchanges class and attributes as well; with equal ones the parameter keeps its own.
+    # Swapping exchanges the class and attributes too, so give both the same ones.
     replacement.__class__ = type(parameter)
     replacement.__dict__.update(parameter.__dict__)
     try:

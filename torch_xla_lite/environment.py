@@ -1,4 +1,4 @@
-"""default_env(): where tensors live when the code does not say.
+"""default_env(): where tensors are created when the code names no device.
 
     env = torch_xla_lite.default_env()
 
@@ -10,21 +10,21 @@
     with env:
         torch.randn(1)                           # an XLATensor2
         torch.randn(1, device="cpu").cpu()       # an XLATensor2
-        torch.randn(1).torch()                   # a CPU tensor: this is how data leaves
+        torch.randn(1).torch()                   # a CPU tensor: how data leaves
 
     torch_xla_lite.enable_globally()             # as `with env:`, until disable_globally()
 
-With the default configuration an environment costs nothing, because nothing needs to change. With
-`use_torch_native_for_cpu_tensor = False` calls of torch functions pass through a torch function
-mode, which costs about a microsecond each, and which belongs to the thread that entered it, like
-`with torch.device(...)`: other threads enter an environment of their own. Environments nest, and
-may be left in another order than they were entered.
+With the default configuration an environment changes nothing and costs nothing. With
+`use_torch_native_for_cpu_tensor = False` each call of a torch function passes through a torch
+function mode, which costs about a microsecond. The mode belongs to the thread that entered it, as
+with `with torch.device(...)`: other threads enter the environment themselves. Environments nest,
+and may be left in another order than they were entered.
 
-What stays on the CPU even then: tensors that already are there and results computed from them
-alone; what shares memory with something else (torch.from_numpy, torch.frombuffer; torch.as_tensor
-copies to jax) and the legacy constructors (torch.FloatTensor), all of which torch shows to no mode;
-what torch.load reads; sparse tensors; and the bookkeeping of optimizers and data loaders, which is
-small and read at every step.
+These stay on the CPU even then: existing CPU tensors, and results computed from them alone;
+torch.from_numpy and torch.frombuffer, which share memory (torch.as_tensor copies to jax), and the
+constructors torch.Tensor(...) and torch.FloatTensor(...), because torch calls no mode for them;
+what torch.load reads; sparse tensors; and the internal counters of optimizers and data loaders,
+which are small and read in every step.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .device import NAME, _is_in_bad_fork
 
 
 class Config:
-    """Settings of an Environment. A change is valid at once in the thread that makes it."""
+    """Settings of an Environment. A change takes effect at once, in the thread that makes it."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -66,10 +66,9 @@ class Config:
 
 
 class Environment:
-    """Says whether code that names no device, or 'cpu', gets torch's CPU tensors or XLA's.
+    """Decides whether code that names no device, or 'cpu', gets CPU tensors or XLATensor2.
 
-    `with env:` enables it in this thread; it can be entered again while entered. See the head of
-    this file.
+    `with env:` enables it in this thread and may be nested. See the top of this file.
     """
 
     def __init__(self) -> None:
@@ -96,7 +95,7 @@ class Environment:
         self._update()
 
     def _update(self) -> None:
-        """Puts the mode on this thread's stack, or takes it off, as the state says."""
+        """Adds the mode to this thread's stack, or removes it, as the state requires."""
         wanted = self.enabled and not self.config.use_torch_native_for_cpu_tensor
         if wanted != self._thread.mode_pushed:
             (_push if wanted else _remove)(self._mode)
@@ -107,9 +106,9 @@ class Environment:
 
 
 class _ThreadState(threading.local):
-    """What one thread has done with one environment."""
+    """The state of an environment in one thread."""
 
-    depth = 0  # how many `with env:` it is inside
+    depth = 0  # number of enclosing `with env:`
     globally = False
     mode_pushed = False
 
@@ -123,15 +122,14 @@ def default_env() -> Environment:
 def enable_globally() -> None:
     """Enters the default environment for the rest of this thread, without a `with`.
 
-    Calling it again changes nothing. With native CPU tensors, the default, this holds for all
-    threads, since there is nothing to switch; without them each thread that creates tensors calls
-    it for itself.
+    Calling it again changes nothing. With `use_torch_native_for_cpu_tensor = False`, each thread
+    that creates tensors must call it.
     """
     default_env()._set_globally(True)
 
 
 def disable_globally() -> None:
-    """Ends enable_globally(). A `with default_env():` around the call stays in force."""
+    """Reverts enable_globally(). An enclosing `with default_env():` stays enabled."""
     default_env()._set_globally(False)
 
 
@@ -139,7 +137,7 @@ def disable_globally() -> None:
 
 
 class _CpuMeansJax(TorchFunctionMode):
-    """Calls that would make a CPU tensor make a jax tensor."""
+    """Makes calls that would create a CPU tensor create a jax tensor."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -155,13 +153,13 @@ class _CpuMeansJax(TorchFunctionMode):
         keywords = {**kwargs} if kwargs else {}
         if self._config.use_torch_native_for_cpu_tensor or _is_in_bad_fork():
             return func(*args, **keywords)
-        if func is torch.Tensor.cpu and not _caller_keeps_books():
+        if func is torch.Tensor.cpu and not _called_by_torch_internals():
             return torch.Tensor.to(args[0], NAME, **_memory_format(args, keywords))
-        if func is torch.Tensor.to and not _caller_keeps_books():
+        if func is torch.Tensor.to and not _called_by_torch_internals():
             args = tuple(_jax_if_cpu(arg) for arg in args[:2]) + args[2:]
         if _names_cpu(keywords.get("device")) or (
             keywords.get("device") is None
-            and _makes_tensor(func, args, keywords)
+            and _creates_tensor(func, args, keywords)
             and not _default_device_is_other()
         ):
             return self._create(func, args, keywords)
@@ -169,21 +167,21 @@ class _CpuMeansJax(TorchFunctionMode):
 
     @staticmethod
     def _create(func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if keywords.get("out") is not None or _caller_keeps_books():
+        if keywords.get("out") is not None or _called_by_torch_internals():
             return func(*args, **keywords)
         generator = keywords.get("generator")
         if generator is not None and generator.device.type == "cpu":
-            # The numbers of a CPU generator can only be drawn on the CPU.
+            # A CPU generator can only be used on the CPU.
             grad = keywords.pop("requires_grad", False)
             return func(*args, **keywords).to(NAME).requires_grad_(grad)
         keywords["device"] = NAME
-        keywords.pop("pin_memory", None)  # host memory; the tensor is not in any
+        keywords.pop("pin_memory", None)  # applies to host memory only
         return func(*args, **keywords)
 
 
 @functools.cache
 def _factories() -> frozenset[Any]:
-    """Functions that make a dense tensor on the default device when none is named."""
+    """Functions that create a dense tensor on the default device if the call names none."""
     sparse = {
         torch.sparse_coo_tensor,
         torch.sparse_compressed_tensor,
@@ -197,15 +195,15 @@ def _factories() -> frozenset[Any]:
     return frozenset(torch.utils._device._device_constructors() - sparse)
 
 
-def _makes_tensor(func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether this call makes a tensor on the default device, when the call names none."""
+def _creates_tensor(func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether this call, which names no device, creates a tensor on the default device."""
     if func is torch.normal:  # a factory only if it is given numbers
         return not any(isinstance(value, torch.Tensor) for value in (*args, *keywords.values()))
     return func in _factories()
 
 
-# Modules of torch that make CPU tensors for their own use and expect to get them.
-_BOOKKEEPING = (
+# Modules of torch that create CPU tensors for internal use.
+_TORCH_INTERNALS = (
     "torch.optim.",
     "torch.utils.data.",
     "torch.amp.",
@@ -216,12 +214,12 @@ _BOOKKEEPING = (
 )
 
 
-def _caller_keeps_books() -> bool:
-    """Whether the first caller outside of this file is one of `_BOOKKEEPING`."""
+def _called_by_torch_internals() -> bool:
+    """Whether the first caller outside this file is one of `_TORCH_INTERNALS`."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    return frame is not None and frame.f_globals.get("__name__", "").startswith(_BOOKKEEPING)
+    return frame is not None and frame.f_globals.get("__name__", "").startswith(_TORCH_INTERNALS)
 
 
 def _names_cpu(device: Any) -> bool:
@@ -235,21 +233,20 @@ def _jax_if_cpu(argument: Any) -> Any:
 
 
 def _default_device_is_other() -> bool:
-    """Whether `with torch.device(...)` asks for something that is neither CPU nor jax."""
+    """Whether `with torch.device(...)` selects a device other than CPU and jax."""
     current = torch.utils._device.CURRENT_DEVICE
     return current is not None and current.type not in ("cpu", NAME)
 
 
 def _memory_format(args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-    """The only argument of Tensor.cpu, which takes it by position too."""
+    """The only argument of Tensor.cpu, which may be positional."""
     return {"memory_format": args[1]} if len(args) > 1 else keywords
 
 
 def _push(mode: TorchFunctionMode) -> None:
-    """Adds `mode` below the active modes, but above torch's device context, which has to be lowest.
+    """Adds `mode` below the active modes, but above torch's device context, which must be lowest.
 
-    With an order of our own environments need not be left in the order in which they were entered,
-    and a mode that the user enters later stays on top.
+    So environments may be left in any order, and a mode that the user enters stays on top.
     """
     stack = _pop_all()
     at = 1 if stack and isinstance(stack[0], torch.utils._device.DeviceContext) else 0

@@ -1,4 +1,4 @@
-"""torch.save, torch.load, pickle and copy.
+"""Saves and loads tensors on jax: torch.save, torch.load, pickle and copy.
 
     torch.save(model.state_dict(), "weights.pt")
     torch.load("weights.pt")                            # on jax again
@@ -7,10 +7,10 @@
 
 A tensor on jax is saved as a CPU tensor with the name of its device.
 
-torch loads the bytes of a storage, moves the storage to where it is mapped to, and makes tensors
-that share it. XLA has no storages, only typed arrays. So a storage that is mapped to jax stays on
-the CPU with a mark on it, and the tensors made of it are made on jax. Those that share a storage
-and a dtype share memory on jax too.
+torch loads the bytes of a storage, moves the storage to the mapped device, and makes tensors that
+share it. XLA has typed arrays instead of storages. So a storage that is mapped to jax stays on the
+CPU and is marked, and tensors made from a marked storage are created on jax. Those that share a
+storage and a dtype share memory on jax too.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from .tensor import XLATensor2, to_torch
 # Attribute of a marked storage: dtype -> the whole storage as a tensor on jax.
 _TENSORS = "_torch_xla_lite_tensors"
 
-# torch asks in the order of these numbers; its own entry for our kind of device has 23.
+# torch calls the registered functions in the order of these numbers; its own for this kind of
+# device has 23.
 _BEFORE_TORCH = 15
 
 
 def register() -> None:
-    """Teaches torch's serialization about the device."""
+    """Registers the device with torch's serialization."""
     torch.serialization.register_package(_BEFORE_TORCH, lambda storage: None, _mark)
     original = torch._utils._rebuild_tensor
     original_reduce = torch.Tensor._reduce_ex_internal
@@ -39,7 +40,7 @@ def register() -> None:
         if not isinstance(self, XLATensor2) or torch.serialization._serialization_tls.skip_data:
             return original_reduce(self, proto)
         torch.utils.hooks.warn_if_has_hooks(self)
-        # As torch does it, but detached: what is loaded has to be a leaf.
+        # As in torch, but detached: a loaded tensor must be a leaf.
         args = (to_torch(self.detach()), self.dtype, str(self.device), self.requires_grad)
         return torch._utils._rebuild_device_tensor_from_cpu_tensor, args
 
@@ -51,7 +52,7 @@ def register() -> None:
             count = storage._untyped_storage.nbytes() // storage.dtype.itemsize
             tensors[storage.dtype] = original(storage, 0, (count,), (1,)).to(NAME)
         whole = tensors[storage.dtype]
-        # set_, so that autograd does not take the tensor for a view of `whole`.
+        # With set_, autograd does not treat the tensor as a view of `whole`.
         return torch.empty(0, dtype=whole.dtype, device=NAME).set_(
             whole.as_strided(size, stride, storage_offset)
         )
@@ -61,7 +62,7 @@ def register() -> None:
 
 
 def _mark(storage: Any, location: str) -> Any:
-    """Deserializer for torch: the storage for tensors at `location`, or None for other devices."""
+    """Deserializer for torch: marks a storage that is mapped to jax; None for other devices."""
     if location.partition(":")[0] != NAME or storage.device.type != "cpu":
         return None
     setattr(storage, _TENSORS, {})

@@ -1,4 +1,4 @@
-"""XLATensor2, and what tensors on device 'jax' can do beyond other tensors.
+"""XLATensor2, and the methods that tensors on device 'jax' have beyond those of torch.
 
     t = torch.randn(2, 3, device="jax")
     isinstance(t, XLATensor2)          # True: XLA is in play
@@ -11,8 +11,8 @@
 All of these run what is recorded so far. They are copies: writing to the result does not change
 `t`.
 
-A torch.Tensor elsewhere has the same methods with the meaning they always had; each of them first
-asks `is_cpu`, which is a C attribute, and that is the whole cost.
+For a torch.Tensor on another device these methods are unchanged; each first reads `is_cpu`, a C
+attribute, and costs nothing more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .device import NAME
 
 
 class _OnDeviceJax(type(torch.Tensor)):  # type: ignore[misc]
-    """Metaclass: an instance is any torch.Tensor on device jax, whatever its type."""
+    """Metaclass whose instances are all torch.Tensors on device jax, whatever their type."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return (
@@ -41,7 +41,7 @@ class _OnDeviceJax(type(torch.Tensor)):  # type: ignore[misc]
 class XLATensor2(torch.Tensor, metaclass=_OnDeviceJax):
     """A tensor whose operations are recorded and run by XLA: any torch.Tensor on device 'jax'.
 
-    Meant for `isinstance`. Called, it makes such a tensor of a jax.Array (without a copy) or of
+    Meant for `isinstance`. A call makes such a tensor from a jax.Array (without a copy) or from
     anything that torch.as_tensor takes:
 
         XLATensor2(jax.numpy.ones(3))
@@ -57,9 +57,9 @@ class XLATensor2(torch.Tensor, metaclass=_OnDeviceJax):
 
 
 def to_torch(self: torch.Tensor) -> torch.Tensor:
-    """Tensor.torch(): this tensor on the CPU, the tensor itself if it is there.
+    """Tensor.torch(): this tensor on the CPU; the tensor itself if it is there already.
 
-    Unlike `.cpu()` it leaves the device also where `use_torch_native_for_cpu_tensor` is off.
+    Unlike `.cpu()`, it leaves the device also if `use_torch_native_for_cpu_tensor` is False.
     Gradients flow through it.
     """
     if self.is_cpu:
@@ -97,14 +97,12 @@ def register() -> None:
 
     def __jax_array__(self: torch.Tensor) -> Any:
         if self.is_cpu or self.device.type != NAME:
-            # jax asks with hasattr whether there is such a conversion; for other tensors there is
-            # none.
+            # jax calls hasattr to find out whether there is a conversion; other tensors have none.
             raise AttributeError("__jax_array__")
         return lambda: _exportable(self)
 
     def _tensor_str(self: torch.Tensor, indent: int) -> str:
-        # torch selects and formats elements one by one: on the host that costs nothing, here a
-        # compilation each.
+        # torch selects and formats elements one by one: cheap on the host, a compilation each here.
         return original_str(to_torch(self) if isinstance(self, XLATensor2) else self, indent)
 
     for function, original in (
@@ -120,7 +118,7 @@ def register() -> None:
 
 
 def _exportable(tensor: torch.Tensor) -> Any:
-    """The jax.Array behind `tensor`, which another library sees without its autograd history."""
+    """The jax.Array behind `tensor`, for another library. It has no autograd history."""
     if tensor.requires_grad:
         raise BufferError(
             "can't export a tensor that requires gradient.\nDetach it first:  tensor.detach()"

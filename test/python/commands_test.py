@@ -101,7 +101,7 @@ def test_the_doctor_calls_a_torch_that_does_not_load_torchs_own_problem(tmp_path
     (tmp_path / "torch.py").write_text("raise OSError('libfoo.so is missing')\n")
     lines = run("doctor", folder=tmp_path).stdout.splitlines()
     place = lines.index("problem  import torch: OSError: libfoo.so is missing")
-    assert lines[place + 1].startswith("         Install it anew:  python -m pip install ")
+    assert lines[place + 1].startswith("         Reinstall it:  python -m pip install ")
 
 
 def test_the_doctor_leaves_nothing_to_assertions():

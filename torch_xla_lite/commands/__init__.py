@@ -1,11 +1,11 @@
 """The command line: torch-xla-lite, or python -m torch_xla_lite.
 
-    torch-xla-lite doctor [--json]     whether this installation works; exit code 1 if not
-    torch-xla-lite env [--json]        what to paste into an issue
-    torch-xla-lite cache [--clear]     what builds keep on disk
+    torch-xla-lite doctor [--json]     check this installation; exit code 1 for a problem
+    torch-xla-lite env [--json]        describe the environment, for a bug report
+    torch-xla-lite cache [--clear]     show what builds keep on disk
 
-It has to work where the package does not, so `torch_xla_lite/__init__.py` calls it before anything
-is checked or loaded, and it takes no package that the package itself does not need.
+It must work even if the package does not. So `torch_xla_lite/__init__.py` calls it before anything
+is checked or loaded, and it imports no package that torch_xla_lite does not need.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ NAME = "torch-xla-lite"
 
 
 def called(argv: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether the process is one of this command, and not of a program that imports the package.
+    """Whether this process runs the command line, not a program that imports the package.
 
     Args:
-      argv: sys.argv while the package is imported; its first is "-m" where Python looks for a
+      argv: sys.argv while the package is imported; it begins with "-m" while Python looks for the
         module to run.
       whole: sys.orig_argv, which has the name of that module before its arguments.
     """
@@ -40,17 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         code = _run(parsed)
-        # Not sys.stdout.flush(): who closed the output has left None there.
+        # Not sys.stdout.flush(): sys.stdout is None if the output was closed.
         print(end="", flush=True)
     except BrokenPipeError:
-        # Whoever read what is printed has gone, as `head` does. Python would try once more at exit.
+        # The reader, such as `head`, has ended. Redirected, because Python flushes again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return code
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    # One is needed, and each takes its time to import.
+    # Imported here, because each takes time and only one is needed.
     if parsed.command == "doctor":
         from . import doctor
 
@@ -66,16 +66,16 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=NAME, description="PyTorch on XLA: looks after an installation."
+        prog=NAME, description="PyTorch on XLA: checks and describes an installation."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, meaning in {
-        "doctor": "check that this installation works, and say what mends it; 1 if it does not",
-        "env": "describe this environment, for an issue; no secrets and no host names",
+        "doctor": "check this installation and say how to repair it; exit code 1 for a problem",
+        "env": "describe this environment for a bug report, without secrets and host names",
     }.items():
         command = commands.add_parser(name, help=meaning, description=meaning)
-        command.add_argument("--json", action="store_true", help="for other programs")
-    meaning = "show what builds keep on disk, and remove it on request"
+        command.add_argument("--json", action="store_true", help="print JSON, for programs")
+    meaning = "show what builds keep on disk; remove it with --clear"
     cache = commands.add_parser("cache", help=meaning, description=meaning)
-    cache.add_argument("--clear", action="store_true", help="remove what is ours; asks nothing")
+    cache.add_argument("--clear", action="store_true", help="remove the results of builds")
     return parser

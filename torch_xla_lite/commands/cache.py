@@ -1,6 +1,6 @@
-"""torch-xla-lite cache: what builds keep on disk, and how to be rid of it.
+"""torch-xla-lite cache: shows what builds keep on disk, and deletes it.
 
-jax's compilation cache is shown where one is configured; it is jax's, and never removed here.
+If jax's compilation cache is configured, it is shown too, but never deleted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 
 class Cache(NamedTuple):
-    """A folder that can be made again.
+    """A folder whose content can be computed again.
 
     Attributes:
-      what: it holds.
-      folder: where it is.
+      what: a description of its content.
+      folder: its path.
       is_ours: whether `--clear` removes it.
     """
 
@@ -28,11 +28,11 @@ class Cache(NamedTuple):
 
 
 def main(*, clear: bool) -> int:
-    """Prints the caches and their sizes; removes ours on request."""
+    """Prints the caches and their sizes; with `clear`, removes those of this project."""
     try:
         found = caches(os.environ)
     except RuntimeError as error:
-        print(f"{error}\nName the folder of caches:  export XDG_CACHE_HOME=...", file=sys.stderr)
+        print(f"{error}\nSet the folder for caches:  export XDG_CACHE_HOME=...", file=sys.stderr)
         return 1
     for cache in found:
         size = f"{_size(cache.folder) / 1e6:.1f} MB" if cache.folder.is_dir() else "empty"
@@ -47,7 +47,7 @@ def main(*, clear: bool) -> int:
 
 
 def caches(environ: Mapping[str, str]) -> list[Cache]:
-    """The caches there may be."""
+    """The caches, whether they exist or not."""
     found = [Cache("results of builds", home(environ) / "bazel", True)]
     if named := environ.get("JAX_COMPILATION_CACHE_DIR", ""):
         found.append(Cache("jax's compiled programs", Path(named), False))
@@ -55,14 +55,14 @@ def caches(environ: Mapping[str, str]) -> list[Cache]:
 
 
 def home(environ: Mapping[str, str]) -> Path:
-    """Where this project keeps what can be made again, by the XDG rules, as the build does."""
+    """The cache folder of this project by the XDG rules, as in bazel/pybuild."""
     named = environ.get("XDG_CACHE_HOME", "")
     base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
     return base / "torch_xla_lite"
 
 
 def remove(folder: Path) -> bool:
-    """Removes a folder, or only the link if it is one; whether there was something to remove."""
+    """Removes a folder, or only the link if it is one. Returns whether it existed."""
     if folder.is_symlink():
         folder.unlink()
         return True
@@ -73,12 +73,12 @@ def remove(folder: Path) -> bool:
 
 
 def _size(folder: Path) -> int:
-    """Bytes in files below a folder, links not followed."""
+    """The size of all files below a folder in bytes; links are not followed."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
                 total += os.lstat(os.path.join(parent, name)).st_size
             except FileNotFoundError:
-                continue  # A build is at work.
+                continue  # A running build has removed it.
     return total

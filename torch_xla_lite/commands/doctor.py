@@ -1,11 +1,11 @@
-"""torch-xla-lite doctor: whether this installation works, part by part.
+"""torch-xla-lite doctor: checks each part of this installation.
 
     ok       Python 3.11, as built for
     problem  torch_xla_lite was built for torch 2.13.0 but torch 2.12.1 is installed.
              Install the version that it was built for:  python -m pip install 'torch==2.13.0'
 
-What loads the compiled parts runs in a process of its own: libraries that do not fit may end it
-without a word.
+The compiled parts are loaded in a separate process, because incompatible libraries may end it
+without a message.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TIMEOUT_S = 300
 
 
 class Finding(NamedTuple):
-    """What was found of one part.
+    """The result of one check.
 
     Attributes:
       name: of the part.
-      ok: whether it is as it should be.
+      ok: whether there is no problem.
       detail: what was found.
-      remedy: what to do; empty where there is nothing to do.
+      remedy: what to do; empty if there is no problem.
     """
 
     name: str
@@ -39,8 +39,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-# Each step prints its line as soon as it is done, so that the first missing one is the one that
-# failed.
+# Each step prints its line when it has succeeded, so the first missing line tells which one failed.
 _PROBE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -69,9 +68,9 @@ _STEPS = ("import torch", "C++ ABI", "compiled parts", "graph", "device", "end o
 
 
 def main(*, json: bool) -> int:
-    """Prints what was found; 1 if there is a problem."""
+    """Prints the findings and returns the exit code, 1 if there is a problem."""
     findings = []
-    for finding in look():
+    for finding in inspect():
         findings.append(finding)
         if not json:
             print(_line(finding), flush=True)
@@ -84,15 +83,15 @@ def main(*, json: bool) -> int:
     return 0 if healthy else 1
 
 
-def look() -> Iterator[Finding]:
-    """Looks at one part after the other. What cannot be told after a problem is left out."""
+def inspect() -> Iterator[Finding]:
+    """Checks one part after the other; after a problem, skips the checks that depend on it."""
     checks: dict[str, Callable[[], str]] = {
         "build": _built,
         "variables": _variables_known,
         "Python": _python,
         "torch": lambda: _version("torch", "TORCH_VERSION"),
         "jaxlib": lambda: _version("jaxlib", "JAXLIB_VERSION"),
-        # Each jax is released with a jaxlib of the same number.
+        # Each jax is released with a jaxlib of the same version.
         "jax": lambda: _version("jax", "JAXLIB_VERSION"),
         "wheels": _wheels,
     }
@@ -129,14 +128,15 @@ def _python() -> str:
 
 def _version(package: str, constant: str) -> str:
     version = getattr(_preflight.build_info(), constant)
-    # Not by importing it, which may end the process if it is broken.
+    # Read from the metadata: importing a broken package may end the process.
     installed = importlib.metadata.version
     _preflight.check_version(package, built_for=version, installed=installed)
     return f"{version}, as built for"
 
 
 def _wheels() -> str:
-    """Whether each file is of one wheel: pip lets the whole package be installed over its half."""
+    """Checks that each file belongs to one wheel: pip installs the complete wheel over the library
+    wheel without a warning."""
     name = "torch_xla_lite_lib"
     try:
         installed = importlib.metadata.version(name)
@@ -152,22 +152,22 @@ def _wheels() -> str:
             f"Install what it requires:  python -m pip install --no-deps '{wanted}'"
         )
     raise ImportError(
-        "The whole package is installed over torch_xla_lite_lib: who uninstalls that takes the "
-        "libraries of the other along.\n"
-        "Uninstall it now, and install the whole again:  python -m pip uninstall torch_xla_lite_lib"
+        "The complete wheel is installed over torch_xla_lite_lib; uninstalling that later would "
+        "remove libraries of the complete wheel.\n"
+        "Uninstall it, then reinstall torch_xla_lite:  python -m pip uninstall torch_xla_lite_lib"
     )
 
 
 def _probed() -> Iterator[Finding]:
-    """What a process of its own finds that loads the compiled parts."""
-    # A bad value is a finding already, and would hide these.
+    """The findings of a separate process that loads the compiled parts."""
+    # Without the variables: a wrong value is reported already, and would hide these findings.
     environ = {
         name: value for name, value in os.environ.items() if not name.startswith(_variables.PREFIX)
     }
     abi = _preflight.build_info().CXX11_ABI
     try:
         process = subprocess.run(
-            # The package that was called, whichever another process would find.
+            # So that it imports this package, not another one that is installed.
             [sys.executable, "-c", _PROBE, str(_preflight.PACKAGE.parent), abi],
             env=environ,
             capture_output=True,
@@ -176,32 +176,33 @@ def _probed() -> Iterator[Finding]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        yield _problem("compiled parts", f"They gave no answer in {_TIMEOUT_S} s.")
+        yield _problem("compiled parts", f"Loading them did not end within {_TIMEOUT_S} s.")
         return
-    # What others print (jax does, on some machines) is not ours.
+    # Other libraries, such as jax, may print lines too.
     lines = [line for line in process.stdout.splitlines() if line.startswith('["')]
     for line in lines:
         yield Finding(*json_format.loads(line))
     if process.returncode == 0:
         return
-    said = _error(process.stderr) or f"The process ended with code {process.returncode}."
+    problem = _error(process.stderr) or f"The process ended with code {process.returncode}."
     step = _STEPS[len(lines)]
     if step == "import torch":
-        # It is not ours to build.
+        # torch is not built by this project.
         wanted = f"torch=={_preflight.build_info().TORCH_VERSION}"
-        said += f"\nInstall it anew:  python -m pip install --force-reinstall --no-deps '{wanted}'"
-    yield _problem(step, said)
+        remedy = f"python -m pip install --force-reinstall --no-deps '{wanted}'"
+        problem += f"\nReinstall it:  {remedy}"
+    yield _problem(step, problem)
 
 
 def _error(stderr: str) -> str:
-    """What was said last: of a traceback the error, without the lines of code before it."""
+    """The last message; of a traceback, the error without the lines of code."""
     lines = stderr.strip().splitlines()
     start = max((i for i, line in enumerate(lines) if "Error: " in line), default=len(lines) - 1)
     return "\n".join(lines[max(start, 0) :])
 
 
 def _problem(name: str, text: str) -> Finding:
-    """A finding from an error, whose last line is what to do if it has more than one."""
+    """A finding from an error message; the last of several lines is the remedy."""
     *problem, last = text.splitlines()
     if not problem:
         return Finding(name, False, last, _preflight.build_it("again"))
@@ -209,13 +210,13 @@ def _problem(name: str, text: str) -> Finding:
 
 
 def _cuda() -> Finding:
-    """Whether there are kernels for CUDA; not having them is no problem."""
+    """Whether there are CUDA kernels; their absence is not a problem."""
     library = _preflight.PACKAGE / "lib" / "libtorch_xla_lite_cuda.so"
     if not library.exists():
-        return Finding("CUDA", True, "built without its kernels")
+        return Finding("CUDA", True, "built without CUDA kernels")
     if not any(os.path.exists(file) for file in ("/dev/nvidiactl", "/dev/dxg")):
-        return Finding("CUDA", True, "built with its kernels; there is no NVIDIA device here")
-    return Finding("CUDA", True, "built with its kernels, and there is an NVIDIA device")
+        return Finding("CUDA", True, "built with CUDA kernels; there is no NVIDIA device")
+    return Finding("CUDA", True, "built with CUDA kernels, and there is an NVIDIA device")
 
 
 def _line(finding: Finding) -> str:

@@ -1,7 +1,8 @@
-"""torch-xla-lite env: what this environment consists of, to be pasted into an issue.
+"""torch-xla-lite env: describes this environment, for a bug report.
 
-Variables are shown by a list of names that are known to hold nothing private; of others with our
-prefix only that they are set: options for Bazel may hold passwords.
+Only variables that never contain private data are shown with their values. For other variables
+whose names begin with TORCH_XLA_LITE_, only that they are set: options for Bazel may contain
+passwords.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from .. import _variables
 
 _PACKAGES = ("torch", "jax", "jaxlib", "numpy", "torch_xla_lite", "torch_xla_lite_lib")
-_SHOWN = (
+_WITH_VALUES = (
     *_variables.RUN_TIME,
     "CUDA_VISIBLE_DEVICES",
     "JAX_COMPILATION_CACHE_DIR",
@@ -52,7 +53,7 @@ def report(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
             "CPUs": str(len(os.sched_getaffinity(0))),
             "NVIDIA driver": _driver(),
         },
-        "variables": _shown(environ),
+        "variables": _describe_variables(environ),
     }
 
 
@@ -79,13 +80,13 @@ def _driver() -> str:
         return "none"
 
 
-def _shown(environ: Mapping[str, str]) -> dict[str, str]:
+def _describe_variables(environ: Mapping[str, str]) -> dict[str, str]:
     home = environ.get("HOME", "")
-    shown = {}
+    described = {}
     for name in sorted(environ):
-        if name in _SHOWN:
-            # A home folder's name is often its owner's.
-            shown[name] = environ[name].replace(home, "~") if len(home) > 1 else environ[name]
+        if name in _WITH_VALUES:
+            # The path of the home folder contains the user's name.
+            described[name] = environ[name].replace(home, "~") if len(home) > 1 else environ[name]
         elif name.startswith(_variables.PREFIX):
-            shown[name] = "(set)"
-    return shown
+            described[name] = "(set)"
+    return described

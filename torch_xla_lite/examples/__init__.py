@@ -1,1 +1,1 @@
-"""Programs that show torch_xla_lite at work: `python -m torch_xla_lite.examples.digits`."""
+"""Example programs: `python -m torch_xla_lite.examples.digits`."""

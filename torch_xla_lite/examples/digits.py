@@ -1,12 +1,11 @@
-"""Trains a small convolutional network on scikit-learn's digits: scans of real handwriting.
+"""Trains a small convolutional network on scikit-learn's scans of handwritten digits.
 
     python -m torch_xla_lite.examples.digits                  # on XLA
-    python -m torch_xla_lite.examples.digits --device cpu     # the same on torch's own CPU kernels
+    python -m torch_xla_lite.examples.digits --device cpu     # the same on PyTorch's CPU kernels
 
-An ordinary PyTorch script: nothing in it is particular to XLA but the import and the name of the
-device. Its last output is a table: device, accuracy on images the network has not seen, time per
-step, graphs compiled by XLA, and ops that XLA did not run. Exit code 0; 1 if the accuracy stays
-below 97 %.
+It is an ordinary PyTorch script; only the import and the name of the device are specific to XLA. It
+ends with a table: device, accuracy on the test images, time per step, graphs compiled by XLA, and
+ops that fell back to the CPU's kernels. Exit code 0; 1 if the accuracy is below 97 %.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ GOAL = 0.97
 
 @dataclass(frozen=True)
 class Result:
-    """What a training run came to.
+    """The result of a training run.
 
     Attributes:
       losses: one per step, in order.
-      accuracy: share of test images that were recognised, 0 to 1.
+      accuracy: fraction of the test images that are classified correctly.
       step_ms: median time of a step, from the batch to its loss as a Python number.
       compiles: graphs that XLA compiled.
-      fallbacks: op -> how often it did not run in XLA's own code.
+      fallbacks: op -> how often it fell back to a CPU kernel.
     """
 
     losses: list[float]
@@ -52,7 +51,7 @@ class Result:
 
 
 def make_model() -> nn.Module:
-    """`[batch, 1, 8, 8]` images with pixels in 0..1 to `[batch, 10]` scores of the ten digits."""
+    """A model from images `[batch, 1, 8, 8]`, pixels in 0..1, to scores `[batch, 10]`."""
     return nn.Sequential(
         nn.Conv2d(1, 16, kernel_size=3, padding=1, bias=False),
         nn.BatchNorm2d(16),
@@ -69,7 +68,7 @@ def make_model() -> nn.Module:
 
 
 def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
-    """1,437 images to train on, 360 to test with: each `[1, 8, 8]` float32 in 0..1 and a digit."""
+    """1,437 training and 360 test images, `[1, 8, 8]` float32 in 0..1, each with its digit."""
     pixels, digits = load_digits(return_X_y=True)
     images = (pixels / 16).astype(np.float32).reshape(-1, 1, 8, 8)
     parts = train_test_split(images, digits, test_size=360, stratify=digits, random_state=seed)
@@ -86,7 +85,7 @@ def train(
     seed: int = 0,
     console: Console | None = None,
 ) -> Result:
-    """Trains on `device` and tests. The same seed starts the same run on every device."""
+    """Trains and tests on `device`. Runs with the same seed start equally on all devices."""
     torch.manual_seed(seed)
     train_set, test_set = load_data(seed)
     loader = DataLoader(train_set, batch_size=batch_size, shuffle=True, drop_last=True)
@@ -133,22 +132,22 @@ def train(
 
 @torch.no_grad()
 def test(model: nn.Module, data: TensorDataset, device: str) -> float:
-    """Share of the images in `data` that `model` recognises."""
+    """The fraction of the images in `data` that `model` classifies correctly."""
     model.eval()
     images, digits = (part.to(device) for part in data.tensors)
     return (model(images).argmax(dim=1) == digits).float().mean().item()
 
 
 def table(device: str, result: Result) -> Table:
-    """The result for people to read."""
-    fallen = ", ".join(f"{op} x{count}" for op, count in sorted(result.fallbacks.items()))
+    """The result as a table."""
+    fallbacks = ", ".join(f"{op} x{count}" for op, count in sorted(result.fallbacks.items()))
     rows = Table("device", "test accuracy", "ms per step", "graphs compiled", "ops that fell back")
     rows.add_row(
         device,
         f"{result.accuracy:.1%}",
         f"{result.step_ms:.2f}",
         str(result.compiles),
-        fallen or "none",
+        fallbacks or "none",
     )
     return rows
 

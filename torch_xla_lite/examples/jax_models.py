@@ -1,10 +1,10 @@
-"""The models of models.py written by hand for jax: what the benchmark compares us with.
+"""The models of models.py, written by hand in jax: the benchmark compares with them.
 
     step, state = make_step("mlp", model, "adam", learning_rate=1e-3)
     state, loss = step(state, inputs, targets)      # jax.jit, which donates the old state
 
-Same mathematics, same parameters (taken from the torch model, whose names they keep), written as
-one would write it in jax: pure functions, `jax.value_and_grad`, one jitted step.
+They have the same mathematics and the same parameters, with the names of the torch model, in the
+usual style of jax: pure functions, `jax.value_and_grad`, one jitted step.
 """
 
 from __future__ import annotations
@@ -53,20 +53,19 @@ FORWARDS = {"mlp": mlp, "convnet": convnet, "transformer": transformer}
 def make_step(
     name: str, model: torch.nn.Module, optimizer: str, *, learning_rate: float
 ) -> tuple[Callable[..., tuple[Any, jax.Array]], Any]:
-    """A jitted training step and the state it starts from.
+    """A jitted training step and its initial state.
 
     Args:
       name: of the model, as in models.MODELS.
-      model: where the parameters come from; on the CPU, not changed.
+      model: its initial parameters are copied; on the CPU.
       optimizer: "sgd" (momentum 0.9) or "adam" (torch's defaults).
       learning_rate: a parameter of the step, not a constant in it.
 
     Returns:
-      `step(state, inputs, targets) -> (state, loss)` and `state`. The step donates the state that
-      it is given.
+      `step(state, inputs, targets) -> (state, loss)` and `state`. The step donates its `state`.
     """
     forward = FORWARDS[name]
-    # Copies: jax may use torch's memory as it is, and the step will give that memory away.
+    # Copied, because jax may share torch's memory, and the step donates it.
     params = {
         key: jnp.array(value.detach().numpy(), copy=True) for key, value in model.named_parameters()
     }
@@ -153,5 +152,5 @@ def _attention(params: Arrays, name: str, x: jax.Array) -> jax.Array:
     heads = mixed.reshape(batch, length, 3, Transformer.HEADS, -1).transpose(2, 0, 3, 1, 4)
     query, key, value = heads
     scores = query @ key.swapaxes(-1, -2) / (width // Transformer.HEADS) ** 0.5
-    seen = (jax.nn.softmax(scores) @ value).swapaxes(1, 2).reshape(batch, length, width)
-    return _linear(params, name + "out_proj", seen)
+    attended = (jax.nn.softmax(scores) @ value).swapaxes(1, 2).reshape(batch, length, width)
+    return _linear(params, name + "out_proj", attended)

@@ -1,12 +1,12 @@
-"""The three small models that the tests train for correctness and the benchmark for speed.
+"""Three small models, which the tests train for correctness and the benchmark for speed.
 
     for case in MODELS:
         model = case.make()
         inputs, targets = case.batch(seed=0)
         loss = torch.nn.functional.cross_entropy(model(inputs), targets)
 
-Each is what a newcomer would write: plain torch.nn modules, made on the CPU. Dropout is off by
-default, because random numbers differ between devices and everything else has to agree.
+They are plain torch.nn modules, made on the CPU. Dropout is off by default, because random numbers
+differ between devices and everything else must agree.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def make_mlp(dropout: float = 0.0) -> nn.Module:
 def make_convnet(dropout: float = 0.0) -> nn.Module:
     """Convolutions with batch norm, max and average pooling: `[batch, 1, 28, 28]` to `[batch, 10]`.
 
-    The convolutions have no bias, as usual before batch norm: it would not change the output, and
-    Adam would turn the rounding errors in its gradient, which is zero, into steps of full size.
+    The convolutions have no bias, as usual before batch norm: it would not change the output. Its
+    gradient would be zero except for rounding errors, which Adam would turn into full steps.
     """
     return nn.Sequential(
         nn.Conv2d(1, 16, kernel_size=3, padding=1, bias=False),
@@ -74,12 +74,13 @@ class Transformer(nn.Module):
 
 @dataclass(frozen=True)
 class ModelCase:
-    """A model with data of the right form.
+    """A model, and data that it accepts.
 
     Attributes:
-      name: for tables and test names. make: `make(dropout=0.0)` gives the model, on the CPU,
-      initialised from torch's default generator. batch: `batch(seed=0)` gives inputs and targets,
-      on the CPU, always the same ones for a seed.
+      name: for tables and test names.
+      make: `make(dropout=0.0)` gives the model, on the CPU, initialised from torch's default
+        generator.
+      batch: `batch(seed=0)` gives inputs and targets, on the CPU, the same ones for each seed.
     """
 
     name: str
