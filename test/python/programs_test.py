@@ -10,7 +10,9 @@ tries others than the few of every day, and more.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
 
 import torch
 from hypothesis import HealthCheck, note, settings
@@ -33,9 +35,21 @@ def strides(tensor: torch.Tensor) -> list[int]:
 
 def overlaps(tensor: torch.Tensor) -> bool:
     """Whether elements share memory: what a write then does, torch leaves open, or refuses."""
+    if tensor.numel() == 0:
+        return False
     span = sum(s * (n - 1) for s, n in zip(tensor.stride(), tensor.shape, strict=True)) + 1
     places = torch.arange(span).as_strided(tensor.shape, tensor.stride())
     return places.unique().numel() < tensor.numel()
+
+
+@contextlib.contextmanager
+def new_memory_is_zero(tensor: torch.Tensor):
+    """What resizing adds to the memory of a CPU tensor is undefined; on jax it is zero."""
+    storage = tensor.untyped_storage()
+    before = storage.nbytes()
+    yield
+    if tensor.is_cpu:
+        torch.empty(0, dtype=torch.uint8).set_(storage)[before:] = 0
 
 
 class Programs(RuleBasedStateMachine):
@@ -44,7 +58,6 @@ class Programs(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self.storage = 0  # elements in the memory of the CPU tensor looked at last
 
     # --- helpers ---
 
@@ -178,14 +191,11 @@ class Programs(RuleBasedStateMachine):
 
     @rule(a=indices, size=st.integers(1, 3), stride=st.integers(0, 3), offset=st.integers(0, 3))
     def as_strided(self, a, size, stride, offset):
-        def work(t):
-            count = t.untyped_storage().nbytes() // t.element_size() if t.is_cpu else None
-            self.storage = count if t.is_cpu else self.storage
-            if offset + (size - 1) * stride >= self.storage:
-                return None
-            return t.as_strided((size,), (stride,), offset)
-
-        self.both(f"as_strided({size}, {stride}, {offset})", work, a)
+        self.both(
+            f"as_strided({size}, {stride}, {offset})",
+            lambda t: t.as_strided((size,), (stride,), offset),
+            a,
+        )
 
     # --- changes of shape in place ---
 
@@ -202,6 +212,52 @@ class Programs(RuleBasedStateMachine):
             t.squeeze_()
 
         self.both("squeeze_()", work, a)
+
+    # --- changes of what memory a tensor has ---
+
+    @rule(a=indices, shape=st.lists(st.integers(0, 4), max_size=3))
+    def resize(self, a, shape):
+        def work(t):
+            with new_memory_is_zero(t):
+                t.resize_(shape)
+
+        self.both(f"resize_({shape})", work, a)
+
+    @rule(a=indices, b=indices)
+    def resizing_out(self, a, b):
+        def work(t, other):
+            if t.dtype == other.dtype:
+                with new_memory_is_zero(t), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that resizing out= is deprecated
+                    torch.add(other.clone(), other.clone(), out=t)
+
+        self.write("add(out=) of any shape", work, a, b)
+
+    @rule(a=indices, b=indices)
+    def set_to_tensor(self, a, b):
+        def work(t, other):
+            if t.dtype == other.dtype:
+                t.set_(other)
+
+        self.both("set_()", work, a, b)
+
+    @rule(a=indices, b=indices, offset=st.integers(0, 3), size=st.integers(0, 9))
+    def set_to_storage(self, a, b, offset, size):
+        def work(t, other):
+            # torch does not let the storage grow for a tensor that has the size already.
+            if t.dtype == other.dtype and t.shape != (size,):
+                with new_memory_is_zero(other):
+                    t.set_(other.untyped_storage(), offset, (size,), (1,))
+
+        self.both(f"set_(storage, {offset}, {size})", work, a, b)
+
+    @rule(a=indices, b=indices)
+    def set_data(self, a, b):
+        def work(t, other):
+            if t.dtype == other.dtype:
+                t.data = other
+
+        self.both(".data =", work, a, b)
 
     # --- in-place ---
 

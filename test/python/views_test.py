@@ -402,6 +402,80 @@ def test_resize_keeps_the_elements_that_fit():
     assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
 
 
+def test_a_resized_tensor_leaves_the_memory_of_others_as_it_is():
+    x = torch.arange(4.0, device="jax")
+    other = x.detach()
+    x.resize_(2)
+    assert other.cpu().tolist() == [0, 1, 2, 3]
+
+
+def test_what_no_longer_fitted_comes_back():
+    x = torch.arange(4.0, device="jax")
+    x.resize_(2).add_(5)
+    assert x.resize_(4).tolist() == [5, 6, 2, 3]
+
+
+def test_memory_that_grows_is_still_shared():
+    x = torch.arange(4.0, device="jax")
+    tail, twin = x[2:], x.detach()
+    x.resize_(6)
+    x.add_(1)
+    tail.mul_(10)
+    assert x.tolist() == [1, 2, 30, 40, 1, 1]
+    assert twin.tolist() == [1, 2, 30, 40]
+
+
+def test_a_resized_view_goes_on_in_the_memory_of_its_base():
+    base = torch.arange(6.0, device="jax")
+    assert base[2:4].resize_(3).tolist() == [2, 3, 4]
+    assert base[4:].resize_(4).add_(1).tolist() == [5, 6, 1, 1]
+    assert base.tolist() == [0, 1, 2, 3, 5, 6]
+
+
+def test_an_out_tensor_that_is_resized_leaves_the_memory_of_others_as_it_is():
+    out = torch.arange(4.0, device="jax")
+    other = out.detach()
+    with pytest.warns(UserWarning, match="was resized"):
+        torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert out.tolist() == [2, 2]
+    assert other.tolist() == [2, 2, 2, 3]
+
+
+def test_a_view_beyond_the_memory_raises_as_on_the_cpu():
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match="are out of bounds for storage of size 16"):
+            torch.zeros(4, device=device).as_strided((10,), (1,))
+
+
+def test_set_to_a_storage_sees_it_in_the_tensors_own_dtype():
+    one = torch.ones(1, device="jax")
+    as_bytes = torch.empty(0, dtype=torch.uint8, device="jax").set_(one.untyped_storage())
+    assert as_bytes.tolist() == [0, 0, 128, 63]
+    as_bytes[2] = 0
+    assert one.item() == 0.5
+
+
+def test_set_to_nothing_leaves_the_memory_to_others():
+    x = torch.ones(3, device="jax")
+    other = x.detach()
+    assert x.set_().tolist() == []
+    assert other.tolist() == [1, 1, 1]
+
+
+def test_a_tensor_whose_memory_is_gone_is_not_copied():
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="has a storage of 0"):
+        x.to("jax")
+
+
+def test_a_view_of_a_million_views_can_be_dropped():
+    x = torch.ones(1, 2, device="jax")
+    for _ in range(1_000_000):
+        x = x.t()
+    del x
+
+
 def test_resize_as_takes_the_sizes_of_the_other_tensor():
     x = torch.arange(6.0, device="jax")
     assert x.resize_as_(torch.zeros(3, 1, device="jax")).tolist() == [[0], [1], [2]]

@@ -94,7 +94,7 @@ TEST_F(RecordTest, AListOfTensorsIsWrittenInPlace) {
 }
 
 TEST_F(RecordTest, AnOpMayWriteToSeveralArguments) {
-  const at::Tensor values = Upload(Iota({0})), indices = Upload(Iota({0}, at::kLong));
+  const at::Tensor values = Upload(Iota({2})), indices = Upload(Iota({2}, at::kLong));
   CallOp("max", "dim_max", {Upload(Iota({2, 3})), 1, false, values, indices});
   EXPECT_EQ(runtime.counters().recorded_ops, 1u);
   ExpectEqual(values, Iota({2, 3}).select(1, 2).contiguous());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "test/csrc/ir/toy_ops.h"
+#include "test/csrc/tensor/toy_views.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
@@ -43,11 +44,25 @@ TEST(Alias, AWriteGivesBackWhatWasThere) {
   EXPECT_EQ(alias->SetValue(Leaf({2})).node, first.node);
 }
 
-TEST(Alias, AValueOfAnotherShapeChangesItsSize) {
-  const auto alias = c10::make_intrusive<Alias>(Vector(1));
+TEST(Alias, AValueOfAnotherShapeIsRefused) {
+  const auto alias = c10::make_intrusive<Alias>(Vector(2));
+  EXPECT_THROW(alias->SetValue(Leaf({1})), c10::Error);
+}
+
+TEST(Alias, AViewFromBeforeItGrewLeadsThroughTheOldBase) {
+  const auto alias = c10::make_intrusive<Alias>(Vector(2));
   alias->SetValue(Leaf({1, 2}));
-  EXPECT_EQ(alias->shape(), Vector(2));
-  EXPECT_EQ(alias->nbytes(), 16u);
+  const auto step = [](const char* op, size_t size) {
+    return c10::make_intrusive<ViewStep>(nullptr, ViewSignature(op, size), 0, ViewStep::Scalars());
+  };
+  const auto view = step("reversed", 2);
+  alias->Grow(Leaf({1, 2, 0, 0}), step("halves", 4));
+  EXPECT_EQ(alias->shape(), Vector(4));
+  EXPECT_EQ(alias->nbytes(), 32u);
+  const auto steps = alias->StepsFromNow(view, /*growths=*/0);
+  EXPECT_EQ(steps->signature->op, "reversed");
+  EXPECT_EQ(steps->previous->signature->op, "halves");
+  EXPECT_EQ(alias->StepsFromNow(view, /*growths=*/1), view);
 }
 
 TEST(Alias, APendingValueLivesUntilItsAliasDies) {

@@ -1,9 +1,9 @@
 #include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/guard.h"
@@ -18,8 +18,7 @@ namespace {
 
 using c10::DispatchKeySet;
 using c10::OperatorHandle;
-using runtime::Runtime;
-using tensor::Layout;
+using runtime::RecordScope;
 using tensor::XTensorImpl;
 using torch::jit::Stack;
 
@@ -27,32 +26,61 @@ constexpr c10::DeviceType kJax = c10::DeviceType::PrivateUse1;
 
 bool IsJax(const at::Tensor& tensor) { return tensor.device().type() == kJax; }
 
-// A second tensor on the same memory, seen in the same way.
-at::Tensor SharedWith(const at::Tensor& tensor) {
-  const XTensorImpl& impl = *XTensorImpl::From(tensor);
-  const Layout layout{impl.is_row_major() ? std::vector<int64_t>() : impl.strides().vec(), 0};
-  return at::detail::make_tensor<XTensorImpl>(impl, impl.step(), impl.shape(), layout,
-                                              impl.storage_offset());
-}
-
 // The whole of what a tensor shares memory with.
 at::Tensor BaseOf(c10::StorageImpl* storage) {
   auto* alias = dynamic_cast<tensor::Alias*>(storage);
   TORCH_CHECK(alias != nullptr, "expected a storage on jax, found one on ", storage->device(),
               ".\nMove its tensor first:  tensor.to('jax')");
+  const RecordScope scope;
   return at::detail::make_tensor<XTensorImpl>(
       c10::intrusive_ptr<tensor::Alias>::reclaim_copy(alias));
 }
 
+c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
+// The whole as one dimension of elements of a dtype, less what is left over at its end.
+at::Tensor FlatBase(c10::StorageImpl* storage, c10::ScalarType dtype) {
+  const at::Tensor flat = BaseOf(storage).view({-1});
+  if (flat.scalar_type() == dtype) return flat;
+  const int64_t left_over = flat.nbytes() % c10::elementSize(dtype) / flat.element_size();
+  return flat.narrow(0, 0, flat.numel() - left_over).view(dtype);
+}
+
+// Gives a storage at least `num_bytes`. What it has stays; what is new, and undefined in torch, is
+// zero. `sizes` are those of the new base if they fit exactly.
+void Grow(c10::StorageImpl* storage, int64_t num_bytes, at::IntArrayRef sizes) {
+  const at::Tensor base = BaseOf(storage);
+  if (static_cast<int64_t>(base.nbytes()) >= num_bytes) return;
+  const int64_t numel = (num_bytes + base.element_size() - 1) / base.element_size();
+  const bool fits = c10::multiply_integers(sizes) == numel;
+  const at::Tensor grown = base.new_zeros(fits ? sizes : at::IntArrayRef(numel));
+  const at::Tensor old_base = grown.view({-1}).narrow(0, 0, base.numel()).view(base.sizes());
+  if (base.numel() > 0) old_base.copy_(base);
+  auto& alias = XTensorImpl::From(base)->alias();
+  const RecordScope scope;
+  TORCH_CHECK(alias.shape() == XTensorImpl::From(base)->shape(),
+              "the storage of a tensor on jax was resized by two threads at once");
+  alias.Grow(XTensorImpl::From(grown)->Read(), XTensorImpl::From(old_base)->step());
+}
+
 at::Tensor CopyOf(const at::Tensor& tensor) {
   // Values never change, so a copy is a new place for the same one.
-  const std::lock_guard lock(Runtime::Get().record_lock());
+  const RecordScope scope;
   return at::Tensor(tensor::MakeTensor(XTensorImpl::From(tensor)->Read()));
 }
 
 void Assign(const at::Tensor& target, const at::Tensor& source) {
-  const std::lock_guard lock(Runtime::Get().record_lock());
+  const RecordScope scope;
   XTensorImpl::From(target)->Write(XTensorImpl::From(source)->Read());
+}
+
+// Makes `self` what `view` is.
+void Become(const at::Tensor& self, const at::Tensor& view) {
+  c10::Storage before;  // Dies after the lock was released.
+  const RecordScope scope;
+  before = XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
 }
 
 // copy_(Tensor(a!) self, Tensor src, bool non_blocking) -> Tensor(a!)
@@ -112,7 +140,7 @@ void Clone(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 // detach(Tensor(a) self) -> Tensor(a), and others that give their argument back
 void Share(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor self = torch::jit::pop(*stack).toTensor();
-  stack->emplace_back(SharedWith(self));
+  stack->emplace_back(at::Tensor(XTensorImpl::From(self)->Twin()));
 }
 
 // _local_scalar_dense(Tensor self) -> Scalar
@@ -121,19 +149,30 @@ void LocalScalarDense(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(Download(self).item());
 }
 
+// torch's meta kernel does not look at the storage.
+void CheckInBounds(const c10::StorageImpl& storage, const at::Tensor& tensor, at::IntArrayRef size,
+                   at::IntArrayRef stride, int64_t offset) {
+  const size_t itemsize = tensor.element_size();
+  const size_t needed = at::detail::computeStorageNbytes(size, stride, itemsize, offset);
+  TORCH_CHECK(needed <= storage.nbytes(), "setStorage: sizes ", size, ", strides ", stride,
+              ", storage offset ", offset, ", and itemsize ", itemsize,
+              " requiring a storage size of ", needed, " are out of bounds for storage of size ",
+              storage.nbytes());
+}
+
 // as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor(a)
 //
 // Sizes and strides are those of the memory and not of the tensor, so the step starts at the base.
 void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 4);
   const at::Tensor self = arguments[0].toTensor();
+  const at::DimVector size = arguments[1].toDimVector(), stride = arguments[2].toDimVector();
   const auto offset = arguments[3].toOptional<int64_t>().value_or(self.storage_offset());
-  const at::Tensor base =
-      BaseOf(self.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-  TORCH_CHECK(base.scalar_type() == self.scalar_type(),
-              "as_strided on a tensor that was viewed as ", self.scalar_type(),
-              " is not supported on jax.\nCopy it first:  x.clone().as_strided(...)");
-  *(stack->end() - 4) = base;
+  c10::StorageImpl* storage = StorageOf(self);
+  if (size.size() == stride.size()) CheckInBounds(*storage, self, size, stride, offset);
+  const at::Tensor base = BaseOf(storage);
+  *(stack->end() - 4) =
+      base.scalar_type() == self.scalar_type() ? base : FlatBase(storage, self.scalar_type());
   *(stack->end() - 1) = offset;
   static auto* recorder = new RecordKernel;
   (*recorder)(op, keys, stack);
@@ -146,7 +185,7 @@ void AsStridedInPlace(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor self = arguments[0].toTensor();
   const at::Tensor view = self.as_strided(arguments[1].toDimVector(), arguments[2].toDimVector(),
                                           arguments[3].toOptional<int64_t>());
-  XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
+  Become(self, view);
   torch::jit::drop(*stack, 4);
   stack->emplace_back(self);
 }
@@ -158,17 +197,26 @@ void Resize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::DimVector size = arguments[1].toDimVector();
   torch::jit::drop(*stack, 3);
   if (self.sizes() != at::IntArrayRef(size)) {
-    TORCH_CHECK(XTensorImpl::From(self)->step() == nullptr,
-                "a view on jax cannot be resized.\nCopy it first:  x = x.clone()");
-    // Elements keep their places in memory; new ones, undefined in torch, are zero.
-    const at::Tensor resized = self.new_zeros(size);
-    const int64_t kept = std::min(self.numel(), resized.numel());
-    if (kept > 0) {
-      resized.view({-1}).narrow(0, 0, kept).copy_(self.view({-1}).narrow(0, 0, kept));
+    // The tensor shows another part of its storage, row-major; other views of that stay as they
+    // are.
+    const int64_t numel = c10::multiply_integers(size), offset = self.storage_offset();
+    c10::StorageImpl* storage = StorageOf(self);
+    if (numel > 0) Grow(storage, (offset + numel) * self.element_size(), size);
+    const at::Tensor base = BaseOf(storage);
+    if (base.sizes() == at::IntArrayRef(size) && base.scalar_type() == self.scalar_type()) {
+      Become(self, base);
+    } else {
+      const at::Tensor flat = FlatBase(storage, self.scalar_type());
+      Become(self, flat.narrow(0, std::min(offset, flat.numel()), numel).view(size));
     }
-    Assign(self, resized);
   }
   stack->emplace_back(self);
+}
+
+// set_(Tensor(a!) self) -> Tensor(a!)
+void SetToNothing(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor self = stack->back().toTensor();
+  Become(self, self.new_empty({0}));
 }
 
 // set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)
@@ -177,15 +225,14 @@ void SetToTensor(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const XTensorImpl* impl = XTensorImpl::From(source);
   TORCH_CHECK(impl != nullptr, "set_ needs a source on jax, found one on ", source.device(),
               ".\nMove it first:  source.to('jax')");
-  XTensorImpl::From(torch::jit::peek(*stack, 0, 1).toTensor())->BecomeViewOf(*impl);
+  Become(torch::jit::peek(*stack, 0, 1).toTensor(), source);
 }
 
 // set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)
 void SetToStorage(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const c10::Storage source = torch::jit::pop(*stack).toStorage();
-  const at::Tensor flat = BaseOf(source.unsafeGetStorageImpl()).view({-1});
-  XTensorImpl::From(torch::jit::peek(*stack, 0, 1).toTensor())
-      ->BecomeViewOf(*XTensorImpl::From(flat));
+  const at::Tensor self = torch::jit::peek(*stack, 0, 1).toTensor();
+  Become(self, FlatBase(source.unsafeGetStorageImpl(), self.scalar_type()));
 }
 
 // set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset,
@@ -197,9 +244,12 @@ void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::DimVector size = arguments[3].toDimVector();
   at::DimVector stride = arguments[4].toDimVector();
   if (stride.size() != size.size()) stride = at::DimVector(self.new_zeros(size).strides());
-  const at::Tensor view =
-      BaseOf(source.unsafeGetStorageImpl()).as_strided(size, stride, arguments[2].toInt());
-  XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
+  const int64_t offset = arguments[2].toInt();
+  const size_t num_bytes =
+      at::detail::computeStorageNbytes(size, stride, self.element_size(), offset);
+  Grow(source.unsafeGetStorageImpl(), static_cast<int64_t>(num_bytes), size);
+  const at::Tensor flat = FlatBase(source.unsafeGetStorageImpl(), self.scalar_type());
+  Become(self, flat.as_strided(size, stride, offset));
   torch::jit::drop(*stack, 5);
   stack->emplace_back(self);
 }
@@ -284,6 +334,7 @@ constexpr ExplicitKernel kKernels[] = {
     {"lift_fresh", Boxed<Share>},
     {"native_batch_norm", Boxed<NativeBatchNorm>},
     {"resize_", Boxed<Resize>},
+    {"set_", Boxed<SetToNothing>},
     {"set_.source_Storage", Boxed<SetToStorage>},
     {"set_.source_Storage_storage_offset", Boxed<SetToStorageAt>},
     {"set_.source_Tensor", Boxed<SetToTensor>},

@@ -146,6 +146,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   for (const auto& argument : schema.arguments()) {
     if (IsWritten(argument)) mutated.push_back(static_cast<int>(arguments.size()));
     arguments.push_back(AnalyzeArgument(argument));
+    has_out |= arguments.back().role == Role::kOut;
   }
   bool is_view = false;
   for (const auto& result : schema.returns()) {

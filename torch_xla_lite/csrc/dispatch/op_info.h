@@ -81,6 +81,8 @@ struct OpInfo {
   // Arguments that are written to, in order. The functional form returns their new values behind
   // its other results.
   std::vector<int> mutated;
+  // Whether there are out= arguments among them.
+  bool has_out = false;
   // For each result: the argument that it is (in-place, out=), or -1 for a new tensor.
   std::vector<int> results;
   const IndexArguments* index = nullptr;

@@ -23,6 +23,7 @@
 namespace torch_xla_lite::dispatch {
 namespace {
 
+using runtime::RecordScope;
 using runtime::Runtime;
 using tensor::OpSignature;
 using tensor::ViewStep;
@@ -124,6 +125,29 @@ uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> argu
   return count;
 }
 
+// Calls `visit` with each tensor that the op writes to, and the sizes that it then has.
+template <typename Visit>
+void ForEachWritten(const OpInfo& info, const OpSignature& signature,
+                    c10::ArrayRef<c10::IValue> arguments, Visit&& visit) {
+  size_t output = signature.outputs.size() - CountMutatedOutputs(info, arguments);
+  for (const int i : info.mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      const ir::Shape* shape = signature.outputs[output++];
+      if (tensor.defined()) visit(tensor, at::IntArrayRef(shape->dims()));
+    });
+  }
+}
+
+bool OutputsFit(const OpInfo& info, const OpSignature& signature,
+                c10::ArrayRef<c10::IValue> arguments) {
+  if (!info.has_out) return true;
+  bool fit = true;
+  ForEachWritten(info, signature, arguments, [&](const at::Tensor& tensor, at::IntArrayRef sizes) {
+    fit = fit && tensor.sizes() == sizes;
+  });
+  return fit;
+}
+
 // The results of the op as its caller gets them: written arguments, new tensors, lists of new
 // tensors.
 template <typename Make>
@@ -152,7 +176,8 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
             c10::ArrayRef<c10::IValue> arguments, ResultList* results) {
   if (info.kind == OpInfo::Kind::kInplaceView) {
     const at::Tensor view = MakeView(signature, call, 0);
-    call.operands[0]->BecomeViewOf(*XTensorImpl::From(view));
+    // The storage stays the same, so the one that comes back is not the last reference to it.
+    const c10::Storage same = call.operands[0]->BecomeViewOf(*XTensorImpl::From(view));
   }
   if (info.IsView()) {
     CollectResults(
@@ -167,6 +192,28 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
   }
   CollectResults(
       info, signature, arguments, [&](uint32_t k) { return MakeOutput(node, k); }, results);
+}
+
+// The signature of the call, inferred without the lock if it is new.
+const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                 const Call& call, RecordScope* scope) {
+  const ir::Signature* signature = Signatures().Find(call.key());
+  if (signature == nullptr) {
+    scope->Unlock();
+    auto inferred = Infer(info, arguments, call);
+    scope->Lock();
+    signature = Signatures().Insert(std::move(inferred));
+  }
+  return static_cast<const OpSignature*>(signature);
+}
+
+// Everything below is called without the record lock.
+
+// torch's own kernels resize out= tensors to the result's sizes.
+void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
+                   c10::ArrayRef<c10::IValue> arguments) {
+  ForEachWritten(info, signature, arguments,
+                 [&](const at::Tensor& tensor, at::IntArrayRef sizes) { tensor.resize_(sizes); });
 }
 
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
@@ -236,21 +283,20 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
 
   ResultList results;
+  const OpSignature* signature;
+  bool fits = true;
   {
-    std::unique_lock lock(Runtime::Get().record_lock());
-    const ir::Signature* signature = Signatures().Find(call.key());
-    if (signature == nullptr) {
-      lock.unlock();
-      auto inferred = Infer(*info, arguments, call);
-      lock.lock();
-      signature = Signatures().Insert(std::move(inferred));
+    RecordScope scope;
+    signature = FindSignature(*info, arguments, call, &scope);
+    if (!signature->runs_on_cpu) {
+      fits = OutputsFit(*info, *signature, arguments);
+      if (fits) Record(*info, *signature, call, arguments, &results);
     }
-    const auto& op_signature = static_cast<const OpSignature&>(*signature);
-    if (op_signature.runs_on_cpu) {
-      lock.unlock();
-      return RunOnCpu(*info, stack);
-    }
-    Record(*info, op_signature, call, arguments, &results);
+  }
+  if (signature->runs_on_cpu) return RunOnCpu(*info, stack);
+  if (!fits) {
+    ResizeOutputs(*info, *signature, arguments);
+    return (*this)(op, keys, stack);
   }
   // Outside the lock: the arguments may be the last owners of their tensors.
   torch::jit::drop(*stack, count);

@@ -2,8 +2,6 @@
 
 #include <ATen/EmptyTensor.h>
 
-#include <mutex>
-
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -17,7 +15,7 @@ ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor) {
   Runtime& runtime = Runtime::Get();
   ir::Value value;
   {
-    const std::lock_guard lock(runtime.record_lock());
+    const runtime::RecordScope scope;
     value = XTensorImpl::From(tensor)->Read();
   }
   return runtime.Materialize(value);
@@ -26,10 +24,14 @@ ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor) {
 at::Tensor Upload(const at::Tensor& cpu_tensor) {
   Runtime& runtime = Runtime::Get();
   const at::Tensor dense = cpu_tensor.resolve_conj().resolve_neg().contiguous();
+  TORCH_CHECK(
+      dense.storage().nbytes() >= dense.storage_offset() * dense.element_size() + dense.nbytes(),
+      "a tensor of ", dense.nbytes(), " bytes has a storage of ", dense.storage().nbytes(),
+      " only and cannot be copied to jax");
   const ir::Shape* shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
   ir::Value leaf{ir::Node::Leaf(shape, runtime.executor().Upload(shape, dense.const_data_ptr())),
                  0};
-  const std::lock_guard lock(runtime.record_lock());
+  const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }
 

@@ -4,10 +4,12 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
-#include <vector>
 
 namespace torch_xla_lite::ir {
 namespace {
+
+// Of the outermost scope of this thread.
+thread_local std::vector<Node*>* scope_dead = nullptr;
 
 // The signature of all leaves of a shape: no op, no words, one result.
 const Signature* LeafSignature(const Shape* shape) {
@@ -56,23 +58,30 @@ void Node::DropOperands() {
 }
 
 void Node::Destroy(Node* node) {
-  // Destroying a node drops its operands, which may be the last references to further nodes. Those
-  // are queued by the outermost call instead of being destroyed on its stack.
-  thread_local std::vector<Node*>* queue = nullptr;
-  if (queue != nullptr) {
-    queue->push_back(node);
-    return;
+  const DestructionScope scope;
+  scope_dead->push_back(node);
+}
+
+void Node::Free(Node* node) {
+  std::destroy_n(node->operand_data(), node->num_operands_);
+  node->~Node();
+  ::operator delete(node);
+}
+
+DestructionScope::DestructionScope() {
+  if (scope_dead == nullptr) scope_dead = &dead_;
+}
+
+DestructionScope::~DestructionScope() {
+  if (scope_dead != &dead_) return;
+  // Freeing a node drops its operands, which may be the last references to further nodes: those
+  // are queued here instead of being freed on the stack of the first one.
+  while (!dead_.empty()) {
+    Node* next = dead_.back();
+    dead_.pop_back();
+    Node::Free(next);
   }
-  std::vector<Node*> pending{node};
-  queue = &pending;
-  while (!pending.empty()) {
-    Node* next = pending.back();
-    pending.pop_back();
-    std::destroy_n(next->operand_data(), next->num_operands_);
-    next->~Node();
-    ::operator delete(next);
-  }
-  queue = nullptr;
+  scope_dead = nullptr;
 }
 
 }  // namespace torch_xla_lite::ir

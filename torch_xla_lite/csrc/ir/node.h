@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -36,6 +37,26 @@ class Buffer : public RefCounted {
 };
 
 class Node;
+
+// While one lives, nodes that lose their last reference on its thread are kept for its end.
+// Freeing a value may free all that it was computed from, which is no work to do under a lock:
+//
+//   const DestructionScope after;      // declared first, so that it ends last
+//   const std::lock_guard lock(mutex);
+//   value = {};
+class DestructionScope {
+ public:
+  DestructionScope();
+  ~DestructionScope();
+  DestructionScope(const DestructionScope&) = delete;
+  DestructionScope& operator=(const DestructionScope&) = delete;
+
+ private:
+  friend class Node;
+
+  // Empty for a scope within another one, which keeps what dies in either.
+  std::vector<Node*> dead_;
+};
 
 // One result of one node.
 struct Value {
@@ -55,7 +76,7 @@ class Node : public RefCounted {
                           std::span<const uint64_t> scalars);
   static Ref<Node> Leaf(const Shape* shape, Ref<Buffer> buffer);
   // Frees the node and, without recursion, all that only it kept: a chain may be a million nodes
-  // long.
+  // long. In a DestructionScope, at its end.
   static void Destroy(Node* node);
 
   const Signature& signature() const { return *signature_; }
@@ -90,9 +111,12 @@ class Node : public RefCounted {
   } visit;
 
  private:
+  friend class DestructionScope;
+
   Node(const Signature* signature, uint32_t num_operands, uint32_t num_scalars)
       : signature_(signature), num_operands_(num_operands), num_scalars_(num_scalars) {}
   ~Node() = default;
+  static void Free(Node* node);
 
   // The operands are placed behind the node, the scalars behind the operands.
   Value* operand_data() const;

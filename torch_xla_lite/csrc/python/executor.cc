@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -163,6 +164,10 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   const py::gil_scoped_acquire gil;
   const auto array = py::array::ensure(static_cast<PyBuffer&>(buffer).array(), py::array::c_style);
   if (!array) throw py::error_already_set();
+  if (static_cast<size_t>(array.nbytes()) != num_bytes) {
+    throw std::logic_error("a jax array of " + std::to_string(array.nbytes()) +
+                           " bytes stands for a tensor of " + std::to_string(num_bytes) + ".");
+  }
   std::memcpy(data, array.data(), num_bytes);
 }
 

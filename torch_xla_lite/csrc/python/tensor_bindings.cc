@@ -3,7 +3,6 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -38,7 +37,7 @@ at::Tensor FromJax(py::object array) {
   const ir::Shape* shape = tensor::ShapeOf(dtype, dims, "from_jax");
   ir::Value leaf{ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array)))),
                  0};
-  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }
 

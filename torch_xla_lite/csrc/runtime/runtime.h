@@ -77,6 +77,19 @@ class Runtime {
   Counters counters_;
 };
 
+// Holds the record lock. Values that are replaced meanwhile are freed when it is released for good.
+class RecordScope {
+ public:
+  RecordScope() : lock_(Runtime::Get().record_lock()) {}
+
+  void Unlock() { lock_.unlock(); }
+  void Lock() { lock_.lock(); }
+
+ private:
+  ir::DestructionScope destruction_;  // Ends after the lock.
+  std::unique_lock<RecordLock> lock_;
+};
+
 }  // namespace torch_xla_lite::runtime
 
 #endif  // TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_

@@ -30,13 +30,27 @@ Alias::~Alias() {
 }
 
 ir::Value Alias::SetValue(ir::Value value) {
+  TORCH_INTERNAL_ASSERT(value.shape() == shape_, "a base of shape ", shape_->ToString(),
+                        " cannot take a value of shape ", value.shape()->ToString());
   ++generation_;
-  const ir::Shape* shape = value.shape();
-  if (shape != shape_) {
-    shape_ = shape;
-    set_nbytes(ByteSize(shape));
-  }
   return place_.Set(std::move(value));
+}
+
+void Alias::Grow(ir::Value value, c10::intrusive_ptr<ViewStep> to_old_base) {
+  shape_ = value.shape();
+  set_nbytes(ByteSize(shape_));
+  ++growths_;
+  to_old_bases_.push_back(std::move(to_old_base));
+  SetValue(std::move(value));
+}
+
+c10::intrusive_ptr<ViewStep> Alias::StepsFromNow(const c10::intrusive_ptr<ViewStep>& steps,
+                                                 uint32_t growths) const {
+  auto result = steps;
+  for (; growths < growths_; ++growths) {
+    result = Concatenate(to_old_bases_[growths], result.get());
+  }
+  return result;
 }
 
 }  // namespace torch_xla_lite::tensor

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::tensor {
@@ -19,15 +20,18 @@ caffe2::TypeMeta TypeMetaOf(const ir::Shape* shape) {
 XTensorImpl::XTensorImpl(const c10::intrusive_ptr<Alias>& alias)
     : TensorImpl(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>(alias)), kKeys,
                  TypeMetaOf(alias->shape())),
-      shape_(alias->shape()) {
+      shape_(alias->shape()),
+      growths_(alias->growths()) {
   set_sizes_contiguous(shape_->dims());
 }
 
 XTensorImpl::XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep> step,
-                         const ir::Shape* shape, const Layout& layout, int64_t storage_offset)
+                         uint32_t growths, const ir::Shape* shape, const Layout& layout,
+                         int64_t storage_offset)
     : TensorImpl(c10::Storage(source.storage_), kKeys, TypeMetaOf(shape)),
       shape_(shape),
       is_row_major_(layout.strides.empty()),
+      growths_(growths),
       step_(std::move(step)) {
   if (is_row_major_) {
     set_sizes_contiguous(shape->dims());
@@ -39,14 +43,14 @@ XTensorImpl::XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep>
 
 ir::Value XTensorImpl::Read() {
   const Alias& source = alias();
-  if (step_ == nullptr) return source.value();
+  if (step_ == nullptr && growths_ == source.growths()) return source.value();
   const bool is_pending = source.value().buffer() == nullptr;
   // When the base has been computed, the view follows from it in a few steps. What was cached
   // before would be computed from the start again: the graph of a loop would grow and grow.
-  const bool is_outrun =
+  const bool is_superseded =
       cached_ && cached_from_pending_ && !is_pending && cached_.buffer() == nullptr;
-  if (!cached_ || is_outrun || cached_generation_ != source.generation()) {
-    cached_ = ReadThrough(step_.get(), source.value());
+  if (!cached_ || is_superseded || cached_generation_ != source.generation()) {
+    cached_ = ReadThrough(step().get(), source.value());
     cached_generation_ = source.generation();
     cached_from_pending_ = is_pending;
   }
@@ -55,11 +59,8 @@ ir::Value XTensorImpl::Read() {
 
 ir::Value XTensorImpl::Write(ir::Value value) {
   Alias& target = alias();
-  if (step_ == nullptr) {
-    if (value.shape() != shape_) TakeShape(value.shape());
-    return target.SetValue(std::move(value));
-  }
-  ir::Value base = WriteThrough(step_.get(), target.value(), value);
+  if (step_ == nullptr && growths_ == target.growths()) return target.SetValue(std::move(value));
+  ir::Value base = WriteThrough(step().get(), target.value(), value);
   ir::Value replaced = target.SetValue(std::move(base));
   cached_ = std::move(value);
   cached_generation_ = target.generation();
@@ -67,13 +68,8 @@ ir::Value XTensorImpl::Write(ir::Value value) {
   return replaced;
 }
 
-void XTensorImpl::TakeShape(const ir::Shape* shape) {
-  shape_ = shape;
-  set_sizes_contiguous(shape->dims());
-}
-
-void XTensorImpl::BecomeViewOf(const XTensorImpl& source) {
-  storage_ = source.storage_;
+c10::Storage XTensorImpl::BecomeViewOf(const XTensorImpl& source) {
+  c10::Storage before = std::exchange(storage_, c10::Storage(source.storage_));
   sizes_and_strides_ = source.sizes_and_strides_;
   storage_offset_ = source.storage_offset_;
   data_type_ = source.data_type_;
@@ -81,16 +77,22 @@ void XTensorImpl::BecomeViewOf(const XTensorImpl& source) {
   refresh_contiguous();
   shape_ = source.shape_;
   is_row_major_ = source.is_row_major_;
+  growths_ = source.growths_;
   step_ = source.step_;
   cached_ = {};
+  return before;
+}
+
+c10::intrusive_ptr<XTensorImpl> XTensorImpl::Twin() const {
+  const Layout layout{is_row_major_ ? std::vector<int64_t>() : strides().vec(), 0};
+  return c10::intrusive_ptr<XTensorImpl>::unsafe_steal_from_new(
+      new XTensorImpl(*this, step_, growths_, shape_, layout, storage_offset_));
 }
 
 template <typename Version>
 c10::intrusive_ptr<c10::TensorImpl> XTensorImpl::Detached(Version&& version,
                                                           bool allow_metadata_change) const {
-  auto copy = c10::make_intrusive<XTensorImpl>(
-      *this, step_, shape_, Layout{is_row_major_ ? std::vector<int64_t>() : strides().vec(), 0},
-      storage_offset_);
+  auto copy = Twin();
   copy_tensor_metadata(this, copy.get(), std::forward<Version>(version), allow_metadata_change);
   return copy;
 }
@@ -109,8 +111,10 @@ void XTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) 
   const XTensorImpl* source = From(impl.get());
   TORCH_CHECK(source != nullptr, "a tensor on jax cannot take over the data of one on ",
               impl->device(), ".\nMove it first:  other.to('jax')");
+  c10::Storage before = storage_;  // Copying the metadata replaces it.
+  const runtime::RecordScope scope;
   copy_tensor_metadata(source, this, version_counter(), allow_tensor_metadata_change());
-  BecomeViewOf(*source);
+  c10::Storage same = BecomeViewOf(*source);
 }
 
 at::TensorBase MakeTensor(ir::Value value) {

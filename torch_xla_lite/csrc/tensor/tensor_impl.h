@@ -15,7 +15,9 @@
 #include <ATen/core/TensorBase.h>
 #include <c10/core/TensorImpl.h>
 
+#include <cstdint>
 #include <typeinfo>
+#include <utility>
 
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/tensor/alias.h"
@@ -27,9 +29,11 @@ class XTensorImpl final : public c10::TensorImpl {
  public:
   // A base.
   explicit XTensorImpl(const c10::intrusive_ptr<Alias>& alias);
-  // A view of `source` by one more step; its sizes are those of `shape`.
+  // A view of `source` whose last step is `step`; its sizes are those of `shape`.
   XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep> step, const ir::Shape* shape,
-              const Layout& layout, int64_t storage_offset);
+              const Layout& layout, int64_t storage_offset)
+      : XTensorImpl(source, std::move(step), source.alias().growths(), shape, layout,
+                    storage_offset) {}
 
   // nullptr unless the tensor is one of ours: fake tensors and wrappers carry our dispatch key but
   // are not.
@@ -45,16 +49,22 @@ class XTensorImpl final : public c10::TensorImpl {
   const ir::Shape* shape() const { return shape_; }
   bool is_row_major() const { return is_row_major_; }
   Alias& alias() const { return static_cast<Alias&>(*storage_.unsafeGetStorageImpl()); }
-  const c10::intrusive_ptr<ViewStep>& step() const { return step_; }
+  // A second tensor on the same memory, seen in the same way.
+  c10::intrusive_ptr<XTensorImpl> Twin() const;
 
-  // Guarded by the record lock.
+  // All that follows is guarded by the record lock, and so is making a tensor.
+
+  // The last one of those that lead here from the base of the Alias; null for the base itself.
+  c10::intrusive_ptr<ViewStep> step() const {
+    return growths_ == alias().growths() ? step_ : alias().StepsFromNow(step_, growths_);
+  }
   ir::Value Read();
-  // The value has this tensor's shape; for a base it may have another one, which the tensor then
-  // takes on. Returns what it replaced.
+  // The value has this tensor's shape. Returns what it replaced.
   ir::Value Write(ir::Value value);
 
   // Makes this tensor share memory with `source` from now on (set_, .data =, in-place views).
-  void BecomeViewOf(const XTensorImpl& source);
+  // Returns the storage that it had, which may only die without the lock.
+  [[nodiscard]] c10::Storage BecomeViewOf(const XTensorImpl& source);
 
   // False, so that torch does not look for bytes behind it (pickle takes the numpy path).
   bool has_storage() const override { return false; }
@@ -65,12 +75,16 @@ class XTensorImpl final : public c10::TensorImpl {
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) override;
 
  private:
+  XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep> step, uint32_t growths,
+              const ir::Shape* shape, const Layout& layout, int64_t storage_offset);
+
   template <typename Version>
   c10::intrusive_ptr<TensorImpl> Detached(Version&& version, bool allow_metadata_change) const;
-  void TakeShape(const ir::Shape* shape);
 
   const ir::Shape* shape_;
   bool is_row_major_ = true;
+  // Of the Alias when step_ was made, which starts at its base of that time.
+  uint32_t growths_ = 0;
   c10::intrusive_ptr<ViewStep> step_;
   // What a view was when it was read last, and whether its base was pending then.
   ir::Value cached_;

@@ -23,6 +23,22 @@ ir::Value Apply(const ViewStep& step, ir::Value operand) {
 
 }  // namespace
 
+ViewStep::~ViewStep() {
+  auto step = std::move(previous);
+  while (step != nullptr && step.use_count() == 1) {
+    auto next = std::move(step->previous);
+    step = std::move(next);
+  }
+}
+
+c10::intrusive_ptr<ViewStep> Concatenate(c10::intrusive_ptr<ViewStep> first, const ViewStep* last) {
+  for (const ViewStep* step : FromBase(last)) {
+    first = c10::make_intrusive<ViewStep>(std::move(first), step->signature, step->output,
+                                          step->scalars);
+  }
+  return first;
+}
+
 ir::Value ReadThrough(const ViewStep* last, ir::Value base) {
   ir::Value value = std::move(base);
   for (const ViewStep* step : FromBase(last)) value = Apply(*step, std::move(value));

@@ -8,7 +8,7 @@
 //   ir::Value v = ReadThrough(step.get(), base);             // step3(step2(step1(base)))
 //   ir::Value b = WriteThrough(step.get(), base, new_v);     // the base with that part replaced
 //
-// Immutable, hence shared between views and threads.
+// Immutable once it is made, hence shared between views and threads.
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
 #define TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
@@ -34,11 +34,17 @@ struct ViewStep : c10::intrusive_ptr_target {
         output(output),
         scalars(std::move(scalars)) {}
 
-  const c10::intrusive_ptr<ViewStep> previous;  // Null: the step starts at the base.
+  // Without recursion: a chain may be a million steps long.
+  ~ViewStep() override;
+
+  c10::intrusive_ptr<ViewStep> previous;  // Null: the step starts at the base.
   const OpSignature* const signature;
   const uint32_t output;
   const Scalars scalars;
 };
+
+// The steps of `first`, then those of `last`, which starts at what `first` leads to.
+c10::intrusive_ptr<ViewStep> Concatenate(c10::intrusive_ptr<ViewStep> first, const ViewStep* last);
 
 ir::Value ReadThrough(const ViewStep* step, ir::Value base);
 ir::Value WriteThrough(const ViewStep* step, ir::Value base, ir::Value value);
