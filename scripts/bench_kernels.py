@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Times our kernels (torch_xla_lite/csrc/kernels) against jax's own lowering of the same.
+"""Compares the kernels of torch_xla_lite/csrc/kernels with jax's lowering of the same functions.
 
     python scripts/bench_kernels.py                    # on the CPU, one core, about a minute
     python scripts/bench_kernels.py --quick            # fewer repetitions
 
-On a machine with a GPU it first compares the CUDA kernels with their CPU twins, all of them and for
-each dtype, and then times them on the GPU. Such a machine needs jax's CUDA plugin and the library:
+On a machine with a GPU it first compares the results of all CUDA kernels with those of the CPU
+kernels, for each dtype, and then times them on the GPU. This needs jax's CUDA plugin and the
+library:
 
     pip install 'jax[cuda13]==0.10.2'
     bazel build //torch_xla_lite:cuda_outputs
     python scripts/bench_kernels.py --cuda bazel-bin/torch_xla_lite/lib/libtorch_xla_lite_cuda.so
 
-What is compared runs alternately in one process; a ratio is the median of the ratios of
-neighbouring runs. On one core of a CPU the processor's time is measured, which other processes
-disturb less, else the clock's. jax gets for segments what suits it best, the number of each row's
-segment, made beforehand. Every row is the value and the gradient.
+The compared functions run alternately in one process; a ratio is the median of the ratios of
+neighbouring runs. On one CPU core processor time is measured, which other processes disturb less;
+otherwise wall-clock time. For segments, jax gets the segment number of each row, computed
+beforehand. Every row is the value and the gradient.
 
-Exit code 1 if a CUDA kernel and its twin differ by more than rounding, else 0.
+Exit code 1 if a CUDA kernel and its CPU version differ by more than rounding, else 0.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ class Case(NamedTuple):
     """One row of the table.
 
     Attributes:
-      name: what is computed, and how large.
+      name: the function and its size.
       ours, jax: functions that give value and gradient, with their operands.
-      torch: the same on torch's CPU kernels.
+      torch: the same with torch's CPU kernels.
     """
 
     name: str
@@ -153,11 +154,11 @@ def cases() -> Iterator[Case]:
         yield segments_case(reduce, 1_000_000, 100_000, 1)
 
 
-# --- twins ----------------------------------------------------------------------------------------
+# --- CUDA and CPU ---------------------------------------------------------------------------------
 
 
-def twins() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
-    """What both devices have to agree on: odd sizes, rows to ignore, empty segments."""
+def comparisons() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
+    """Inputs for which both devices must agree: odd sizes, ignored rows, empty segments."""
     generator = np.random.default_rng(0)
     for dtype in ("float32", "float64", "bfloat16", "float16"):
         for batch, classes in (
@@ -182,7 +183,7 @@ def twins() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
             (100_000, 60_000, 5),
         ):
             offsets = jnp.asarray(random_offsets(rows, segments))
-            # Small integers, so that some are equal and sums are exact.
+            # Small integers: some are equal, and sums are exact.
             data = jnp.asarray(generator.integers(-3, 4, (rows, width))).astype(dtype)
             grad = jnp.asarray(generator.standard_normal((segments, width))).astype(dtype)
             for reduce in ("sum", "mean", "max", "min"):
@@ -190,12 +191,12 @@ def twins() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
                 yield name, our_segments(reduce), (data, offsets, grad)
 
 
-def twins_differ(console: Console) -> bool:
-    """Runs each kernel on the CPU and on the GPU and reports those that differ."""
+def cuda_differs(console: Console) -> bool:
+    """Runs each kernel on the CPU and on the GPU; reports those whose results differ."""
     tolerance = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 8e-3, "float16": 1e-3}
     wrong = 0
     with jax.enable_x64(True):
-        for name, function, operands in twins():
+        for name, function, operands in comparisons():
             results = []
             for platform in ("cpu", "cuda"):
                 placed = jax.device_put(operands, jax.devices(platform)[0])
@@ -206,7 +207,7 @@ def twins_differ(console: Console) -> bool:
                 if not np.allclose(a, b, rtol=limit, atol=limit, equal_nan=True):
                     wrong += 1
                     console.print(f"[red]differs[/]: {name}")
-    console.print(f"CUDA kernels that differ from their twins: {wrong}")
+    console.print(f"CUDA kernels that differ from their CPU versions: {wrong}")
     return wrong > 0
 
 
@@ -216,7 +217,7 @@ def twins_differ(console: Console) -> bool:
 def measure(
     case: Case, rounds: int, on_gpu: bool, clock: Callable[[], float]
 ) -> dict[str, list[float]]:
-    """Seconds by contender."""
+    """Seconds of each run, for each contender."""
 
     def timed(work: Callable[[], object]) -> float:
         start = clock()
@@ -242,9 +243,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--cores", type=int, default=1, help="how many to use; default: 1")
-    parser.add_argument("--cuda", type=Path, metavar="FILE", help="the library for CUDA")
+    parser.add_argument("--cuda", type=Path, metavar="FILE", help="library with the CUDA kernels")
     options = parser.parse_args(arguments)
-    # Before XLA makes its threads: it makes as many as there are cores for it.
+    # Before XLA starts its threads: it starts one for each core that it may use.
     cores = sorted(os.sched_getaffinity(0))[: options.cores]
     os.sched_setaffinity(0, cores)
     torch.set_num_threads(len(cores))
@@ -254,7 +255,7 @@ def main(arguments: list[str] | None = None) -> int:
     on_gpu = jax.default_backend() == "gpu"
     if on_gpu and options.cuda:
         kernels._CUDA = options.cuda
-    if on_gpu and twins_differ(console):
+    if on_gpu and cuda_differs(console):
         return 1
     clock = time.process_time if len(cores) == 1 and not on_gpu else time.perf_counter
     table = Table("ms", "ours", "jax", "torch's CPU", "ours / jax", title="value and gradient")

@@ -6,14 +6,13 @@
     python scripts/bench_runtime.py --only record      # of: record, sync, step, recompile, import
     python scripts/bench_runtime.py --json result.json
 
-What is compared runs alternately in one process, and a ratio is the median of the ratios of
-neighbouring runs, so that a load that comes and goes falls on both. Everything has one core unless
---cores says otherwise: torch's OpenMP threads and XLA's pool fight for more, and then either wins
-by chance.
+The compared programs run alternately in one process, and a ratio is the median of the ratios of
+neighbouring runs, so that a temporary load affects both. All use one core, unless --cores says
+otherwise: with more, torch's OpenMP threads and XLA's thread pool compete, and the result depends
+on chance.
 
-Tables go to the standard output. The JSON file is the stable output for other programs: machine,
-goals, and for every row its medians and ratio. Exit code 0 also if a goal is missed: a benchmark
-is no test.
+Tables go to the standard output. The JSON file is stable, for programs: machine, goals, and for
+every row its medians and ratio. The exit code is 0 even if a goal is missed.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ import torch_xla_lite
 from torch_xla_lite.examples.jax_models import make_step
 from torch_xla_lite.examples.models import MODELS, ModelCase
 
-OPS = 1000  # in a chain that is recorded
+OPS = 1000  # length of a recorded chain
 
-Contender = Callable[[], float]  # runs once, returns what it measured in seconds
+Contender = Callable[[], float]  # runs once and returns the seconds that it took
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ class Row:
       name: what was measured.
       unit: of the values.
       values: contender -> median.
-      ratio: ours to the contender that the goal names, or ours itself where the goal is absolute.
-      goal: what the ratio should not exceed.
+      ratio: ours divided by the contender of the goal, or our value if the goal is absolute.
+      goal: the largest acceptable ratio.
     """
 
     name: str
@@ -69,7 +68,7 @@ class Row:
 
 @dataclass
 class Report:
-    """All that was measured, with the machine it was measured on."""
+    """All measurements, and the machine."""
 
     machine: dict[str, str]
     sections: dict[str, list[Row]] = field(default_factory=dict)
@@ -77,10 +76,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Effort:
-    """How often things are repeated."""
+    """The number of repetitions."""
 
     rounds: int
-    steps: int  # training steps in a round
+    steps: int  # training steps in each round
 
 
 FULL = Effort(rounds=31, steps=10)
@@ -115,7 +114,7 @@ def compare(
     scale: float,
     goal: float,
 ) -> Row:
-    """A row in which "ours" is set against the contender `against`, run by run."""
+    """A row that compares "ours" with the contender `against`, run by run."""
     ratios = [ours / other for ours, other in zip(seconds["ours"], seconds[against], strict=True)]
     medians = {key: statistics.median(values) * scale for key, values in seconds.items()}
     return Row(name, unit, medians, statistics.median(ratios), goal)
@@ -179,7 +178,7 @@ RECORDED = (
 
 
 def measure_recording(effort: Effort) -> list[Row]:
-    """Time per op of a chain of dependent ops that is dropped without being run."""
+    """Time per op of recording a chain of dependent ops that is never run."""
     rows = []
     for name, chain, goal in track(RECORDED, "record", transient=True):
         start, operand = torch.ones(4, 4), torch.eye(4)
@@ -204,7 +203,7 @@ def measure_recording(effort: Effort) -> list[Row]:
 
 
 def measure_sync(effort: Effort) -> list[Row]:
-    """Cost of running a cached graph beyond calling the executable, and of reading one number."""
+    """Overhead of running a cached graph over calling the executable; cost of reading a number."""
     x, c = torch.ones(4, 4).jax(), torch.full((4, 4), 0.5).jax()
 
     def ours() -> float:
@@ -254,13 +253,13 @@ OPTIMIZERS: dict[str, tuple[float, Callable[..., torch.optim.Optimizer]]] = {
 STEP_GOAL = {"mlp": 1.8, "convnet": 1.2, "transformer": 1.2}
 
 
-# How a row's loops read the loss. What is read at each step makes Python wait for XLA; what is read
-# at the end lets Python record the next step meanwhile, if there is a second core for it.
+# When the loops of a row read the loss. Reading it in each step makes Python wait for XLA; reading
+# it at the end lets Python record the next step meanwhile, on a second core.
 READINGS = ("loss each step", "loss at the end")
 
 
 class TorchTraining:
-    """Training of one model as a user writes it."""
+    """Training of a model, as in an ordinary PyTorch program."""
 
     def __init__(self, case: ModelCase, optimizer: str, device: str) -> None:
         torch.manual_seed(0)
@@ -283,7 +282,7 @@ class TorchTraining:
 
 
 class JaxTraining:
-    """The same written by hand for jax, from the same parameters."""
+    """The same training, written by hand in jax, from the same parameters."""
 
     def __init__(self, case: ModelCase, optimizer: str) -> None:
         torch.manual_seed(0)
@@ -310,8 +309,8 @@ def measure_steps(effort: Effort) -> list[Row]:
             "torch CPU": TorchTraining(case, optimizer, "cpu"),
         }
         losses = [[contender.step() for _ in range(3)] for contender in contenders.values()]
-        apart = max(max(step) - min(step) for step in zip(*losses, strict=True))
-        if apart > 1e-3:
+        difference = max(max(step) - min(step) for step in zip(*losses, strict=True))
+        if difference > 1e-3:
             raise AssertionError(f"{case.name} with {optimizer}: the contenders train differently")
         for reading in READINGS:
             loops = {key: _loop(it, reading, effort.steps) for key, it in contenders.items()}
@@ -345,7 +344,7 @@ def _loop(contender: TorchTraining | JaxTraining, reading: str, steps: int) -> C
 
 
 def measure_recompiles(effort: Effort) -> list[Row]:
-    """Graphs compiled in ten steady steps that differ in a number."""
+    """Graphs compiled in ten steps that differ only in a number, after warming up."""
     rows = []
     x = torch.linspace(0.1, 0.9, 32).jax()
 
@@ -381,12 +380,12 @@ def measure_recompiles(effort: Effort) -> list[Row]:
 
 
 def measure_import(effort: Effort) -> list[Row]:
-    """What importing the package takes where torch and jax are imported already."""
+    """Time to import the package after torch and jax."""
     script = (
         "import time, torch, jax; start = time.perf_counter(); import torch_xla_lite; "
         "print(time.perf_counter() - start)"
     )
-    # Compiled Python code is kept, as an installer leaves it.
+    # With compiled Python code in the cache, as after an installation.
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
     def once() -> float:
@@ -395,8 +394,8 @@ def measure_import(effort: Effort) -> list[Row]:
         return float(process.stdout)
 
     once()
-    taken = [once() for _ in track(range(effort.rounds), "import", transient=True)]
-    median = statistics.median(taken) * 1e3
+    seconds = [once() for _ in track(range(effort.rounds), "import", transient=True)]
+    median = statistics.median(seconds) * 1e3
     return [Row("import torch_xla_lite after torch and jax", "ms", {"ours": median}, median, 60)]
 
 
@@ -413,7 +412,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Effort], list[Row]]]] = {
 
 
 def machine(cores: int) -> dict[str, str]:
-    """Where and with what this was measured."""
+    """The machine and the versions of the packages."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -434,16 +433,16 @@ def table(title: str, rows: list[Row]) -> Table:
     contenders = list(rows[0].values)
     for row in rows[1:]:
         contenders += [key for key in row.values if key not in contenders]
-    drawn = Table("", *contenders, "ratio", "goal", title=title, title_justify="left")
-    for column in drawn.columns[1:]:
+    result = Table("", *contenders, "ratio", "goal", title=title, title_justify="left")
+    for column in result.columns[1:]:
         column.justify = "right"
     for row in rows:
         cells = [
             f"{row.values[key]:.3g} {row.unit}" if key in row.values else "" for key in contenders
         ]
         mark = "green" if row.ratio <= row.goal else "red"
-        drawn.add_row(escape(row.name), *cells, f"[{mark}]{row.ratio:.3g}[/]", f"<= {row.goal:g}")
-    return drawn
+        result.add_row(escape(row.name), *cells, f"[{mark}]{row.ratio:.3g}[/]", f"<= {row.goal:g}")
+    return result
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -456,7 +455,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
     options = parser.parse_args(arguments)
 
-    # Before XLA makes its threads: it makes as many as there are cores for it.
+    # Before XLA starts its threads: it starts one for each core that it may use.
     cores = sorted(os.sched_getaffinity(0))[: options.cores]
     os.sched_setaffinity(0, cores)
     torch.set_num_threads(len(cores))
@@ -470,7 +469,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(table(title, report.sections[key]))
     if options.json:
         options.json.write_text(json.dumps(asdict(report), indent=2) + "\n")
-        console.print(f"Written: {options.json}")
+        console.print(f"Wrote {options.json}")
     return 0
 
 

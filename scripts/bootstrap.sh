@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Sets everything up from nothing, builds the package and trains a model with it.
+# Sets a machine up, builds the package and trains a model with it.
 #
 #   scripts/bootstrap.sh
 #
-# For Debian 12 or later, as root or with sudo; elsewhere what apt would install must be there. In this order:
-#   1. system packages that are missing, by apt: Bazel and its rule sets, a compiler, Python's headers, googletest
-#   2. .venv, with the versions that requirements.txt pins
+# For Debian 12 or later, as root or with sudo; on other systems install the packages yourself. The steps:
+#   1. apt installs missing system packages: Bazel and its rule sets, a compiler, Python's headers, googletest
+#   2. creates .venv, with the versions that requirements.txt pins
 #   3. python setup.py develop: builds the shared objects and makes the package importable in .venv
 #   4. python -m torch_xla_lite.examples.digits: trains a small network on device "jax"
 #
-# A bazelisk or bazel on PATH is used as it is; TORCH_XLA_LITE_BAZEL names another. Can be run again at any time; it
-# then takes seconds. Leaves nothing outside this folder but system packages and caches under ~/.cache.
+# Uses bazelisk or bazel from PATH; TORCH_XLA_LITE_BAZEL names another. A second run takes seconds. Outside this folder
+# it writes only system packages, and caches under ~/.cache.
 #
-# Exit status: 0 when the example ran; otherwise that of the step that failed, whose message says what to do.
+# Exit status: 0 if the example ran; otherwise that of the failed step, whose message says what to do.
 set -euo pipefail
 if [[ $# -gt 0 ]]; then
   sed -n '2,/^set -e/{/^set -e/d;s/^# \{0,1\}//;p}' "$0"

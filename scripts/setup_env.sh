@@ -1,20 +1,19 @@
-# What bootstrap.sh and test.sh need before they can start: system packages, .venv, and Bazel's settings.
-# To be sourced by bash with the root of the tree as the current folder; nothing here is run on its own.
+# Functions that prepare a machine, for bootstrap.sh and test.sh: system packages, .venv, and Bazel's configuration.
+# bash sources this file, with the root of the tree as the current folder.
 #
-#   install_system_packages   by apt, what is missing, and says so; nothing when nothing is missing. With the argument
-#                             `tests` also what only tests use
-#   make_environment          .venv, with the versions of requirements.txt
-#   install_cuda_toolkit      into .venv, with the versions of requirements-cuda.txt; for tests only
-#   configure_bazel           .bazelrc.generated, for the interpreter of .venv
-#   BAZEL                     the Bazel to call, set by install_system_packages
+#   install_system_packages   installs missing packages with apt; with the argument `tests`, also those that only tests
+#                             need. Sets BAZEL to the Bazel to call
+#   make_environment          creates .venv, with the versions of requirements.txt
+#   install_cuda_toolkit      installs the CUDA toolkit of requirements-cuda.txt into .venv; for tests only
+#   configure_bazel           writes .bazelrc.generated, for the interpreter of .venv
 #
-# Each does nothing when there is nothing to do.
+# Each does nothing if there is nothing to do.
 
 say() { printf '%s\n' "$*"; }
 # give_up PROBLEM REMEDY
 give_up() { printf 'error: %s\n%s\n' "$@" >&2; exit 1; }
 
-# Nothing here asks anything, and programs that find their standard input closed (as cron leaves it) fail oddly.
+# No command here reads its standard input, and programs can fail if it is closed, as cron leaves it.
 exec </dev/null
 
 # Bazel, pip and the caches need a home folder; cron and containers may not have one.
@@ -26,14 +25,14 @@ fi
 find_bazel() {
   if [[ -n ${TORCH_XLA_LITE_BAZEL:-} ]]; then
     BAZEL=$(command -v "$TORCH_XLA_LITE_BAZEL") ||
-      give_up "TORCH_XLA_LITE_BAZEL=$TORCH_XLA_LITE_BAZEL is not a program that can be run." \
+      give_up "TORCH_XLA_LITE_BAZEL=$TORCH_XLA_LITE_BAZEL is not an executable program." \
         "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
   else
     BAZEL=$(command -v bazelisk || command -v bazel || true)
   fi
 }
 
-# The interpreter that .venv is made with: python3 if it is new enough, else a newer one under its own name.
+# Sets BASE_PYTHON, the interpreter for .venv: python3 if it is new enough, else python3.11 or newer.
 find_python() {
   local name
   for name in python3 python3.11 python3.12 python3.13; do
@@ -45,7 +44,7 @@ find_python() {
   return 1
 }
 
-# Prints the packages that are missing, found by what they provide: it does not matter who installed it.
+# Prints the missing packages. Looks for the files and programs that they install, which may come from elsewhere.
 missing_packages() {
   if ! find_python; then
     echo python3 python3-dev python3-venv
@@ -58,14 +57,14 @@ missing_packages() {
   [[ -e /usr/include/gtest/gtest.h || -e /usr/local/include/gtest/gtest.h ]] || echo libgtest-dev
   command -v git >/dev/null || echo git
   [[ -n $BAZEL ]] || echo bazel-bootstrap
-  # Debian's Bazel 4 does not carry these rule sets; Bazels of other origin fetch them.
+  # Debian's Bazel 4 does not include these rule sets; other builds of Bazel download them.
   if [[ -z $BAZEL || $(readlink -f "$BAZEL") == /usr/bin/bazel || ${USE_BAZEL_VERSION:-} == /usr/bin/bazel* ]]; then
     [[ -d /usr/share/bazel/rules/java ]] || echo bazel-rules-java
     [[ -d /usr/share/bazel/rules/proto ]] || echo bazel-rules-proto
   fi
 }
 
-# What tests use beyond that: part of them is built for 64-bit ARM, and run in an emulator.
+# Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator.
 missing_packages_of_tests() {
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user
@@ -78,15 +77,15 @@ install_system_packages() {
   missing=$( (missing_packages; [[ ${1:-} != tests ]] || missing_packages_of_tests) | xargs)
   if [[ -n $missing ]]; then
     command -v apt-get >/dev/null ||
-      give_up "These are missing, under the names that Debian has for them: $missing" \
-        "Install them by this system's own means, and run this again."
+      give_up "Packages are missing (with Debian's names): $missing" \
+        "Install them with the package manager of this system, then run this again."
     if [[ $(id -u) != 0 ]]; then
       command -v sudo >/dev/null ||
-        give_up "To install $missing takes root, and there is no sudo." "As root:  apt-get install $missing"
+        give_up "Installing $missing requires root, and there is no sudo." "As root:  apt-get install $missing"
       as_root=(sudo)
     fi
-    say "Installing system packages by apt: $missing"
-    # apt's hundreds of lines tell nothing that this one did not; what goes wrong it writes to stderr.
+    say "Installing system packages with apt: $missing"
+    # Hides apt's hundreds of lines; errors go to stderr.
     # shellcheck disable=SC2086  # A list of words.
     "${as_root[@]}" apt-get update -qq >/dev/null &&
       "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
@@ -103,11 +102,11 @@ install_system_packages() {
 }
 
 make_environment() {
-  # The copy says what is installed. It is written last, so an installation that was cut short is taken up again.
+  # A copy of requirements.txt tells what is installed. It is written last, so an interrupted installation is repeated.
   local installed=.venv/.requirements.txt
   cmp -s requirements.txt "$installed" && .venv/bin/python -c '' 2>/dev/null && return
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    say "Making .venv with $("$BASE_PYTHON" --version)"
+    say "Creating .venv with $("$BASE_PYTHON" --version)"
     "$BASE_PYTHON" -m venv --clear .venv
   fi
   say "Installing the Python packages of requirements.txt into .venv"
@@ -116,7 +115,7 @@ make_environment() {
   cp requirements.txt "$installed"
 }
 
-# A compiler for CUDA, for what tests compile: a toolkit of the machine may be there or not, and be any.
+# Installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has.
 install_cuda_toolkit() {
   local installed=.venv/.requirements-cuda.txt
   cmp -s requirements-cuda.txt "$installed" && return

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Runs all tests, from nothing: what they need is set up first, as by bootstrap.sh.
+# Runs the tests. Sets the machine up first, like bootstrap.sh.
 #
-#   scripts/test.sh                           all of them
+#   scripts/test.sh                           all tests
 #   scripts/test.sh //test/csrc/...           some
-#   scripts/test.sh --test_filter=views       arguments go to `bazel test`; without a target it is //test/...
+#   scripts/test.sh --test_filter=views       arguments go to `bazel test`; the default target is //test/...
 #
-# The last line is stable for other programs: "N passed, N failed", the test cases that Bazel has results of; a
-# target without results (it did not build, or was killed) counts as one that failed. Results of tests whose inputs
-# have not changed are Bazel's earlier ones.
+# The last line is stable, for programs: "N passed, N failed" counts test cases; a target without results (because it
+# did not build, or was killed) counts as one failed case. Bazel does not repeat tests whose inputs have not changed;
+# their earlier results count.
 #
-# With CI set, actions and tests run in sandboxes where the machine allows that.
+# With CI set, actions and tests run in sandboxes if the machine supports them.
 #
-# Exit status: 0 when all passed; otherwise Bazel's, such as 1 for a failed build and 3 for failed tests.
+# Exit status: 0 if all tests passed; otherwise Bazel's, such as 1 for a failed build and 3 for failed tests.
 set -euo pipefail
 if [[ ${1:-} == -h || ${1:-} == --help ]]; then
   sed -n '2,/^set -e/{/^set -e/d;s/^# \{0,1\}//;p}' "$0"
@@ -23,7 +23,7 @@ source scripts/setup_env.sh
 install_system_packages tests
 make_environment
 install_cuda_toolkit
-# Tests compile for two kinds of GPU, machine code and PTX; six kinds would prove nothing more.
+# Two architectures, one of them with PTX: all six would take longer and test nothing more.
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
 
@@ -32,13 +32,13 @@ if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
   sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
   if "$sandbox" -- /bin/true 2>/dev/null; then
     options+=(--config=ci)
-    # Sandboxes are made of links to inputs; in memory these cost half. Tests put their files there too.
+    # Sandboxes consist of links; in memory they take half the time. Tests write their files there too.
     shm_free=$(df --output=avail --block-size=1M /dev/shm 2>/dev/null | tail -n 1)
     if [[ -w /dev/shm && ${shm_free:-0} -ge 2048 ]]; then
       options+=(--sandbox_base=/dev/shm)
     fi
   else
-    say "Sandboxes do not work on this machine; tests run without."
+    say "Sandboxes do not work on this machine; the tests run without them."
   fi
 fi
 targets=(//test/...)

@@ -1,4 +1,4 @@
-"""The runner of lite_py_test, started as Bazel starts it."""
+"""The test runner of lite_py_test, started as Bazel starts it."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def test_a_failed_test_fails_the_target(target: Path):
     assert "1 failed, 2 passed" in result.stdout
 
 
-def test_the_filter_chooses_tests(target: Path):
+def test_the_filter_selects_tests(target: Path):
     result = _run(target, TESTBRIDGE_TEST_ONLY="two")
     assert result.returncode == 0
     assert "1 passed" in result.stdout
@@ -62,7 +62,7 @@ def test_a_target_without_tests_fails(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("index", "line"), [("0", "1 failed, 1 passed"), ("1", "1 passed")])
-def test_shards_share_the_tests(target: Path, index: str, line: str):
+def test_shards_divide_the_tests(target: Path, index: str, line: str):
     status = target / "status"
     result = _run(
         target,
@@ -74,7 +74,7 @@ def test_shards_share_the_tests(target: Path, index: str, line: str):
     assert status.exists()
 
 
-def test_the_report_has_every_case(target: Path):
+def test_the_report_contains_every_test_case(target: Path):
     report = target / "report.xml"
     _run(target, XML_OUTPUT_FILE=str(report))
     names = {case.get("name") for case in ElementTree.parse(report).iter("testcase")}
@@ -101,12 +101,12 @@ def test_the_same_examples_are_drawn_each_time(tmp_path: Path):
     assert _drawn(tmp_path) == first
 
 
-def test_each_of_several_runs_draws_examples_of_its_own(tmp_path: Path):
+def test_repeated_runs_draw_different_examples(tmp_path: Path):
     first, second = (_drawn(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
     assert first != second
 
 
-# Each prints what it draws; the second also where the first has drawn before it.
+# Both tests print a random number; the second runs after the first, or alone.
 _TORCH = """
 import torch
 
@@ -127,5 +127,5 @@ def test_each_test_draws_the_same_from_torch_whatever_ran_before(tmp_path: Path)
     assert _drawn_from_torch(tmp_path, "-k", "two") == [first]
 
 
-def test_each_of_several_runs_draws_its_own_from_torch(tmp_path: Path):
+def test_repeated_runs_draw_different_numbers_from_torch(tmp_path: Path):
     assert _drawn_from_torch(tmp_path) != _drawn_from_torch(tmp_path, TEST_RANDOM_SEED="2")

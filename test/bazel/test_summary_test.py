@@ -1,4 +1,4 @@
-"""The last line of scripts/test.sh, from build events as Bazel writes them."""
+"""The last line of scripts/test.sh, computed from Bazel's build events."""
 
 import json
 from pathlib import Path
@@ -55,11 +55,11 @@ def test_cases_are_counted_and_skipped_ones_are_not(tmp_path: Path):
     ) == (2, 1)
 
 
-def test_a_target_that_did_not_build_is_one_that_failed():
+def test_a_target_that_did_not_build_counts_as_failed():
     assert _cases(_configured("//:t")) == (0, 1)
 
 
-def test_a_target_that_is_not_for_this_machine_does_not_count():
+def test_a_skipped_target_does_not_count():
     skipped = {
         "id": {"targetCompleted": {"label": "//:t"}},
         "aborted": {"reason": "SKIPPED"},
@@ -67,7 +67,7 @@ def test_a_target_that_is_not_for_this_machine_does_not_count():
     assert _cases(_configured("//:t"), skipped, _finished("SUCCESS")) == (0, 0)
 
 
-def test_a_target_that_was_killed_is_one_that_failed(tmp_path: Path):
+def test_a_target_that_was_killed_counts_as_failed(tmp_path: Path):
     assert _cases(
         _configured("//:t"),
         _result("//:t", tmp_path / "test.xml", _REPORT.format(more="")),
@@ -85,7 +85,7 @@ def test_the_last_attempt_counts(tmp_path: Path):
     ) == (2, 0)
 
 
-def test_a_package_that_cannot_be_read_is_one_that_failed(tmp_path: Path):
+def test_a_package_that_cannot_be_loaded_counts_as_failed(tmp_path: Path):
     assert _cases(
         _configured("//:t"),
         _result("//:t", tmp_path / "test.xml", _REPORT.format(more="")),
@@ -94,11 +94,11 @@ def test_a_package_that_cannot_be_read_is_one_that_failed(tmp_path: Path):
     ) == (2, 1)
 
 
-def test_events_that_end_before_the_build_did_are_a_failure():
+def test_events_that_end_before_the_build_count_as_failed():
     assert _cases() == (0, 1)
 
 
-def test_the_line_and_the_status(tmp_path: Path, capsys):
+def test_the_last_line_and_the_exit_status(tmp_path: Path, capsys):
     events = tmp_path / "events.json"
     events.write_text(json.dumps(_configured("//:t")))
     assert test_summary.main([str(events)]) == 1

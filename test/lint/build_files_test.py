@@ -1,4 +1,4 @@
-"""BUILD files: they load rules from one place, and no file is forgotten."""
+"""Checks BUILD files: they load rules from defs.bzl only, and name every source file."""
 
 import re
 from pathlib import Path
@@ -17,12 +17,12 @@ def test_rules_are_loaded_from_defs_bzl_only(file: Path):
 
 
 @pytest.mark.parametrize("file", [f for f in _BUILD_FILES if "csrc" in f.parts], ids=str)
-def test_cpp_sources_are_named_one_by_one(file: Path):
+def test_cpp_sources_are_listed_without_globs(file: Path):
     assert "glob(" not in (ROOT / file).read_text()
 
 
 def _is_built(file: Path) -> bool:
-    """Whether a file is for Bazel to build or run, and so to be named by a target."""
+    """Whether Bazel builds or runs the file, so that a target must name it."""
     if file.name == "__init__.py" and not (ROOT / file).read_bytes():
         return False
     return file.parts[0] in ("bazel", "test", "third_party", "torch_xla_lite")
@@ -34,7 +34,7 @@ def _is_built(file: Path) -> bool:
 def test_every_source_is_named_by_the_build_file_beside_it(file: Path):
     build_file = file.parent / "BUILD.bazel"
     text = (ROOT / build_file).read_text() if (ROOT / build_file).exists() else ""
-    # Lists of files that differ in nothing else may leave out the ending, or be a pattern.
+    # Lists in BUILD files may leave the suffix out, or be a pattern.
     accepted = [f'"{file.name}"', f'"{file.stem}"']
     if file.suffix == ".py":
         accepted.append('glob(["*.py"]')

@@ -1,7 +1,7 @@
-"""Dependencies of C++ targets: exactly what their sources include, in order.
+"""Checks that C++ targets depend on exactly the targets whose headers they include, in order.
 
-Compilers see more than a target declares, its dependencies' dependencies; a target that lives on
-those breaks when one of them stops using what it used.
+A compiler also sees the headers of indirect dependencies. A target that uses these breaks when a
+dependency of another target is removed.
 """
 
 import ast
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 
 @cache
 def _targets() -> list[Target]:
-    """All C++ targets. BUILD files are read as the Python that they look like."""
+    """All C++ targets. BUILD files are parsed as Python."""
     targets = []
     for file in files("BUILD.bazel"):
         for statement in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
@@ -70,7 +70,7 @@ def _owner_of_header() -> dict[str, str]:
 
 
 def _included(target: Target) -> set[str]:
-    """Labels of our targets whose headers the target's own files include."""
+    """Labels of the targets whose headers the files of this target include."""
     owners = _owner_of_header()
     included = set()
     for name in target.sources + target.headers:
@@ -81,7 +81,7 @@ def _included(target: Target) -> set[str]:
 
 @cache
 def _layer_of_header() -> dict[str, str]:
-    """Labels of the layers that hold torch's headers, from what the repository rule wrote."""
+    """Layer of each header of torch, from the file that the repository rule writes."""
     owners = {}
     for statement in ast.parse(Path("../torch/layers.bzl").read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -93,7 +93,7 @@ def _layer_of_header() -> dict[str, str]:
 
 @cache
 def _reached(label: str) -> frozenset[str]:
-    """The label and all that it depends on, as far as it is ours or a layer of torch."""
+    """The label and all its dependencies in this tree and in the layers of torch."""
     below = {
         f"@torch//:{e.name.lower()}": [f"@torch//:{b.lower()}" for b in e.below] for e in LAYERS
     }
@@ -107,7 +107,7 @@ _WITH_FILES = pytest.mark.parametrize(
 
 
 @_WITH_FILES
-def test_what_is_included_is_a_dependency(target: Target):
+def test_targets_of_included_headers_are_dependencies(target: Target):
     assert _included(target) - set(target.deps) == set()
 
 
@@ -120,7 +120,7 @@ def test_each_dependency_is_included(target: Target):
 
 @_WITH_FILES
 def test_headers_of_torch_are_in_a_layer_that_is_reached(target: Target):
-    # Only a sandbox would find the others missing: the compiler sees the whole folder.
+    # Outside a sandbox the compiler finds the other headers too.
     for name in target.sources + target.headers:
         text = (ROOT / target.folder / name).read_text(encoding="utf-8")
         for header in re.findall(r"#include <((?:ATen|c10|torch)/[^>]+)>", text):
@@ -130,6 +130,6 @@ def test_headers_of_torch_are_in_a_layer_that_is_reached(target: Target):
 
 @pytest.mark.parametrize("target", _targets(), ids=lambda target: target.label)
 def test_dependencies_are_sorted(target: Target):
-    # As buildifier sorts them: of this package, of this tree, of the outside.
+    # As buildifier sorts them: this package, this tree, other repositories.
     ranks = [(":/@".index(dep[0]), dep) for dep in target.written_deps]
     assert ranks == sorted(ranks)

@@ -1,4 +1,4 @@
-"""What a part of the C++ code may include: less is faster to compile, and easier to understand."""
+"""Checks which headers each layer of the C++ code includes, and the include guards."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from test.lint.source_tree import ROOT, files
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _PACKAGE = "torch_xla_lite/csrc/"
 
-# Part -> parts whose headers it may include beside its own.
+# Layer -> other layers whose headers it may include.
 _BELOW = {
     "ir": set(),
     "runtime": {"ir"},
@@ -22,7 +22,7 @@ _BELOW = {
     "python": {"device", "dispatch", "ir", "runtime", "tensor"},
 }
 
-# Start of an include -> parts that may have it.
+# Prefix of an include -> layers that may use it.
 _OUTSIDE = {
     "ATen/": {"device", "dispatch", "ffi", "python", "tensor"},
     "Python.h": {"python"},
@@ -33,7 +33,7 @@ _OUTSIDE = {
     "xla/": {"ffi", "kernels"},
 }
 
-# Seconds of compiler time each, for what smaller headers offer too.
+# Each costs seconds of compiler time; smaller headers declare the same.
 _BANNED = {"ATen/ATen.h", "torch/all.h", "torch/extension.h", "torch/torch.h"}
 
 
@@ -42,7 +42,7 @@ def _sources() -> list[Path]:
     return [file for file in found if file.parts[0] in ("torch_xla_lite", "test")]
 
 
-def _part(file: Path) -> str:
+def _layer(file: Path) -> str:
     return file.relative_to(_PACKAGE).parts[0]
 
 
@@ -54,26 +54,26 @@ _CSRC = [file for file in _sources() if file.as_posix().startswith(_PACKAGE)]
 
 
 @pytest.mark.parametrize("file", _sources(), ids=str)
-def test_no_header_is_included_that_costs_seconds(file: Path):
+def test_no_banned_header_is_included(file: Path):
     assert not _BANNED & set(_includes(file))
 
 
 @pytest.mark.parametrize("file", _CSRC, ids=str)
-def test_a_part_includes_its_own_headers_and_those_of_parts_below(file: Path):
-    allowed = _BELOW[_part(file)] | {_part(file)}
-    used = {_part(Path(name)) for name in _includes(file) if name.startswith(_PACKAGE)}
+def test_a_layer_includes_only_its_own_headers_and_those_of_lower_layers(file: Path):
+    allowed = _BELOW[_layer(file)] | {_layer(file)}
+    used = {_layer(Path(name)) for name in _includes(file) if name.startswith(_PACKAGE)}
     assert used <= allowed
 
 
 @pytest.mark.parametrize("file", _CSRC, ids=str)
-def test_a_part_includes_of_the_outside_what_it_is_allowed_to(file: Path):
+def test_a_layer_includes_only_external_headers_that_it_may_use(file: Path):
     for name in _includes(file):
-        for start, parts in _OUTSIDE.items():
-            if name.startswith(start):
-                assert _part(file) in parts, f"{file} includes {name}"
+        for prefix, layers in _OUTSIDE.items():
+            if name.startswith(prefix):
+                assert _layer(file) in layers, f"{file} includes {name}"
 
 
 @pytest.mark.parametrize("file", [f for f in _CSRC if f.suffix in (".cuh", ".h")], ids=str)
-def test_the_guard_of_a_header_is_its_path(file: Path):
+def test_the_include_guard_is_the_path(file: Path):
     guard = re.sub(r"[^A-Za-z0-9]", "_", file.as_posix()).upper() + "_"
     assert f"#ifndef {guard}\n#define {guard}\n" in (ROOT / file).read_text(encoding="utf-8")

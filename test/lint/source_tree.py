@@ -1,10 +1,10 @@
-"""The files of the source tree, for tests that look at all of them."""
+"""Lists the files of the source tree, for tests that check all of them."""
 
 import functools
 import os
 from pathlib import Path
 
-# The tests run among links to the sources; the link to WORKSPACE leads to the tree itself.
+# Tests run in a folder of links to the sources; the link to WORKSPACE leads to the tree.
 ROOT = Path("WORKSPACE").resolve().parent
 
 # Written by setup.py, in the root of the tree; other folders of these names hold sources.
@@ -13,7 +13,7 @@ _PRODUCTS = {ROOT / "build", ROOT / "dist"}
 
 @functools.cache
 def files(*suffixes: str) -> list[Path]:
-    """Our files whose names end in one of the suffixes, relative to ROOT; no products."""
+    """Source files whose names end with one of the suffixes, relative to ROOT."""
     found: list[Path] = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [

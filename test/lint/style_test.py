@@ -1,4 +1,4 @@
-"""Style: ruff for Python, clang-format for C++, and a first line that says what a file is for."""
+"""Checks the style: ruff, clang-format, and a description at the top of each file."""
 
 import re
 import subprocess
@@ -17,22 +17,22 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_ruff_has_nothing_to_say():
+def test_ruff_finds_no_problem():
     result = _run(_TOOLS / "ruff", "check", "--no-cache", "--output-format=concise", *files(".py"))
     if result.returncode:
         pytest.fail(f"{result.stdout}{result.stderr}", pytrace=False)
 
 
-def test_clang_format_would_change_nothing():
+def test_clang_format_changes_nothing():
     result = _run(_TOOLS / "clang-format", "--dry-run", "--Werror", *files(*_CPP))
     changed = sorted(set(re.findall(r"^(\S+?):\d+:", result.stderr, re.MULTILINE)))
     if result.returncode:
-        remedy = f"Format these:  .venv/bin/clang-format -i {' '.join(changed)}"
+        remedy = f"Format them:  .venv/bin/clang-format -i {' '.join(changed)}"
         pytest.fail(remedy if changed else result.stderr, pytrace=False)
 
 
-def _says_what_it_is_for(file: Path) -> bool:
-    """Whether a file has to: not a test, whose name says it, nor a .cc, whose header does."""
+def _needs_description(file: Path) -> bool:
+    """Whether a description is required: not in tests, and not in .cc files with a header."""
     if file.stem.endswith("_test"):
         return False
     if file.suffix == ".cc":
@@ -42,22 +42,22 @@ def _says_what_it_is_for(file: Path) -> bool:
 
 @pytest.mark.parametrize(
     "file",
-    [f for f in files(*_CPP, ".py", ".bzl", ".sh") if _says_what_it_is_for(f)],
+    [f for f in files(*_CPP, ".py", ".bzl", ".sh") if _needs_description(f)],
     ids=str,
 )
-def test_a_file_begins_with_what_it_is_for(file: Path):
+def test_a_file_begins_with_its_description(file: Path):
     start = {".py": ('"""', "#!"), ".bzl": '"""', ".sh": "#"}
     text = (ROOT / file).read_text(encoding="utf-8")
     assert text.startswith(start.get(file.suffix, "// "))
 
 
-def test_whether_there_is_a_gpu_decides_nothing_that_is_built():
-    # CUDA is built where a compiler for it is, and used where jax finds a GPU.
+def test_nothing_that_is_built_depends_on_a_gpu():
+    # CUDA code is built if there is a compiler for it, and used if jax finds a GPU.
     words = "cuda." + "is_available"
     sources = files(".bzl", ".py", ".sh")
     assert not [file for file in sources if words in (ROOT / file).read_text(encoding="utf-8")]
 
 
-def test_repository_rules_list_folders_by_the_one_function_that_has_them_not_watched():
+def test_repository_rules_list_folders_only_with_the_function_that_disables_watching():
     listing = [str(file) for file in files(".bzl") if ".readdir(" in (ROOT / file).read_text()]
     assert listing == ["third_party/folder.bzl"]

@@ -1,4 +1,4 @@
-"""Interface libraries, compared with the shared objects that they stand for."""
+"""Interface libraries have the symbols of the shared objects that they replace."""
 
 import subprocess
 from pathlib import Path
@@ -31,43 +31,45 @@ def real(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stand_in(real: Path, tmp_path: Path) -> Path:
-    interface.main(str(real), str(tmp_path / "stand_in.S"))
-    library = tmp_path / "libstand_in.so"
-    result = _gcc("-shared", "-nostdlib", tmp_path / "stand_in.S", "-o", library)
+def replacement(real: Path, tmp_path: Path) -> Path:
+    interface.main(str(real), str(tmp_path / "interface.S"))
+    library = tmp_path / "libinterface.so"
+    result = _gcc("-shared", "-nostdlib", tmp_path / "interface.S", "-o", library)
     assert result.returncode == 0, result.stderr
     return library
 
 
-def test_symbols_have_the_names_kinds_and_sizes_of_the_original(real: Path, stand_in: Path):
+def test_symbols_have_the_names_kinds_and_sizes_of_the_original(real: Path, replacement: Path):
     def known(library: Path) -> dict[str, tuple[int, bool, int | None]]:
-        # A function's size is that of its code, which the stand-in has not.
+        # The size of a function is that of its code, which the replacement does not have.
         return {
             symbol.name: (symbol.kind, symbol.weak, symbol.size if symbol.kind != 2 else None)
             for symbol in elf.exported_symbols(library)
         }
 
-    assert known(stand_in) == known(real)
+    assert known(replacement) == known(real)
     assert set(known(real)) == {"_Z3addii", "_Z11replaceablev", "counter", "table"}
 
 
-def test_what_the_original_has_not_is_undefined(stand_in: Path, tmp_path: Path):
+def test_symbols_that_the_original_does_not_have_are_undefined(replacement: Path, tmp_path: Path):
     user = tmp_path / "user.cc"
     user.write_text(
         "int add(int, int); int subtract(int, int);\nint f() { return subtract(add(1, 2), 3); }\n"
     )
-    result = _gcc("-shared", "-fPIC", user, stand_in, "-Wl,-z,defs", "-o", tmp_path / "libuser.so")
+    result = _gcc(
+        "-shared", "-fPIC", user, replacement, "-Wl,-z,defs", "-o", tmp_path / "libuser.so"
+    )
     assert result.returncode != 0
     assert "subtract" in result.stderr
     assert "add" not in result.stderr.replace("user.cc", "")
 
 
-def test_the_interpreter_offers_the_c_api():
+def test_the_interpreter_exports_the_c_api():
     names = {symbol.name for symbol in elf.exported_symbols(interface.interpreter_binary())}
     assert {"PyErr_SetString", "PyExc_RuntimeError", "PyList_Type"} <= names
 
 
-def test_a_file_that_is_no_shared_object_is_refused(tmp_path: Path):
+def test_a_file_that_is_not_a_shared_object_is_refused(tmp_path: Path):
     text = tmp_path / "libtext.so"
     text.write_text("INPUT(-lreal)")
     with pytest.raises(SystemExit, match=r"libtext\.so is not a 64-bit little-endian ELF file"):

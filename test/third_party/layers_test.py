@@ -1,4 +1,4 @@
-"""Layers of torch's headers."""
+"""Division of torch's headers into layers."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_headers_that_include_each_other_are_followed_once(tmp_path: Path):
     assert layers.closure(include, {"a.h"}) == {"a.h", "b.h"}
 
 
-def test_headers_of_all_operators_are_not_followed_where_one_is_enough(tmp_path: Path):
+def test_the_headers_of_all_operators_are_not_followed(tmp_path: Path):
     text = """\
 #ifndef AT_PER_OPERATOR_HEADERS
 #include <ATen/Functions.h>
@@ -46,12 +46,12 @@ def test_headers_of_all_operators_are_not_followed_where_one_is_enough(tmp_path:
     assert layers.closure(include, {"a.h"}) == {"a.h", "ATen/ops/add.h", "c10/core/Scalar.h"}
 
 
-def test_pybind11_is_left_to_its_own_repository(tmp_path: Path):
+def test_headers_of_pybind11_are_not_followed(tmp_path: Path):
     include = _tree(tmp_path, {"a.h": "#include <pybind11/pybind11.h>", "pybind11/pybind11.h": ""})
     assert layers.closure(include, {"a.h"}) == {"a.h"}
 
 
-def test_every_layer_stands_on_layers_named_before_it():
+def test_every_layer_is_listed_after_the_layers_below_it():
     seen: set[str] = set()
     for layer in layers.LAYERS:
         assert set(layer.below) <= seen

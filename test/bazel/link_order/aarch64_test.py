@@ -11,7 +11,7 @@ def test_the_library_is_for_arm():
     assert layout.machine(_LIBRARY) == "AArch64"
 
 
-def test_the_functions_stand_first_in_their_order():
+def test_the_functions_are_first_and_in_order():
     names = [function.name for function in layout.functions(_LIBRARY, "aarch64-linux-gnu-")]
-    # $x marks where instructions begin.
+    # $x marks the start of code.
     assert [n for n in names if n != "$x"][:3] == ["often_first", "often_second", "often_third"]

@@ -1,4 +1,4 @@
-"""The bridge, linked in the order that was measured."""
+"""The bridge, linked with the measured order of functions."""
 
 import os
 import shutil
@@ -15,28 +15,28 @@ _NAMES = generate.read_symbols(Path("bazel/link_order/symbols.txt").read_text())
 
 
 def _addresses(library: Path) -> dict[str, int]:
-    """Where functions begin, by their names without what a compiler adds."""
+    """Addresses of functions by name, without the suffixes that a compiler adds."""
     found = layout.functions(library)
     return {function.name.partition(".")[0]: function.address for function in reversed(found)}
 
 
-def test_the_list_is_of_functions_that_exist():
-    # Otherwise it is time to measure again.
+def test_nine_tenths_of_the_listed_functions_exist():
+    # If not, measure again.
     known = set(_addresses(_ORDERED)) | set(_addresses(_PACKAGE / "_XLAC.so"))
     assert len([name for name in _NAMES if name in known]) >= 0.9 * len(_NAMES)
 
 
-def test_the_functions_stand_first_in_the_order_of_the_list():
+def test_the_functions_are_first_and_in_the_order_of_the_list():
     addresses = _addresses(_ORDERED)
     listed = [addresses[name] for name in _NAMES if name in addresses]
     assert len(listed) > 50
     assert listed == sorted(listed)
-    # No function but those; a function may have two names.
+    # And no other functions; a function may have two names.
     first = {f.address for f in layout.functions(_ORDERED) if f.address <= listed[-1]}
     assert first == set(listed)
 
 
-def test_the_package_works_with_it(tmp_path: Path):
+def test_the_package_works_with_the_ordered_library(tmp_path: Path):
     package = tmp_path / "torch_xla_lite"
     shutil.copytree(_PACKAGE, package)
     (package / "lib" / _ORDERED.name).unlink()

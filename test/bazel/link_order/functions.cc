@@ -1,4 +1,4 @@
-// Functions to place in an order of one's choosing, and some that are in no list.
+// Functions that the tests place in an order, and others that are in no list.
 
 extern "C" {
 

@@ -1,4 +1,4 @@
-"""Where the functions of a shared object are, read by nm and readelf."""
+"""Reads the addresses of functions in a shared object, with nm and readelf."""
 
 import re
 import subprocess
@@ -12,11 +12,11 @@ class Function(NamedTuple):
 
 
 def functions(library: Path, prefix: str = "") -> list[Function]:
-    """All functions by rising address; two of the same address are one function.
+    """All functions, sorted by address; aliases have the same address.
 
     Args:
-      library: to look into.
-      prefix: of the tools' names, for another machine's files.
+      library: the file to read.
+      prefix: of the tools' names, for the files of another machine.
     """
     lines = _output(f"{prefix}nm", "--numeric-sort", library).splitlines()
     found = [line.split() for line in lines if re.match(r"[0-9a-f]+ [tTwW] ", line)]
@@ -26,10 +26,10 @@ def functions(library: Path, prefix: str = "") -> list[Function]:
 
 
 def text_section(library: Path, prefix: str = "") -> tuple[int, int]:
-    """Addresses of the first byte of .text and of the one after its last."""
-    said = _output(f"{prefix}readelf", "--section-headers", "--wide", library)
-    match = re.search(r" \.text +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+) ", said)
-    assert match, said
+    """Addresses of the start and of the end of .text."""
+    output = _output(f"{prefix}readelf", "--section-headers", "--wide", library)
+    match = re.search(r" \.text +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+) ", output)
+    assert match, output
     start = int(match[1], 16)
     return start, start + int(match[2], 16)
 

@@ -1,4 +1,4 @@
-"""Libraries that were linked with an order of functions, and without."""
+"""Libraries linked with and without an order of functions."""
 
 import ctypes
 from pathlib import Path
@@ -16,7 +16,7 @@ def _names(library: str) -> list[str]:
     return [function.name for function in layout.functions(_FOLDER / library)]
 
 
-def test_without_an_order_functions_are_placed_otherwise():
+def test_without_an_order_the_functions_are_in_source_order():
     names = [name for name in _names("libplain.so") if name.startswith(("often", "seldom"))]
     assert names == [
         "seldom_first",
@@ -29,13 +29,13 @@ def test_without_an_order_functions_are_placed_otherwise():
 
 
 @_LINKERS
-def test_the_functions_stand_side_by_side_in_their_order(name: str):
+def test_the_functions_are_adjacent_and_in_order(name: str):
     names = _names(name)
     start = names.index(_ORDER[0])
     assert names[start : start + 3] == _ORDER
 
 
-def test_with_gnu_ld_they_stand_first():
+def test_gnu_ld_places_the_functions_first():
     library = _FOLDER / "libordered_by_gnu_ld.so"
     assert _names(library.name)[:3] == _ORDER
     assert layout.functions(library)[0].address == layout.text_section(library)[0]
@@ -48,5 +48,5 @@ def test_the_functions_still_work(name: str):
 
 
 @_LINKERS
-def test_nothing_else_is_missing(name: str):
+def test_no_function_is_missing(name: str):
     assert set(_names(name)) == set(_names("libplain.so"))

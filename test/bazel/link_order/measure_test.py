@@ -1,4 +1,4 @@
-"""Which functions run most, read from what callgrind writes."""
+"""Reads the most frequent functions from the output of callgrind."""
 
 from collections import Counter
 
@@ -33,7 +33,7 @@ fn=0x00000000000123
 """
 
 
-def test_a_function_has_its_own_instructions_and_not_those_of_what_it_calls():
+def test_instructions_of_called_functions_do_not_count():
     assert counts(_PROFILE)["_ZRecord"] == 70
 
 
@@ -41,9 +41,9 @@ def test_functions_of_other_libraries_and_without_names_do_not_count():
     assert set(counts(_PROFILE)) == {"_ZRecord", "_ZRead"}
 
 
-def test_parts_and_recursion_of_a_function_count_as_the_function():
+def test_parts_and_recursive_calls_count_as_the_function():
     assert counts(_PROFILE)["_ZRead"] == 35
 
 
-def test_the_hottest_are_the_fewest_that_have_the_share():
+def test_the_hottest_are_the_smallest_set_with_the_share():
     assert hottest(Counter({"_Za": 5, "_Zb": 90, "_Zc": 5}), 0.95) == ["_Zb", "_Za"]
