@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import cuda, cuda_toolkits
+from bazel.pybuild.machine import cuda, cuda_toolkits, packages
 from bazel.pybuild.options import Options, Switch, read
 from test.build.toolkit import write_toolkit
 
 _CPU = cuda.Torch("2.13.0+cpu", None, None)
 _CUDA = cuda.Torch("2.13.0+cu130", "13.0", None)
+_JAX = packages.Package("jax-cuda13-plugin", "0.10.2", Path("jax_cuda13_plugin-0.10.2.dist-info"))
 _ROCM = cuda.Torch("2.13.0+rocm7.0", None, "7.0.51831")
 
 
@@ -21,9 +22,15 @@ def no_standard_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_toolkits, "STANDARD", tmp_path / "usr-local-cuda")
 
 
-def _decide(switch: Switch, torch: cuda.Torch, *nvccs: Path, archs: str | None = None) -> cuda.Cuda:
+def _decide(
+    switch: Switch,
+    torch: cuda.Torch,
+    *nvccs: Path,
+    jax: packages.Package | None = None,
+    archs: str | None = None,
+) -> cuda.Cuda:
     options = Options(cuda=switch, cuda_arch_list=archs)
-    return cuda.decide(options, torch, [(nvcc, "a test") for nvcc in nvccs], "gcc")
+    return cuda.decide(options, torch, jax, [(nvcc, "a test") for nvcc in nvccs], "gcc")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +60,7 @@ def test_auto_is_on_with_a_torch_and_a_toolkit_of_one_major_version(tmp_path: Pa
 def test_auto_stays_off_with_a_stray_toolkit_beside_a_torch_for_cpus(tmp_path: Path):
     decision = _decide(Switch.AUTO, _CPU, write_toolkit(tmp_path))
     assert not decision.packaged
-    assert decision.evidence == "off: torch 2.13.0+cpu is built without CUDA"
+    assert decision.evidence == "off: neither torch 2.13.0+cpu nor jax is for CUDA"
     assert str(tmp_path) in decision.line
 
 
@@ -76,11 +83,11 @@ def test_a_toolkit_of_torchs_version_is_taken_though_another_comes_first(tmp_pat
 
 def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_none(tmp_path: Path):
     candidates = [(write_toolkit(tmp_path), "a test")]
-    decision = cuda.decide(Options(), _CUDA, candidates, "gcc-99")
+    decision = cuda.decide(Options(), _CUDA, None, candidates, "gcc-99")
     assert not decision.packaged
     assert decision.detail.endswith("does not work with gcc-99: unsupported GNU version!")
     with pytest.raises(BuildError, match="does not work with gcc-99: unsupported GNU version!"):
-        cuda.decide(Options(cuda=Switch.ON), _CUDA, candidates, "gcc-99")
+        cuda.decide(Options(cuda=Switch.ON), _CUDA, None, candidates, "gcc-99")
 
 
 def test_what_is_off_for_a_reason_of_this_machine_is_recorded_without_its_paths(tmp_path: Path):
@@ -97,7 +104,7 @@ def test_off_is_off_whatever_is_there(tmp_path: Path):
 @pytest.mark.parametrize(
     ("torch", "versions", "named"),
     [
-        (_CPU, ["13.0.88"], r"torch 2\.13\.0\+cpu is built without CUDA"),
+        (_CPU, [], r"no CUDA toolkit was found"),
         (_CUDA, [], r"no toolkit of CUDA 13 was found"),
         (_CUDA, ["12.9.41"], r"12\.9\.41 is in "),
     ],
@@ -106,8 +113,43 @@ def test_on_names_what_is_missing(
     tmp_path: Path, torch: cuda.Torch, versions: list[str], named: str
 ):
     nvccs = [write_toolkit(tmp_path / version, version) for version in versions]
-    with pytest.raises(BuildError, match=f"USE_CUDA=1, but .*{named}"):
+    with pytest.raises(BuildError, match=f"USE_CUDA=1: .*{named}"):
         _decide(Switch.ON, torch, *nvccs)
+
+
+def test_on_needs_a_toolkit_and_no_torch_for_cuda(tmp_path: Path):
+    decision = _decide(Switch.ON, _CPU, write_toolkit(tmp_path, "12.9.41"))
+    assert decision.packaged
+    assert decision.evidence == "on: USE_CUDA=1; toolkit 12.9.41; sm_80 sm_90 compute_90"
+
+
+def test_auto_follows_a_jax_for_cuda_beside_a_torch_for_cpus(tmp_path: Path):
+    old, new = write_toolkit(tmp_path / "12", "12.9.41"), write_toolkit(tmp_path / "13")
+    decision = _decide(Switch.AUTO, _CPU, old, new, jax=_JAX)
+    assert decision.packaged
+    assert decision.evidence.startswith("on: jax has its plugin for CUDA 13; toolkit 13.0.88; ")
+
+
+def test_the_cuda_of_jax_wins_over_that_of_torch_because_the_kernels_run_there(tmp_path: Path):
+    other = cuda.Torch("2.13.0+cu126", "12.6", None)
+    nvccs = write_toolkit(tmp_path / "12", "12.6.20"), write_toolkit(tmp_path / "13")
+    assert _decide(Switch.AUTO, other, *nvccs, jax=_JAX).toolkit.version == "13.0.88"
+
+
+def test_the_plugin_of_jax_is_found_by_its_name_and_not_imported(tmp_path: Path):
+    for name in ("jax_cuda12_plugin-0.10.2", "jax_cuda13_plugin-0.10.2", "jax-0.10.2"):
+        (tmp_path / f"{name}.dist-info").mkdir()
+    assert cuda.plugin([str(tmp_path)]).name == "jax-cuda13-plugin"
+    assert cuda.plugin([str(tmp_path / "empty")]) is None
+
+
+def test_a_plugin_that_is_installed_later_makes_the_decision_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(packages, "search_path", lambda: [str(tmp_path)])
+    before = cuda.depends_on(Options(), {})
+    (tmp_path / "jax_cuda13_plugin-0.10.2.dist-info").mkdir()
+    assert cuda.depends_on(Options(), {}) != before
 
 
 @pytest.mark.parametrize(("version", "offered"), [("13.0", True), ("12.6", False)])
@@ -183,19 +225,19 @@ def test_a_cuda_home_that_is_no_toolkit_is_an_error_where_one_is_wanted(
     with pytest.raises(
         BuildError, match=f"CUDA_PATH={tmp_path} is no whole CUDA toolkit: it has no bin/nvcc"
     ):
-        cuda.decide(options, torch, cuda_toolkits.watched(options, {}, []), "gcc")
+        cuda.decide(options, torch, None, cuda_toolkits.watched(options, {}, []), "gcc")
 
 
 def test_a_cuda_home_that_is_no_toolkit_does_not_matter_beside_a_torch_for_cpus(tmp_path: Path):
     options = Options(cuda_home=str(tmp_path))
-    decision = cuda.decide(options, _CPU, cuda_toolkits.watched(options, {}, []), "gcc")
-    assert decision.line == f"off: torch {_CPU.version} is built without CUDA"
+    decision = cuda.decide(options, _CPU, None, cuda_toolkits.watched(options, {}, []), "gcc")
+    assert decision.line == f"off: neither torch {_CPU.version} nor jax is for CUDA"
 
 
 def test_a_cuda_home_of_another_version_is_no_error_where_auto_decides(tmp_path: Path):
     write_toolkit(tmp_path, "12.9.41")
     options = Options(cuda_home=str(tmp_path))
-    decision = cuda.decide(options, _CUDA, cuda_toolkits.watched(options, {}, []), "gcc")
+    decision = cuda.decide(options, _CUDA, None, cuda_toolkits.watched(options, {}, []), "gcc")
     assert decision.evidence.startswith("off: ")
 
 

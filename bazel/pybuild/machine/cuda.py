@@ -3,9 +3,10 @@
     look(options, os.environ).evidence
     # "on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
 
-What decides is what a build needs: a torch built for CUDA and a toolkit of that CUDA's major
-version. Whether this machine has a GPU is never asked; the library is used where one is found at
-run time. torch is read, not imported.
+The library is compiled from jaxlib's headers by nvcc, so a toolkit is all that USE_CUDA=1 needs.
+Without it, a jax with its CUDA plugin or a torch built for CUDA says whether there is a use for the
+library; either also says which major version of CUDA is wanted. Whether this machine has a GPU is
+never asked. Neither package is imported.
 """
 
 import re
@@ -37,6 +38,10 @@ _WHEELS = (
 )
 
 
+# Releases of CUDA that jax has plugins for, or may have.
+_PLUGINS = range(12, 20)
+
+
 class Torch(NamedTuple):
     """What the installed torch was built for, by its version.py.
 
@@ -49,6 +54,23 @@ class Torch(NamedTuple):
     version: str
     cuda: str | None
     hip: str | None
+
+
+class Wish(NamedTuple):
+    """The CUDA that an installed package is built for.
+
+    Attributes:
+      version: such as 13.0, or 13 where no more is known.
+      reason: the package, in words.
+    """
+
+    version: str
+    reason: str
+
+    @property
+    def major(self) -> int:
+        """The first part of the version."""
+        return int(self.version.partition(".")[0])
 
 
 class Cuda(NamedTuple):
@@ -68,6 +90,11 @@ class Cuda(NamedTuple):
     codes: tuple[str, ...]
     evidence: str
     detail: str = ""
+
+    @property
+    def version(self) -> str:
+        """Of the toolkit that the library in the package is compiled with; empty without one."""
+        return self.toolkit.version if self.packaged and self.toolkit else ""
 
     @property
     def line(self) -> str:
@@ -90,12 +117,13 @@ def look(options: Options, environ: Mapping[str, str]) -> Cuda:
     if torch is None:
         return Cuda(False, None, (), "off: torch is not installed")
     read = torch_facts(torch.info.parent / "torch" / "version.py", torch.version)
-    return decide(options, read, watched(options, environ, folders), toolchain.compiler(environ))
+    nvccs, compiler = watched(options, environ, folders), toolchain.compiler(environ)
+    return decide(options, read, plugin(folders), nvccs, compiler)
 
 
 def depends_on(options: Options, environ: Mapping[str, str]) -> list[str]:
     """All that `look` depends on beside torch, in words that change when its answer can."""
-    words = [options.cuda.value, str(options.cuda_arch_list)]
+    words = [options.cuda.value, str(options.cuda_arch_list), str(plugin(packages.search_path()))]
     for nvcc, found in watched(options, environ, packages.search_path()):
         changed = nvcc.stat().st_mtime_ns if nvcc.exists() else None
         words.append(f"{found} {nvcc} {changed}")
@@ -119,19 +147,31 @@ def torch_facts(version_file: Path, version: str) -> Torch:
     return Torch(version, values.get("cuda") or None, values.get("hip") or None)
 
 
+def plugin(folders: Iterable[str]) -> packages.Package | None:
+    """jax's plugin for CUDA, such as jax-cuda13-plugin; the newest where there are several."""
+    names = {f"jax-cuda{major}-plugin": major for major in _PLUGINS}
+    found = packages.installed(names, folders)
+    return max(found.values(), key=lambda package: package.name, default=None)
+
+
 def decide(
-    options: Options, torch: Torch, candidates: Iterable[tuple[Path, str]], compiler: str
+    options: Options,
+    torch: Torch,
+    jax: packages.Package | None,
+    candidates: Iterable[tuple[Path, str]],
+    compiler: str,
 ) -> Cuda:
     """Decides.
 
     Args:
       options: from the environment.
       torch: the installed one.
+      jax: its plugin for CUDA, if that is installed.
       candidates: nvcc programs and where each was looked for.
       compiler: of C++ for the host.
 
     Raises:
-      BuildError: something is missing that was asked for, or makes no sense.
+      BuildError: something is missing that was asked for.
     """
     if options.cuda is Switch.OFF:
         return Cuda(False, None, (), "off: USE_CUDA=0")
@@ -141,29 +181,35 @@ def decide(
             "for which torch_xla_lite has no kernels.",
             "Install a torch for CUDA or for CPUs, or build without GPU code:  export USE_CUDA=0",
         )
+    wish = _wish(torch, jax)
+    asked = options.cuda is Switch.ON
     # A leftover of another project must not break a build that has no use for it.
-    wanted = torch.cuda or options.cuda is Switch.ON
+    wanted = wish or asked
     if wanted and options.cuda_home and (part := missing_part(Path(options.cuda_home))):
         raise BuildError(
             f"{options.cuda_home_from}={options.cuda_home} is no whole CUDA toolkit: "
             f"it has no {part}.",
             f"Correct it, or unset it to look elsewhere:  unset {options.cuda_home_from}",
         )
-    if not torch.cuda and options.cuda is Switch.ON:
-        raise BuildError(
-            f"USE_CUDA=1, but torch {torch.version} is built without CUDA.",
-            "Install a torch that is built for CUDA, or build without it:  export USE_CUDA=0",
-        )
-    major = _major(torch.cuda) if torch.cuda else None
-    toolkit, problems = find(candidates, compiler, major)
-    if torch.cuda is None:
-        return _without_cuda_torch(options, torch, toolkit)
+    toolkit, problems = find(candidates, compiler, wish.major if wish else None)
+    if not wanted:
+        return _without_use(options, torch, toolkit)
     if toolkit is None:
-        return _without_toolkit(options, torch, torch.cuda, problems)
+        return _without_toolkit(options, wish, problems)
     made = _codes(options, toolkit)
-    evidence = f"on: torch {torch.version} is built for CUDA {torch.cuda}; "
-    evidence += f"toolkit {toolkit.version}; {' '.join(made)}"
+    reason = wish.reason if wish else "USE_CUDA=1"
+    evidence = f"on: {reason}; toolkit {toolkit.version}; {' '.join(made)}"
     return Cuda(True, toolkit, made, evidence, f"{toolkit.home}, found by {toolkit.found}")
+
+
+def _wish(torch: Torch, jax: packages.Package | None) -> Wish | None:
+    """What jax is installed for, on whose streams the kernels run; else what torch is built for."""
+    if jax:
+        major = jax.name.removeprefix("jax-cuda").partition("-")[0]
+        return Wish(major, f"jax has its plugin for CUDA {major}")
+    if torch.cuda:
+        return Wish(torch.cuda, f"torch {torch.version} is built for CUDA {torch.cuda}")
+    return None
 
 
 def facts(decision: Cuda) -> dict[str, str]:
@@ -176,8 +222,8 @@ def facts(decision: Cuda) -> dict[str, str]:
     return values
 
 
-def _without_cuda_torch(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda:
-    reason = f"torch {torch.version} is built without CUDA"
+def _without_use(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda:
+    reason = f"neither torch {torch.version} nor jax is for CUDA"
     if toolkit is None:
         return Cuda(False, None, (), f"off: {reason}")
     try:
@@ -189,26 +235,21 @@ def _without_cuda_torch(options: Options, torch: Torch, toolkit: Toolkit | None)
     return Cuda(False, toolkit, made, f"off: {reason}", detail)
 
 
-def _without_toolkit(options: Options, torch: Torch, version: str, problems: list[str]) -> Cuda:
-    none = f"no toolkit of CUDA {_major(version)} was found"
+def _without_toolkit(options: Options, wish: Wish | None, problems: list[str]) -> Cuda:
+    none = f"no toolkit of CUDA {wish.major} was found" if wish else "no CUDA toolkit was found"
+    reason = f"{wish.reason}, but {none}" if wish else none
     places = f"looked at CUDA_HOME, CUDA_PATH, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
     detail = "; ".join(problems) or places
-    if options.cuda is Switch.ON:
-        remedy = "Install one, or build without it:  export USE_CUDA=0"
-        if _major(version) >= _WHEELS_SINCE:
-            install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
-            remedy += f"\nFrom PyPI:  {install}"
-        else:
-            remedy += f"\nNVIDIA's wheels for CUDA {_major(version)} are none: they hold no nvcc."
-        raise BuildError(
-            f"USE_CUDA=1, but {none}, which torch {torch.version} is built for ({detail}).", remedy
-        )
-    reason = f"torch {torch.version} is built for CUDA {version}, but {none}"
-    return Cuda(False, None, (), f"off: {reason}", detail)
-
-
-def _major(version: str) -> int:
-    return int(version.partition(".")[0])
+    if options.cuda is not Switch.ON:
+        return Cuda(False, None, (), f"off: {reason}", detail)
+    remedy = "Install one, or build without it:  export USE_CUDA=0"
+    version = wish.version if wish else str(_WHEELS_SINCE)
+    if int(version.partition(".")[0]) >= _WHEELS_SINCE:
+        install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
+        remedy += f"\nFrom PyPI:  {install}"
+    else:
+        remedy += f"\nNVIDIA's wheels for CUDA {version} do not help: they hold no nvcc."
+    raise BuildError(f"USE_CUDA=1: {reason} ({detail}).", remedy)
 
 
 def _codes(options: Options, toolkit: Toolkit) -> tuple[str, ...]:
