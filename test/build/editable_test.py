@@ -109,6 +109,12 @@ def test_its_commands_run_in_an_environment_whose_path_has_spaces(
     assert (process.returncode, process.stdout) == (3, "a b|c\n"), process.stderr
 
 
+def test_a_lost_link_is_noticed(root: Path, site: Path):
+    editable.install(root, site, site.parent / "bin")
+    (root / editable.LINK).unlink()
+    assert not editable.in_place(root, site)
+
+
 def test_a_newer_pyproject_is_noticed(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     future = (root / "pyproject.toml").stat().st_mtime_ns + 10**12
@@ -202,6 +208,24 @@ def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
     run("-m", "pip", "uninstall", "--yes", "torch_xla_lite")
     assert not [entry for entry in site.iterdir() if "torch_xla_lite" in entry.name]
     assert not (environment.parent / "torch-xla-lite").exists()
+
+
+def test_nothing_else_of_the_tree_can_be_imported(environment: Path, root: Path):
+    for name in ("setup.py", "scripts/__init__.py", "bazel/__init__.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).touch()
+    (site,) = environment.parent.parent.glob("lib/python3*/site-packages")
+    editable.install(root, site, environment.parent)
+    script = (
+        "import importlib.util, torch_xla_lite; print(torch_xla_lite.__file__)\n"
+        "print([n for n in ('setup', 'scripts', 'bazel') if importlib.util.find_spec(n)])"
+    )
+    process = subprocess.run(
+        [environment, "-c", script], cwd="/", capture_output=True, text=True, check=True
+    )
+    imported, others = process.stdout.splitlines()
+    assert Path(imported).samefile(root / "torch_xla_lite" / "__init__.py")
+    assert others == "[]"
 
 
 def test_the_folder_of_packages_is_the_one_of_the_interpreter():

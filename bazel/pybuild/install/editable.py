@@ -3,8 +3,11 @@
     if not in_place(root, site):
         install(root, site, commands_folder())
 
-It consists of a .pth file, which makes Python search the tree, of a .dist-info folder as pip would
-make it, so that `pip list`, `importlib.metadata` and `pip uninstall` work, and of the commands.
+It consists of a .pth file, of a .dist-info folder as pip would make it, so that `pip list`,
+`importlib.metadata` and `pip uninstall` work, and of the commands. The .pth file makes Python
+search a folder of the tree that holds a link to the package and nothing else: in the tree itself it
+would find `bazel`, `scripts`, `setup` and `third_party` as well. Tools that read code follow a .pth
+file, too; they would not follow a finder.
 `develop` writes them itself, because starting pip for that takes longer than a whole incremental
 build; the PEP 660 hook packs the same files into a wheel.
 """
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 NAME = "torch_xla_lite"
 PTH = f"__editable__.{NAME}.pth"
 TAG = "py3-none-any"
+# The link to the package, relative to the root.
+LINK = Path(".editable", NAME)
+_TARGET = f"../{NAME}"
 
 
 class Installed(NamedTuple):
@@ -84,6 +90,8 @@ def in_place(root: Path, site: Path) -> bool:
     try:
         if (site / PTH).read_text() != _pth_text(root):
             return False
+        if os.readlink(root / LINK) != _TARGET:
+            return False
         described = os.stat(root / "pyproject.toml").st_mtime_ns
         (entry,) = installed(site)
         return entry.is_editable and os.stat(entry.info / "METADATA").st_mtime_ns >= described
@@ -97,7 +105,8 @@ def installed(site: Path) -> list[Installed]:
     interrupted."""
     found = []
     for entry in os.listdir(site):
-        if entry.startswith(f"{NAME}-") and entry.endswith(".dist-info"):
+        # A wheel without the libraries has another name, and would hide the tree as well.
+        if entry.startswith((f"{NAME}-", f"{NAME}_python-")) and entry.endswith(".dist-info"):
             info = site / entry
             record = info / "RECORD"
             found.append(Installed(info, record.exists() and PTH in record.read_text()))
@@ -125,6 +134,7 @@ def install(root: Path, site: Path, commands: Path) -> None:
         uninstall.remove(wheels)
     for other in others:
         remove(other.info)
+    link(root)
     folder = site / described.folder
     # The .dist-info folder appears at once and whole; without the .pth file it would only be a
     # wrong claim, so that one is there before.
@@ -144,6 +154,13 @@ def install(root: Path, site: Path, commands: Path) -> None:
     listed += [os.path.relpath(file, site) for file in _write_commands(described, commands)]
     (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in listed))
     temporary.rename(folder)
+
+
+def link(root: Path) -> None:
+    """Makes the folder that the .pth file names."""
+    (root / LINK).parent.mkdir(exist_ok=True)
+    remove(root / LINK)
+    (root / LINK).symlink_to(_TARGET)
 
 
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
@@ -180,7 +197,7 @@ def _first_lines(python: str) -> str:
 
 
 def _pth_text(root: Path) -> str:
-    return f"{root}\n"
+    return f"{root / LINK.parent}\n"
 
 
 def _direct_url(root: Path) -> bytes:
