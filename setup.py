@@ -9,20 +9,11 @@ What is packaged is named in pyproject.toml; how it is built is in bazel/pybuild
 says which file does what.
 """
 
+import os
 import sys
 import time
 
 SINCE = time.perf_counter()
-
-# Written so that older interpreters can read it: they are the ones that need the message.
-if sys.version_info < (3, 11):
-    sys.exit(
-        "error: Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n"
-        "Use a newer one:  python3.11 setup.py %s"
-        % (sys.version_info[0], sys.version_info[1], sys.executable, " ".join(sys.argv[1:]))
-    )
-
-import os  # noqa: E402
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 if sys.argv[1:] != ["develop"]:

@@ -6,7 +6,7 @@
     #   - jaxlib 0.10.2
     #   - Python 3.11
     #   - GCC 12.2.0, C++20, _GLIBCXX_USE_CXX11_ABI=1
-    #   - CUDA off: torch 2.13.0+cpu is built without CUDA
+    #   - CUDA off: neither torch 2.13.0+cpu nor jax is for CUDA
     #   - mode: release
 
 The build writes them into _build_info.py. The same sources and tools give the same text: it
@@ -15,9 +15,7 @@ contains no time, commit or path.
 
 from __future__ import annotations
 
-import importlib.metadata
-
-from . import _build_info
+from . import _build_info, _preflight
 
 
 def parameters() -> dict[str, str]:
@@ -27,10 +25,8 @@ def parameters() -> dict[str, str]:
 
 def version() -> str:
     """The version of the package; "unknown" if it is not installed."""
-    try:
-        return importlib.metadata.version("torch_xla_lite")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+    found = _preflight.distribution()
+    return found.version if found else "unknown"
 
 
 def show() -> str:

@@ -18,8 +18,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from . import _variables
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 # Links are not resolved: in Bazel's tests the sources are links, and the built files are beside the
 # links.
@@ -127,7 +131,8 @@ def build_it(how: str = "", install: str = "") -> str:
       install: the requirement that is missing beside an installed wheel; empty to reinstall the
         wheel itself.
     """
-    if (PACKAGE.parent / "setup.py").exists():
+    # An editable install reaches the package by a link.
+    if PACKAGE.is_symlink() or (PACKAGE.parent / "setup.py").exists():
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"
     if install:
@@ -137,11 +142,24 @@ def build_it(how: str = "", install: str = "") -> str:
 
 def _wheels() -> str:
     """The wheels to reinstall: this one, and the library wheel if this one requires it."""
-    import importlib.metadata  # slow; only needed for this error
-
-    try:
-        required = importlib.metadata.requires("torch_xla_lite") or []
-    except importlib.metadata.PackageNotFoundError:
-        required = []
+    found = distribution()
+    required = found.requires or [] if found else []
     halves = [name for name in required if name.startswith("torch_xla_lite_lib")]
-    return " ".join(["torch_xla_lite", *halves])
+    return " ".join([found.name if found else "torch_xla_lite", *halves])
+
+
+def distribution() -> Distribution | None:
+    """The installed package; None if it is not installed."""
+    # The complete wheel or the Python-only wheel; an editable install is listed in another folder.
+    for folders in ([str(PACKAGE.parent)], sys.path):
+        for name in ("torch_xla_lite", "torch_xla_lite_python"):
+            if found := installed(name, folders):
+                return found
+    return None
+
+
+def installed(name: str, folders: list[str]) -> Distribution | None:
+    """A distribution that is installed in one of some folders."""
+    import importlib.metadata  # slow; only needed for errors and by the commands
+
+    return next(iter(importlib.metadata.distributions(name=name, path=folders)), None)

@@ -25,3 +25,14 @@ A `develop` that finds nothing to do takes little longer than Bazel itself. So w
 kept small: modules that only a real change needs (hashing, TOML, setuptools) are imported where
 they are used.
 """
+
+import sys
+
+# Here, because all ways to a build lead through this file, and pip calls the backend before it
+# reads requires-python. Older interpreters can read it.
+if sys.version_info < (3, 11):
+    sys.exit(
+        "error: Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n"
+        "Use a newer one, such as python3.11."
+        % (sys.version_info[0], sys.version_info[1], sys.executable)
+    )

@@ -45,11 +45,12 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
-    root, options = _root(), _options()
+    root, options = _root(), _options(config_settings)
     if isolation.hides_torch():
         raise isolation.cannot_see_torch()
     report = build.build(root, options, os.environ)
     print(report.line())
+    editable.link(root)
     described = metadata.read(root)
     name = f"{described.name}-{described.version}-{editable.TAG}.whl"
     wheel_format.seal(Path(wheel_directory) / name, editable.files(root, described), described)
@@ -60,7 +61,11 @@ def build_editable(
 def prepare_metadata_for_build_editable(
     metadata_directory: str, config_settings: _Settings = None
 ) -> str:
-    """Writes the .dist-info folder; nothing is built for that."""
+    """Writes the .dist-info folder; nothing is built for that.
+
+    There is no such hook for wheels: their version depends on the torch, the jax and the toolkit
+    that they are built with. Front ends read it from the wheel.
+    """
     root = _root()
     described = metadata.read(root)
     return _write_info(metadata_directory, described, editable.files(root, described))
@@ -72,47 +77,42 @@ def build_wheel(
     config_settings: _Settings = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """Builds a wheel of what the environment variables ask for."""
-    root, options = _root(), _options()
+    """Builds a wheel of what variables and settings ask for."""
+    root, options = _root(), _options(config_settings)
     if isolation.hides_torch():
-        return isolation.build_outside(root, options.content, Path(wheel_directory))
+        return isolation.build_outside(root, Path(wheel_directory))
     return wheel.make(root, options, os.environ, Path(wheel_directory))
-
-
-@_explained
-def prepare_metadata_for_build_wheel(
-    metadata_directory: str, config_settings: _Settings = None
-) -> str:
-    """Writes the .dist-info folder; nothing is built for that."""
-    root, content = _root(), options_table.read(os.environ).content
-    described = metadata.for_content(metadata.read(root), content)
-    files = wheel_format.dist_info(root, described, wheel_format.tag(content), pure=False)
-    return _write_info(metadata_directory, described, files)
 
 
 @_explained
 def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
     """Packs the sources."""
-    return sdist.make(_root(), Path(sdist_directory), options_table.read(os.environ).archive_time_s)
+    return sdist.make(_root(), _options(config_settings), Path(sdist_directory))
 
 
-def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
-    """What the environment lacks and a front end may bring."""
-    return isolation.missing_headers(_root())
-
-
+@_explained
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
     """What the environment lacks and a front end may bring."""
+    options_table.from_settings(config_settings)
     return isolation.missing_headers(_root())
 
 
+get_requires_for_build_editable = get_requires_for_build_wheel
+
+
+@_explained
 def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:
     """Nothing beyond pyproject.toml."""
+    options_table.from_settings(config_settings)
     return []
 
 
-def _options() -> options_table.Options:
-    """The first steps of flow.py, of which setup.py is not there to take them."""
+def _options(settings: _Settings) -> options_table.Options:
+    """The first steps of flow.py, of which setup.py is not there to take them. Settings win over
+    variables, and become such: a hook has its process to itself, and others that it starts."""
+    os.environ |= options_table.from_settings(settings)
+    if said := options_table.ignored(os.environ):
+        notices.keep(said)
     return options_table.platform_link_options(options_table.read(os.environ))
 
 

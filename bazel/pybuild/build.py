@@ -52,10 +52,10 @@ def bazel_command(
     """
     if not headers and options.content is not Content.ALL:
         raise _half_a_package(options.content)
-    if options.content is Content.PYTHON:
-        _check_library(root)
-    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     gpu = cuda.look(options, environ)
+    if options.content is Content.PYTHON:
+        _check_library(root, options, gpu)
+    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     return invoke.build_command(bazel, options, root / "build", headers=headers, cuda=gpu.packaged)
 
 
@@ -95,7 +95,7 @@ def build(
             if gpu.startswith("on") and options.prioritized_text is None:
                 notices.keep(notices.box(_ADVICE))
             if options.content is Content.PYTHON:
-                _check_library(root)
+                _check_library(root, options, cuda.look(options, environ))
             command = invoke.build_command(
                 bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
             )
@@ -138,13 +138,14 @@ def _half_a_package(content: Content) -> BuildError:
     )
 
 
-def _check_library(root: Path) -> None:
+def _check_library(root: Path, options: Options, gpu: cuda.Cuda) -> None:
     """Looks for the installed library that Python code alone is linked to."""
     from bazel.pybuild.dist import metadata
     from bazel.pybuild.machine import packages, preflight
 
     found = packages.installed([packages.LIBRARY], packages.search_path())
-    preflight.check_library(metadata.read(root).version, found.get(packages.LIBRARY))
+    wanted = metadata.for_wheel(root, options, gpu.version).version
+    preflight.check_library(wanted, found.get(packages.LIBRARY))
 
 
 def _failure(

@@ -102,6 +102,8 @@ def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
     if arguments[:1] == ["options"]:
         # The command tells all that is wrong with them, and not only the first thing.
         return Options()
+    if said := options_table.ignored(environ):
+        notices.keep(said)
     return options_table.read(environ)
 
 
@@ -109,7 +111,7 @@ def base_requirements(root: Path, options: Options) -> "Metadata":
     """What is to be packaged in this mode, and what it requires when it is installed."""
     from bazel.pybuild.dist import metadata
 
-    return metadata.for_content(metadata.read(root), options.content)
+    return metadata.for_content(metadata.read(root, options.version), options.content)
 
 
 def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:

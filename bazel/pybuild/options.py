@@ -12,7 +12,8 @@ notice.
 
 import enum
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bazel.pybuild.errors import BuildError
@@ -64,6 +65,8 @@ class Options(NamedTuple):
         user did not say, and after platform_link_options only where it can pay.
       archive_time_s: of the files in wheels and source distributions, since 1970; None for a
         constant.
+      version: of wheels and source distributions; None for the one in pyproject.toml.
+      build_number: of wheels.
     """
 
     bazel: str | None = None
@@ -80,6 +83,8 @@ class Options(NamedTuple):
     cuda_arch_list: str | None = None
     prioritized_text: bool | None = None
     archive_time_s: int | None = None
+    version: str | None = None
+    build_number: int | None = None
 
 
 def _flag(text: str) -> bool:
@@ -118,6 +123,16 @@ def _seconds(text: str) -> int:
     return int(text)
 
 
+def _version(text: str) -> str:
+    # In its normal form alone: file names, requirements and metadata have to agree.
+    number = r"(0|[1-9]\d*)"
+    public = rf"{number}(\.{number})*((a|b|rc){number})?(\.post{number})?(\.dev{number})?"
+    part = rf"({number}|(?=[0-9]*[a-z])[a-z0-9]+)"
+    if not re.fullmatch(rf"{public}(\+{part}(\.{part})*)?", text, re.ASCII):
+        raise ValueError(text)
+    return text
+
+
 def _words(text: str) -> tuple[str, ...]:
     import shlex
 
@@ -136,6 +151,7 @@ FLAG = Kind("0 or 1", _flag)
 DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("a whole number from 1", _count)
+VERSION = Kind("a version as PEP 440 writes it, such as 0.2.0.dev1 or 0.2.0+mine", _version)
 TIME = Kind("a whole number of seconds since 1970", _seconds)
 FOLDER = Kind("a folder", str)
 ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
@@ -178,6 +194,19 @@ VARIABLES = (
         "none",
         "Options for `bazel build`; they come last and so win over all others.",
     ),
+    Variable(
+        "TORCH_XLA_LITE_BUILD_VERSION",
+        VERSION,
+        "that of pyproject.toml",
+        "Version of wheels and source distributions; +cu130 is added to a wheel for CUDA 13.0 "
+        "unless it has a local part already.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BUILD_NUMBER",
+        COUNT,
+        "none",
+        "Build number in the names of wheels: of two wheels of one version the higher one wins.",
+    ),
     Variable("DEBUG", FLAG, "0", "Compile without optimisation and with debug information."),
     Variable(
         "REL_WITH_DEB_INFO",
@@ -208,8 +237,8 @@ VARIABLES = (
     Variable(
         "USE_CUDA",
         SWITCH,
-        "auto: when torch is built for CUDA and a toolkit of that version is there",
-        "Build the CUDA library; 1 makes it an error when something for it is missing.",
+        "auto: when jax or torch is for CUDA and a toolkit of that version is there",
+        "Build the CUDA library; with 1, beside any jax and torch, and no toolkit is an error.",
     ),
     Variable(
         "CUDA_HOME",
@@ -256,6 +285,20 @@ VARIABLES = (
     ),
 )
 
+# Variables of other builds that have no effect on this one -> what has it here.
+_IGNORED = {
+    "BUILD_LIBTORCH_WHL": "BUILD_LIB_WHL",
+    "CFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
+    "CPPFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
+    "CXXFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--cxxopt=...",
+    "LDFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--linkopt=...",
+    "PYTORCH_BUILD_NUMBER": "TORCH_XLA_LITE_BUILD_NUMBER",
+    "PYTORCH_BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
+    "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "",
+}
+# Bazelisk's.
+_OF_OTHERS = frozenset({"USE_BAZEL_VERSION"})
+
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
 
 
@@ -294,7 +337,65 @@ def read(environ: Mapping[str, str]) -> Options:
         cuda_arch_list=values["TORCH_CUDA_ARCH_LIST"],
         prioritized_text=values["USE_PRIORITIZED_TEXT_FOR_LD"],
         archive_time_s=values["SOURCE_DATE_EPOCH"],
+        version=values["TORCH_XLA_LITE_BUILD_VERSION"],
+        build_number=values["TORCH_XLA_LITE_BUILD_NUMBER"],
     )
+
+
+def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
+    """The variables that a build front end was given as config settings, such as `-C cuda=on`.
+
+    A setting is called like its variable, without TORCH_XLA_LITE_ and USE_, in lower case and with
+    hyphens: `max-jobs`, `cuda`, `bazel-build-options`; the variable's whole name will do, too.
+
+    Args:
+      settings: name -> text, as PEP 517 has them; None for no settings.
+
+    Raises:
+      BuildError: there is no such setting, or it is given twice.
+    """
+    names = {
+        setting_name(variable.name): variable.name
+        for variable in VARIABLES
+        if variable.kind is not DIGIT
+    }
+    found: dict[str, str] = {}
+    for setting, value in (settings or {}).items():
+        name = names.get(setting_name(setting.upper()))
+        if name is None:
+            nearest = _nearest(setting_name(setting.upper()), names)
+            raise BuildError(
+                f"There is no build setting {setting}. The nearest one is {nearest}.",
+                f"Correct it:  -C {nearest}=...    (all of them: python setup.py options)",
+            )
+        if name in found or not isinstance(value, str):
+            raise BuildError(
+                f"The build setting {setting} is given more than once.",
+                f"Give it once:  -C {setting_name(name)}=...",
+            )
+        found[name] = value
+    return found
+
+
+def setting_name(variable: str) -> str:
+    """What a variable is called as a config setting."""
+    name = variable.replace("-", "_").removeprefix(PREFIX).removeprefix("USE_")
+    return name.lower().replace("_", "-")
+
+
+def ignored(environ: Mapping[str, str]) -> str:
+    """One line that names the variables that are set, that a user of PyTorch or of setuptools may
+    expect to have an effect, and that have none; empty without any."""
+    named = []
+    for name in sorted(environ):
+        if not environ[name] or name in _BY_NAME:
+            continue
+        instead = _IGNORED.get(name)
+        if instead is None and name.startswith("USE_") and name not in _OF_OTHERS:
+            instead = _nearest(name, _BY_NAME, cutoff=0.7)
+        if instead is not None:
+            named.append(f"{name} (use {instead})" if instead else name)
+    return f"torch_xla_lite: ignored by this build: {', '.join(named)}" if named else ""
 
 
 def problems(environ: Mapping[str, str]) -> list[BuildError]:
@@ -355,11 +456,9 @@ def _value(variable: Variable, environ: Mapping[str, str]) -> Any:
 
 
 def _unknown(name: str) -> BuildError:
-    import difflib
-
-    nearest = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0)[0]
     return BuildError(
-        f"{name} is set, but there is no such variable. The nearest one is {nearest}.",
+        f"{name} is set, but there is no such variable. "
+        f"The nearest one is {_nearest(name, _BY_NAME)}.",
         f"Rename it, or unset it:  unset {name}",
     )
 
@@ -374,3 +473,10 @@ def platform_link_options(options: Options) -> Options:
     if machine in ("aarch64", "arm64") or options.prioritized_text is not None:
         return options
     return options._replace(prioritized_text=False)
+
+
+def _nearest(name: str, names: Iterable[str], cutoff: float = 0) -> str:
+    """The name most like another one; empty where none is as much like it as `cutoff` asks for."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), "")

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from bazel.pybuild import build, lock
 from bazel.pybuild import options as options_table
-from bazel.pybuild.dist import debug_files, sdist, wheel_format
+from bazel.pybuild.dist import debug_files, metadata, wheel_format
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.invocation import invoke
-from bazel.pybuild.machine import configure
+from bazel.pybuild.machine import configure, cuda
 from bazel.pybuild.options import Mode, Options
 
 
@@ -50,16 +50,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
 def is_for_one_build(root: Path) -> bool:
     """Whether a tree was made for one build and goes after it: unpacked from a source distribution,
     or fetched by pip from a repository, into a temporary folder."""
-    import tempfile
-
-    temporary = Path(tempfile.gettempdir()).resolve()
-    # `pip install NAME@git+...`, `pip wheel` of the same, and either without a name.
-    names = ("pip-install-", "pip-wheel-", "pip-req-build-")
-    by_pip = any(
-        place.parent == temporary and place.name.startswith(names)
-        for place in (root, *root.parents)
-    )
-    return by_pip or (root / sdist.PKG_INFO).exists()
+    return metadata.is_fetched(root) or metadata.is_from_sdist(root)
 
 
 def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path) -> str:
@@ -70,8 +61,7 @@ def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path
     if options.debug_files or options.mode is Mode.RELEASE:
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
-    toolkit = configure.cuda_home(root)
-    return wheel_format.write(root, options.content, built, folder, toolkit, options.archive_time_s)
+    return wheel_format.write(root, options, built, folder, cuda.look(options, environ))
 
 
 def main(folder: str) -> int:

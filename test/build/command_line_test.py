@@ -410,15 +410,34 @@ def test_a_setuptools_that_cannot_read_our_pyproject_is_said_before_it_tries(tre
     assert process.stderr.splitlines()[-1].endswith("-m pip install 'setuptools>=77'")
 
 
-def test_an_older_python_is_told_so_and_not_shown_a_syntax_error(tree: Path):
-    source = (tree / "setup.py").read_text()
-    ast.parse(source, feature_version=(3, 6))
-    # There is no old Python here, so the limit is moved instead.
-    (tree / "setup.py").write_text(source.replace("(3, 11)", "(9, 0)"))
-    process = _run(tree, "develop")
+@pytest.mark.parametrize("command", [["setup.py", "develop"], ["-m", "bazel.pybuild.backend"]])
+def test_an_older_python_is_told_so_and_not_shown_a_traceback(tree: Path, command: list[str]):
+    first = tree / "bazel" / "pybuild" / "__init__.py"
+    for file in (tree / "setup.py", first):
+        ast.parse(file.read_text(), feature_version=(3, 6))
+    # There is no old Python on every machine, so the limit is moved instead.
+    first.write_text(first.read_text().replace("(3, 11)", "(9, 0)"))
+    process = subprocess.run(
+        [sys.executable, *command],
+        cwd=tree,
+        env=_environ(tree),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert process.returncode == 1
-    assert "is too old" in process.stderr
+    assert process.stderr.startswith("error: Python ")
     assert "torch_xla_lite needs 3.11 or newer" in process.stderr
+    assert len(process.stderr.splitlines()) == 2
+
+
+def test_variables_that_have_no_effect_are_named_after_the_command(tree: Path):
+    process = _run(tree, "--version", CFLAGS="-O3", USE_CUAD="1")
+    assert process.returncode == 0
+    assert process.stderr.splitlines() == [
+        "torch_xla_lite: ignored by this build: "
+        "CFLAGS (use TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...), USE_CUAD (use USE_CUDA)"
+    ]
 
 
 def test_a_folder_is_meant_from_where_the_command_is_called(tree: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import configure, cuda, cuda_toolkits, find_bazel, packages
+from bazel.pybuild.machine import configure, cuda, find_bazel, packages
 from bazel.pybuild.options import PREFIX, Options, Switch
 
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
@@ -36,21 +36,6 @@ def test_repository_rules_learn_what_they_depend_on():
     assert [line.split("=")[1] for line in rules] == [PREFIX + name for name in names]
     # Every command, not only `build`: a `bazel query` without them would fetch everything again.
     assert all(line.startswith("common ") for line in rules)
-
-
-@pytest.mark.parametrize("folder", ["cuda", "a folder"])
-def test_a_wheel_learns_with_which_toolkit_it_was_built(tmp_path: Path, folder: str):
-    toolkit = cuda_toolkits.Toolkit(tmp_path / folder, "13.0.88", "nvcc on PATH")
-    decision = cuda.Cuda(True, toolkit, ("sm_80",), "on: for a test")
-    installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
-    lines = configure.settings(installed, decision, frozenset(), dict(os.environ))
-    (tmp_path / configure.FILE).write_text("\n".join(lines))
-    assert configure.cuda_home(tmp_path) == tmp_path / folder
-
-
-def test_without_a_toolkit_there_is_none_to_learn_of(tmp_path: Path):
-    (tmp_path / configure.FILE).write_text("\n".join(_settings(dict(os.environ))))
-    assert configure.cuda_home(tmp_path) is None
 
 
 def test_the_disk_cache_is_in_the_cache_folder_of_the_user(tmp_path: Path):

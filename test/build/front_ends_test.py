@@ -268,6 +268,8 @@ def test_the_halves_are_made_apart_and_make_the_whole(tree: Nested, python: Path
     assert number == 2
     assert file.is_relative_to(_site(python))
     said = _must(tree.run(python, "setup.py", "develop"))
-    assert "torch_xla_lite and torch_xla_lite_lib, installed from a wheel, are removed" in said
+    assert (
+        "torch_xla_lite_python and torch_xla_lite_lib, installed from a wheel, are removed" in said
+    )
     assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
     assert not (_site(python) / "torch_xla_lite").exists()

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.licenses import canonicalize_license_expression
 
 from bazel.pybuild.dist import licenses
 from bazel.pybuild.errors import BuildError
@@ -11,7 +12,9 @@ from bazel.pybuild.machine import packages
 from test.build.tree import ROOT, source_files
 from third_party import elf
 
-_BUILT = ["torch_xla_lite/_XLAC.so", "torch_xla_lite/lib/libtorch_xla_lite.so"]
+_LIBRARIES = [f"torch_xla_lite/lib/libtorch_xla_lite{name}.so" for name in ("", "_ffi")]
+_BUILT = ["torch_xla_lite/_XLAC.so", *_LIBRARIES]
+_CUDA = "torch_xla_lite/lib/libtorch_xla_lite_cuda.so"
 _PARTS = [part for parts in licenses.SHIPPED.values() for part in parts]
 
 
@@ -44,13 +47,14 @@ def test_xla_brings_its_own_licence_and_not_those_of_all_of_jaxlib():
 
 def test_the_licence_of_cuda_comes_with_its_library_only(tmp_path: Path):
     (tmp_path / "EULA.txt").write_text("What NVIDIA permits.\n")
-    library = "torch_xla_lite/lib/libtorch_xla_lite_cuda.so"
-    assert "What NVIDIA permits." in licenses.text(ROOT, [*_BUILT, library], tmp_path)
+    assert "What NVIDIA permits." in licenses.text(ROOT, [*_BUILT, _CUDA], tmp_path)
     assert "NVIDIA CUDA" not in licenses.text(ROOT, _BUILT, tmp_path)
 
 
 def test_a_licence_that_is_missing_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch):
-    gone = licenses.Part("Other", "torch", "third_party/other/LICENSE", "all of it")
+    gone = licenses.Part(
+        "Other", "torch", "third_party/other/LICENSE", "all of it", "MIT", ("_XLAC.so",)
+    )
     monkeypatch.setitem(licenses.SHIPPED, "other", (gone,))
     with pytest.raises(BuildError, match=r"licence of Other.*third_party/other/LICENSE is missing"):
         licenses.text(ROOT, _BUILT)
@@ -65,3 +69,38 @@ def test_the_libraries_of_the_compiler_are_not_linked_in(library: str):
 
 def test_the_notice_that_llvms_containers_in_pytorchs_headers_ask_for_is_there():
     assert "University of Illinois at Urbana-Champaign" in licenses.text(ROOT, _BUILT)
+
+
+@pytest.mark.parametrize(
+    ("built", "expected"),
+    [
+        ([], "BSD-3-Clause"),
+        (["torch_xla_lite/_XLAC.so"], "BSD-3-Clause AND MIT AND NCSA"),
+        (_LIBRARIES, "BSD-3-Clause AND Apache-2.0 AND MIT AND NCSA"),
+        (_BUILT, "BSD-3-Clause AND Apache-2.0 AND MIT AND NCSA"),
+        (
+            [*_BUILT, _CUDA],
+            "BSD-3-Clause AND Apache-2.0 AND LicenseRef-NVIDIA-Proprietary AND MIT AND NCSA",
+        ),
+    ],
+)
+def test_the_expression_names_the_licences_of_what_is_in_the_wheel(built: list[str], expected: str):
+    assert licenses.expression("BSD-3-Clause", built) == expected
+    assert canonicalize_license_expression(expected) == expected
+
+
+def test_a_wheel_without_a_part_does_not_bring_its_licence():
+    assert "pybind11 (its headers" not in licenses.text(ROOT, _LIBRARIES)
+    assert "XLA (the headers" not in licenses.text(ROOT, ["torch_xla_lite/_XLAC.so"])
+
+
+@pytest.mark.parametrize("library", _BUILT)
+@pytest.mark.parametrize(
+    ("project", "namespace"),
+    [("XLA", b"N3xla"), ("pybind11", b"N8pybind11"), ("PyTorch", b"N3c10")],
+)
+def test_a_project_is_compiled_into_the_libraries_that_the_table_says(
+    project: str, namespace: bytes, library: str
+):
+    (part,) = [part for part in _PARTS if part.name == project]
+    assert (namespace in Path(library).read_bytes()) == (Path(library).name in part.libraries)

@@ -1,10 +1,19 @@
 """What pyproject.toml says reaches installers, and agrees with requirements.txt."""
 
+import re
+import sys
 import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.metadata import Metadata
+from packaging.requirements import Requirement
 
 from bazel.pybuild import backend
 from bazel.pybuild.dist import metadata
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
+from bazel.pybuild.options import Content, Options
 from test.build.tree import ROOT
 
 
@@ -28,3 +37,60 @@ def test_an_isolated_build_has_nothing_to_download():
 def test_sections_of_entry_points_are_apart():
     described = metadata.read(ROOT)._replace(entry_points={"a": {"x": "m:f"}, "b": {"y": "m:g"}})
     assert described.entry_points_text() == "[a]\nx = m:f\n\n[b]\ny = m:g\n"
+
+
+def _read(folder: Path, *lines: str) -> metadata.Metadata:
+    """What a pyproject.toml says that has some lines more than it needs."""
+    needed = ["name='a'", "version='1'", "description='b'", "requires-python='>=3'"]
+    text = "\n".join(["[project]", *needed, "dependencies=[]", *lines])
+    (folder / "pyproject.toml").write_text(text)
+    return metadata.read(folder)
+
+
+@pytest.mark.parametrize("content", Content)
+def test_packaging_reads_the_metadata_and_finds_nothing_wrong(content: Content):
+    described = metadata.for_wheel(ROOT, Options(content=content), "13.0.88")
+    found = Metadata.from_email(described.text(), validate=True)
+    assert str(found.version) == "0.1.0+cu130"
+    assert found.author == "torch_xla_lite developers"
+    assert {"Source", "Issues"} <= (found.project_urls or {}).keys()
+
+
+def test_the_python_that_runs_the_tests_is_among_the_classifiers():
+    this = f"Programming Language :: Python :: {sys.version_info.major}.{sys.version_info.minor}"
+    assert this in metadata.read(ROOT).classifiers
+
+
+def test_links_of_the_readme_to_files_are_absolute(tmp_path: Path):
+    (tmp_path / "docs").mkdir()
+    for name in ("docs/a.md", "docs/b.svg"):
+        (tmp_path / name).touch()
+    (tmp_path / "README.md").write_text(
+        "[a](docs/a.md#part) ![b](docs/b.svg) [c](https://x.org/d) [e](#here) `f[0](x)`\n"
+        '<img src="docs/b.svg">\n'
+    )
+    said = _read(tmp_path, "readme='README.md'", "urls.Source='https://host/p'").description
+    assert said == (
+        "[a](https://host/p/blob/HEAD/docs/a.md#part) ![b](https://host/p/raw/HEAD/docs/b.svg) "
+        "[c](https://x.org/d) [e](#here) `f[0](x)`\n"
+        '<img src="https://host/p/raw/HEAD/docs/b.svg">\n'
+    )
+
+
+def test_our_readme_has_no_relative_link_left():
+    assert not re.findall(r"\]\((?!https://|#)[^)]*\)", metadata.read(ROOT).description)
+
+
+@pytest.mark.parametrize("line", ["maintainers=[{name='c'}]", "gui-scripts.c='d:e'", "dynamic=[]"])
+def test_a_key_that_no_metadata_is_made_of_is_an_error(tmp_path: Path, line: str):
+    with pytest.raises(BuildError, match=re.split("[=.]", line)[0]):
+        _read(tmp_path, line)
+
+
+def test_a_requirement_of_an_extra_keeps_its_marker(tmp_path: Path):
+    marker = "os_name == 'nt' or os_name == 'java'"
+    described = _read(tmp_path, f'optional-dependencies.x = ["d; {marker}"]')
+    (line,) = [line for line in described.text().splitlines() if line.startswith("Requires-Dist")]
+    found = Requirement(line.partition(": ")[2]).marker
+    assert found.evaluate({"os_name": "nt", "extra": "x"})
+    assert not found.evaluate({"os_name": "nt", "extra": ""})

@@ -1,19 +1,25 @@
 """Environment variables: what they mean, and what is said about a wrong one."""
 
+import contextlib
 import os
 from types import SimpleNamespace
 
 import pytest
+from packaging.version import InvalidVersion, Version
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import (
+    VARIABLES,
     Content,
     Mode,
     Options,
     Switch,
+    from_settings,
+    ignored,
     platform_link_options,
     problems,
     read,
+    setting_name,
 )
 
 
@@ -159,3 +165,71 @@ def test_whether_hot_functions_come_first_is_open_only_where_it_can_pay(
 ):
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
     assert platform_link_options(Options(prioritized_text=said)).prioritized_text is taken
+
+
+@pytest.mark.parametrize(
+    ("setting", "variable"),
+    [
+        ("cuda", "USE_CUDA"),
+        ("CUDA", "USE_CUDA"),
+        ("USE_CUDA", "USE_CUDA"),
+        ("max-jobs", "MAX_JOBS"),
+        ("max_jobs", "MAX_JOBS"),
+        ("bazel-build-options", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"),
+        ("TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"),
+    ],
+)
+def test_a_config_setting_is_called_like_its_variable(setting: str, variable: str):
+    assert from_settings({setting: "1"}) == {variable: "1"}
+
+
+def test_no_two_variables_have_one_name_as_settings():
+    assert len({setting_name(variable.name) for variable in VARIABLES}) == len(VARIABLES)
+
+
+def test_an_unknown_setting_is_an_error_that_names_the_nearest():
+    with pytest.raises(BuildError) as error:
+        from_settings({"cuda-hme": "/opt/cuda"})
+    assert error.value.problem == (
+        "There is no build setting cuda-hme. The nearest one is cuda-home."
+    )
+
+
+def test_a_variable_that_only_programs_read_is_no_build_setting():
+    with pytest.raises(BuildError, match="no build setting ir-debug"):
+        from_settings({"ir-debug": "1"})
+
+
+@pytest.mark.parametrize("settings", [{"cuda": ["on", "off"]}, {"cuda": "on", "USE_CUDA": "off"}])
+def test_a_setting_that_is_given_twice_is_an_error(settings: dict[str, object]):
+    with pytest.raises(BuildError, match="is given more than once"):
+        from_settings(settings)
+
+
+def test_variables_of_other_builds_are_named_in_one_line_with_what_has_their_effect():
+    environ = {"CXXFLAGS": "-O1", "BUILD_LIBTORCH_WHL": "1", "USE_CUAD": "1", "USE_MKLDNN": "0"}
+    (line,) = ignored({**environ, "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "x"}).splitlines()
+    assert "BUILD_LIBTORCH_WHL (use BUILD_LIB_WHL)" in line
+    assert "CXXFLAGS (use TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--cxxopt=...)" in line
+    assert line.endswith("PYTORCH_EXTRA_INSTALL_REQUIREMENTS, USE_CUAD (use USE_CUDA), USE_MKLDNN")
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"CFLAGS": ""}, {"USE_CUDA": "1", "USE_BAZEL_VERSION": "/usr/bin/bazel-4"}]
+)
+def test_nothing_is_said_of_variables_that_are_read(environ: dict[str, str]):
+    assert ignored(environ) == ""
+
+
+@pytest.mark.parametrize("text", ["0.1.0", "1.0rc1", "1.0.post1.dev3", "0.1.0+cu130", "1.0+1a.b"])
+def test_a_version_is_taken_in_the_normal_form_of_pep_440(text: str):
+    assert str(Version(text)) == text
+    assert read({"TORCH_XLA_LITE_BUILD_VERSION": text}).version == text
+
+
+@pytest.mark.parametrize("text", ["v1.0", "01.0", "1.0-1", "1.0+A", "1.0+01", "1.0+a_b", "next"])
+def test_a_version_that_installers_would_spell_otherwise_is_an_error(text: str):
+    with contextlib.suppress(InvalidVersion):
+        assert str(Version(text)) != text
+    with pytest.raises(BuildError, match="is not a version as PEP 440 writes it"):
+        read({"TORCH_XLA_LITE_BUILD_VERSION": text})

@@ -8,14 +8,11 @@ import tarfile
 from pathlib import Path
 
 from bazel.pybuild.dist import sdist, sources
+from bazel.pybuild.options import Options
 from test.build.tree import ROOT, source_files
 
-_FOLDERS = ("bazel", "docs", "third_party", "torch_xla_lite")
-_PLACES = (*_FOLDERS, "setup.py", "pyproject.toml", "WORKSPACE")
-
-
-def _in(paths: list[str]) -> set[str]:
-    return {path for path in paths if path.split("/")[0] in _PLACES}
+# Of those who keep the project, on their servers.
+_NOT_PACKED = {".ci/run", ".gitignore"}
 
 
 def _copy(folder: Path) -> Path:
@@ -25,18 +22,13 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def test_it_holds_what_git_knows_of_the_folders_that_are_built():
-    assert _in(sources.build_files(ROOT)) == _in([str(file) for file in source_files()])
-
-
-def test_settings_of_bazel_and_of_this_project_are_in_it():
-    settings = {".bazelignore", ".bazelrc", ".bazeliskrc", "requirements.txt", "README.md"}
-    assert settings < set(sources.build_files(ROOT))
+def test_it_holds_what_git_knows():
+    assert {*sources.all_files(ROOT), *_NOT_PACKED} == {str(file) for file in source_files()}
 
 
 def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
     tree = _copy(tmp_path / "tree")
-    clean = (tmp_path / sdist.make(tree, tmp_path)).read_bytes()
+    clean = (tmp_path / sdist.make(tree, Options(), tmp_path)).read_bytes()
     for name in (
         ".bazelrc.generated",
         ".bazelrc.user",
@@ -53,7 +45,7 @@ def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
     ):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("")
-    assert (tmp_path / sdist.make(tree, tmp_path)).read_bytes() == clean
+    assert (tmp_path / sdist.make(tree, Options(), tmp_path)).read_bytes() == clean
 
 
 def test_times_and_permissions_do_not_matter(tmp_path: Path):
@@ -61,21 +53,21 @@ def test_times_and_permissions_do_not_matter(tmp_path: Path):
     for file in made[1].rglob("*.py"):
         file.chmod(0o700)
         file.touch()
-    archives = [(tree / sdist.make(tree, tree)).read_bytes() for tree in made]
+    archives = [(tree / sdist.make(tree, Options(), tree)).read_bytes() for tree in made]
     assert archives[0] == archives[1]
 
 
 def test_an_unpacked_one_gives_itself_again(tmp_path: Path):
-    first = tmp_path / sdist.make(ROOT, tmp_path)
+    first = tmp_path / sdist.make(ROOT, Options(), tmp_path)
     with tarfile.open(first) as archive:
         archive.extractall(tmp_path, filter="data")
     tree = tmp_path / first.name.removesuffix(".tar.gz")
-    again = tree / "dist" / sdist.make(tree, tree / "dist")
+    again = tree / "dist" / sdist.make(tree, Options(), tree / "dist")
     assert again.read_bytes() == first.read_bytes()
 
 
 def test_every_file_is_in_one_folder_named_after_the_version(tmp_path: Path):
-    name = sdist.make(ROOT, tmp_path)
+    name = sdist.make(ROOT, Options(), tmp_path)
     with tarfile.open(tmp_path / name) as archive:
         names = archive.getnames()
     assert {path.split("/")[0] for path in names} == {name.removesuffix(".tar.gz")}

@@ -60,8 +60,9 @@ def test_only_the_table_reads_the_variables_of_the_build():
         for name in _names_read(tree)
         if name not in _CONVENTIONAL
     }
-    # Those of the table: to parse them, and to show them.
+    # Those of the table, to parse them and to show them; and whether one that has no effect is set.
     assert read == {
+        ("bazel/pybuild/options.py", "name"),
         ("bazel/pybuild/options.py", "variable.name"),
         ("bazel/pybuild/commands/show_options.py", "variable.name"),
     }

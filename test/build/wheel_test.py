@@ -11,12 +11,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.utils import parse_wheel_filename
 
 from bazel.pybuild import build, wheel
-from bazel.pybuild.dist import wheel_format
+from bazel.pybuild.dist import metadata, wheel_format
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.invocation import invoke, report
 from bazel.pybuild.machine import configure
+from bazel.pybuild.machine.cuda import Cuda
+from bazel.pybuild.machine.cuda_toolkits import Toolkit
 from bazel.pybuild.options import Content, Options
 
 _PYPROJECT = """
@@ -32,6 +35,7 @@ dependencies = ["torch==2.13.0"]
 classifiers = ["Programming Language :: C++"]
 scripts = { torch-xla-lite = "torch_xla_lite.cli:main" }
 """
+_CUDA = Cuda(True, Toolkit(Path("/none"), "13.0.88", "a test"), (), "on: for a test")
 
 
 @pytest.fixture
@@ -82,7 +86,7 @@ def _write(root: Path, built: dict[str, Path], content: Content, folder: Path) -
         Content.PYTHON: lambda path: "/lib/" not in path and "/include/" not in path,
     }[content]
     files = {path: file for path, file in built.items() if half(path)}
-    return folder / wheel_format.write(root, content, files, folder)
+    return folder / wheel_format.write(root, Options(content=content), files, folder)
 
 
 def _members(file: Path) -> dict[str, bytes]:
@@ -106,7 +110,7 @@ def library(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def python_only(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
-    return _write(root, built, Content.PYTHON, tmp_path / "python")
+    return _write(root, built, Content.PYTHON, tmp_path)
 
 
 def _metadata(file: Path) -> list[str]:
@@ -123,6 +127,8 @@ def test_a_wheel_holds_the_python_sources_and_what_bazel_has_built(whole: Path):
         "torch_xla_lite/inner/module.py",
         "torch_xla_lite/lib/libtorch_xla_lite.so",
         "torch_xla_lite/py.typed",
+        "torch_xla_lite/share/cmake/torch_xla_lite/torch_xla_lite-config-version.cmake",
+        "torch_xla_lite/share/cmake/torch_xla_lite/torch_xla_lite-config.cmake",
     ]
 
 
@@ -139,8 +145,13 @@ def test_the_library_has_no_python_code(library: Path):
     assert not [name for name in _package(library) if name.endswith(".py")]
 
 
-def test_the_python_code_requires_the_library_of_its_own_version(python_only: Path):
-    assert "Requires-Dist: torch_xla_lite_lib==0.1.0" in _metadata(python_only)
+@pytest.mark.parametrize(("gpu", "version"), [(None, "0.1.0"), (_CUDA, "0.1.0+cu130")])
+def test_the_python_code_requires_the_library_of_its_own_version(
+    root: Path, tmp_path: Path, gpu: Cuda | None, version: str
+):
+    options = Options(content=Content.PYTHON)
+    made = tmp_path / wheel_format.write(root, options, {}, tmp_path, gpu)
+    assert f"Requires-Dist: torch_xla_lite_lib=={version}" in _metadata(made)
 
 
 def test_the_whole_and_the_library_require_no_other_half(whole: Path, library: Path):
@@ -154,6 +165,62 @@ def test_the_library_is_for_every_python_and_the_rest_for_this_one(whole: Path, 
     this = f"cp{sys.version_info.major}{sys.version_info.minor}"
     assert whole.name.startswith(f"torch_xla_lite-0.1.0-{this}-{this}{sys.abiflags}-linux_")
     assert library.name.startswith("torch_xla_lite_lib-0.1.0-py3-none-linux_")
+
+
+def test_the_halves_and_the_whole_have_names_of_their_own(
+    whole: Path, library: Path, python_only: Path
+):
+    names = [file.name.partition("-")[0] for file in (whole, library, python_only)]
+    assert names == ["torch_xla_lite", "torch_xla_lite_lib", "torch_xla_lite_python"]
+
+
+@pytest.mark.parametrize(
+    ("options", "gpu", "version"),
+    [
+        (Options(), None, "0.1.0"),
+        (Options(), _CUDA._replace(packaged=False), "0.1.0"),
+        (Options(), _CUDA, "0.1.0+cu130"),
+        (Options(version="0.2.0.dev1"), None, "0.2.0.dev1"),
+        (Options(version="0.2.0"), _CUDA, "0.2.0+cu130"),
+        (Options(version="0.2.0+mine"), _CUDA, "0.2.0+mine"),
+    ],
+)
+@pytest.mark.parametrize("content", Content)
+def test_an_index_can_hold_wheels_with_and_without_cuda_and_of_any_version(
+    root: Path,
+    tmp_path: Path,
+    content: Content,
+    options: Options,
+    gpu: Cuda | None,
+    version: str,
+):
+    options = options._replace(content=content)
+    made = tmp_path / wheel_format.write(root, options, {}, tmp_path, gpu)
+    assert made.name.split("-")[1] == version
+    assert f"Version: {version}" in _metadata(made)
+
+
+def test_a_build_number_is_in_the_name_and_in_the_wheel(root: Path, tmp_path: Path):
+    made = tmp_path / wheel_format.write(root, Options(build_number=3), {}, tmp_path)
+    assert parse_wheel_filename(made.name)[2] == (3, "")
+    (text,) = [text for name, text in _members(made).items() if name.endswith("/WHEEL")]
+    assert "\nBuild: 3\n" in text.decode()
+
+
+def test_pip_gets_the_version_of_the_source_distribution_that_it_builds(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # It refuses any other, even one with a local part alone.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tree = root.rename(tmp_path / "pip-install-a1b2")
+    assert metadata.for_wheel(tree, Options(), "13.0.88").version == "0.1.0+cu130"
+    (tree / "PKG-INFO").write_text("Name: torch_xla_lite\nVersion: 0.1.0\n")
+    assert metadata.for_wheel(tree, Options(), "13.0.88").version == "0.1.0"
+
+
+def test_a_tree_from_a_source_distribution_has_the_version_of_that(root: Path):
+    (root / "PKG-INFO").write_text("Name: torch_xla_lite\nVersion: 0.2.0.dev1\n")
+    assert metadata.for_wheel(root, Options(), "13.0.88").version == "0.2.0.dev1+cu130"
 
 
 def test_the_tag_inside_is_the_one_in_the_name(whole: Path):
@@ -183,7 +250,9 @@ def test_the_dist_info_folder_stands_last(whole: Path):
 
 
 def test_readme_licence_classifiers_and_commands_reach_the_user(whole: Path):
-    assert {"License-Expression: MIT", "License-File: LICENSE"} < set(_metadata(whole))
+    assert {"License-Expression: MIT AND BSD-3-Clause AND NCSA", "License-File: LICENSE"} < set(
+        _metadata(whole)
+    )
     assert "Classifier: Programming Language :: C++" in _metadata(whole)
     assert _metadata(whole)[-3:] == ["# Title", "", "Text."]
     members = _members(whole)
@@ -217,7 +286,7 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
 def test_all_files_have_the_time_that_is_asked_for(
     root: Path, tmp_path: Path, epoch: int | None, date: tuple[int, ...]
 ):
-    name = wheel_format.write(root, Content.ALL, {}, tmp_path, time_s=epoch)
+    name = wheel_format.write(root, Options(archive_time_s=epoch), {}, tmp_path)
     with zipfile.ZipFile(tmp_path / name) as archive:
         assert {entry.date_time for entry in archive.infolist()} == {date}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.dist import sdist, wheel_format
-from bazel.pybuild.options import Content
+from bazel.pybuild.options import Content, Options
 from test.build.nested import environment
 from test.build.tree import ROOT
 from third_party import elf
@@ -30,7 +30,7 @@ def built() -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def whole(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    return folder / wheel_format.write(ROOT, Content.ALL, built, folder)
+    return folder / wheel_format.write(ROOT, Options(), built, folder)
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,11 @@ def archives(
     (folder / "python").mkdir()
     return [
         whole,
-        folder / wheel_format.write(ROOT, Content.LIBRARY, library, folder),
-        folder / "python" / wheel_format.write(ROOT, Content.PYTHON, python, folder / "python"),
-        folder / sdist.make(ROOT, folder),
+        folder / wheel_format.write(ROOT, Options(content=Content.LIBRARY), library, folder),
+        folder
+        / "python"
+        / wheel_format.write(ROOT, Options(content=Content.PYTHON), python, folder / "python"),
+        folder / sdist.make(ROOT, Options(), folder),
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bazel.pybuild.dist import debug_files, wheel_format
-from bazel.pybuild.options import Content
+from bazel.pybuild.options import Options
 from test.build.nested import environment
 from test.build.tree import ROOT
 
@@ -59,4 +59,4 @@ def _wheel(folder: Path) -> Path:
     files = [file for pattern in built for file in Path("torch_xla_lite").glob(pattern)]
     members = {str(file): file for file in files if file.is_file()}
     stripped = debug_files.strip(members, folder / "stripped")
-    return folder / wheel_format.write(ROOT, Content.ALL, stripped, folder)
+    return folder / wheel_format.write(ROOT, Options(), stripped, folder)

@@ -66,28 +66,47 @@ def described(folder: Path, name: str, *requires: str) -> None:
     (info / "METADATA").write_text("\n".join(lines) + "\n")
 
 
+def wheels(folder: Path) -> tuple[bool, str]:
+    """What the doctor says of the installed wheels: whether they go together, and the remedy."""
+    # What comes after it takes seconds.
+    (folder / "torch.py").write_text("raise OSError\n")
+    found = json.loads(run("doctor", "--json", folder=folder).stdout)
+    (check,) = [check for check in found["checks"] if check["name"] == "wheels"]
+    return check["ok"], check["remedy"]
+
+
+def test_the_doctor_knows_the_two_halves_of_the_package(tmp_path: Path):
+    copy_of_the_package(tmp_path, checkout=False)
+    described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.1.0")
+    described(tmp_path, "torch_xla_lite_lib")
+    assert wheels(tmp_path) == (True, "")
+
+
 @pytest.mark.parametrize(
-    ("requires", "remedy"),
-    [
-        (["torch_xla_lite_lib==0.1.0"], ""),
-        ([], "python -m pip uninstall torch_xla_lite_lib"),
-    ],
+    "halves", [["torch_xla_lite_lib"], ["torch_xla_lite_lib", "torch_xla_lite_python"]]
 )
-def test_the_doctor_knows_a_whole_package_that_was_installed_over_its_half(
-    requires: list[str], remedy: str, tmp_path: Path
+def test_the_doctor_knows_a_whole_package_that_was_installed_over_its_halves(
+    halves: list[str], tmp_path: Path
 ):
     copy_of_the_package(tmp_path, checkout=False)
-    described(tmp_path, "torch_xla_lite", *requires)
-    described(tmp_path, "torch_xla_lite_lib")
-    found = json.loads(run("doctor", "--json", folder=tmp_path).stdout)
-    (wheels,) = [check for check in found["checks"] if check["name"] == "wheels"]
-    assert wheels["ok"] is not bool(remedy)
-    assert wheels["remedy"].endswith(remedy)
+    for name in ("torch_xla_lite", *halves):
+        described(tmp_path, name)
+    ok, remedy = wheels(tmp_path)
+    assert not ok
+    assert remedy.endswith(f"python -m pip uninstall {' '.join(halves)}")
+
+
+def test_the_doctor_knows_code_without_its_libraries(tmp_path: Path):
+    copy_of_the_package(tmp_path, checkout=False)
+    described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.1.0")
+    ok, remedy = wheels(tmp_path)
+    assert not ok
+    assert remedy.endswith("python -m pip install --no-deps 'torch_xla_lite_lib==0.1.0'")
 
 
 def test_the_doctor_knows_a_library_of_another_version_than_the_code_requires(tmp_path: Path):
     copy_of_the_package(tmp_path, checkout=False)
-    described(tmp_path, "torch_xla_lite", "torch_xla_lite_lib==0.2.0")
+    described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.2.0")
     described(tmp_path, "torch_xla_lite_lib")
     # What comes after it takes seconds.
     (tmp_path / "torch.py").write_text("raise OSError\n")

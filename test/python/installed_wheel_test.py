@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.dist import debug_files, wheel_format
-from bazel.pybuild.options import Content
+from bazel.pybuild.options import Options
 from test.build.tree import ROOT
 from third_party import elf
 
@@ -25,7 +25,7 @@ _BUILT = (
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     built = debug_files.strip({path: Path(path) for path in _BUILT}, folder / "stripped")
-    return folder / wheel_format.write(ROOT, Content.ALL, built, folder)
+    return folder / wheel_format.write(ROOT, Options(), built, folder)
 
 
 @pytest.fixture(scope="module")

@@ -58,14 +58,14 @@ def test_another_torch_beside_a_wheel_names_the_torch_to_install(tmp_path):
 def test_python_code_without_its_libraries_names_both_wheels(tmp_path):
     module = copy_of_the_package(tmp_path, checkout=False, skip="_XLAC") / "_XLAC.so"
     module.write_text("not a library")
-    info = tmp_path / "torch_xla_lite-0.1.0.dist-info"
+    info = tmp_path / "torch_xla_lite_python-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
-        "Metadata-Version: 2.4\nName: torch_xla_lite\nVersion: 0.1.0\n"
+        "Metadata-Version: 2.4\nName: torch_xla_lite_python\nVersion: 0.1.0\n"
         "Requires-Dist: torch==2.13.0\nRequires-Dist: torch_xla_lite_lib==0.1.0\n"
     )
     assert import_it(tmp_path).endswith(
-        "pip install --force-reinstall --no-deps torch_xla_lite torch_xla_lite_lib==0.1.0"
+        "pip install --force-reinstall --no-deps torch_xla_lite_python torch_xla_lite_lib==0.1.0"
     )
 
 

@@ -21,6 +21,8 @@ from typing import NamedTuple
 from .. import _preflight, _variables
 
 _TIMEOUT_S = 300
+# The two wheels that together have the files of the complete wheel.
+_HALVES = ("torch_xla_lite_lib", "torch_xla_lite_python")
 
 
 class Finding(NamedTuple):
@@ -136,26 +138,29 @@ def _version(package: str, constant: str) -> str:
 
 def _wheels() -> str:
     """Checks that each file belongs to one wheel: pip installs the complete wheel over the library
-    wheel without a warning."""
-    name = "torch_xla_lite_lib"
-    try:
-        installed = importlib.metadata.version(name)
-        required = importlib.metadata.requires("torch_xla_lite") or []
-    except importlib.metadata.PackageNotFoundError:
+    wheel and the Python-only wheel without a warning."""
+    beside = [str(_preflight.PACKAGE.parent)]
+    library, code = (_preflight.installed(name, beside) for name in _HALVES)
+    halves = [half.name for half in (library, code) if half]
+    if not halves:
         return "one installation"
-    wanted = next((other for other in required if other.startswith(name)), None)
-    if wanted == f"{name}=={installed}":
-        return "two, the libraries and the code that requires them"
-    if wanted:
+    if _preflight.installed("torch_xla_lite", beside):
         raise ImportError(
-            f"torch_xla_lite requires {wanted}, but {name} {installed} is installed.\n"
+            f"The complete wheel is installed over {' and '.join(halves)}; uninstalling that later "
+            "would remove files of the complete wheel.\n"
+            "Uninstall it, then reinstall torch_xla_lite:  "
+            f"python -m pip uninstall {' '.join(halves)}"
+        )
+    if code is None:
+        return "the libraries alone"
+    wanted = next(name for name in code.requires or [] if name.startswith(_HALVES[0]))
+    if library is None or wanted != f"{_HALVES[0]}=={library.version}":
+        there = f"{_HALVES[0]} {library.version} is installed" if library else "it is not installed"
+        raise ImportError(
+            f"{_HALVES[1]} requires {wanted}, but {there}.\n"
             f"Install what it requires:  python -m pip install --no-deps '{wanted}'"
         )
-    raise ImportError(
-        "The complete wheel is installed over torch_xla_lite_lib; uninstalling that later would "
-        "remove libraries of the complete wheel.\n"
-        "Uninstall it, then reinstall torch_xla_lite:  python -m pip uninstall torch_xla_lite_lib"
-    )
+    return "two, the libraries and the code that requires them"
 
 
 def _probed() -> Iterator[Finding]:

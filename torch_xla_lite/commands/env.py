@@ -15,7 +15,8 @@ from collections.abc import Mapping
 
 from .. import _variables
 
-_PACKAGES = ("torch", "jax", "jaxlib", "numpy", "torch_xla_lite", "torch_xla_lite_lib")
+_PACKAGES = ("torch", "jax", "jaxlib", "numpy", "torch_xla_lite")
+_PACKAGES += ("torch_xla_lite_lib", "torch_xla_lite_python")
 _WITH_VALUES = (
     *_variables.RUN_TIME,
     "CUDA_VISIBLE_DEVICES",

@@ -135,7 +135,7 @@ class Sdist(_DistCommand):
 
     def run(self) -> None:
         folder, tree = self.folder(), self.distribution
-        name = sdist.make(tree.root, folder, tree.variables.archive_time_s)
+        name = sdist.make(tree.root, tree.variables, folder)
         print(f"torch_xla_lite: wrote {folder / name}")
 
 
@@ -146,7 +146,8 @@ class Install(_Command):
     builds = True
 
     def run(self) -> None:
-        pip_install.install(self.distribution.root, self.distribution.verbosity())
+        tree = self.distribution
+        pip_install.install(tree.root, tree.variables.content, tree.verbosity())
 
     def plan(self) -> list[list[str]]:
         return [pip_install.command(self.distribution.verbosity())]

@@ -12,15 +12,15 @@ What an environment with torch and jax may lack, and is small, is asked for: pyb
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
-from bazel.pybuild.dist import metadata, wheel_format
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import find_bazel, packages
-from bazel.pybuild.options import Content
 
 
 def hides_torch() -> bool:
@@ -53,7 +53,7 @@ def cannot_see_torch() -> BuildError:
     )
 
 
-def build_outside(root: Path, content: Content, folder: Path) -> str:
+def build_outside(root: Path, folder: Path) -> str:
     """Builds a wheel with an interpreter outside of this environment, and returns its name.
 
     Raises:
@@ -67,11 +67,17 @@ def build_outside(root: Path, content: Content, folder: Path) -> str:
     # was installed there because we have asked for it.
     environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONHOME", "VIRTUAL_ENV")}
     environ["PYTHONPATH"] = f"{root}{os.pathsep}{sysconfig.get_path('purelib')}"
-    command = [str(python), "-m", "bazel.pybuild.wheel", str(folder.resolve())]
-    process = subprocess.run(command, cwd=root, env=environ, check=False)
-    if process.returncode != 0:
-        sys.exit(process.returncode)
-    return wheel_format.name(metadata.for_content(metadata.read(root), content), content)
+    # Only that interpreter knows the name of the wheel; the folder may have others already.
+    with tempfile.TemporaryDirectory(dir=folder) as empty:
+        command = [str(python), "-m", "bazel.pybuild.wheel", str(Path(empty).resolve())]
+        process = subprocess.run(command, cwd=root, env=environ, check=False)
+        if process.returncode != 0:
+            sys.exit(process.returncode)
+        for made in list(Path(empty).iterdir()):
+            shutil.move(made, folder / made.name)
+            if made.suffix == ".whl":
+                name = made.name
+    return name
 
 
 def outside(root: Path) -> Path | None:

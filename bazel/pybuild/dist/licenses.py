@@ -1,6 +1,8 @@
-"""Licences of what is compiled into a wheel, appended to our own.
+"""Licences of what is compiled into a wheel: their texts appended to ours, and all as one SPDX
+expression.
 
     text(root, ["torch_xla_lite/_XLAC.so", ...])      # what LICENSE in a wheel says
+    expression("BSD-3-Clause", ["torch_xla_lite/_XLAC.so"])  # "BSD-3-Clause AND MIT AND NCSA"
 
 They are taken from the installed packages when a wheel is made, so that they are those of the
 versions whose code is in it. Every folder of third_party/ has a row here; a test sees to it.
@@ -14,7 +16,14 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
 
 OURS = "LICENSE"
+# The shared objects of a wheel.
+_MODULE = "_XLAC.so"
+_BRIDGE = "libtorch_xla_lite.so"
+_FFI = "libtorch_xla_lite_ffi.so"
 _CUDA_LIBRARY = "libtorch_xla_lite_cuda.so"
+_WITH_TORCH = (_MODULE, _BRIDGE, _FFI)
+# What NVIDIA's own packages say.
+_CUDA_LICENSE = "LicenseRef-NVIDIA-Proprietary"
 _SECTION = "-" * 80
 
 
@@ -26,21 +35,43 @@ class Part(NamedTuple):
       package: the distribution that brings its licence.
       file: the licence, below the `licenses` folder of the distribution.
       what: which of its code is compiled in.
+      license: as an SPDX identifier.
+      libraries: the shared objects that it is compiled into.
     """
 
     name: str
     package: str
     file: str
     what: str
+    license: str
+    libraries: tuple[str, ...]
 
 
 # Folder of third_party -> what of it is in a wheel.
 SHIPPED = {
-    "jaxlib": (Part("XLA", "jaxlib", "LICENSE.txt", "the headers of its foreign functions"),),
-    "pybind11": (Part("pybind11", "pybind11", "LICENSE", "its headers"),),
+    "jaxlib": (
+        Part(
+            "XLA",
+            "jaxlib",
+            "LICENSE.txt",
+            "the headers of its foreign functions",
+            "Apache-2.0",
+            (_FFI, _CUDA_LIBRARY),
+        ),
+    ),
+    "pybind11": (
+        Part("pybind11", "pybind11", "LICENSE", "its headers", "BSD-3-Clause", (_MODULE,)),
+    ),
     "torch": (
-        Part("PyTorch", "torch", "LICENSE", "its headers"),
-        Part("{fmt}", "torch", "third_party/fmt/LICENSE", "headers that PyTorch's include"),
+        Part("PyTorch", "torch", "LICENSE", "its headers", "BSD-3-Clause", _WITH_TORCH),
+        Part(
+            "{fmt}",
+            "torch",
+            "third_party/fmt/LICENSE",
+            "headers that PyTorch's include",
+            "MIT",
+            _WITH_TORCH,
+        ),
         # c10/util/ArrayRef.h is under the older of the licences in that file. What PyTorch took of
         # Boost (hash.h, flat_hash_map.h) asks for nothing where it is in machine code only.
         Part(
@@ -48,6 +79,8 @@ SHIPPED = {
             "torch",
             "third_party/llvm-openmp/LICENSE.txt",
             "containers in the headers of PyTorch and pybind11",
+            "NCSA",
+            _WITH_TORCH,
         ),
     ),
     # The CUDA runtime, linked into the CUDA library; see _cuda.
@@ -76,10 +109,10 @@ def text(root: Path, built: Iterable[str], toolkit: Path | None = None) -> str:
       BuildError: a package has no licence where it should be.
     """
     ours = (root / OURS).read_text(encoding="utf-8")
-    names = {Path(path).name for path in built}
-    if not any(name.endswith(".so") for name in names):
+    names = _libraries(built)
+    if not names:
         return ours
-    found = list(_parts())
+    found = list(_texts(_parts(names)))
     if _CUDA_LIBRARY in names:
         found.append(("NVIDIA CUDA (its runtime library)", _cuda(toolkit)))
     titles = "".join(f"  - {title}\n" for title, _ in found)
@@ -89,18 +122,41 @@ def text(root: Path, built: Iterable[str], toolkit: Path | None = None) -> str:
     )
 
 
-def _parts() -> Iterator[tuple[str, str]]:
-    """Title and licence of each project."""
+def expression(ours: str, built: Iterable[str]) -> str:
+    """The SPDX expression of a wheel.
+
+    Args:
+      ours: that of our own code.
+      built: as for `text`.
+    """
+    names = _libraries(built)
+    others = {part.license for part in _parts(names)}
+    if _CUDA_LIBRARY in names:
+        others.add(_CUDA_LICENSE)
+    return " AND ".join([ours, *sorted(others - {ours})])
+
+
+def _libraries(built: Iterable[str]) -> set[str]:
+    return {Path(path).name for path in built if path.endswith(".so")}
+
+
+def _parts(libraries: set[str]) -> list[Part]:
+    """What is compiled into some shared objects."""
     rows = [part for parts in SHIPPED.values() for part in parts]
-    installed = packages.installed({part.package for part in rows}, packages.search_path())
-    for part in rows:
+    return [part for part in rows if not libraries.isdisjoint(part.libraries)]
+
+
+def _texts(parts: list[Part]) -> Iterator[tuple[str, str]]:
+    """Title and licence of each project."""
+    installed = packages.installed({part.package for part in parts}, packages.search_path())
+    for part in parts:
         package = installed.get(part.package)
         file = package.info / "licenses" / part.file if package else None
         if package is None or file is None or not file.is_file():
             raise BuildError(
                 f"The licence of {part.name}, which is compiled in, is not to be found: "
                 f"{file or part.package} is missing.",
-                f"Install it anew:  python -m pip install --force-reinstall --no-deps "
+                f"Install it again:  python -m pip install --force-reinstall --no-deps "
                 f"{part.package}, or correct bazel/pybuild/dist/licenses.py.",
             )
         version = package.version.partition("+")[0]

@@ -2,16 +2,45 @@
 pyproject.toml.
 
     metadata = read(root)
-    metadata.version                          # "0.1.0"
-    metadata.text()                           # "Metadata-Version: 2.4\nName: torch_xla_lite\n..."
-    for_content(metadata, Content.LIBRARY)    # the same for torch_xla_lite_lib
+    metadata.version                      # "0.1.0"
+    metadata.text()                       # "Metadata-Version: 2.4\nName: torch_xla_lite\n..."
+    for_wheel(root, options, "13.0.88")   # the same for one wheel: torch_xla_lite_lib 0.1.0+cu130
+
+Written by hand: a build in isolation would have to download `packaging` and `pyproject-metadata`,
+and could not work offline. A test reads the result with `packaging`.
 """
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bazel.pybuild.options import Content
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import Content, Options
+
+# What a tree has in its root that was unpacked from a source distribution.
+PKG_INFO = "PKG-INFO"
+
+# The keys of [project] that are read below.
+_KEYS = frozenset(
+    {
+        "authors",
+        "classifiers",
+        "dependencies",
+        "description",
+        "entry-points",
+        "keywords",
+        "license",
+        "license-files",
+        "name",
+        "optional-dependencies",
+        "readme",
+        "requires-python",
+        "scripts",
+        "urls",
+        "version",
+    }
+)
 
 
 class Metadata(NamedTuple):
@@ -19,7 +48,7 @@ class Metadata(NamedTuple):
 
     Attributes:
       name: of the distribution.
-      version: as in pyproject.toml.
+      version: by PEP 440.
       summary: one line.
       requires_python: such as >=3.11.
       dependencies: requirement strings.
@@ -31,6 +60,8 @@ class Metadata(NamedTuple):
       keywords: for those who search.
       classifiers: of the index.
       urls: by label.
+      authors: their names.
+      dynamic: fields that are another in the wheels made of a source distribution.
     """
 
     name: str
@@ -46,6 +77,8 @@ class Metadata(NamedTuple):
     keywords: tuple[str, ...] = ()
     classifiers: tuple[str, ...] = ()
     urls: tuple[tuple[str, str], ...] = ()
+    authors: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -58,8 +91,11 @@ class Metadata(NamedTuple):
             "Metadata-Version: 2.4",
             f"Name: {self.name}",
             f"Version: {self.version}",
+            *(f"Dynamic: {field}" for field in self.dynamic),
             f"Summary: {self.summary}",
         ]
+        if self.authors:
+            lines.append(f"Author: {', '.join(self.authors)}")
         if self.license:
             lines.append(f"License-Expression: {self.license}")
         lines += [f"License-File: {file}" for file in self.license_files]
@@ -71,9 +107,7 @@ class Metadata(NamedTuple):
         lines += [f"Requires-Dist: {dependency}" for dependency in self.dependencies]
         for extra, dependencies in self.extras.items():
             lines.append(f"Provides-Extra: {extra}")
-            lines += [
-                f'Requires-Dist: {dependency}; extra == "{extra}"' for dependency in dependencies
-            ]
+            lines += [f"Requires-Dist: {_only_for(extra, name)}" for name in dependencies]
         if self.description:
             lines += ["Description-Content-Type: text/markdown", "", self.description.rstrip("\n")]
         return "\n".join(lines) + "\n"
@@ -88,13 +122,27 @@ class Metadata(NamedTuple):
         return "\n".join(sections)
 
 
-def read(root: Path) -> Metadata:
-    """Reads pyproject.toml and the files that it names."""
+def read(root: Path, version: str | None = None) -> Metadata:
+    """Reads pyproject.toml and the files that it names.
+
+    Args:
+      root: of the tree.
+      version: to take instead of that in the tree.
+
+    Raises:
+      BuildError: pyproject.toml has a key that would have no effect.
+    """
     with (root / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
+    if unknown := sorted(project.keys() - _KEYS):
+        raise BuildError(
+            f"pyproject.toml: [project] has {', '.join(unknown)}, which no metadata is made of.",
+            "Remove it, or read it in bazel/pybuild/metadata.py.",
+        )
+    urls = project.get("urls", {})
     return Metadata(
         name=project["name"],
-        version=project["version"],
+        version=version or _released(root) or project["version"],
         summary=project["description"],
         requires_python=project["requires-python"],
         dependencies=tuple(project["dependencies"]),
@@ -102,7 +150,7 @@ def read(root: Path) -> Metadata:
             name: tuple(extra) for name, extra in project.get("optional-dependencies", {}).items()
         },
         entry_points=_entry_points(project),
-        description=_text(root, project.get("readme", "")),
+        description=_description(root, project.get("readme", ""), urls.get("Source", "")),
         license=project.get("license", ""),
         license_files=tuple(
             str(found.relative_to(root))
@@ -111,7 +159,43 @@ def read(root: Path) -> Metadata:
         ),
         keywords=tuple(project.get("keywords", ())),
         classifiers=tuple(project.get("classifiers", ())),
-        urls=tuple(project.get("urls", {}).items()),
+        urls=tuple(urls.items()),
+        authors=tuple(author["name"] for author in project.get("authors", ())),
+    )
+
+
+def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
+    """The package, or the part of it that a wheel holds.
+
+    Args:
+      root: of the tree.
+      options: what the wheel holds, and a version that wins over that of the tree.
+      cuda: version of the toolkit that its CUDA library is compiled with; empty without one. An
+        index takes a wheel with such a library beside one without, because their versions differ.
+    """
+    described = read(root, options.version)
+    # pip refuses a wheel whose version is not that of the source distribution it is made from.
+    if cuda and "+" not in described.version and not (is_from_sdist(root) and is_fetched(root)):
+        local = "".join(cuda.split(".")[:2])
+        described = described._replace(version=f"{described.version}+cu{local}")
+    return for_content(described, options.content)
+
+
+def is_from_sdist(root: Path) -> bool:
+    """Whether a tree was unpacked from a source distribution."""
+    return (root / PKG_INFO).exists()
+
+
+def is_fetched(root: Path) -> bool:
+    """Whether pip has put a tree into a temporary folder, from a source distribution or git."""
+    import tempfile
+
+    temporary = Path(tempfile.gettempdir()).resolve()
+    # `pip install NAME@git+...`, `pip wheel` of the same, and either without a name.
+    names = ("pip-install-", "pip-wheel-", "pip-req-build-")
+    return any(
+        place.parent == temporary and place.name.startswith(names)
+        for place in (root, *root.parents)
     )
 
 
@@ -130,9 +214,26 @@ def for_content(described: Metadata, content: Content) -> Metadata:
             entry_points={},
         )
     if content is Content.PYTHON:
-        requirement = f"{library}=={described.version}"
-        return described._replace(dependencies=(*described.dependencies, requirement))
+        return described._replace(
+            name=f"{described.name}_python",
+            summary=f"Python code of {described.name}, without the libraries that it requires",
+            dependencies=(*described.dependencies, f"{library}=={described.version}"),
+        )
     return described
+
+
+def _only_for(extra: str, requirement: str) -> str:
+    name, _, marker = (part.strip() for part in requirement.partition(";"))
+    return f'{name}; ({marker}) and extra == "{extra}"' if marker else f'{name}; extra == "{extra}"'
+
+
+def _released(root: Path) -> str:
+    """The version of the source distribution that a tree was unpacked from, which need not be that
+    in pyproject.toml."""
+    file = root / PKG_INFO
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    found = re.search(r"^Version: (.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _entry_points(project: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -142,5 +243,17 @@ def _entry_points(project: dict[str, Any]) -> dict[str, dict[str, str]]:
     return groups
 
 
-def _text(root: Path, name: str) -> str:
-    return (root / name).read_text(encoding="utf-8") if name else ""
+def _description(root: Path, readme: str, source: str) -> str:
+    """The README, whose links to files of the tree lead to `source`: an index has no such files."""
+    if not readme:
+        return ""
+
+    def absolute(link: "re.Match[str]") -> str:
+        path = link[2].partition("#")[0]
+        if not source or not path or not (root / path).exists():
+            return link[0]
+        kind = "raw" if Path(path).suffix in (".svg", ".png", ".gif") else "blob"
+        return f"{link[1]}{source}/{kind}/HEAD/{link[2]}"
+
+    text = (root / readme).read_text(encoding="utf-8")
+    return re.sub(r'(\]\(|(?:src|href)=")([^)"\s]+)', absolute, text)

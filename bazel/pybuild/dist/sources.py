@@ -1,7 +1,7 @@
 """Which files of the tree belong to the package, and which to a source distribution.
 
     package_files(root)     # torch_xla_lite/__init__.py, ...: what a wheel copies
-    build_files(root)       # those, C++ sources, BUILD files, setup.py, documentation ...
+    all_files(root)         # those, C++ sources, setup.py, tests ...: what a developer needs
 
 git is not asked: a source distribution has none, and has to give the same wheel.
 """
@@ -16,22 +16,26 @@ FILES = (
     ".bazelignore",
     ".bazelrc",
     ".bazeliskrc",
+    ".clang-format",
     "BUILD.bazel",
+    "CONTRIBUTING.md",
     "LICENSE",
     "MODULE.bazel",
     "README.md",
     "WORKSPACE",
     "pyproject.toml",
+    "requirements-cuda.txt",
     "requirements.txt",
     "setup.py",
 )
-_FOLDERS = ("bazel", "docs", "third_party", PACKAGE)
+_FOLDERS = ("bazel", "docs", "scripts", "test", "third_party", PACKAGE)
 
 # What is read when the package runs.
 _PACKAGED = frozenset({".py", ".pyi", ".typed"})
-# What a source distribution holds. Named, so that backups, objects and logs stay out.
-_BUILT_FROM = _PACKAGED | {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh", ".tpl", ".txt"}
-_BUILT_FROM |= {".md", ".svg"}  # the pages in docs/
+# Kinds of sources. Named, so that backups, objects and logs of a tree in use stay out.
+_CODE = {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh"}
+_DATA = {".json", ".md", ".svg", ".toml", ".tpl", ".txt"}
+_SOURCES = _PACKAGED | _CODE | _DATA
 _WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
 # Written by a build, among the sources.
 _PRODUCTS = frozenset({"_build_info.py"})
@@ -42,14 +46,14 @@ def package_files(root: Path) -> list[str]:
     return [path for path in _walk(root, PACKAGE) if Path(path).suffix in _PACKAGED]
 
 
-def build_files(root: Path) -> list[str]:
-    """Files of a source distribution, relative to the root, without products of a build."""
+def all_files(root: Path) -> list[str]:
+    """All that is written by hand, relative to the root, without what a build has put there."""
     found = [name for name in FILES if (root / name).is_file()]
     for folder in _FOLDERS:
         found += [
             path
             for path in _walk(root, folder)
-            if Path(path).suffix in _BUILT_FROM or Path(path).name in _WITHOUT_SUFFIX
+            if Path(path).suffix in _SOURCES or Path(path).name in _WITHOUT_SUFFIX
         ]
     return sorted(found)
 

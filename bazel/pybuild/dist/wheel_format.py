@@ -1,6 +1,6 @@
 """The file format of wheels: names, tags, the .dist-info folder and the archive.
 
-    write(root, Content.ALL, {"torch_xla_lite/_XLAC.so": file}, Path("dist"))
+    write(root, Options(), {"torch_xla_lite/_XLAC.so": file}, Path("dist"))
     # "torch_xla_lite-0.1.0-cp311-cp311-linux_x86_64.whl"
 
 The same files give the same wheel, byte for byte. Editable installs use the same .dist-info folder.
@@ -13,41 +13,43 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild.dist import archive, licenses, metadata, sources
+from bazel.pybuild.dist import archive, cmake, licenses, metadata, sources
 from bazel.pybuild.dist.archive import Source
 from bazel.pybuild.dist.metadata import Metadata
-from bazel.pybuild.options import Content
+from bazel.pybuild.machine.cuda import Cuda
+from bazel.pybuild.options import Content, Options
 
 
 def write(
-    root: Path,
-    content: Content,
-    built: Mapping[str, Path],
-    folder: Path,
-    toolkit: Path | None = None,
-    time_s: int | None = None,
+    root: Path, options: Options, built: Mapping[str, Path], folder: Path, gpu: Cuda | None = None
 ) -> str:
     """Writes a wheel of files that are built already, and returns its name.
 
     Args:
       root: of the tree, for the sources in Python and pyproject.toml.
-      content: what the wheel holds.
+      options: what the wheel holds, its version and build number, the time of its files.
       built: path in the wheel -> file, for all that Bazel makes for it.
       folder: to write it to.
-      toolkit: folder of the CUDA toolkit, whose licence a CUDA library brings.
-      time_s: of all files in it, since 1970; None for a constant.
+      gpu: the toolkit that a CUDA library was built with; None without one.
     """
-    described = metadata.for_content(metadata.read(root), content)
+    described = metadata.for_wheel(root, options, gpu.version if gpu else "")
+    described = described._replace(license=licenses.expression(described.license, built))
     members: dict[str, Source] = dict(built)
-    if content is not Content.LIBRARY:
+    if options.content is not Content.LIBRARY:
         members |= {path: root / path for path in sources.package_files(root)}
-    members |= dist_info(root, described, tag(content), pure=False)
+    if options.content is not Content.PYTHON:
+        members |= cmake.files(described.version)
+    tag, build = _tag(options.content), options.build_number
+    members |= dist_info(root, described, tag, pure=False, build=build)
     if licenses.OURS in described.license_files:
         place = f"{described.folder}/licenses/{licenses.OURS}"
+        toolkit = gpu.toolkit.home if gpu and gpu.toolkit else None
         members[place] = licenses.text(root, built, toolkit).encode()
     folder.mkdir(parents=True, exist_ok=True)
-    seal(folder / name(described, content), members, described, time_s)
-    return name(described, content)
+    parts = [described.name, described.version, *([str(build)] if build else []), tag]
+    name = f"{'-'.join(parts)}.whl"
+    seal(folder / name, members, described, options.archive_time_s)
+    return name
 
 
 def seal(
@@ -66,7 +68,9 @@ def seal(
     )
 
 
-def dist_info(root: Path, described: Metadata, tag: str, *, pure: bool) -> dict[str, Source]:
+def dist_info(
+    root: Path, described: Metadata, tag: str, *, pure: bool, build: int | None = None
+) -> dict[str, Source]:
     """The files of a .dist-info folder, without the list of files.
 
     Args:
@@ -74,10 +78,12 @@ def dist_info(root: Path, described: Metadata, tag: str, *, pure: bool) -> dict[
       described: the distribution.
       tag: as in the name of the wheel.
       pure: whether it goes into the folder for code that is the same on every platform.
+      build: number in the name of the wheel.
     """
+    number = f"Build: {build}\n" if build else ""
     wheel = (
         f"Wheel-Version: 1.0\nGenerator: {sources.PACKAGE}\n"
-        f"Root-Is-Purelib: {str(pure).lower()}\nTag: {tag}\n"
+        f"Root-Is-Purelib: {str(pure).lower()}\n{number}Tag: {tag}\n"
     )
     files: dict[str, Source] = {
         "METADATA": described.text().encode(),
@@ -90,12 +96,7 @@ def dist_info(root: Path, described: Metadata, tag: str, *, pure: bool) -> dict[
     return {f"{described.folder}/{file}": source for file, source in files.items()}
 
 
-def name(described: Metadata, content: Content) -> str:
-    """Name of a wheel's file."""
-    return f"{described.name}-{described.version}-{tag(content)}.whl"
-
-
-def tag(content: Content) -> str:
+def _tag(content: Content) -> str:
     """Which interpreters and platforms a wheel is for, in the words of PEP 425."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     if content is Content.LIBRARY:

@@ -84,17 +84,6 @@ def is_right(
     return _current(root).startswith(_header(root, bazel, _installed(), options, environ))
 
 
-def cuda_home(root: Path) -> Path | None:
-    """The folder of the CUDA toolkit that Bazel was told of, if it was."""
-    import shlex
-
-    before = "--repo_env=TORCH_XLA_LITE_CUDA_HOME="
-    for line in _current(root).splitlines():
-        if before in line:
-            return Path(shlex.split(line)[1].removeprefix(before))
-    return None
-
-
 def _installed() -> dict[str, packages.Package]:
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
     return packages.installed(wanted, packages.search_path())
