@@ -15,6 +15,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
     serialization  torch.save and torch.load
+    opcheck     torch.library.opcheck for ops on the device
     compiler    turns a recorded graph into an XLA executable
     environment default_env(): where tensors are created when the code names no device
 
@@ -34,7 +35,16 @@ _preflight.check()
 _XLAC = _preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
-from . import __config__, compiler, debug, device, environment, serialization, tensor  # noqa: E402
+from . import (  # noqa: E402
+    __config__,
+    compiler,
+    debug,
+    device,
+    environment,
+    opcheck,
+    serialization,
+    tensor,
+)
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .tensor import XLATensor2  # noqa: E402
@@ -42,6 +52,7 @@ from .tensor import XLATensor2  # noqa: E402
 device.register()
 tensor.register()
 serialization.register()
+opcheck.register()
 compiler.register()
 debug.register()
 

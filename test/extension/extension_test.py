@@ -1,12 +1,14 @@
-"""Packages with C++ code of their own, built and run against an installed torch_xla_lite."""
+"""Packages with C++ and CUDA code, built and run against an installed torch_xla_lite."""
 
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from test.extension.installed import Installed
+from torch_xla_lite.utils.cpp_extension import find_nvcc
 
 _PROGRAM = """
 import importlib.util, json
@@ -35,7 +37,7 @@ debug.reset_metrics()
 (xla_isotonic.fit(values_on_jax * 2) + 1).tolist()
 alone = debug.metrics()
 try:
-    xla_isotonic.fit(values_on_jax.double())
+    xla_isotonic.fit(values_on_jax.half())
     refused = ""
 except Exception as error:
     refused = str(error)
@@ -51,6 +53,12 @@ print(json.dumps({
     "alone": alone,
     "refused": refused,
     "library": importlib.util.find_spec("xla_isotonic._handlers").origin,
+    "options": {
+        device: xla_isotonic.fit(
+            torch.tensor([3.0, 1.0, 2.0, -1.0]).to(device), increasing=False, lower=0, upper=2
+        ).tolist()
+        for device in ("cpu", "jax")
+    },
     "bridge": torch_xla_lite.__file__,
 }))
 """
@@ -62,14 +70,26 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture(scope="module")
-def facts(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the example says after pip has built and installed it."""
+def folder(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where programs can use the example: pip has built and installed it."""
     folder = tmp_path_factory.mktemp("example")
     shutil.copytree("test/extension/example", folder / "example")
     installed.install(".", cwd=folder / "example")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def facts(installed: Installed, folder: Path) -> dict[str, Any]:
+    """What a program says that uses the example."""
     program = folder / "program.py"
     program.write_text(_PROGRAM)
     return installed.facts(program)
+
+
+@pytest.fixture(scope="module")
+def checks(installed: Installed, folder: Path) -> dict[str, Any]:
+    """What torch's own checks say of the example."""
+    return installed.facts(Path(shutil.copy("test/extension/checks.py", folder)))
 
 
 def _flat(rows: list[list[float]]) -> list[float]:
@@ -106,7 +126,197 @@ def test_no_op_of_it_falls_back_to_the_cpu(facts: dict[str, Any]):
 
 
 def test_what_it_refuses_it_refuses_when_it_is_called(facts: dict[str, Any]):
-    assert "xla_isotonic takes rows of float32" in facts["refused"]
+    assert "xla_isotonic takes rows of float32 or float64" in facts["refused"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "jax"])
+def test_a_bool_and_two_numbers_say_what_it_fits(facts: dict[str, Any], device: str):
+    assert facts["options"][device] == [2, 1.5, 1.5, 0]
+
+
+_DEVICES = pytest.mark.parametrize("device", ["cpu", "jax"])
+_OPCHECK = ["test_schema", "test_autograd_registration", "test_faketensor"]
+
+
+@_DEVICES
+@pytest.mark.parametrize("op", ["fit float32", "fit float64", "fit with options", "pool"])
+def test_it_passes_opcheck(checks: dict[str, Any], device: str, op: str):
+    expected = dict.fromkeys([*_OPCHECK, "test_aot_dispatch_dynamic"], "SUCCESS")
+    assert checks[device]["opcheck"][op] == expected
+
+
+@_DEVICES
+@pytest.mark.parametrize("check", ["gradcheck", "gradcheck with options", "gradgradcheck"])
+def test_it_passes_gradcheck_in_float64(checks: dict[str, Any], device: str, check: str):
+    assert checks[device][check] == "passed"
+
+
+@_DEVICES
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_vmap_over_any_dimension_gives_what_a_loop_gives(
+    checks: dict[str, Any], device: str, dim: int
+):
+    assert checks[device]["vmap"][dim] == checks[device]["loop"][dim]
+
+
+@_DEVICES
+def test_vmap_calls_the_op_once(checks: dict[str, Any], device: str):
+    assert checks[device]["calls under vmap"] == 1
+
+
+def test_float64_keeps_its_precision(checks: dict[str, Any]):
+    # In float32 all three values are 1.
+    assert checks["jax"]["precise"] == pytest.approx([1, 1 + 2e-12, 1 + 2e-12], rel=1e-15)
+
+
+def test_torch_func_grad_names_what_torch_s_custom_op_lacks(checks: dict[str, Any]):
+    # docs/extensions.md says so; the same message on both devices.
+    assert "setup_context" in checks["cpu"]["func.grad"]
+    assert checks["jax"]["func.grad"] == checks["cpu"]["func.grad"]
+
+
+@pytest.fixture(scope="module")
+def cuda_library(installed: Installed, folder: Path) -> Path:
+    """The CUDA half of the example, which the other tests have loaded beside the CPU's."""
+    if find_nvcc() is None:
+        pytest.skip("there is no nvcc; scripts/test.sh installs one")
+    (library,) = (installed.site / "xla_isotonic").glob("_cuda_handlers*.so")
+    return library
+
+
+def _readelf(library: Path, *options: str) -> str:
+    command = ["readelf", "--wide", *options, str(library)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_where_there_is_nvcc_the_cuda_half_is_built_without_a_gpu(cuda_library: Path):
+    assert ".nv_fatbin" in _readelf(cuda_library, "--sections")
+
+
+def test_the_cuda_half_defines_the_handlers_of_the_cpu_half(cuda_library: Path):
+    symbols = _readelf(cuda_library, "--dyn-syms").split()
+    assert {"XlaIsotonicFit", "XlaIsotonicPool"} <= set(symbols)
+
+
+def test_the_cuda_half_needs_no_library_of_cuda_to_load(cuda_library: Path):
+    needed = [line for line in _readelf(cuda_library, "--dynamic").splitlines() if "NEEDED" in line]
+    assert needed
+    assert not [line for line in needed if "cuda" in line]
+
+
+def test_its_handlers_are_registered_for_cuda(cuda_library: Path, checks: dict[str, Any]):
+    assert {"xla_isotonic.fit", "xla_isotonic.pool"} <= set(checks["registered for CUDA"])
+
+
+_ATTRIBUTES_SETUP = """
+from setuptools import setup
+from torch_xla_lite.utils.cpp_extension import XLAExtension
+
+setup(name="attributes", ext_modules=[XLAExtension("attributes", ["attributes.cc"])])
+"""
+
+_ATTRIBUTES_SOURCE = """
+#include <string_view>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+// Writes what it was given: numbers as they are, of the string and the lists each element.
+ffi::Error Echo(int64_t i, double d, bool b, std::string_view text, ffi::Span<const int64_t> ints,
+                ffi::Span<const double> doubles, ffi::Span<const uint8_t> bools,
+                ffi::ResultBuffer<ffi::F64> result) {
+  double* out = result->typed_data();
+  *out++ = i;
+  *out++ = d;
+  *out++ = b;
+  for (const char c : text) *out++ = c;
+  for (const int64_t value : ints) *out++ = value;
+  for (const double value : doubles) *out++ = value;
+  for (const uint8_t value : bools) *out++ = value;
+  return out == result->typed_data() + result->element_count()
+             ? ffi::Error::Success()
+             : ffi::Error::InvalidArgument("another number of values");
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(AttributesEcho, Echo,
+                              ffi::Ffi::Bind()
+                                  .Attr<int64_t>("i")
+                                  .Attr<double>("d")
+                                  .Attr<bool>("b")
+                                  .Attr<std::string_view>("text")
+                                  .Attr<ffi::Span<const int64_t>>("ints")
+                                  .Attr<ffi::Span<const double>>("doubles")
+                                  .Attr<ffi::Span<const uint8_t>>("bools")
+                                  .Ret<ffi::Buffer<ffi::F64>>());
+"""
+
+_ATTRIBUTES_PROGRAM = """
+import glob, json, os
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+import torch, torch_xla_lite
+from torch_xla_lite.utils import cpp_extension
+
+(file,) = glob.glob(os.path.abspath("attributes*.so"))
+cpp_extension.register_ffi_library(Path(file), {"attributes.echo": "AttributesEcho"})
+
+
+@torch.library.custom_op("attributes::echo", mutates_args=(), device_types="cpu")
+def echo(x: torch.Tensor, i: int, d: float, b: bool, text: str, ints: Sequence[int],
+         doubles: Sequence[float], bools: Sequence[bool]) -> torch.Tensor:
+    return torch.tensor([i, d, b, *text.encode(), *ints, *doubles, *bools], dtype=torch.float64)
+
+
+@echo.register_fake
+def _(x, i, d, b, text, ints, doubles, bools):
+    count = 3 + len(text.encode()) + len(ints) + len(doubles) + len(bools)
+    return x.new_empty(count, dtype=torch.float64)
+
+
+@torch_xla_lite.register_lowering("attributes::echo")
+def _(x, i, d, b, text, ints, doubles, bools, *, outs):
+    return jax.ffi.ffi_call("attributes.echo", outs[0])(
+        i=i, d=d, b=b, text=text,
+        ints=np.array(ints, np.int64),
+        doubles=np.array(doubles, np.float64),
+        bools=np.array(bools, np.uint8),
+    )
+
+
+cases = {
+    "one": (3, 0.1, True, "ab", [1, -2], [0.5, 1e300], [True, False, True]),
+    "other": (-(2**40), float("inf"), False, "c", [7], [-1.5], [True]),
+    "empty": (0, 0.0, False, "", [], [], []),
+}
+print(json.dumps({
+    name: [echo(torch.zeros(1).to(device), *values).tolist() for device in ("jax", "cpu")]
+    for name, values in cases.items()
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def attributes(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a handler got, and what the op was given, for each case."""
+    folder = tmp_path_factory.mktemp("attributes")
+    (folder / "setup.py").write_text(_ATTRIBUTES_SETUP)
+    (folder / "attributes.cc").write_text(_ATTRIBUTES_SOURCE)
+    process = installed.run("setup.py", "build_ext", "--inplace", cwd=folder)
+    assert process.returncode == 0, process.stdout + process.stderr
+    (folder / "program.py").write_text(_ATTRIBUTES_PROGRAM)
+    return installed.facts(folder / "program.py")
+
+
+@pytest.mark.parametrize("case", ["one", "other", "empty"])
+def test_numbers_strings_and_lists_reach_a_handler_as_attributes(
+    attributes: dict[str, Any], case: str
+):
+    got, given = attributes[case]
+    assert got == given
 
 
 _PEEK_SETUP = """

@@ -25,7 +25,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the files are that the other workspace has built."""
     root = tmp_path_factory.mktemp("elsewhere")
     shutil.copy(_SOURCES / "elements.cc", root)
-    shutil.copy("test/extension/example/xla_isotonic/handlers.cc", root)
+    for name in ("handlers.cc", "isotonic.h"):
+        shutil.copy(f"test/extension/example/xla_isotonic/{name}", root)
     shutil.copy(_SOURCES / "BUILD.bazel.txt", root / "BUILD.bazel")
     workspace = (_SOURCES / "WORKSPACE.txt").read_text().replace("{tree}", str(ROOT))
     (root / "WORKSPACE").write_text(workspace)
@@ -62,4 +63,5 @@ def test_a_shared_object_by_our_rule_holds_an_ffi_op(built: Path):
     )
     values = np.array([1, 3, 2, 4], np.float32)
     fit = jax.ffi.ffi_call("elsewhere.fit", jax.ShapeDtypeStruct(values.shape, values.dtype))
-    assert fit(values).tolist() == [1, 2.5, 2.5, 4]
+    fitted = fit(values, increasing=True, lower=-np.inf, upper=np.inf)
+    assert fitted.tolist() == [1, 2.5, 2.5, 4]

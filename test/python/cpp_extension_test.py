@@ -16,6 +16,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cpp_extension, "_PACKAGE", folder)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "handlers.cc").write_text("")
+    (tmp_path / "handlers.cu").write_text("")
     return folder
 
 
@@ -77,7 +78,8 @@ def test_torch_s_headers_come_on_request(package: Path):
     [
         ([], "has no sources"),
         (["missing.cc"], r"there is no missing.cc in .*\nName `sources` relative to setup.py"),
-        (["kernel.cu"], r"kernel.cu is not C\+\+"),
+        (["kernel.f90"], r"kernel.f90 is neither C\+\+ .* nor CUDA"),
+        (["handlers.cc", "handlers.cu"], r"both C\+\+ and CUDA .*\nMake two extensions"),
     ],
 )
 def test_wrong_sources_are_named(package: Path, sources: list[str], message: str):
@@ -99,6 +101,67 @@ def test_what_the_user_adds_comes_beside_ours_and_wins(package: Path):
     assert extension.libraries == ["m", "torch_xla_lite"]
     flags = extension.extra_compile_args
     assert (flags[0], flags[-1]) == ("-std=c++20", "-O3")
+
+
+@pytest.fixture
+def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the parts of a CUDA toolkit that an extension asks for; nvcc tells its name."""
+    folder = tmp_path / "toolkit"
+    (folder / "bin").mkdir(parents=True)
+    nvcc = folder / "bin" / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\necho '#$ TOP={folder}' >&2\n")
+    nvcc.chmod(0o755)
+    (folder / "lib64").mkdir()
+    (folder / "lib64" / "libcudart_static.a").write_text("")
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.setenv("CUDA_HOME", str(folder))
+    return folder
+
+
+def test_cuda_sources_without_nvcc_are_refused_with_a_remedy(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "missing"))
+    with pytest.raises(RuntimeError, match=r"no nvcc.\nName the CUDA toolkit in CUDA_HOME"):
+        cpp_extension.XLAExtension("example._cuda_handlers", ["handlers.cu"])
+
+
+def test_a_cuda_extension_has_the_cuda_runtime_inside(package: Path, toolkit: Path):
+    _add_headers(package)
+    _add_library(package)
+    extension = cpp_extension.XLAExtension("example._cuda_handlers", ["handlers.cu"])
+    assert "cudart_static" in extension.libraries
+    assert str(toolkit / "lib64") in extension.library_dirs
+
+
+def test_nvcc_may_be_a_script_beside_no_toolkit(
+    package: Path, toolkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _add_headers(package)
+    _add_library(package)
+    script = tmp_path / "scripts" / "nvcc"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {toolkit}/bin/nvcc "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.delenv("CUDA_HOME")
+    monkeypatch.setenv("PATH", str(script.parent), prepend=":")
+    extension = cpp_extension.XLAExtension("example._cuda_handlers", ["handlers.cu"])
+    assert str(toolkit / "lib64") in extension.library_dirs
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [([], ["-arch=all-major"]), (["-arch=sm_90"], ["-arch=sm_90"]), (["-G"], ["-arch=all-major"])],
+)
+def test_the_user_may_name_the_gpu_architectures(
+    package: Path, toolkit: Path, given: list[str], expected: list[str]
+):
+    _add_headers(package)
+    _add_library(package)
+    extension = cpp_extension.XLAExtension(
+        "example._cuda_handlers", ["handlers.cu"], extra_compile_args=given
+    )
+    assert [flag for flag in extension.extra_compile_args if "arch" in flag] == expected
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""C++ code of other packages: compiling it against ours, and making its XLA FFI handlers known.
+"""Builds C++ and CUDA code of other packages against torch_xla_lite, and registers its handlers.
 
-In the setup.py of a package that has a handler of its own, and in its `__init__.py`:
+In the setup.py of a package that has an XLA FFI handler, and in its `__init__.py`:
 
     setup(ext_modules=[XLAExtension("example._handlers", ["example/handlers.cc"])])
 
@@ -10,17 +10,22 @@ In the setup.py of a package that has a handler of its own, and in its `__init__
     def _(x: jax.Array) -> jax.Array:
         return jax.ffi.ffi_call("example.softsign", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 
-`ExampleSoftsign` is what XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h has defined. How the op
-itself is defined, custom_ops.py says. Such a package is installed without build isolation, which
-would hide torch_xla_lite from its setup.py:
+`ExampleSoftsign` is a symbol that XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h defines. Such
+a package is installed without build isolation, which would hide torch_xla_lite from its setup.py:
 
     python -m pip install --no-build-isolation .
+
+docs/extensions.md describes the whole way: op, attributes, dtypes, vmap, gradient, tests, CUDA.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TORCH = Path(torch.__file__).resolve().parent
 _CPP = (".cc", ".cpp", ".cxx")
+_CUDA = ".cu"
 
 
 def include_paths(*, uses_torch: bool = False) -> list[str]:
@@ -66,10 +72,24 @@ def library_paths(*, uses_torch: bool = False) -> list[str]:
     return [str(path) for path in [folder] + [_TORCH / "lib"] * uses_torch]
 
 
+def find_nvcc() -> Path | None:
+    """CUDA's compiler: in CUDA_HOME or CUDA_PATH, on PATH, or in /usr/local/cuda.
+
+    Whether a package *builds* its CUDA half depends on this, never on a GPU: machines that build
+    often have none.
+    """
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    if home:
+        found = shutil.which("nvcc", path=Path(home) / "bin")
+    else:
+        found = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    return Path(found) if found else None
+
+
 def XLAExtension(
     name: str, sources: Sequence[str], *, uses_torch: bool = False, **kwargs: Any
 ) -> setuptools.Extension:
-    """An extension of setuptools, in C++20, that is compiled and linked against torch_xla_lite.
+    """An extension of setuptools, in C++20 or CUDA, that is linked against torch_xla_lite.
 
     It finds libtorch_xla_lite.so when it is loaded if both packages are installed side by side, or
     if torch_xla_lite was imported before. It need not be a Python module: register_ffi_library
@@ -77,17 +97,20 @@ def XLAExtension(
 
     Args:
       name: dotted, as Python would import it: this decides where the file is put.
-      sources: relative to setup.py.
+      sources: relative to setup.py; all C++, or all CUDA (.cu). CUDA needs
+        `cmdclass={"build_ext": torch_xla_lite.utils.build_extension.BuildExtension}` in setup().
+        It is compiled for all major GPU architectures unless `extra_compile_args`, which go to
+        nvcc then, name others (`-arch=sm_90`).
       uses_torch: whether it includes and calls torch itself.
-      **kwargs: as for setuptools.Extension; what they say comes beside what is said here.
+      **kwargs: as for setuptools.Extension; added to what this function sets.
 
     Raises:
-      ValueError: a source is missing, or not C++.
-      RuntimeError: this installation has no headers or no libraries.
+      ValueError: a source is missing, of another language, or of another language than the others.
+      RuntimeError: this installation has no headers or no libraries, or nvcc is missing.
     """
     import setuptools
 
-    _check(name, sources)
+    nvcc = _check(name, sources)
     torch_libraries = ["c10", "torch_cpu"] if uses_torch else []
     own_headers, *other_headers = include_paths(uses_torch=uses_torch)
     ours = {
@@ -97,12 +120,21 @@ def XLAExtension(
         "define_macros": [("_GLIBCXX_USE_CXX11_ABI", str(int(torch.compiled_with_cxx11_abi())))],
         "extra_link_args": [f"-Wl,-rpath,{folder}" for folder in _run_paths(name, uses_torch)],
     }
+    user_flags = kwargs.get("extra_compile_args", [])
+    # System headers: the user cannot change what a compiler warns of in them.
+    flags = ["-std=c++20"]
+    for folder in other_headers:
+        flags += ["-isystem", folder]
+    if nvcc:
+        ours["library_dirs"] += _cuda_library_paths(nvcc)
+        # Inside the extension, so that it loads on machines without CUDA.
+        ours["libraries"] += ["cudart_static", "rt", "dl", "pthread"]
+        if not any("arch" in flag for flag in user_flags):
+            flags.append("-arch=all-major")
     for key, values in ours.items():
         kwargs[key] = [*kwargs.get(key, []), *values]
-    # First, so that the flags of the user win. What compilers have to say of headers that are not
-    # ours is nothing that the user could mend.
-    flags = ["-std=c++20", *(f"-isystem{folder}" for folder in other_headers)]
-    kwargs["extra_compile_args"] = [*flags, *kwargs.get("extra_compile_args", [])]
+    # First, so that the flags of the user win.
+    kwargs["extra_compile_args"] = [*flags, *user_flags]
     return setuptools.Extension(name, list(sources), language="c++", **kwargs)
 
 
@@ -157,21 +189,48 @@ def _remedy() -> str:
     )
 
 
-def _check(name: str, sources: Sequence[str]) -> None:
+def _check(name: str, sources: Sequence[str]) -> Path | None:
+    """Checks the sources. Returns the compiler for them if they are CUDA."""
     if not sources:
         raise ValueError(f"XLAExtension {name} has no sources.\nName its C++ files in `sources`.")
     for source in sources:
-        if not str(source).endswith(_CPP):
+        if not str(source).endswith((*_CPP, _CUDA)):
             raise ValueError(
-                f"XLAExtension {name}: {source} is not C++ ({', '.join(_CPP)}).\n"
-                "Name C++ files only in `sources`; objects of other compilers go into "
-                "`extra_objects`."
+                f"XLAExtension {name}: {source} is neither C++ ({', '.join(_CPP)}) nor CUDA "
+                f"({_CUDA}).\nPut objects of other compilers into `extra_objects`."
             )
         if not Path(source).is_file():
             raise ValueError(
                 f"XLAExtension {name}: there is no {source} in {Path.cwd()}.\n"
                 "Name `sources` relative to setup.py."
             )
+    are_cuda = {str(source).endswith(_CUDA) for source in sources}
+    if len(are_cuda) == 2:
+        raise ValueError(
+            f"XLAExtension {name} has both C++ and CUDA sources.\n"
+            "Make two extensions: XLA looks for the handlers of each platform on their own."
+        )
+    if False in are_cuda:
+        return None
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise RuntimeError(
+            f"XLAExtension {name} has CUDA sources, but there is no nvcc.\n"
+            "Name the CUDA toolkit in CUDA_HOME, or leave this extension out where "
+            "cpp_extension.find_nvcc() is None."
+        )
+    return nvcc
+
+
+def _cuda_library_paths(nvcc: Path) -> list[str]:
+    # `nvcc` may be a script that calls the one of a toolkit; only that knows where it is.
+    output = subprocess.run(
+        [nvcc, "--dryrun", "none.cu"], capture_output=True, text=True, check=False
+    ).stderr
+    top = re.search(r"^#\$ TOP=(.*)$", output, re.MULTILINE)
+    home = Path(top[1].strip()) if top else nvcc.parent.parent
+    folders = [home / "lib64", home / "lib", *sorted(home.glob("targets/*/lib"))]
+    return [str(folder) for folder in folders if (folder / "libcudart_static.a").exists()]
 
 
 def _run_paths(name: str, uses_torch: bool) -> list[str]:

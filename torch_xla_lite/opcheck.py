@@ -1,0 +1,74 @@
+"""Makes `torch.library.opcheck` accept tensors on device 'jax'.
+
+    torch.library.opcheck(my_op, (torch.randn(3, device="jax", requires_grad=True),))
+
+Two of torch's helpers know only the devices of torch itself: the one that copies the inputs reads
+their addresses, which tensors on jax do not have, and the check of the autograd registration knows
+the dispatch keys of CPU, CUDA and XPU alone. For other devices both stay as they are.
+"""
+
+import functools
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .tensor import XLATensor2
+
+
+def register() -> None:
+    """Replaces `torch.library.opcheck`; what it needs is imported when it is called (1 s)."""
+    original = torch.library.opcheck
+
+    @functools.wraps(original)
+    def opcheck(*args: Any, **kwargs: Any) -> dict[str, str]:
+        _extend_checks()
+        return original(*args, **kwargs)
+
+    torch.library.opcheck = opcheck
+
+
+@functools.cache
+def _extend_checks() -> None:
+    from torch.testing._internal.optests import generate_tests
+
+    clone_input = generate_tests.clone_input
+    check_autograd = generate_tests.autograd_registration_check
+
+    def clone(tensor: torch.Tensor) -> torch.Tensor:
+        if not isinstance(tensor, XLATensor2):
+            return clone_input(tensor)
+        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+    def check(op: torch._ops.OpOverload, args: Any, kwargs: Any) -> None:
+        if any(isinstance(leaf, XLATensor2) for leaf in pytree.arg_tree_leaves(*args, **kwargs)):
+            _check_autograd_registration(op, args, kwargs)
+        else:
+            check_autograd(op, args, kwargs)
+
+    generate_tests.clone_input = clone
+    generate_tests.autograd_registration_check = check
+
+
+def _check_autograd_registration(op: torch._ops.OpOverload, args: Any, kwargs: Any) -> None:
+    """Checks that a gradient, if the op has one, is registered where autograd looks for it.
+
+    Raises:
+      AssertionError: an output requires a gradient although no autograd kernel has run.
+    """
+    from torch.testing._internal.optests.autograd_registration import set_autograd_fallback_mode
+
+    keys = ("AutogradPrivateUse1", "Autograd", "CompositeImplicitAutograd")
+    if any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in keys):
+        return
+    inputs = {id(leaf) for leaf in pytree.arg_tree_leaves(*args, **kwargs)}
+    with set_autograd_fallback_mode("nothing"):
+        outputs = pytree.tree_leaves(op(*args, **kwargs))
+    if any(
+        isinstance(output, torch.Tensor) and output.requires_grad and id(output) not in inputs
+        for output in outputs
+    ):
+        raise AssertionError(
+            f"{op.name()}: an output requires a gradient, but the op has no autograd kernel.\n"
+            "Register its gradient:  torch.library.register_autograd"
+        )
