@@ -1,4 +1,4 @@
-"""The compiled module: what Python needs of the bridge. csrc/python/module.cc defines it."""
+"""The compiled module: the part of the bridge that Python uses. csrc/python/module.cc defines it."""
 
 from collections.abc import Callable, Mapping
 from typing import SupportsIndex, SupportsInt
@@ -16,36 +16,36 @@ def set_callbacks(
     upload: Callable[[np.ndarray], jax.Array],
     dtypes: dict[int, np.dtype],
 ) -> None:
-    """Connects the compiler: what compiles a graph, what uploads an array, and torch's number of
-    each dtype."""
+    """Connects the compiler: functions that compile a graph and upload an array, and the dtypes by
+    torch's numbers."""
 
 def set_lowered_ops(lowered: Mapping[str, bool]) -> None:
-    """Says which ops have lowerings, and whether their numbers are constants of the graph."""
+    """Sets which ops have lowerings, and whether their numbers are constants of the graph."""
 
 def register_lowering(op: str, needs_constants: bool) -> None:
-    """Says it of one more op, of another library."""
+    """Adds the lowering of an op of another library."""
 
 def note_fallback(op: str) -> None:
-    """Counts a call of ATen that is part of a graph."""
+    """Counts an op that calls a kernel of ATen inside a graph."""
 
 # --- running ---
 
 def sync() -> None:
-    """Runs all recorded work as one graph."""
+    """Runs all recorded ops as one graph."""
 
 def synchronize() -> None:
-    """Runs all recorded work and waits until it is done."""
+    """Runs all recorded ops and waits for the results."""
 
 def clear_cache() -> None:
-    """Forgets all compiled graphs."""
+    """Removes all compiled graphs from the cache."""
 
 # --- tensors ---
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:
-    """The array that a tensor on jax stands for. Raises TypeError for any other tensor."""
+    """The jax.Array behind a tensor on jax. Raises TypeError for other tensors."""
 
 def from_jax(array: jax.Array) -> torch.Tensor:
-    """A tensor that stands for an array."""
+    """A tensor on jax with the data of an array, without a copy."""
 
 # --- random numbers ---
 
@@ -59,9 +59,9 @@ def set_rng_state(
     seed: SupportsInt | SupportsIndex, offset: SupportsInt | SupportsIndex
 ) -> None: ...
 
-# --- what is counted, and where ops were recorded (torch_xla_lite/debug.py) ---
+# --- counts, and the lines that recorded ops (torch_xla_lite/debug.py) ---
 
 def metrics() -> Metrics: ...
 def reset_metrics() -> None: ...
 def set_ir_debug(enabled: bool) -> None:
-    """Has every op remember the line that recorded it."""
+    """Whether each op remembers the line that recorded it."""
