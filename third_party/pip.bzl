@@ -71,7 +71,7 @@ def find_package(repository_ctx, python, name):
     """
     lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
     pinned = _pinned_version(repository_ctx, name)
-    remedy = "Install what this tree is built against:  %s -m pip install -r requirements.txt" % python
+    remedy = "Install what this tree is built against:  %s -m pip install %s==%s" % (python, name, pinned)
     if not lines:
         fail("%s is not installed for %s.\n%s" % (name, python, remedy))
     version = lines[1].partition("+")[0]

@@ -1,16 +1,25 @@
 """The error of this package: what is wrong, where, and what to do now.
 
     raise BuildError(
-        "torch is not installed for /venv/bin/python3.", "Install what this tree is built for:
-        /venv/bin/python3 -m pip install -r requirements.txt",
+        "torch is not installed for /venv/bin/python3.",
+        "Install what this tree is built for:  /venv/bin/python3 -m pip install torch==2.13.0",
     )
 
-Whoever starts the build (setup.py, a PEP 517 frontend) prints it without a traceback and fails.
+setup.py and the PEP 517 hooks print it without a traceback and fail.
 """
+
+import errno
+
+_REMEDIES = {
+    errno.EACCES: "Give yourself the permission, with chmod or chown",
+    errno.EDQUOT: "Free some of your quota",
+    errno.ENOSPC: "Free some space on that disk",
+    errno.EROFS: "Mount that file system for writing",
+}
 
 
 class BuildError(Exception):
-    """A failure that the person at the keyboard can do something about.
+    """A failure that the user can do something about.
 
     Attributes:
       problem: what is wrong and where; one or more lines.
@@ -24,8 +33,9 @@ class BuildError(Exception):
 
 
 def message(error: BuildError | OSError) -> str:
-    """What to print, also for what the operating system refuses: a tree that is read-only, a full
-    disk."""
+    """The text to print, also for what the operating system refuses: a tree that is read-only, a
+    full disk."""
     if isinstance(error, BuildError):
         return str(error)
-    return f"{error}.\nMake that possible, and run the command again."
+    remedy = _REMEDIES.get(error.errno or 0, "Remove the cause")
+    return f"{error}.\n{remedy}, and run the command again."

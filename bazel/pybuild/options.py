@@ -133,6 +133,11 @@ def _version(text: str) -> str:
     return text
 
 
+def _command(text: str) -> str:
+    # A path is relative to the folder of the caller; the build changes to the tree.
+    return os.path.abspath(text) if os.sep in text else text
+
+
 def _words(text: str) -> tuple[str, ...]:
     import shlex
 
@@ -153,9 +158,9 @@ SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("a whole number from 1", _count)
 VERSION = Kind("a version as PEP 440 writes it, such as 0.2.0.dev1 or 0.2.0+mine", _version)
 TIME = Kind("a whole number of seconds since 1970", _seconds)
-FOLDER = Kind("a folder", str)
+FOLDER = Kind("a folder", os.path.abspath)
 ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
-COMMAND = Kind("a path, or a name on PATH", str)
+COMMAND = Kind("a path, or a name on PATH", _command)
 WORDS = Kind("words as a shell splits them", _words)
 
 

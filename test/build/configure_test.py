@@ -32,7 +32,7 @@ def test_the_interpreter_is_this_one_whatever_it_was_called():
 def test_repository_rules_learn_what_they_depend_on():
     lines = _settings(dict(os.environ))
     rules = [line for line in lines if f"--repo_env={PREFIX}" in line]
-    names = ["PYTHON", "FINGERPRINT", "CUDA_EVIDENCE", "CUDA_PACKAGED", "AARCH64"]
+    names = ["PYTHON", "FINGERPRINT", "ENVIRONMENT", "CUDA_EVIDENCE", "CUDA_PACKAGED", "AARCH64"]
     assert [line.split("=")[1] for line in rules] == [PREFIX + name for name in names]
     # Every command, not only `build`: a `bazel query` without them would fetch everything again.
     assert all(line.startswith("common ") for line in rules)
@@ -58,32 +58,117 @@ def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyP
     assert error.value.remedy.endswith("export HOME=...")
 
 
-def test_a_package_that_was_uninstalled_since_is_missed(
+class _Tree:
+    """A tree to configure, whose environment has links to the packages of this one.
+
+    Attributes:
+      root: of the tree.
+      site: folder of packages.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, bazel: str = ""):
+        self.root, self.site, self._bazel = folder / "tree", folder / "site", folder / "bazel"
+        self.root.mkdir()
+        self.site.mkdir()
+        (self.root / "requirements.txt").write_text("")
+        self._bazel.write_text(f"#!/bin/sh\n{bazel}\n")
+        self._bazel.chmod(0o755)
+        found = packages.installed(packages.BUILT_AGAINST, packages.search_path())
+        for name, package in found.items():
+            for path in (package.info, package.info.parent / name):
+                (self.site / path.name).symlink_to(path)
+        monkeypatch.setattr(packages, "search_path", lambda: [str(self.site)])
+        monkeypatch.setattr(packages, "own_folders", lambda: [str(self.site)])
+        monkeypatch.setattr(sys, "prefix", str(folder))
+
+    def ensure(self) -> configure.State:
+        bazel = find_bazel.Bazel(self._bazel, False)
+        environ = {**os.environ, "XDG_CACHE_HOME": str(self.root)}
+        return configure.ensure(self.root, bazel, Options(cuda=Switch.OFF), environ)
+
+    def writes(self) -> bool:
+        """Whether to configure the tree writes the file."""
+        before = (self.root / configure.FILE).stat() if self.is_configured() else None
+        self.ensure()
+        return before is None or (self.root / configure.FILE).stat() != before
+
+    def is_configured(self) -> bool:
+        return (self.root / configure.FILE).exists()
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Tree:
+    return _Tree(tmp_path, monkeypatch)
+
+
+def test_the_file_is_written_once(tree: _Tree):
+    assert tree.writes()
+    assert not tree.writes()
+    assert configure.read(tree.root) == tree.ensure()
+
+
+def test_an_uninstalled_package_is_missed(tree: _Tree):
+    tree.ensure()
+    info = next(tree.site.glob("torch-*.dist-info"))
+    info.unlink()
+    with pytest.raises(BuildError, match="torch is not installed"):
+        tree.ensure()
+
+
+@pytest.mark.parametrize("name", [configure.FILE, configure.STATE])
+def test_a_file_that_was_edited_is_written_again(tree: _Tree, name: str):
+    expected = tree.ensure().settings
+    with (tree.root / name).open("a") as file:
+        file.write("build --nonsense\n")
+    assert tree.writes()
+    assert (tree.root / configure.FILE).read_text() == expected
+
+
+def test_an_upgrade_of_any_package_tells_bazel_that_tests_may_differ(tree: _Tree):
+    (tree.site / "numpy-2.4.6.dist-info").mkdir()
+    before = tree.ensure().settings
+    (tree.site / "numpy-2.4.6.dist-info").rename(tree.site / "numpy-2.4.7.dist-info")
+    after = tree.ensure().settings
+    (changed,) = set(after.splitlines()) - set(before.splitlines())
+    assert changed.startswith("common --repo_env=TORCH_XLA_LITE_ENVIRONMENT=")
+
+
+# As a Bazel that has no such option.
+_REJECTS = "! grep -qs noenable_bzlmod .bazelrc.generated"
+
+
+def test_settings_for_a_newer_bazel_do_not_stop_an_older_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    (tmp_path / "requirements.txt").write_text("")
-    program = tmp_path / "bazel"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    found = packages.installed(packages.BUILT_AGAINST, packages.search_path())
-    site = tmp_path / "site"
-    site.mkdir()
-    for package in found.values():
-        (site / package.info.name).symlink_to(package.info)
-    monkeypatch.setattr(packages, "search_path", lambda: [str(site)])
-    monkeypatch.setattr(packages, "own_folders", lambda: [str(site)])
+    tree = _Tree(tmp_path, monkeypatch, _REJECTS)
+    (tree.root / configure.FILE).write_text("common --noenable_bzlmod\n")
+    assert "noenable_bzlmod" not in tree.ensure().settings
 
-    def ensure() -> bool:
-        bazel = find_bazel.Bazel(program, False)
-        options = Options(cuda=Switch.OFF)
-        environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-        return configure.ensure(tmp_path, bazel, options, environ).written
 
-    assert ensure()
-    assert not ensure()
-    (site / found["torch"].info.name).unlink()
-    with pytest.raises(BuildError, match="torch is not installed"):
-        ensure()
+def test_a_bazel_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tree = _Tree(tmp_path, monkeypatch, "exit 1")
+    (tree.root / configure.FILE).write_text("# old\n")
+    with pytest.raises(BuildError, match="Bazel does not start"):
+        tree.ensure()
+    assert [file.name for file in tree.root.glob(".bazelrc*")] == [configure.FILE]
+    assert (tree.root / configure.FILE).read_text() == "# old\n"
+
+
+def test_a_bazel_that_cannot_be_executed_is_an_error_with_its_command(tree: _Tree):
+    tree._bazel.write_text("\x7fnot a program")
+    with pytest.raises(BuildError, match="Exec format error") as error:
+        tree.ensure()
+    assert str(tree._bazel) in error.value.remedy
+
+
+def test_the_tree_is_locked_while_it_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tree = _Tree(
+        tmp_path, monkeypatch, "mkdir -p build; flock --nonblock build/lock touch unlocked || true"
+    )
+    tree.ensure()
+    assert not (tree.root / "unlocked").exists()
 
 
 def test_an_old_bazel_is_told_nothing_that_it_would_reject():

@@ -1,6 +1,7 @@
 """Whether a CUDA library is built, decided from files alone."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -162,12 +163,36 @@ def test_wheels_are_offered_for_a_cuda_that_has_a_whole_toolkit_of_them(
     assert ("they hold no nvcc" in error.value.remedy) is not offered
 
 
-@pytest.mark.parametrize("part", ["nvvm/bin/cicc", "include/crt/host_config.h"])
+@pytest.mark.parametrize(
+    "part", ["bin/cudafe++", "bin/fatbinary", "nvvm/bin/cicc", "include/crt/host_config.h"]
+)
 def test_on_names_the_part_that_a_toolkit_has_not(tmp_path: Path, part: str):
     nvcc = write_toolkit(tmp_path)
     (tmp_path / part).unlink()
-    with pytest.raises(BuildError, match=f"no whole toolkit: it has no {part}"):
+    with pytest.raises(BuildError, match=f"no whole toolkit: it has no {re.escape(part)}"):
         _decide(Switch.ON, _CUDA, nvcc)
+
+
+_REAL = cuda_toolkits.STANDARD.resolve()
+
+
+@pytest.mark.skipif(not (_REAL / "bin" / "nvcc").exists(), reason=f"there is no {_REAL}")
+@pytest.mark.parametrize("program", ["cudafe++", "fatbinary", "ptxas"])
+def test_a_toolkit_with_a_broken_program_is_not_taken(tmp_path: Path, program: str):
+    (tmp_path / "bin").mkdir()
+    for entry in _REAL.iterdir():
+        if entry.name != "bin":
+            (tmp_path / entry.name).symlink_to(entry)
+    for entry in (_REAL / "bin").iterdir():
+        (tmp_path / "bin" / entry.name).symlink_to(entry)
+    nvcc = [(tmp_path / "bin" / "nvcc", "a test")]
+    toolkit, problems = cuda_toolkits.find(nvcc, "gcc", None)
+    assert (toolkit.home if toolkit else problems) == tmp_path
+    (tmp_path / "bin" / program).unlink()
+    (tmp_path / "bin" / program).symlink_to("/bin/false")
+    toolkit, (problem,) = cuda_toolkits.find(nvcc, "gcc", None)
+    assert toolkit is None
+    assert "does not work with gcc" in problem
 
 
 @pytest.mark.parametrize("switch", [Switch.AUTO, Switch.ON])

@@ -273,6 +273,7 @@ def test_an_upgrade_of_torch_is_noticed(nested: Nested, built: Nested):
     upgraded = nested.site / installed.name
     shutil.copytree(installed, upgraded)
     (upgraded / "RECORD").write_text("torch/__init__.py,sha256=other,1\n")
+    (nested.site / "torch").symlink_to(installed.parent / "torch")
     settings = nested.root / ".bazelrc.generated"
     before = settings.read_text()
     try:
@@ -280,6 +281,41 @@ def test_an_upgrade_of_torch_is_noticed(nested: Nested, built: Nested):
         assert settings.read_text() != before
     finally:
         shutil.rmtree(upgraded)
+        (nested.site / "torch").unlink()
+
+
+def test_an_upgrade_of_any_package_runs_tests_again(built: Nested):
+    (built.root / "checks").mkdir()
+    (built.root / "checks" / "one_test.py").write_text("def test_one():\n    pass\n")
+    (built.root / "checks" / "BUILD.bazel").write_text(
+        'load("//bazel:defs.bzl", "lite_py_test")\n'
+        'lite_py_test(name = "one_test", srcs = ["one_test.py"])\n'
+    )
+
+    def is_cached() -> bool:
+        process = built.bazel("test", "//checks:one_test")
+        assert process.returncode == 0, process.stdout + process.stderr
+        return "(cached) PASSED" in process.stdout
+
+    is_cached()
+    assert is_cached()
+    package = built.site / "one_more-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: one_more\nVersion: 1.0\n")
+    try:
+        built.run(built.python, "-m", "bazel.pybuild.machine.configure")
+        assert not is_cached()
+    finally:
+        shutil.rmtree(package)
+        shutil.rmtree(built.root / "checks")
+
+
+def test_settings_of_bazel_7_do_not_stop_bazel_4(built: Nested):
+    settings = built.root / ".bazelrc.generated"
+    right = settings.read_text()
+    settings.write_text(f"{right}common --noenable_bzlmod --no_such_option_of_a_later_bazel\n")
+    assert built.develop()["actions"] == _NOTHING
+    assert settings.read_text() == right
 
 
 @pytest.mark.parametrize(
@@ -297,14 +333,15 @@ def test_a_missing_or_other_package_is_said_before_bazel_builds(
     before = _identity(built)
     python = environment(tmp_path / "environment", see_ours=False)
     (site,) = python.parent.parent.glob("lib/python3*/site-packages")
-    versions = {**packages.wanted(built.root), removed: installed}
+    wanted = packages.wanted(built.root)
+    versions = {**wanted, removed: installed}
     for name, version in versions.items():
         if version:
             (site / f"{name}-{version}.dist-info").mkdir()
     process = built.run(python, "setup.py", "develop")
     assert process.returncode == 1
     assert message in process.stderr
-    assert process.stderr.splitlines()[-1].endswith("-m pip install -r requirements.txt")
+    assert process.stderr.splitlines()[-1].endswith(f" install {removed}=={wanted[removed]}")
     assert _identity(built) == before
     assert not list(site.glob("*torch_xla_lite*"))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -233,3 +234,18 @@ def test_a_version_that_installers_would_spell_otherwise_is_an_error(text: str):
         assert str(Version(text)) != text
     with pytest.raises(BuildError, match="is not a version as PEP 440 writes it"):
         read({"TORCH_XLA_LITE_BUILD_VERSION": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"), [("TORCH_XLA_LITE_BAZEL", "bazel"), ("CUDA_HOME", "cuda_home")]
+)
+def test_a_relative_path_means_one_file_in_whatever_folder_the_build_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, attribute: str
+):
+    monkeypatch.chdir(tmp_path)
+    options = read({name: "./tools/it"})
+    assert getattr(options, attribute) == str(tmp_path / "tools" / "it")
+
+
+def test_a_name_without_a_folder_is_left_for_path():
+    assert read({"TORCH_XLA_LITE_BAZEL": "bazel-4"}).bazel == "bazel-4"

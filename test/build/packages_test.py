@@ -48,6 +48,17 @@ def test_packages_that_an_isolated_build_hides_are_found(monkeypatch: pytest.Mon
     assert "torch" in packages.installed(["torch"], packages.search_path())
 
 
+def test_a_folder_whose_name_only_begins_like_the_environment_is_not_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    other = tmp_path / "venv-2" / "site-packages"
+    _install(other, "torch", "1.0")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    monkeypatch.setattr(sys, "path", [str(other)])
+    assert set(packages.own_folders()) <= set(packages.search_path())
+    assert packages.environment() == []
+
+
 @pytest.mark.parametrize("program", ["/gone/bin/python", "/bin/false"])
 def test_an_interpreter_that_does_not_answer_is_an_error_that_names_it(program: str):
     with pytest.raises(BuildError, match=f"{program} cannot say where its packages are"):

@@ -1,5 +1,7 @@
 """What is said before a build that cannot succeed."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,15 @@ def test_a_missing_package_is_named_and_the_message_ends_in_the_command(name: st
     with pytest.raises(BuildError) as error:
         preflight.check_packages(_WANTED, installed)
     assert error.value.problem.startswith(f"{name} is not installed for ")
-    assert error.value.remedy.endswith("-m pip install -r requirements.txt")
+    assert error.value.remedy.endswith(f"-m pip install {name}=={_WANTED[name]}")
+
+
+def test_one_command_installs_all_that_is_missing_or_of_another_version():
+    installed = _installed(jax="0.11.0")
+    del installed["torch"]
+    with pytest.raises(BuildError) as error:
+        preflight.check_packages(_WANTED, installed)
+    assert error.value.remedy.endswith(" install torch==2.13.0 jax==0.10.2")
 
 
 @pytest.mark.parametrize(("name", "version"), [("torch", "2.14.1+cpu"), ("jax", "0.11.0")])
@@ -38,7 +48,7 @@ def test_another_version_is_named_beside_the_wanted_one(name: str, version: str)
     with pytest.raises(BuildError) as error:
         preflight.check_packages(_WANTED, _installed(**{name: version}))
     assert f"{name} {_WANTED[name]}, but {name} {version} is installed" in error.value.problem
-    assert error.value.remedy.endswith("-m pip install -r requirements.txt")
+    assert error.value.remedy.endswith(f"-m pip install {name}=={_WANTED[name]}")
 
 
 def test_packages_where_only_the_shell_leads_are_refused():
@@ -100,3 +110,52 @@ def test_another_or_no_library_is_said_with_the_command_that_makes_it(
     assert message in error.value.problem
     assert "BUILD_LIB_WHL=1 " in error.value.remedy
     assert error.value.remedy.endswith("dist/torch_xla_lite_lib-0.2.0-*.whl")
+
+
+def _package(site: Path, name: str, version: str) -> Package:
+    for file in preflight._FILES[name]:
+        (site / name / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / name / file).touch()
+    return Package(name, version, site / f"{name}-{version}.dist-info")
+
+
+@pytest.mark.parametrize("file", ["version.py", "include/ATen/ATen.h", "lib/libtorch_cpu.so"])
+def test_a_package_without_its_files_is_to_be_installed_again(tmp_path: Path, file: str):
+    found = {name: _package(tmp_path, name, _WANTED[name]) for name in preflight._FILES}
+    preflight.check_files(found)
+    (tmp_path / "torch" / file).unlink()
+    with pytest.raises(BuildError, match=f"torch 2.13.0 is damaged: .* has no {file}") as error:
+        preflight.check_files(found)
+    assert error.value.remedy.endswith("--force-reinstall --no-deps torch==2.13.0")
+
+
+def test_a_user_without_a_name_is_told_how_to_get_one():
+    with pytest.raises(BuildError, match="User 54321 has no name") as error:
+        preflight.check_user(54321, {})
+    assert "export USER=user54321" in error.value.remedy
+    preflight.check_user(54321, {"USER": "builder"})
+
+
+def test_the_compiler_of_this_machine_compiles_a_line():
+    preflight.check_compiler(dict(os.environ))
+
+
+@pytest.mark.parametrize("script", [None, "echo 'cannot execute cc1plus' >&2; exit 1"])
+def test_a_missing_or_broken_compiler_is_named_with_what_it_said(
+    tmp_path: Path, script: str | None
+):
+    compiler = tmp_path / "g++"
+    if script:
+        compiler.write_text(f"#!/bin/sh\n{script}\n")
+        compiler.chmod(0o755)
+    said = "cannot execute cc1plus" if script else "No such file"
+    with pytest.raises(BuildError, match=rf"{re.escape(str(compiler))} cannot compile") as error:
+        preflight.check_compiler({**os.environ, "CC": str(compiler)})
+    assert said in error.value.problem
+    assert error.value.remedy.endswith("unset CC")
+
+
+def test_without_cc_the_remedy_installs_a_compiler():
+    with pytest.raises(BuildError, match="gcc cannot compile") as error:
+        preflight.check_compiler({"PATH": "/nowhere"})
+    assert error.value.remedy == "Install one:  sudo apt-get install g++"

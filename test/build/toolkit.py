@@ -18,7 +18,8 @@ esac
 def write_toolkit(home: Path, version: str = "13.0.88", *, libraries: str = "lib64") -> Path:
     """Writes what looks like a toolkit, and returns its nvcc."""
     headers = ["include/crt/host_config.h", "include/cuda_runtime.h", "include/nv/target"]
-    parts = ["bin/ptxas", "nvvm/bin/cicc", *headers]
+    programs = ["bin/cudafe++", "bin/fatbinary", "bin/ptxas", "nvvm/bin/cicc"]
+    parts = [*programs, *headers]
     for part in [*parts, f"{libraries}/libcudart_static.a", "bin/nvcc"]:
         (home / part).parent.mkdir(parents=True, exist_ok=True)
         (home / part).touch()

@@ -47,5 +47,5 @@ def _python_repository_impl(repository_ctx):
 python_repository = repository_rule(
     implementation = _python_repository_impl,
     doc = "The interpreter, as configured by setup.py or found in this tree.",
-    environ = ENVIRON,
+    environ = ENVIRON + ["TORCH_XLA_LITE_ENVIRONMENT"],
 )

@@ -189,8 +189,7 @@ def _torch() -> Torch:
     if package is None:
         raise BuildError(
             f"torch is not installed for {sys.executable}.",
-            f"Install what this tree is built for:  {sys.executable} -m pip install "
-            "-r requirements.txt",
+            f"Install what this tree is built for:  {packages.install_command(['torch'])}",
         )
     folder = package.info.parent / "torch"
     match = re.search(r"^__version__ = '([^'+]+)", (folder / "version.py").read_text(), re.M)

@@ -1,51 +1,49 @@
-"""What Bazel must be told of this machine: written to .bazelrc.generated, which .bazelrc imports.
+"""Writes .bazelrc.generated: what Bazel has to know of this machine. .bazelrc imports it.
 
     python -m bazel.pybuild.machine.configure     # a bare `bazel build //...` then uses this Python
 
 The file holds the interpreter, the versions of the packages that the C++ code is built against (so
 that an upgrade makes Bazel read them again), where the disk cache is, and the flags that only a
-newer Bazel knows. Its first lines say what all that was derived from. As long as they hold, nothing
-is looked up again: `develop` compares them at every start, and that has to cost milliseconds.
+newer Bazel knows. A second file, .bazelrc.generated.json, holds the facts that it was derived from.
+While they hold, nothing is inspected again: `develop` compares them at every start, in
+milliseconds.
 """
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.machine import cuda, find_bazel, packages, toolchain
 from bazel.pybuild.options import Options
 
 FILE = ".bazelrc.generated"
-
-_HEADER = "# Written by bazel/pybuild/machine/configure.py, again when one of these changes:\n"
-# What decides what the file says; toolchain.py's part of it is in the cache keys.
-_CODE = [
-    Path(__file__).with_name(f"{name}.py")
-    for name in ("configure", "cuda", "cuda_archs", "cuda_toolkits")
-]
-# The header's last line goes on with whether the package gets a CUDA library, and why.
-_CUDA = "# CUDA "
+STATE = f"{FILE}.json"
 
 
-class Configured(NamedTuple):
-    """What .bazelrc.generated says.
+class State(NamedTuple):
+    """What the tree is configured for.
 
     Attributes:
-      written: whether it was written just now.
+      facts: everything that the settings depend on: names, and times of change instead of contents.
+      settings: the content of .bazelrc.generated.
       cuda: whether the package gets a CUDA library, and why: "on: ..." or "off: ...".
     """
 
-    written: bool
+    facts: dict[str, Any]
+    settings: str
     cuda: str
 
 
 def ensure(
     root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
-) -> Configured:
+) -> State:
     """Writes .bazelrc.generated unless it is there and right.
+
+    Under the lock of the tree: a build of another environment must not start with these settings.
 
     Args:
       root: of the tree.
@@ -56,49 +54,52 @@ def ensure(
     Raises:
       BuildError: something that a build needs is missing; the file is as it was.
     """
-    installed = _installed()
-    header = _header(root, bazel, installed, options, environ)
-    current = _current(root)
-    if current.startswith(header):
-        return Configured(False, _cuda_line(current, header))
-    from bazel.pybuild.machine import preflight
+    with lock.alone(root):
+        installed = _installed()
+        facts = _facts(root, bazel, installed, options, environ)
+        current = read(root)
+        if current is not None and current.facts == facts:
+            return current
+        from bazel.pybuild.machine import preflight
 
-    preflight.check(root, installed)
-    if not any(option.startswith("--disk_cache=") for option in options.build_options):
-        preflight.check_cache(cache_home(environ))
-    gpu = cuda.look(options, environ)
-    flags = known_flags(root, bazel, options)
-    lines = [gpu.line, *settings(installed, gpu, flags, environ)]
-    content = header + "".join(f"{line}\n" for line in lines)
-    # Two commands may write it at once.
-    replacement = root / f"{FILE}.{os.getpid()}"
-    replacement.write_text(content)
-    replacement.replace(root / FILE)
-    return Configured(True, _cuda_line(content, header))
+        preflight.check(root, installed, environ)
+        if not any(option.startswith("--disk_cache=") for option in options.build_options):
+            preflight.check_cache(cache_home(environ))
+        decision = cuda.look(options, environ)
+        flags = _known_flags(root, bazel, options)
+        lines = settings(installed, decision, flags, environ)
+        state = State(facts, "".join(f"{line}\n" for line in lines), decision.line)
+        import json
+
+        files.replace(root / FILE, state.settings)
+        files.replace(root / STATE, json.dumps(state._asdict(), indent=1) + "\n")
+        return state
 
 
 def is_right(
     root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
 ) -> bool:
     """Whether `ensure`, whose arguments these are, would write nothing."""
-    return _current(root).startswith(_header(root, bazel, _installed(), options, environ))
+    current = read(root)
+    return current is not None and current.facts == _facts(
+        root, bazel, _installed(), options, environ
+    )
+
+
+def read(root: Path) -> State | None:
+    """What the tree is configured for; None if it is not, or if the settings were edited since."""
+    import json
+
+    try:
+        state = State(**json.loads((root / STATE).read_text()))
+        return state if (root / FILE).read_text() == state.settings else None
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def _installed() -> dict[str, packages.Package]:
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
     return packages.installed(wanted, packages.search_path())
-
-
-def _current(root: Path) -> str:
-    try:
-        return (root / FILE).read_text()
-    except OSError:
-        return ""
-
-
-def _cuda_line(content: str, header: str) -> str:
-    """What follows the header in its last line."""
-    return content[len(header) :].partition("\n")[0]
 
 
 def python_executable() -> str:
@@ -128,43 +129,36 @@ def cache_home(environ: Mapping[str, str]) -> Path:
     return base / "torch_xla_lite"
 
 
-def _header(
+def _facts(
     root: Path,
     bazel: find_bazel.Bazel,
     installed: Mapping[str, packages.Package],
     options: Options,
     environ: Mapping[str, str],
-) -> str:
-    """What the file is derived from, as comment lines: names, and times of change instead of
-    contents."""
-    facts = [
-        ("code", _times([*_CODE, root / "requirements.txt"])),
-        ("python", f"{python_executable()} {sys.version.split()[0]}"),
-        (
-            "bazel",
-            f"{bazel.executable} {_times([bazel.executable.resolve(), root / '.bazeliskrc'])}",
-        ),
-        ("bazelisk", environ.get("USE_BAZEL_VERSION", "")),
-        ("toolchain", " ".join(f"{file} {_times([file])}" for file in toolchain.files(environ))),
-        ("cache", str(cache_home(environ))),
-        ("cuda", " ".join(cuda.depends_on(options, environ))),
-    ]
-    facts += [
-        (name, f"{package.version} {package.changed_ns}")
-        for name, package in sorted(installed.items())
-    ]
-    # With the mark of what follows: facts that became fewer are the start of those that were.
-    return _HEADER + "".join(f"#   {name}: {value}\n" for name, value in facts) + _CUDA
+) -> dict[str, Any]:
+    code = [entry.path for entry in os.scandir(Path(__file__).parent) if entry.is_file()]
+    return {
+        "code": _times([*sorted(code), root / "requirements.txt"]),
+        "python": f"{python_executable()} {sys.version.split()[0]}",
+        "bazel": str(bazel.executable),
+        "bazel files": _times([bazel.executable.resolve(), root / ".bazeliskrc"]),
+        "bazelisk": environ.get("USE_BAZEL_VERSION", ""),
+        "toolchain": _times(toolchain.files(environ)),
+        "cache": str(cache_home(environ)),
+        "cuda": cuda.depends_on(options, environ),
+        "packages": {name: [p.version, p.changed_ns] for name, p in sorted(installed.items())},
+        "environment": packages.environment(),
+    }
 
 
-def _times(files: list[Path]) -> str:
-    times = []
-    for file in files:
+def _times(paths: Iterable[str | Path]) -> dict[str, int | None]:
+    times: dict[str, int | None] = {}
+    for path in paths:
         try:
-            times.append(str(os.stat(file).st_mtime_ns))
+            times[str(path)] = os.stat(path).st_mtime_ns
         except OSError:
-            times.append("none")
-    return " ".join(times)
+            times[str(path)] = None
+    return times
 
 
 def settings(
@@ -173,7 +167,7 @@ def settings(
     flags: frozenset[str],
     environ: Mapping[str, str],
 ) -> list[str]:
-    """The lines of the file after its header.
+    """The lines of .bazelrc.generated.
 
     Args:
       installed: packages that the C++ code is built against, and our own library.
@@ -185,6 +179,7 @@ def settings(
     others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
     fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(others)}"
     lines = [
+        "# Written by bazel/pybuild/machine/configure.py.",
         "",
         "# The interpreter whose torch, jaxlib and headers are used. Only repository rules see it:",
         "# it is no part of any cache key.",
@@ -192,6 +187,9 @@ def settings(
         "",
         "# What is installed there: when this changes, the repository rules run again.",
         _option("common", f"--repo_env=TORCH_XLA_LITE_FINGERPRINT={fingerprint}"),
+        "",
+        "# All packages that tests may import: results of before an upgrade are not used.",
+        _option("common", f"--repo_env=TORCH_XLA_LITE_ENVIRONMENT={packages.environment_hash()}"),
         "",
         "# The CUDA toolkit, for its repository rule.",
         *(
@@ -253,7 +251,7 @@ def _option(command: str, option: str) -> str:
     return f"{command} {shlex.quote(option)}"
 
 
-def known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
+def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
     """Those of the flags above that this Bazel accepts; it is asked, because Debian's tells no
     version."""
     import base64
@@ -261,7 +259,17 @@ def known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozen
     import subprocess
 
     command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
-    process = subprocess.run(command, cwd=root, capture_output=True, check=False)
+    # Settings for a newer Bazel are errors for an older one.
+    current, aside = root / FILE, root / f"{FILE}.aside"
+    if current.exists():
+        current.replace(aside)
+    try:
+        process = subprocess.run(command, cwd=root, capture_output=True, check=False)
+    except OSError as error:
+        raise find_bazel.cannot_start(bazel, command, root, str(error)) from None
+    finally:
+        if aside.exists():
+            aside.replace(current)
     if process.returncode != 0:
         raise find_bazel.cannot_start(bazel, command, root, process.stderr.decode(errors="replace"))
     try:
@@ -286,13 +294,14 @@ def main() -> int:
     try:
         options = options_table.read(os.environ)
         bazel = find_bazel.find(options.bazel, os.environ.get("PATH", os.defpath))
-        configured = ensure(root, bazel, options, os.environ)
+        before = read(root)
+        state = ensure(root, bazel, options, os.environ)
     except (BuildError, OSError) as error:
         print(f"error: {message(error)}", file=sys.stderr)
         return 1
-    state = "written" if configured.written else "up to date"
-    print(f"{FILE}: {state}, for {python_executable()} and {bazel.executable}")
-    print(f"{FILE}: CUDA {configured.cuda}")
+    written = "up to date" if state == before else "written"
+    print(f"{FILE}: {written}, for {python_executable()} and {bazel.executable}")
+    print(f"{FILE}: CUDA {state.cuda}")
     return 0
 
 

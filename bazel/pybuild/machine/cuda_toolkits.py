@@ -22,6 +22,8 @@ STANDARD = Path("/usr/local/cuda")
 # One of each kind, from each of the wheels; where two places are named, layouts differ.
 _PARTS = (
     ("bin/nvcc",),
+    ("bin/cudafe++",),
+    ("bin/fatbinary",),
     ("bin/ptxas",),
     ("nvvm/bin/cicc",),
     ("include/crt/host_config.h",),
@@ -136,9 +138,9 @@ def missing_part(home: Path) -> str | None:
 
 
 def _refuses(home: Path, compiler: str) -> str | None:
-    """What nvcc says when it cannot compile nothing at all: it takes host compilers and C libraries
-    up to some version, and C++20 from some version on."""
-    command = ["-ccbin", compiler, "-std=c++20", "-x", "cu", "-ptx", os.devnull, "-o", os.devnull]
+    """What nvcc says when it cannot compile an empty file: it takes host compilers and C libraries
+    up to some version, and C++20 from some version on. Every program of the toolkit takes part."""
+    command = ["-ccbin", compiler, "-std=c++20", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
     process = _run(home / "bin" / "nvcc", *command)
     if process is None or process.returncode == 0:
         return None

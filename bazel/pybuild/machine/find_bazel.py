@@ -41,6 +41,11 @@ def find(wanted: str | None, path: str) -> Bazel:
         executable = which(name, path)
         if executable:
             return Bazel(executable, _is_bazelisk(executable))
+    if wanted and os.sep in wanted and os.path.isfile(wanted):
+        raise BuildError(
+            f"TORCH_XLA_LITE_BAZEL={wanted} is a file that may not be executed.",
+            f"Make it executable:  chmod +x {wanted}",
+        )
     if wanted:
         raise BuildError(
             f"TORCH_XLA_LITE_BAZEL={wanted} is not a program that can be run.",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine.find_bazel import which
 
 # What the build takes headers, symbols or version numbers from.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
@@ -49,10 +50,30 @@ def search_path() -> list[str]:
     hides them."""
     folders = [folder for folder in sys.path if folder]
     # A front end that is installed in one of them has its own folder further down in sys.path.
-    mine = [folder for folder in folders if folder.startswith(sys.prefix)]
-    if not any(folder.endswith("-packages") for folder in mine):
+    if not any(folder.endswith("-packages") for folder in _of_prefix(folders)):
         folders += [folder for folder in own_folders() if folder not in folders]
     return folders
+
+
+def _of_prefix(folders: list[str]) -> list[str]:
+    """Those of the folders that belong to this interpreter's environment."""
+    return [folder for folder in folders if Path(folder).is_relative_to(sys.prefix)]
+
+
+def environment() -> list[str]:
+    """Names and versions of all packages in this interpreter's environment."""
+    found = set()
+    for folder in _of_prefix(search_path()):
+        if os.path.isdir(folder):
+            found |= {name for name in os.listdir(folder) if name.endswith(".dist-info")}
+    return sorted(found)
+
+
+def environment_hash() -> str:
+    """Twelve hexadecimal digits that differ when a package is installed, upgraded or removed."""
+    import hashlib
+
+    return hashlib.sha256("\0".join(environment()).encode()).hexdigest()[:12]
 
 
 def own_folders(python: str | Path = sys.executable) -> list[str]:
@@ -114,6 +135,24 @@ def wanted(root: Path) -> dict[str, str]:
         if equals:
             pins[name.strip()] = version.strip()
     return pins
+
+
+def install_command(requirements: Iterable[str], *options: str) -> str:
+    """The command that installs packages for this interpreter, for a shell."""
+    import importlib.util
+    import shlex
+    import sysconfig
+
+    words = shlex.join([*options, *requirements])
+    python = shlex.quote(sys.executable)
+    managed = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").exists()
+    if managed and sys.prefix == sys.base_prefix:
+        return f"{python} -m venv .venv && .venv/bin/python -m pip install {words}"
+    if importlib.util.find_spec("pip"):
+        return f"{python} -m pip install {words}"
+    if which("uv", os.environ.get("PATH", os.defpath)):
+        return f"uv pip install --python {python} {words}"
+    return f"{python} -m ensurepip && {python} -m pip install {words}"
 
 
 def same_release(version: str, pin: str) -> bool:

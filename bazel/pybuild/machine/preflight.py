@@ -1,9 +1,9 @@
-"""What must be there before a build is worth starting: a usable Python, and the packages this tree
-is built for.
+"""Checks, before a build starts, what it needs: Python, the packages, a compiler, a user.
 
-    check(root, installed(BUILT_AGAINST, sys.path))     # raises BuildError, or all is well
+    check(root, installed(BUILT_AGAINST, sys.path), os.environ)     # BuildError, or all is well
 
-Nothing is imported from torch or jax: a broken one must give a message and not a traceback.
+It runs when .bazelrc.generated has to be written, so a build that changes nothing does not pay for
+it. Nothing is imported from torch or jax: a broken one must give a message and not a traceback.
 """
 
 import os
@@ -13,15 +13,30 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import packages
+from bazel.pybuild.machine import packages, toolchain
+
+# Files of each package that the build reads, one of each kind.
+_FILES = {
+    "torch": (
+        "version.py",
+        "include/ATen/ATen.h",
+        "lib/libc10.so",
+        "lib/libtorch_cpu.so",
+    ),
+    "jaxlib": ("include/xla/ffi/api/ffi.h",),
+    "pybind11": ("include/pybind11/pybind11.h",),
+}
 
 
-def check(root: Path, installed: Mapping[str, packages.Package]) -> None:
-    """Checks Python and the packages.
+def check(
+    root: Path, installed: Mapping[str, packages.Package], environ: Mapping[str, str]
+) -> None:
+    """Checks all of it.
 
     Args:
       root: of the tree, where requirements.txt is.
       installed: what was found of packages.BUILT_AGAINST.
+      environ: usually os.environ.
 
     Raises:
       BuildError: the first thing that is missing or of the wrong version.
@@ -29,6 +44,9 @@ def check(root: Path, installed: Mapping[str, packages.Package]) -> None:
     check_python(sys.implementation.name, Path(sysconfig.get_path("include")))
     check_packages(packages.wanted(root), installed)
     check_places(installed, packages.own_folders())
+    check_files(installed)
+    check_user(os.getuid(), environ)
+    check_compiler(environ)
 
 
 def check_python(implementation: str, include: Path) -> None:
@@ -59,21 +77,83 @@ def check_cache(folder: Path) -> None:
 
 def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.Package]) -> None:
     """Checks that what the C++ code is built against is there, in the version that is wanted."""
-    install = f"{sys.executable} -m pip install -r requirements.txt"
+    problems, requirements = [], []
     for name in packages.BUILT_AGAINST:
         package = installed.get(name)
         pin = wanted.get(name)
         if package is None:
-            raise BuildError(
-                f"{name} is not installed for {sys.executable}.",
-                f"Install what this tree is built for:  {install}",
-            )
-        if pin is not None and not packages.same_release(package.version, pin):
-            raise BuildError(
+            problems.append(f"{name} is not installed for {sys.executable}.")
+        elif pin is not None and not packages.same_release(package.version, pin):
+            problems.append(
                 f"This tree is built for {name} {pin}, but {name} {package.version} is installed\n"
-                f"in {package.info.parent}.",
-                f"Install what this tree is built for:  {install}",
+                f"in {package.info.parent}."
             )
+        else:
+            continue
+        requirements.append(f"{name}=={pin}" if pin else name)
+    if problems:
+        command = packages.install_command(requirements)
+        raise BuildError("\n".join(problems), f"Install what this tree is built for:  {command}")
+
+
+def check_files(installed: Mapping[str, packages.Package]) -> None:
+    """Checks that the packages have the files that the build reads."""
+    for name, files in _FILES.items():
+        package = installed[name]
+        folder = package.info.parent / name
+        missing = [file for file in files if not (folder / file).exists()]
+        if missing:
+            version = package.version.partition("+")[0]
+            options = ("--force-reinstall", "--no-deps")
+            command = packages.install_command([f"{name}=={version}"], *options)
+            raise BuildError(
+                f"The installed {name} {package.version} is damaged: {folder} has no {missing[0]}.",
+                f"Install it again:  {command}",
+            )
+
+
+def check_user(uid: int, environ: Mapping[str, str]) -> None:
+    """Checks that the user has a name, without which Bazel does not start."""
+    import pwd
+
+    if environ.get("USER"):
+        return
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        raise BuildError(
+            f"User {uid} has no name: the system does not know it, and USER is not set.\n"
+            "Bazel needs one.",
+            f"Name it, and a folder to write to:  export USER=user{uid} HOME=...",
+        ) from None
+
+
+def check_compiler(environ: Mapping[str, str]) -> None:
+    """Compiles and links a line of C++ with the compiler that Bazel will use."""
+    import subprocess
+    import tempfile
+
+    compiler = toolchain.compiler(environ)
+    remedy = "Install one:  sudo apt-get install g++"
+    if environ.get("CC"):
+        remedy = "Correct CC, or unset it to use gcc:  unset CC"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [compiler, "-std=c++20", "-shared", "-fPIC", "-x", "c++", "-"]
+        try:
+            process = subprocess.run(
+                [*command, "-o", f"{folder}/line.so", "-lstdc++"],
+                input="#include <string>\nstd::string Line() { return {}; }\n",
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**environ, "LC_ALL": "C"},
+            )
+            failed, said = process.returncode != 0, process.stderr.strip()
+        except OSError as error:
+            failed, said = True, str(error)
+    if failed:
+        lines = "\n".join(f"  {line}" for line in said.splitlines()[:5])
+        raise BuildError(f"The compiler {compiler} cannot compile C++20; it said:\n{lines}", remedy)
 
 
 def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> None:
@@ -84,6 +164,7 @@ def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> N
       own: folders where packages of the interpreter are, whoever calls it.
     """
     places = {os.path.realpath(folder) for folder in own}
+    requirements = [f"{name}=={package.version}" for name, package in installed.items()]
     for name, package in installed.items():
         # An isolated build brings its own pybind11, and Bazel is told where.
         if (
@@ -93,8 +174,7 @@ def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> N
             raise BuildError(
                 f"{name} is in {package.info.parent}, where only PYTHONPATH or settings of yours "
                 "lead; Bazel reads neither.",
-                "Install it in an environment:  python3 -m venv .venv && "
-                ".venv/bin/python -m pip install -r requirements.txt",
+                f"Install it for the interpreter itself:  {packages.install_command(requirements)}",
             )
 
 
