@@ -155,13 +155,13 @@ FLAG = Kind("0 or 1", _flag)
 # Of what is read elsewhere, where the other words of a flag are not understood.
 DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
-COUNT = Kind("a whole number from 1", _count)
-VERSION = Kind("a version as PEP 440 writes it, such as 0.2.0.dev1 or 0.2.0+mine", _version)
-TIME = Kind("a whole number of seconds since 1970", _seconds)
+COUNT = Kind("an integer >= 1", _count)
+VERSION = Kind("a PEP 440 version, such as 0.2.0.dev1 or 0.2.0+mine", _version)
+TIME = Kind("an integer, seconds since 1970", _seconds)
 FOLDER = Kind("a folder", os.path.abspath)
 ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
-COMMAND = Kind("a path, or a name on PATH", _command)
-WORDS = Kind("words as a shell splits them", _words)
+COMMAND = Kind("a path, or a program on PATH", _command)
+WORDS = Kind("arguments, quoted as for a shell", _words)
 
 
 class Variable(NamedTuple):
@@ -184,7 +184,7 @@ VARIABLES = (
     Variable(
         "TORCH_XLA_LITE_BAZEL",
         COMMAND,
-        "bazelisk, then bazel, on PATH",
+        "bazelisk on PATH, else bazel on PATH",
         "The Bazel that setup.py calls.",
     ),
     Variable(
@@ -197,53 +197,53 @@ VARIABLES = (
         "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",
         WORDS,
         "none",
-        "Options for `bazel build`; they come last and so win over all others.",
+        "Options for `bazel build`; they come last and override all others.",
     ),
     Variable(
         "TORCH_XLA_LITE_BUILD_VERSION",
         VERSION,
         "that of pyproject.toml",
-        "Version of wheels and source distributions; +cu130 is added to a wheel for CUDA 13.0 "
-        "unless it has a local part already.",
+        "Version of wheels and source distributions; a wheel for CUDA 13.0 gets the suffix +cu130, "
+        "unless the version has a local part.",
     ),
     Variable(
         "TORCH_XLA_LITE_BUILD_NUMBER",
         COUNT,
         "none",
-        "Build number in the names of wheels: of two wheels of one version the higher one wins.",
+        "Build number of wheels: of two wheels with the same version, pip prefers the higher one.",
     ),
     Variable("DEBUG", FLAG, "0", "Compile without optimisation and with debug information."),
     Variable(
         "REL_WITH_DEB_INFO",
         FLAG,
         "0",
-        "Compile with optimisation and with debug information; DEBUG=1 wins over it.",
+        "Compile with optimisation and with debug information; DEBUG=1 overrides it.",
     ),
-    Variable("MAX_JOBS", COUNT, "as many as Bazel likes", "How many compilers run at once."),
+    Variable("MAX_JOBS", COUNT, "chosen by Bazel", "How many compilers run at once."),
     Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
     Variable(
         "BUILD_LIB_WHL",
         FLAG,
         "0",
-        "Make the wheel torch_xla_lite_lib: libraries and headers, for all Python versions.",
+        "Make the library wheel, torch_xla_lite_lib: libraries and headers, for every Python.",
     ),
     Variable(
         "BUILD_PYTHON_ONLY",
         FLAG,
         "0",
-        "Make a wheel without the libraries; it requires torch_xla_lite_lib of its own version.",
+        "Make the Python-only wheel, which requires torch_xla_lite_lib of the same version.",
     ),
     Variable(
         "TORCH_XLA_LITE_DEBUG_FILES",
         FLAG,
         "0",
-        "Keep the debug information of a wheel's libraries in files of its own, beside the wheel.",
+        "Write the debug information of a wheel's libraries to separate files beside the wheel.",
     ),
     Variable(
         "USE_CUDA",
         SWITCH,
-        "auto: when jax or torch is for CUDA and a toolkit of that version is there",
-        "Build the CUDA library; with 1, beside any jax and torch, and no toolkit is an error.",
+        "auto: if jax or torch is built for CUDA and there is a toolkit of that version",
+        "Build the CUDA library; 1 builds it with any jax and torch, and requires a toolkit.",
     ),
     Variable(
         "CUDA_HOME",
@@ -251,11 +251,11 @@ VARIABLES = (
         "CUDA_PATH, nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
         "The CUDA toolkit to build with.",
     ),
-    Variable("CUDA_PATH", FOLDER, "none", "The same, read where CUDA_HOME is unset."),
+    Variable("CUDA_PATH", FOLDER, "none", "The same; read if CUDA_HOME is unset."),
     Variable(
         "TORCH_CUDA_ARCH_LIST",
         ARCHITECTURES,
-        "Common: 7.5 8.0 8.6 9.0 10.0 12.0+PTX, as far as the toolkit knows them",
+        "Common: 7.5 8.0 8.6 9.0 10.0 12.0+PTX, those that the toolkit supports",
         "GPU architectures to compile for, such as 8.0;9.0+PTX or Hopper.",
     ),
     Variable(
@@ -268,24 +268,24 @@ VARIABLES = (
         "USE_PRIORITIZED_TEXT_FOR_LD",
         FLAG,
         "0",
-        "Place the functions that run most side by side, by a linker script (for aarch64).",
+        "Place the most frequently executed functions side by side when linking (for aarch64).",
     ),
     Variable(
         "SOURCE_DATE_EPOCH",
         TIME,
         "315532800: the first of January 1980",
-        "Time of the files in wheels and source distributions.",
+        "Timestamp of the files in wheels and source distributions.",
     ),
     Variable(
         "TORCH_XLA_LITE_IR_DEBUG",
         DIGIT,
         "0",
-        "Read when a program runs: remember the line that recorded each operation.",
+        "Read at run time: each operation remembers the line that recorded it.",
     ),
     Variable(
         "TORCH_XLA_LITE_CONTAINER",
         DIGIT,
-        "what files and variables of containers tell",
+        "detected from files and variables of containers",
         "Read by scripts/update_repos.py, which refuses to run in the development container.",
     ),
 )

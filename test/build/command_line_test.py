@@ -78,7 +78,7 @@ def _state(tree: Path, *, but: str = "") -> dict[Path, tuple[int, int]]:
         ("build_ext install_lib", {}, "install_lib is a command of setuptools' own"),
         ("build_ext", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
         ("clean", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
-        ("bdist_wheel", {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
+        ("bdist_wheel", {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not an integer >= 1."),
         ("sdist", {"BUILD_LIB_WHL": "1", "BUILD_PYTHON_ONLY": "1"}, "exclude each other"),
         ("build_ext", {"TORCH_XLA_LITE_BAZEL": "/no/bazel"}, "is not a program that can be run"),
         ("bdist_wheel", {"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
@@ -100,7 +100,7 @@ def test_a_wrong_word_is_said_before_bazel_starts_and_before_anything_is_written
     ("environ", "message"),
     [
         ({"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
-        ({"MAX_JOBS": "two"}, "MAX_JOBS='two' is not a whole number from 1."),
+        ({"MAX_JOBS": "two"}, "MAX_JOBS='two' is not an integer >= 1."),
         ({"BUILD_LIB_WHL": "1"}, "the package in this tree needs both"),
         ({"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
     ],

@@ -135,11 +135,11 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest():
         # A flag of the build may be "yes"; these are read by others, who would refuse it.
         ("TORCH_XLA_LITE_IR_DEBUG", "yes", "0 or 1"),
         ("TORCH_XLA_LITE_CONTAINER", "off", "0 or 1"),
-        ("MAX_JOBS", "0", "a whole number from 1"),
-        ("MAX_JOBS", "many", "a whole number from 1"),
-        ("SOURCE_DATE_EPOCH", "1.5e9", "a whole number of seconds since 1970"),
-        ("SOURCE_DATE_EPOCH", "-1", "a whole number of seconds since 1970"),
-        ("TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS", "--a='", "words as a shell splits them"),
+        ("MAX_JOBS", "0", "an integer >= 1"),
+        ("MAX_JOBS", "many", "an integer >= 1"),
+        ("SOURCE_DATE_EPOCH", "1.5e9", "an integer, seconds since 1970"),
+        ("SOURCE_DATE_EPOCH", "-1", "an integer, seconds since 1970"),
+        ("TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS", "--a='", "arguments, quoted as for a shell"),
     ],
 )
 def test_a_malformed_value_is_an_error_that_says_what_is_allowed(

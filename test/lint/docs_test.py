@@ -79,6 +79,12 @@ def test_the_readme_links_to_every_page():
     assert {str(page) for page in _PAGES} - {"README.md"} <= linked
 
 
+def test_only_the_test_of_its_code_is_run_again_by_an_edit_of_the_readme():
+    users = [file for file in files("BUILD.bazel") if '"//:README.md"' in _text(file)]
+    assert users == [Path("test/python/BUILD.bazel")]
+    assert _text(Path("BUILD.bazel")).count('"README.md"') == 1  # exported, and in no filegroup
+
+
 def _is_file_name(word: str) -> bool:
     top = {file.parts[0] for file in files(".py", ".bazel", ".md") if len(file.parts) > 1}
     if not re.fullmatch(r"[\w.+/-]+", word) or word.startswith(("/", "-")):
