@@ -232,7 +232,7 @@ def test_a_version_is_taken_in_the_normal_form_of_pep_440(text: str):
 def test_a_version_that_installers_would_spell_otherwise_is_an_error(text: str):
     with contextlib.suppress(InvalidVersion):
         assert str(Version(text)) != text
-    with pytest.raises(BuildError, match="is not a version as PEP 440 writes it"):
+    with pytest.raises(BuildError, match="is not a normalized PEP 440 version"):
         read({"TORCH_XLA_LITE_BUILD_VERSION": text})
 
 

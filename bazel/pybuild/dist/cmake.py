@@ -48,7 +48,7 @@ endif()
 
 
 def files(version: str) -> dict[str, bytes]:
-    """The configuration for a version as PEP 440 writes it; CMake compares its numbers alone."""
+    """The configuration for a PEP 440 version; CMake compares its numbers alone."""
     numbers = re.match(r"[\d.]*\d", version)[0]
     minor = ".".join(numbers.split(".")[:2])
     config = f"{_FOLDER}/torch_xla_lite-config"
