@@ -80,7 +80,7 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
         traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
         may_fail = bool(by_ffi) or any(_may_fail(call.op) for call in calls if call is not None)
         if may_fail and donated:
-            # What may fail while it runs must leave its arguments as they were.
+            # A graph that may fail while it runs must not donate its arguments.
             traced = jax.jit(run, keep_unused=True).trace(*structs)
         executable = traced.lower().compile()
     for op in by_ffi:
@@ -94,7 +94,7 @@ def _may_fail(op: str) -> bool:
 
 
 def _raising_with_source(executable: Callable[..., list], calls: Sequence[Any]) -> Callable:
-    """A function that waits for its results, so that what fails does so here, and says where."""
+    """Waits for the results, so that an error is raised here and names the recording line."""
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         try:
@@ -108,7 +108,7 @@ def _raising_with_source(executable: Callable[..., list], calls: Sequence[Any]) 
 
 
 def _names(message: str, op: str) -> bool:
-    """Whether a message names an op, and not another whose name begins with its own."""
+    """Whether a message names this op, not another one whose name begins with it."""
     return re.search(rf"{re.escape(op)}(?![.\w]*\w)", message) is not None
 
 
@@ -135,8 +135,7 @@ class _Call:
     def lower(
         self, operands: list[jax.Array], scalars: _Scalars, by_ffi: set[str]
     ) -> list[jax.Array | None]:
-        """The call's results, while jax traces. Adds the op to `by_ffi` if it becomes a call of
-        ATen."""
+        """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls a kernel of ATen."""
         outs = [None if shape is None else _struct(shape) for shape in self.outputs]
         own = scalars.take(self.num_scalars)
         try:
@@ -168,7 +167,7 @@ class _Call:
                 return registry.call(self.op, decoded.args, outs, key)
             except registry.Unsupported:
                 pass
-        # Imported here: most programs need neither.
+        # Imported here, because most programs need neither.
         from .lowering import decomposition, ffi
 
         lowered = decomposition.decompose(self.op, decoded.args, outs)
@@ -238,7 +237,7 @@ class _Decoder:
         self, op: str, words: list[int], operands: list[jax.Array], scalars: _Scalars
     ) -> None:
         self._words = words
-        self._at = 1  # the first word is the op's
+        self._at = 1  # the first word identifies the op
         self._operands = iter(operands)
         self._scalars = scalars
         self.numbers: list[jax.Array] = []
@@ -255,8 +254,8 @@ class _Decoder:
 
     def _number(self, payload: int) -> Any:
         dtype = registry.DTYPES[payload & 0x7F]
-        # Whether it stands for a tensor or is an argument of type Scalar, it has its own dtype;
-        # only a Python number promotes like one.
+        # A 0-d tensor and an argument of type Scalar have a dtype; only a Python number promotes as a
+        # wrapped number.
         number = self._scalars.number(dtype)
         self.numbers.append(number)
         return registry.WrappedNumber(number) if payload & 0x80 else number
