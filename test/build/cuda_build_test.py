@@ -1,5 +1,7 @@
 """CUDA builds with a real Bazel and a real nvcc, on a machine that needs no GPU."""
 
+import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,6 +136,28 @@ def test_one_beside_a_torch_for_cpus_builds_the_library(tree: CudaTree, tmp_path
     assert process.returncode == 0, process.stderr
     assert "CUDA on: USE_CUDA=1; toolkit 13.0.88; sm_80 sm_90 compute_90" in process.stdout
     assert codes(tree.library) == {"sm_80", "sm_90", "compute_90"}
+
+
+def test_a_wheel_with_the_library_has_the_version_of_cuda(built: CudaTree, tmp_path: Path):
+    process = built.setup("bdist_wheel", "-d", str(tmp_path))
+    assert process.returncode == 0, process.stderr
+    (made,) = tmp_path.glob("*.whl")
+    assert made.name.startswith("torch_xla_lite-0.1.0+cu130-cp3")
+
+
+def test_pip_installs_a_source_distribution_though_its_wheel_has_the_library(
+    built: CudaTree, tmp_path: Path
+):
+    # pip refuses a wheel of another version than the name of the source distribution says.
+    made = built.setup("sdist", "-d", str(tmp_path / "index"))
+    assert made.returncode == 0, made.stderr
+    pip = (sys.executable, "-m", "pip", "--python", str(built.python), "wheel", "--no-index")
+    wishes = ("--no-deps", "--no-build-isolation", "--find-links", str(tmp_path / "index"))
+    process = built.run(*pip, *wishes, "-w", str(tmp_path / "made"), "torch_xla_lite==0.1.0")
+    assert process.returncode == 0, process.stdout + process.stderr
+    (wheel,) = (tmp_path / "made").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "torch_xla_lite/lib/libtorch_xla_lite_cuda.so" in archive.namelist()
 
 
 def test_a_bare_build_of_all_works_without_a_toolkit(tree: CudaTree):

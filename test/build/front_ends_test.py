@@ -152,6 +152,37 @@ def test_build_in_isolation_makes_from_an_sdist_the_wheel_that_the_tree_gives(
         assert not [name for name in archive.getnames() if name.endswith((".so", "_build_info.py"))]
 
 
+_UV = str(Path(sys.executable).parent / "uv")
+
+
+@pytest.mark.parametrize(
+    "front_end",
+    [
+        ("{python}", "-m", "pip", "wheel", "--no-deps", "-w", "{out}", "."),
+        ("{python}", "-m", "build", "--wheel", "-o", "{out}"),
+        (_UV, "build", "--wheel", "--offline", "--python", "{python}", "-o", "{out}"),
+    ],
+    ids=["pip", "build", "uv"],
+)
+def test_config_settings_reach_an_isolated_build(
+    tree: Nested, tmp_path: Path, front_end: tuple[str, ...]
+):
+    settings = ("-C", "build-version=0.2.0.dev1", "-C", "build-number=3")
+    command = [word.format(python=tree.python, out=tmp_path) for word in (*front_end, *settings)]
+    path = f"{tree.python.parent}{os.pathsep}{os.environ['PATH']}"
+    _must(tree.run(*command, PATH=path, PIP_NO_INDEX="1", UV_NO_CACHE="1"))
+    (made,) = tmp_path.glob("*.whl")
+    assert made.name.startswith("torch_xla_lite-0.2.0.dev1-3-cp3")
+
+
+def test_a_config_setting_that_is_misspelt_is_one_error_and_no_build(tree: Nested, tmp_path: Path):
+    command = (tree.python, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, ".")
+    process = tree.run(*command, "-C", "cudaa=on", PIP_NO_INDEX="1")
+    assert process.returncode != 0
+    assert "error: There is no build setting cudaa. The nearest one is cuda." in process.stderr
+    assert "Traceback" not in process.stderr
+
+
 def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
     tree: Nested, python: Path, tmp_path: Path
 ):

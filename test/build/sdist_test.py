@@ -7,6 +7,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from bazel.pybuild.dist import sdist, sources
 from bazel.pybuild.options import Options
 from test.build.tree import ROOT, source_files
@@ -22,6 +24,7 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="in an unpacked one there is no git")
 def test_it_holds_what_git_knows():
     assert {*sources.all_files(ROOT), *_NOT_PACKED} == {str(file) for file in source_files()}
 
