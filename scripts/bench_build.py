@@ -6,15 +6,15 @@
     python scripts/bench_build.py --only null leaf     # of: units, null, leaf, clone; and cold
     python scripts/bench_build.py --json result.json
 
-It works in copies of this tree in a temporary folder, with environments, caches and a Bazel server
-of their own; nothing outside is touched. The copies hold what git knows or would add, so edits that
-are not committed are measured too.
+It builds copies of this tree in a temporary folder, with separate environments, caches and a
+separate Bazel server; nothing outside is changed. The copies contain the files that git tracks or
+would add, so uncommitted edits are measured too.
 
-What is compared runs alternately, and a ratio is the median of the ratios of neighbouring runs, so
-that a load that comes and goes falls on both. ccache is switched off.
+The compared commands run alternately, and a ratio is the median of the ratios of neighbouring runs,
+so that a temporary load affects both. ccache is disabled.
 
-A table goes to the standard output. The JSON file is the stable output for other programs. Exit
-code 0 also if a goal is missed: a benchmark is no test. Exit code 1 if something did not build.
+A table goes to the standard output. The JSON file is stable, for programs. The exit code is 0 even
+if a goal is missed, and 1 if something did not build.
 """
 
 import argparse
@@ -50,10 +50,10 @@ class Row:
     Attributes:
       name: what was measured.
       ours: median, in `unit`.
-      other: median of what it is compared with; None where the goal is absolute.
-      ratio: median of the paired ratios ours / other; None where the goal is absolute.
+      other: median of the compared command; None if the goal is absolute.
+      ratio: median of the paired ratios ours / other; None if the goal is absolute.
       unit: of the values.
-      runs: how many there were of each.
+      runs: the number of runs of each.
       goal: in words.
     """
 
@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a translation unit costs.
+    """The cost of compiling a translation unit.
 
     Attributes:
       source: relative to the tree.
@@ -83,7 +83,7 @@ class Unit:
 
 @dataclass
 class Result:
-    """All that is printed."""
+    """Everything that is printed."""
 
     machine: dict[str, Any]
     rows: list[Row] = field(default_factory=list)
@@ -91,7 +91,7 @@ class Result:
 
 
 class Clone:
-    """A copy of the tree with an environment of its own."""
+    """A copy of the tree with its own environment."""
 
     def __init__(self, folder: Path, shared: Path, source: Path = ROOT):
         """Copies the tree.
@@ -118,7 +118,7 @@ class Clone:
         self.environ.pop("PYTHONPATH", None)
 
     def run(self, command: Sequence[str | Path], folder: Path | None = None) -> float:
-        """Runs a command that has to succeed and returns the seconds it took."""
+        """Runs a command, which must succeed, and returns the seconds that it took."""
         began = time.perf_counter()
         process = subprocess.run(
             command,
@@ -140,7 +140,7 @@ class Clone:
         return self.run([self.python, "setup.py", "develop"])
 
     def report(self) -> dict[str, Any]:
-        """What the last `develop` did."""
+        """The report of the last `develop`."""
         return json.loads((self.root / "build" / "report.json").read_text())
 
     def spawns(self) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ class Clone:
         return found
 
     def bazel(self, *arguments: str) -> str:
-        """Runs Bazel by hand and returns what it prints."""
+        """Runs Bazel without setup.py and returns its output."""
         program = shutil.which("bazelisk") or shutil.which("bazel") or "bazel"
         command = [program, self.startup, *arguments]
         return subprocess.run(
@@ -168,7 +168,7 @@ def _git_files(source: Path) -> list[str]:
 
 
 def _environment(folder: Path) -> Path:
-    """An environment that sees the packages of this one, so that installing changes only itself."""
+    """Makes an environment that sees the packages of this one, so that installing changes only it."""
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python3*/site-packages")
     ours = [path for path in sys.path if path.endswith("site-packages")]
@@ -183,7 +183,7 @@ def paired(
     ours: Callable[[], float],
     other: Callable[[], float],
 ) -> Row:
-    """Runs two things alternately, after one round that does not count."""
+    """Runs two functions alternately, after one round that does not count."""
     ours(), other()
     pairs = [(ours(), other()) for _ in track(range(rounds), name, transient=True)]
     return Row(
@@ -198,7 +198,7 @@ def paired(
 
 
 def measure_cold(clone: Clone) -> Row:
-    """The first build: no server, nothing fetched from the wheels, an empty disk cache."""
+    """The first build: no server, no external repositories, an empty disk cache."""
     took = clone.develop()
     actions = clone.report()["actions"]
     name = f"cold build, {actions['compile']} compiled, {actions['link']} linked"
@@ -206,7 +206,7 @@ def measure_cold(clone: Clone) -> Row:
 
 
 def measure_units(clone: Clone, spawns: list[dict[str, Any]], rounds: int) -> list[Unit]:
-    """Compiles each of our sources as Bazel does, without Bazel."""
+    """Compiles each source with Bazel's commands, without Bazel."""
     root = Path(clone.bazel("info", "execution_root"))
     units = []
     compiles = [spawn for spawn in spawns if spawn["mnemonic"] == "CppCompile"]
@@ -244,7 +244,7 @@ def _cpu_seconds(arguments: list[str], spawn: Mapping[str, Any], root: Path) -> 
 
 
 def measure_null(clone: Clone, rounds: int) -> list[Row]:
-    """Nothing to do: against pip on the same tree, and against Bazel alone."""
+    """A build without changes, compared with pip on the same tree and with Bazel alone."""
     pip = [clone.python, "-m", "pip", "install", "-e", "."]
     pip += ["--no-build-isolation", "--no-deps", "--no-index", "--quiet"]
     program = shutil.which("bazelisk") or shutil.which("bazel") or "bazel"
@@ -268,7 +268,7 @@ def measure_null(clone: Clone, rounds: int) -> list[Row]:
 
 
 def measure_leaf(clone: Clone, rounds: int) -> Row:
-    """An edit of one source: against the same commands, run one after the other without Bazel."""
+    """An edit of one source, compared with the same commands run one by one without Bazel."""
     leaf = clone.root / LEAF
     original = leaf.read_text()
     count = 0
@@ -276,7 +276,7 @@ def measure_leaf(clone: Clone, rounds: int) -> Row:
     def edit() -> None:
         nonlocal count
         count += 1
-        # A definition, so that the object file differs and the library is linked again.
+        # Adds a definition, so that the object file changes and the library is linked again.
         leaf.write_text(
             f"{original}\nextern const int kBenchBuild;\nconst int kBenchBuild = {count};\n"
         )
@@ -288,7 +288,7 @@ def measure_leaf(clone: Clone, rounds: int) -> Row:
     ours()
     spawns = [spawn for spawn in clone.spawns() if "cache hit" not in spawn["runner"]]
     order = {"CppCompile": 0, "CppArchive": 1, "CppLink": 2}
-    # Archives are links to Bazel 4, and come first.
+    # Bazel 4 counts archives as links; they come first.
     spawns.sort(
         key=lambda s: (order.get(s["mnemonic"], 3), not s["listedOutputs"][0].endswith(".a"))
     )
@@ -299,7 +299,7 @@ def measure_leaf(clone: Clone, rounds: int) -> Row:
         edit()
         took = 0.0
         for spawn in spawns:
-            # Bazel's own outputs must stay as it left them, or its next build would notice.
+            # Not Bazel's outputs: its next build would notice a change.
             took += clone.run(_redirected(spawn, root, scratch), root)
         return took
 
@@ -317,7 +317,7 @@ def measure_leaf(clone: Clone, rounds: int) -> Row:
 
 
 def _redirected(spawn: Mapping[str, Any], root: Path, scratch: Path) -> list[str]:
-    """The command of an action with its outputs elsewhere, in parameter files too."""
+    """The command of an action with other output paths, also inside parameter files."""
     outputs = {path: scratch / path for path in spawn["listedOutputs"]}
     for file in outputs.values():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -335,7 +335,7 @@ def _redirected(spawn: Mapping[str, Any], root: Path, scratch: Path) -> list[str
 
 
 def measure_clone(first: Clone, folder: Path, shared: Path, cold: Row) -> list[Row]:
-    """Another clone in another place with another environment, after the first filled the cache."""
+    """Another clone with another path and environment, after the first one has filled the cache."""
     clone = Clone(folder / "another" / "place", shared, first.root)
     took = clone.develop()
     report = clone.report()
@@ -358,7 +358,7 @@ def measure_clone(first: Clone, folder: Path, shared: Path, cold: Row) -> list[R
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """The machine and the versions of the tools."""
 
     def said(*command: str) -> str:
         try:
@@ -451,7 +451,7 @@ def main() -> None:
                 result.units = measure_units(clone, spawns, 1)
         finally:
             clone.bazel("shutdown")
-            # Bazel makes some folders of its own read-only.
+            # Bazel makes some of its folders read-only.
             subprocess.run(["chmod", "-R", "u+w", folder], check=False)
     result.machine["load_after"] = round(os.getloadavg()[0], 2)
     show(result, Console(width=None if sys.stdout.isatty() else 110))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python
-"""Measures which functions of our shared objects run most, and writes them down for the linker.
+"""Measures which functions of the shared objects run most, and writes the list for the linker.
 
-    python scripts/measure_link_order.py            # some five minutes; needs Debian's valgrind
+    python scripts/measure_link_order.py            # about five minutes; needs Debian's valgrind
 
-A program trains two small models on the jax device and records the operations that
-bench_runtime.py times; valgrind's callgrind counts instructions, once the graphs are compiled.
-bazel/link_order/symbols.txt gets the functions that execute 99 % of those of our libraries, by
-falling count. Counts are of instructions and not of time, so another run gives the same order but
-for functions that are equal or nearly so.
+A program trains two small models on device jax and records the operations that bench_runtime.py
+times; valgrind's callgrind counts instructions after the graphs are compiled. The functions that
+execute 99 % of the instructions of our libraries are written to bazel/link_order/symbols.txt, those
+with the highest count first. Instructions vary less than times: another run gives the same order,
+except for functions with nearly equal counts.
 """
 
 import argparse
@@ -23,18 +23,17 @@ _SYMBOLS = _ROOT / "bazel" / "link_order" / "symbols.txt"
 _LIBRARIES = ("libtorch_xla_lite.so", "_XLAC.so")
 _SHARE = 0.99
 _HEADER = """\
-# The functions that execute {share:.0%} of the instructions of our libraries when two models are
-# trained and operations recorded, most used first. To measure them again, when the recorder has
-# changed much:
+# The functions that execute {share:.0%} of the instructions of our libraries while two models are
+# trained and operations recorded; the most used first. To measure again, after large changes:
 #   python scripts/measure_link_order.py
 """
 
 
 def counts(profile: str) -> collections.Counter[str]:
-    """Instructions that each function of our libraries executed itself, from callgrind's file.
+    """Instructions of each function of our libraries, without those of its callees.
 
-    The file is written without compression: `ob=` names the library and `fn=` the function that the
-    lines of costs below belong to. The line after `calls=` is what the callee cost.
+    `profile` is callgrind's file, uncompressed: `ob=` names the library and `fn=` the function of
+    the following lines of costs. The line after `calls=` is the cost of the callee.
     """
     total: collections.Counter[str] = collections.Counter()
     ours, function, callee = False, "", False
@@ -42,7 +41,7 @@ def counts(profile: str) -> collections.Counter[str]:
         if line.startswith("ob="):
             ours = line.rpartition("/")[2] in _LIBRARIES
         elif line.startswith("fn="):
-            # What follows a dot (.isra.0) is a name of one compiler's; 'n marks recursion.
+            # A suffix such as .isra.0 is added by the compiler; 'n marks recursion.
             function = line[3:].partition(".")[0].partition("'")[0]
         elif line.startswith("calls="):
             callee = True
@@ -54,7 +53,7 @@ def counts(profile: str) -> collections.Counter[str]:
 
 
 def hottest(total: collections.Counter[str], share: float) -> list[str]:
-    """The fewest functions that have that share of all instructions, by falling count."""
+    """The smallest set of functions with this share of all instructions, highest count first."""
     ranked = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     wanted, sum_so_far, names = share * total.total(), 0, []
     for name, count in ranked:
@@ -66,7 +65,7 @@ def hottest(total: collections.Counter[str], share: float) -> list[str]:
 
 
 def work() -> None:
-    """What is measured, run inside valgrind: once to compile, then again while it counts."""
+    """The measured program, run in valgrind: first to compile the graphs, then while it counts."""
     import bench_runtime
     import torch
 
@@ -96,7 +95,7 @@ def work() -> None:
 
 
 def measure() -> collections.Counter[str]:
-    """Runs the work under callgrind."""
+    """Runs the measured program in callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder, "profile")
         command = [

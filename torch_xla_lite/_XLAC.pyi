@@ -1,4 +1,4 @@
-"""The compiled module: the part of the bridge that Python uses. csrc/python/module.cc defines it."""
+"""The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
 from collections.abc import Callable, Mapping
 from typing import SupportsIndex, SupportsInt

@@ -135,7 +135,7 @@ class _Call:
     def lower(
         self, operands: list[jax.Array], scalars: _Scalars, by_ffi: set[str]
     ) -> list[jax.Array | None]:
-        """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls a kernel of ATen."""
+        """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls ATen's kernel."""
         outs = [None if shape is None else _struct(shape) for shape in self.outputs]
         own = scalars.take(self.num_scalars)
         try:
@@ -254,8 +254,8 @@ class _Decoder:
 
     def _number(self, payload: int) -> Any:
         dtype = registry.DTYPES[payload & 0x7F]
-        # A 0-d tensor and an argument of type Scalar have a dtype; only a Python number promotes as a
-        # wrapped number.
+        # Tensors and arguments of type Scalar have a dtype; only Python numbers promote as wrapped
+        # numbers.
         number = self._scalars.number(dtype)
         self.numbers.append(number)
         return registry.WrappedNumber(number) if payload & 0x80 else number
