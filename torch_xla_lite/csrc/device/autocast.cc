@@ -3,8 +3,8 @@
 //   with torch.autocast('jax', dtype=torch.bfloat16):
 //       y = model(x)            # products in bfloat16, losses and norms in float32
 //
-// One boxed kernel per policy serves all ops: it casts the tensors that lie on the stack and calls
-// the op again with autocast off. torch's own way, a typed wrapper per op, needs all of ATen's
+// One boxed kernel per policy serves all ops: it casts the tensors on the stack and calls the op
+// again with autocast off. torch itself has a typed wrapper for each op, which needs all of ATen's
 // headers and half a minute of compiler time.
 
 #include <ATen/core/Tensor.h>
@@ -37,14 +37,14 @@ using torch::jit::Stack;
 
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 
-// float64 is left alone: who asked for it wants it.
+// float64 is not cast: users choose it for its precision.
 bool IsEligible(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kType && tensor.is_floating_point() &&
          tensor.scalar_type() != ScalarType::Double;
 }
 
-// Calls `visit` with each tensor among the arguments of `op`, also with those in lists. What
-// `visit` returns takes the tensor's place.
+// Replaces each tensor among the arguments of `op`, including those in lists, by what `visit`
+// returns for it.
 template <typename Visit>
 void ReplaceTensors(const OperatorHandle& op, Stack* stack, Visit visit) {
   const size_t count = op.schema().arguments().size();
@@ -73,7 +73,7 @@ void CallWithoutAutocast(const OperatorHandle& op, Stack* stack) {
 
 struct LowerPrecision final : c10::OperatorKernel {
   void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
-    // The casts run without autocast too, or each would come back here.
+    // The casts run without autocast, too; otherwise each would call this kernel again.
     c10::impl::ExcludeDispatchKeyGuard no_autocast(DispatchKey::AutocastPrivateUse1);
     CastAll(op, stack, at::autocast::get_autocast_dtype(kType));
     op.callBoxed(stack);
@@ -142,7 +142,7 @@ struct Forbidden final : c10::OperatorKernel {
 
 std::string Aten(std::string_view name) { return "aten::" + std::string(name); }
 
-// What is in no list passes through autocast untouched.
+// Ops that are in none of the lists pass through autocast unchanged.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }

@@ -1,7 +1,7 @@
-// Which ops torch.autocast('jax') treats, and how: the lists of torch's CUDA autocast.
+// The ops that torch.autocast('jax') casts, by policy: the lists of torch's CUDA autocast.
 //
-// Names are those of the dispatcher, without the namespace "aten::". An op in no list runs in the
-// dtype of its inputs.
+// Names are those of the dispatcher, without the namespace "aten::". An op that is in none of the
+// lists runs in the dtype of its inputs.
 
 #ifndef TORCH_XLA_LITE_CSRC_DEVICE_AUTOCAST_OPS_H_
 #define TORCH_XLA_LITE_CSRC_DEVICE_AUTOCAST_OPS_H_
@@ -10,7 +10,8 @@
 
 namespace torch_xla_lite::device {
 
-// Floating inputs are cast to the autocast dtype: products, which gain most from it and lose least.
+// Floating inputs are cast to the autocast dtype: matrix products and convolutions, which become
+// much faster and lose little precision.
 inline constexpr std::string_view kLowerPrecisionOps[] = {
     "_convolution.deprecated",
     "_convolution",
@@ -47,7 +48,8 @@ inline constexpr std::string_view kLowerPrecisionOps[] = {
     "scaled_dot_product_attention",
 };
 
-// Floating inputs are cast to float32: functions that leave the range or the precision of 16 bits.
+// Floating inputs are cast to float32: functions whose results need more range or precision than 16
+// bits have.
 inline constexpr std::string_view kFloat32Ops[] = {
     "acos",
     "asin",
@@ -110,7 +112,7 @@ inline constexpr std::string_view kFloat32Ops[] = {
     "_upsample_bicubic2d_aa",
 };
 
-// The op has an argument `ScalarType? dtype`: it is set to float32 where the caller left it out.
+// The op has an argument `ScalarType? dtype`: it is set to float32 if the caller left it out.
 inline constexpr std::string_view kFloat32DtypeOps[] = {
     "prod",
     "prod.dim_int",
@@ -125,7 +127,7 @@ inline constexpr std::string_view kFloat32DtypeOps[] = {
     "sum.dim_IntList",
 };
 
-// The op has an overload that takes the dtype as its last argument: that one is called with
+// The op has an overload that takes the dtype as its last argument: that overload is called with
 // float32.
 struct DtypeOverload {
   std::string_view op;

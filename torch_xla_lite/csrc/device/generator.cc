@@ -55,7 +55,7 @@ uint64_t JaxGenerator::get_offset() const { return State().offset; }
 void JaxGenerator::set_state(const c10::TensorImpl& new_state) {
   at::detail::check_rng_state(new_state);
   TORCH_CHECK(new_state.numel() == kStateBytes, "The RNG state of device jax has ", kStateBytes,
-              " bytes (seed and offset), this one has ", new_state.numel(),
+              " bytes (seed and offset), the one passed has ", new_state.numel(),
               ".\nPass a state that torch.jax.get_rng_state() or Generator.get_state() returned.");
   RngState state;
   std::memcpy(&state, new_state.data(), kStateBytes);

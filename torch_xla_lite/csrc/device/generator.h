@@ -1,16 +1,16 @@
 // The random number generator of device jax.
 //
 // XLA's random functions are pure: the same key gives the same numbers. A generator is therefore
-// nothing but the pair (seed, offset): every random op takes the pair as it stands, as a runtime
-// parameter of the graph, and moves the offset on by one. Nothing is drawn here, so recording a
-// random op costs no more than recording any other, and a new seed never recompiles.
+// only a pair (seed, offset): every random op takes the current pair, as a runtime parameter of the
+// graph, and increases the offset by one. No numbers are drawn here, so recording a random op costs
+// no more than recording any other op, and a new seed never recompiles.
 //
 //   DefaultGenerator().set_current_seed(0);                         // torch.jax.manual_seed(0)
 //   RngState key = CheckJaxGenerator(generator).NextSeedOffset();   // the key of one random op
 //
-// Thread-safe: two threads never get the same (seed, offset) from one generator. The state has a
-// lock of its own because callers inside torch already hold GeneratorImpl::mutex_ when they call
-// some of these methods.
+// Thread-safe: two threads never get the same (seed, offset) from one generator. The state has its
+// own lock because callers inside torch already hold GeneratorImpl::mutex_ when they call some of
+// these methods.
 
 #ifndef TORCH_XLA_LITE_CSRC_DEVICE_GENERATOR_H_
 #define TORCH_XLA_LITE_CSRC_DEVICE_GENERATOR_H_
@@ -47,7 +47,7 @@ class JaxGenerator final : public c10::GeneratorImpl {
   void set_offset(uint64_t offset) override;
   uint64_t get_offset() const override;
 
-  // The state as torch.Generator shows it: a CPU byte tensor of seed and offset, as on CUDA.
+  // The state as torch.Generator returns it: a CPU byte tensor of seed and offset, as on CUDA.
   void set_state(const c10::TensorImpl& new_state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
@@ -64,7 +64,7 @@ JaxGenerator& DefaultGenerator();
 // The same as an at::Generator, for torch's hooks.
 const at::Generator& DefaultGeneratorHandle();
 
-// The generator that a random op was given, or the default one. Raises when it belongs to another
+// The generator that was passed to a random op, or the default one. Raises if it belongs to another
 // device.
 JaxGenerator& CheckJaxGenerator(const std::optional<at::Generator>& generator);
 

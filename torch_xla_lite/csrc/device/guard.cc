@@ -61,7 +61,8 @@ class JaxGuardImpl final : public c10::impl::DeviceGuardImplInterface {
     RunSynchronize();
   }
 
-  // With one stream in recording order an event has nothing to order, so it is always reached.
+  // There is one stream, which runs in recording order: events have nothing to order and are always
+  // complete.
   void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }

@@ -1,11 +1,11 @@
-// What torch asks of a device: which one is current, its streams and events, when its work is done.
+// The device guard of `jax`: current device, streams, events and synchronisation, for torch.
 //
-// There is one jax device and no stream besides the default one, so changing either is a no-op.
-// Work is recorded and runs when a value is needed; waiting for the device therefore means running
-// what is recorded. The runtime says how:
+// There is one jax device, and the default stream is its only one, so changing either is a no-op.
+// Work is recorded and runs when a value is needed; synchronising the device therefore means to run
+// what is recorded and wait for it. The runtime sets the function that does so:
 //
 //   SetSynchronize([] { runtime::SyncAll(); });
-//   torch.accelerator.synchronize()    # calls it
+//   torch.accelerator.synchronize()    // calls it
 //
 // The guard registers itself with torch when the library is loaded.
 
@@ -22,12 +22,11 @@ namespace torch_xla_lite::device {
 inline constexpr c10::DeviceIndex kDeviceCount = 1;
 inline constexpr c10::DeviceIndex kCurrentDevice = 0;
 
-// Sets what runs all recorded work and waits for it. To be called once, before other threads use
-// the device.
+// Sets the function that runs all recorded work and waits for it. Call it once, before other
+// threads use the device.
 void SetSynchronize(std::function<void()> synchronize);
 
-// Raises the error that torch users know from CUDA when `index` is neither -1 ("the current
-// device") nor a device.
+// Raises an error unless `index` is -1 ("the current device") or the index of a device.
 void CheckDeviceIndex(c10::DeviceIndex index);
 
 }  // namespace torch_xla_lite::device

@@ -1,11 +1,11 @@
-// What torch's generic code asks of the backend by name: generators, device count, memory.
+// The hooks that torch's generic code calls on the backend: generators, device count, memory.
 //
 //   torch.Generator(device='jax')     # getNewGenerator
 //   torch.manual_seed(0)              # getDefaultGenerator, through torch.jax
 //   torch.accelerator.device_count()  # deviceCount
 //
-// Registered with torch when the library is loaded; the library has no other use for it, hence no
-// header.
+// They register themselves with torch when the library is loaded. There is no header because the
+// rest of the library does not use them.
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/CPUAllocator.h>
@@ -46,7 +46,7 @@ class JaxHooks final : public at::PrivateUse1HooksInterface {
     return at::make_generator<JaxGenerator>();
   }
 
-  // XLA reads host memory as it is, so plain memory serves where a DataLoader asks for pinned
+  // XLA reads any host memory, so plain memory is returned where a DataLoader asks for pinned
   // memory.
   at::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
 
@@ -64,7 +64,7 @@ class JaxHooks final : public at::PrivateUse1HooksInterface {
 };
 
 const bool kRegistered = [] {
-  // torch keeps the pointer for the life of the process.
+  // torch keeps the pointer until the process ends.
   at::RegisterPrivateUse1HooksInterface(new JaxHooks());
   return true;
 }();

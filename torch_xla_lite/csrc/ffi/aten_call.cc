@@ -17,7 +17,8 @@ namespace {
 
 using torch::jit::Stack;
 
-// These write to arguments (running statistics, noise) that their schemas do not mark as written.
+// These ops write to arguments (running statistics, noise) that their schemas do not mark as
+// written.
 constexpr std::array<std::string_view, 4> kWritesUnmarked = {
     "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
     "aten::_batch_norm_impl_index"};
@@ -30,7 +31,7 @@ c10::OperatorHandle FindOp(std::string_view name) {
   TORCH_CHECK(op.has_value(), "torch has no op ", name, ".");
   TORCH_CHECK(!op->hasTag(at::Tag::nondeterministic_seeded), name,
               " draws random numbers, which must not come from the CPU's generator.\n"
-              "It needs a lowering of its own in torch_xla_lite/lowering.");
+              "Write a lowering for it in torch_xla_lite/lowering.");
   return *op;
 }
 
@@ -40,9 +41,9 @@ bool WritesOperands(const c10::OperatorHandle& op) {
          std::find(kWritesUnmarked.begin(), kWritesUnmarked.end(), name) != kWritesUnmarked.end();
 }
 
-// Sets the thread's dispatch state to what it is in a fresh thread with autograd off, for the time
-// of one call. XLA may run us on the user's thread, inside a torch.func transform, a tracing mode
-// or autocast, none of which may see us.
+// Sets the dispatch state of the thread to that of a new thread with autograd off, during one call.
+// XLA may run the kernel on the user's thread, inside a torch.func transform, a tracing mode or
+// autocast, none of which may intercept it.
 class KernelKeysGuard {
  public:
   KernelKeysGuard()
@@ -99,16 +100,16 @@ void AtenCall::RunAndCopy(Stack* stack, std::span<const at::Tensor> outputs) con
   size_t position = 0;
   size_t copied = 0;
   auto take = [&](const at::Tensor& result) {
-    TORCH_CHECK(position < defined_.size(), "returns more outputs than the graph was told of (",
+    TORCH_CHECK(position < defined_.size(), "returns more outputs than the graph expects (",
                 defined_.size(), ").");
     if (defined_[position++] == '0') return;
     TORCH_CHECK(result.defined(), "leaves output ", position - 1,
-                " undefined, but the graph was told that it is there.");
+                " undefined, but the graph expects a tensor.");
     const at::Tensor& output = outputs[copied++];
     TORCH_CHECK(result.sizes() == output.sizes(), "returns a tensor of shape ", result.sizes(),
-                " as output ", position - 1, ", but the graph was told ", output.sizes(), ".");
+                " as output ", position - 1, ", but the graph expects ", output.sizes(), ".");
     TORCH_CHECK(c10::canCast(result.scalar_type(), output.scalar_type()), "returns dtype ",
-                result.scalar_type(), " as output ", position - 1, ", but the graph was told ",
+                result.scalar_type(), " as output ", position - 1, ", but the graph expects ",
                 output.scalar_type(), ".");
     output.copy_(result);
   };
@@ -118,11 +119,11 @@ void AtenCall::RunAndCopy(Stack* stack, std::span<const at::Tensor> outputs) con
     } else if (value.isTensor()) {
       take(value.toTensor());
     } else {
-      // A number among the outputs is no value of the graph.
+      // A number among the outputs is not a value of the graph.
       take(at::Tensor());
     }
   }
-  TORCH_CHECK(copied == outputs.size(), "returns fewer outputs than the graph was told of (",
+  TORCH_CHECK(copied == outputs.size(), "returns fewer outputs than the graph expects (",
               outputs.size(), ").");
 }
 

@@ -1,15 +1,15 @@
-// One call of an ATen CPU kernel on memory that belongs to someone else.
+// Calls an ATen CPU kernel on buffers that XLA owns.
 //
-// Ops without a lowering to XLA run in the middle of an XLA program as what they are in torch:
-// kernels on CPU memory. An AtenCall is made once per call site from what does not change (op,
-// constant arguments, which outputs exist) and run as often as the program runs.
+// Ops without a lowering to XLA run inside an XLA program as ATen kernels on CPU memory. An
+// AtenCall is constructed once per call site from what does not change (op, constant arguments,
+// which outputs exist) and is run whenever the program runs.
 //
 //   AtenCall call("aten::topk", words, /*defined=*/"11");
 //   call.Run(operands, scalars, outputs);    // writes the results into `outputs`
 //
-// Where the op has an out= kernel for the CPU, results are computed in place; elsewhere they are
-// copied. Operands are never written to, also where the kernel would (batch norm and its running
-// statistics): such operands are copied first. Thread-safe: Run() is const, and one program may run
+// If the op has an out= kernel for the CPU, it writes its results into `outputs`; otherwise they
+// are copied there. Operands are never written to: if the kernel would do that (batch norm, to its
+// running statistics), it gets copies. Thread-safe: Run() is const, and one program may run
 // on several threads at once.
 
 #ifndef TORCH_XLA_LITE_CSRC_FFI_ATEN_CALL_H_
@@ -33,8 +33,8 @@ class AtenCall {
  public:
   // `op` is a full name such as "aten::add.Tensor"; `words` are its arguments as in
   // dispatch/words.h; `defined` has one character per output, '1' where the op returns a tensor and
-  // '0' where torch leaves the output undefined. Raises for an unknown op, words that do not fit,
-  // and random ops.
+  // '0' where torch leaves the output undefined. Raises if the op is unknown or random, or the
+  // words do not match its schema.
   AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined);
 
   size_t operand_count() const { return plan_.operand_count(); }

@@ -62,8 +62,7 @@ c10::ScalarType ScalarTypeOf(XLA_FFI_DataType type) {
 at::TensorBase View(c10::ScalarType dtype, c10::ArrayRef<int64_t> dimensions, void* data) {
   size_t bytes = c10::elementSize(dtype);
   for (int64_t dimension : dimensions) bytes *= static_cast<size_t>(dimension);
-  // What at::from_blob does without its options: half of the time of calling a small op was spent
-  // there.
+  // As at::from_blob without options, which took half of the time of calling a small op.
   auto storage = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), bytes,
       c10::DataPtr(data, c10::Device(c10::DeviceType::CPU)), /*allocator=*/nullptr,

@@ -1,9 +1,9 @@
-// XLA's buffers as torch tensors, without a copy.
+// Wraps XLA's buffers as torch tensors, without a copy.
 //
 //   at::Tensor view = View(ScalarTypeOf(buffer.element_type()), dimensions, buffer.untyped_data());
 //
-// XLA hands dense row-major buffers to custom calls. A view neither owns nor outlives its buffer:
-// it is valid during the call only, and must not be resized (torch raises if a kernel tries).
+// XLA passes dense row-major buffers to custom calls. A view does not own its buffer: it is valid
+// during the call only, and must not be resized (torch raises an error if a kernel tries).
 
 #ifndef TORCH_XLA_LITE_CSRC_FFI_BUFFER_H_
 #define TORCH_XLA_LITE_CSRC_FFI_BUFFER_H_
@@ -17,8 +17,7 @@
 
 namespace torch_xla_lite::ffi {
 
-// torch's name for XLA's element type. Raises where torch has none: a guess would give wrong
-// values.
+// The torch dtype of XLA's element type. Raises if torch has none.
 c10::ScalarType ScalarTypeOf(XLA_FFI_DataType type);
 
 at::TensorBase View(c10::ScalarType dtype, c10::ArrayRef<int64_t> dimensions, void* data);

@@ -1,14 +1,14 @@
-// The XLA custom call "torch_xla_lite.aten": runs an ATen CPU kernel in the middle of an XLA
-// program.
+// The XLA custom call "torch_xla_lite.aten": runs an ATen CPU kernel inside an XLA program.
 //
-//   operands of the op, then runtime scalars (0-d)  ->  outputs of the op that are defined
+//   operands of the op, then runtime scalars (0-d)  ->  defined outputs of the op
 //   attributes: op       "aten::topk"
 //               words    int64[]; the arguments (dispatch/words.h)
-//               defined  "110"; which outputs there are
+//               defined  "110"; which outputs are defined
 //
-// XLA instantiates the call when it compiles the program and executes it whenever the program runs;
-// what can be worked out once is worked out then. torch_xla_lite/lowering/ffi.py registers the
-// functions below with jax; jaxlib needs no Python to call them.
+// XLA instantiates the call when it compiles the program, and executes it whenever the program
+// runs; whatever depends on attributes alone is computed at instantiation.
+// torch_xla_lite/lowering/ffi.py registers the functions below with jax; jaxlib calls them without
+// Python.
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
@@ -30,7 +30,7 @@ namespace {
 
 namespace xffi = ::xla::ffi;
 
-// An AtenCall as XLA keeps it. XLA writes `id` when the type is registered.
+// The state that XLA keeps for each call. XLA sets `id` when the type is registered.
 struct AtenCallState {
   static xffi::TypeId id;
   static const xffi::TypeInfo info;
@@ -41,7 +41,7 @@ struct AtenCallState {
 xffi::TypeId AtenCallState::id = {};
 const xffi::TypeInfo AtenCallState::info = xffi::MakeTypeInfo<AtenCallState>();
 
-// Errors name the op: whoever reads the message wrote torch code and knows nothing of custom calls.
+// Errors name the op: their readers wrote torch code and know nothing about custom calls.
 xffi::Error Failure(std::string_view op, const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const char* message = torch_error ? torch_error->what_without_backtrace() : error.what();
@@ -79,7 +79,7 @@ xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
     const size_t operand_count = call.operand_count();
     TORCH_CHECK(arguments.size() == operand_count + call.scalar_count(), "expects ", operand_count,
                 " operands and ", call.scalar_count(), " runtime scalars, got ", arguments.size(),
-                " arguments in all.");
+                " arguments in total.");
     c10::SmallVector<at::Tensor, 8> operands;
     for (size_t i = 0; i < operand_count; ++i) {
       operands.push_back(ViewOf(*arguments.get<xffi::AnyBuffer>(i)));

@@ -15,8 +15,8 @@ using c10::FunctionSchema;
 
 bool IsOut(const Argument& argument) { return argument.is_out(); }
 
-// All out= overloads by op name. Overload names follow no rule, so the schemas are compared; the
-// dispatcher has no index by op name, so one is made the first time.
+// All out= overloads of an op. The dispatcher has no index by op name, so one is built at the first
+// call.
 const std::vector<c10::OperatorHandle>& OutOverloads(const std::string& name) {
   using Index = std::unordered_map<std::string, std::vector<c10::OperatorHandle>>;
   static const Index* index = [] {
@@ -37,6 +37,8 @@ const std::vector<c10::OperatorHandle>& OutOverloads(const std::string& name) {
   return found == index->end() ? *none : found->second;
 }
 
+// Whether `out` takes the arguments of `functional`, then one tensor per result. Overload names
+// follow no rule, so schemas are compared.
 bool SameCall(const FunctionSchema& functional, const FunctionSchema& out) {
   const auto& ours = functional.arguments();
   const auto& theirs = out.arguments();

@@ -1,7 +1,7 @@
-// The out= overload of an op: the same computation, with the results written into given tensors.
+// Finds the out= overload of an op, which writes its results into given tensors.
 //
 //   FindOutOverload(add_tensor);    // aten::add.out
-//   FindOutOverload(huber_loss);    // nothing: not pointwise
+//   FindOutOverload(huber_loss);    // std::nullopt: not pointwise
 //
 // Thread-safe.
 
@@ -14,11 +14,11 @@
 
 namespace torch_xla_lite::ffi {
 
-// The overload that takes the arguments of the pointwise op `op`, then one tensor per output, and
-// has a CPU kernel of its own. Nothing where there is none: a generated out= kernel calls the
-// functional one and copies, which the caller can do better. Nothing for other ops either: some
-// kernels keep intermediate results of another shape in the output (the losses), which XLA's memory
-// is not made for, and beside their work a copy is small.
+// The overload that takes the arguments of the pointwise op `op`, then one tensor per output, if it
+// has its own CPU kernel: a generated out= kernel would call the functional one and copy, which the
+// caller can do more cheaply. std::nullopt for ops that are not pointwise: some of their kernels
+// (the losses) store intermediate results of another shape in the output, for which XLA's buffer is
+// too small, and the cost of a copy is small beside their work.
 std::optional<c10::OperatorHandle> FindOutOverload(const c10::OperatorHandle& op);
 
 }  // namespace torch_xla_lite::ffi

@@ -8,9 +8,9 @@ namespace {
 
 using SetThreads = void (*)(int);
 
-// The OpenMP runtime that torch has loaded. Its setting is one of the calling thread,
-// at::set_num_threads would change it for all. Looked up by name because torch brings a copy of its
-// own: linking to OpenMP would load a second one.
+// omp_set_num_threads of the OpenMP runtime that torch has loaded. It holds for the calling thread;
+// at::set_num_threads would change all threads. The symbol is looked up at run time because torch
+// ships its own copy of OpenMP: linking to the library would load a second one.
 SetThreads OpenMpSetThreads() {
   static const auto found =
       reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
@@ -21,7 +21,8 @@ SetThreads OpenMpSetThreads() {
 
 SerialBelow::SerialBelow(size_t bytes) {
   if (bytes >= kSerialBytes) return;
-  // The first call on a thread applies torch.set_num_threads to it, so it must come before ours.
+  // The first call of this function on a thread applies torch.set_num_threads to the thread, so it
+  // must precede OpenMpSetThreads.
   const int threads = at::get_num_threads();
   if (threads == 1 || OpenMpSetThreads() == nullptr) return;
   threads_before_ = threads;

@@ -1,8 +1,8 @@
-// How many threads an ATen kernel may use inside an XLA program.
+// Limits the threads that an ATen kernel uses inside an XLA program.
 //
-// torch splits work among OpenMP threads and XLA runs the program on a pool of its own; neither
-// knows of the other. A kernel that takes a few microseconds loses more by waking OpenMP's threads,
-// which then spin on the cores that XLA needs, than it gains from them; a large one still gains.
+// torch splits work among OpenMP threads, and XLA runs the program on its own thread pool; neither
+// knows of the other. A kernel that takes a few microseconds gets slower if it wakes OpenMP's
+// threads, which then spin on the cores that XLA needs; a large one gets faster.
 //
 //   SerialBelow serial(bytes_touched);    // until the end of the scope
 
@@ -13,13 +13,13 @@
 
 namespace torch_xla_lite::ffi {
 
-// On two cores with nothing else to do, add of 256 kB takes 4.7 us on one thread and 7 to 18 us on
-// two, erfinv of 16 MB 22 ms and 12 ms. On busy cores two threads wait for each other to be
-// scheduled: 12 to 30 ms for ops that take 0.3 ms on one.
+// Measured on two idle cores: add of 256 kB takes 4.7 us on one thread and 7 to 18 us on two,
+// erfinv of 16 MB 22 ms and 12 ms. On busy cores, two threads wait for each other to be scheduled:
+// 12 to 30 ms for ops that take 0.3 ms on one.
 inline constexpr size_t kSerialBytes = size_t{4} << 20;
 
 // Keeps torch's kernels on the calling thread when they touch less than kSerialBytes. Larger ones
-// get the number of threads that torch.set_num_threads says.
+// get the number of threads that torch.set_num_threads set.
 class SerialBelow {
  public:
   explicit SerialBelow(size_t bytes);

@@ -9,7 +9,7 @@
 namespace torch_xla_lite::ir {
 namespace {
 
-// Words of a key. A leaf is its shape's address with the lowest bit set (and the second one when it
+// Words of a key. A leaf is its shape's address with the lowest bit set (and the second bit if it
 // is donated); an op is its signature's address, then its counts, then its operands. A null word
 // ends the steps; the roots follow.
 constexpr uint64_t kLeafBit = 1;
@@ -65,7 +65,7 @@ class Linearizer {
     ++visit.references;  // The graph's own.
   }
 
-  // Appends a pending node and, before it, all that it needs.
+  // Appends a pending node after all nodes that it depends on.
   void AddCalls(Node& root) {
     Enter(root);
     while (!stack_.empty()) {
@@ -129,12 +129,12 @@ class Linearizer {
     graph_.nodes.push_back(&node);
   }
 
-  // Among the leaves; the value's node is one.
+  // Index among the leaves. The value's node is a leaf.
   size_t FindLeaf(const Value& value) const {
     return value.node->num_outputs() == 1 ? value.node->visit.leaf : IndexOf(value, leaf_of_);
   }
 
-  // Nodes with one result, nearly all, have their index in the node itself.
+  // For nodes with several results; those with one, nearly all, store their index in the node.
   using IndexOfResult = std::unordered_map<const Node*, std::vector<size_t>>;
 
   static size_t IndexOf(const Value& value, const IndexOfResult& indices) {
@@ -166,7 +166,7 @@ class Linearizer {
 
   bool IsDonatable(const Value& leaf) const {
     const Node::Visit& visit = leaf.node->visit;
-    // A buffer's other owner would be the call that it was a result of.
+    // If the buffer has another owner, that is the call whose result it is.
     return !visit.is_retained && leaf.node->refs() == visit.references &&
            leaf.buffer()->refs() == 1 && leaf.buffer()->IsExclusive();
   }
@@ -179,10 +179,10 @@ class Linearizer {
     return true;
   }
 
-  // Each leaf to the first root of its shape that has none yet.
+  // Donates each leaf to the first root of its shape that has no donor yet.
   void DonateToFirstFree(const std::vector<size_t>& leaves) {
     if (leaves.empty()) return;
-    // Last first, so that the first free one is taken from the end.
+    // In reverse order, so that the first free root is at the end, where taking it is cheap.
     std::unordered_map<const Shape*, std::vector<size_t>> free;
     for (size_t root = graph_.roots.size(); root-- > 0;) {
       if (donor_[root] == kNone) free[graph_.roots[root].shape()].push_back(root);
@@ -195,8 +195,8 @@ class Linearizer {
     }
   }
 
-  // jax gives the memory of donated arguments to results of the same shape, both in order. So the
-  // roots stand in the order of the leaves whose memory they are meant to have, the others behind.
+  // jax gives the memory of donated arguments to results of the same shape, both in order. So roots
+  // with a donor come first, in the order of their donors.
   void OrderRootsByDonor() {
     std::vector<size_t> order(graph_.roots.size());
     std::iota(order.begin(), order.end(), 0);
@@ -207,12 +207,12 @@ class Linearizer {
     graph_.roots = std::move(roots);
   }
 
-  // A node that someone outside the graph refers to will be computed again, so its leaves have to
-  // survive. A root with a single result is not: it will be a leaf itself.
+  // A node that is referred to from outside the graph may be computed again, so its leaves must
+  // stay. A root with a single result is not computed again: it becomes a leaf.
   void MarkRetained() {
     for (auto it = graph_.nodes.rbegin(); it != graph_.nodes.rend(); ++it) {
       Node& node = **it;
-      if (!node.visit.is_entered) continue;  // A leaf, which may have dropped its operands.
+      if (!node.visit.is_entered) continue;  // A leaf; its operands may have been dropped.
       if (node.visit.is_root && node.num_outputs() == 1) {
         node.visit.is_retained = false;
         continue;
@@ -226,19 +226,19 @@ class Linearizer {
   const uint64_t mark_;
   Graph graph_;
   std::vector<Frame> stack_;
-  std::vector<size_t> leaf_words_;                      // Of each leaf: its word in the key
-  std::vector<uint32_t> leaf_steps_;                    // and its step.
+  std::vector<size_t> leaf_words_;    // For each leaf: index of its word in the key
+  std::vector<uint32_t> leaf_steps_;  // and index of its step.
   std::unordered_map<const Node*, size_t> successors_;  // The root that replaces a leaf.
-  std::vector<size_t> donor_;                           // Of each root: the leaf, or kNone.
-  IndexOfResult root_of_;                               // Of results of nodes with several,
-  IndexOfResult leaf_of_;                               // among the roots and among the leaves.
+  std::vector<size_t> donor_;                           // For each root: its leaf, or kNone.
+  IndexOfResult root_of_;                               // For nodes with several results:
+  IndexOfResult leaf_of_;                               // index among roots, and leaves.
 };
 
 }  // namespace
 
 Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
   static uint64_t mark = 0;
-  // A step of a program is as long as the one before it.
+  // A program's graphs are usually as long as the one before.
   static size_t words = 0;
   Graph graph = Linearizer(++mark, words).Run(roots, replaced);
   words = graph.key.size();

@@ -1,15 +1,15 @@
-// Graphs: pending values put into one order, with a key that says exactly what has to be compiled.
+// Linearises the graph of pending values, and gives it a key that determines what is compiled.
 //
 // Two graphs with equal keys do the same computation on different data: they may share one
-// executable. The key is also the description that the compiler reads (see Step), so there is
-// nothing that it could see and the key not say.
+// executable. The key is also the description that the compiler reads (see Step), so the
+// compiler cannot depend on anything that is missing from the key.
 //
 //   std::array<Value, 1> roots{y};
 //   Graph graph = Linearize(roots);
 //   graph.key;      // steps in post-order, roots, donated leaves
 //   graph.leaves;   // arguments of the executable: one buffer for each leaf, and graph.scalars
 //
-// Linearising writes scratch marks into the nodes: only one thread may do it at a time.
+// Linearising writes scratch marks into the nodes: only one thread may linearise at a time.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_GRAPH_H_
 #define TORCH_XLA_LITE_CSRC_IR_GRAPH_H_
@@ -22,7 +22,7 @@
 
 namespace torch_xla_lite::ir {
 
-// Where a value stands in a graph: the step that gives it, and which of the step's results it is.
+// The position of a value in a graph: the step that produces it, and the index of the result.
 struct Position {
   uint32_t step;
   uint32_t output;
@@ -42,7 +42,8 @@ struct Graph {
   std::vector<Value> leaves;
   std::vector<uint64_t> scalars;
   std::vector<Value> roots;
-  // Nodes in the order of the key's steps; leaves among them. For messages; borrowed from roots.
+  // Nodes in the order of the key's steps, including leaves. Used for error messages; kept alive by
+  // the roots.
   std::vector<Node*> nodes;
 };
 
@@ -54,17 +55,17 @@ struct Description {
 // `roots`: pending values, one for each holder that keeps it alive (holders of one value are
 // counted, see donation).
 //
-// Donation: a leaf that nothing but this graph's own nodes refers to, and whose shape a root has,
-// is donated: the executable may compute that root in the leaf's memory. `replaced`, if given, has
-// for each root the leaf that its holder had before (compared, not looked at), or nullptr. A root
-// takes the memory of that leaf rather than another's: the new parameter that of the old one, which
-// nothing needs any more by then. Donated leaves and their roots stand in the same order.
+// Donation: a leaf is donated if only nodes of this graph refer to it and a root has its shape: the
+// executable may then compute that root in the leaf's memory. `replaced`, if given, has for each
+// root the leaf that its holder had before, or nullptr (addresses are compared, never read
+// through). A root prefers the memory of that leaf: an updated parameter takes the memory of the
+// old one, which is not needed by then. Donated leaves and their roots are in the same order.
 Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced = {});
 
 // Reads a key back.
 Description Describe(std::span<const uint64_t> key);
 
-// Puts the results of a graph into its root nodes and lets go of what they were computed from.
+// Stores the results of a graph in its root nodes and releases what they were computed from.
 void Commit(const Graph& graph, std::vector<Ref<Buffer>> results);
 
 }  // namespace torch_xla_lite::ir

@@ -1,8 +1,9 @@
-// The hash of a run of words, for the tables that are keyed by them.
+// Hashes a sequence of 64-bit words, for tables whose keys are such sequences.
 //
 //   uint64_t h = HashWords(words);
 //
-// Tables compare the words themselves on a hit, so a collision costs time and never a wrong answer.
+// Tables compare the words themselves on a hit, so a collision costs time but never gives a wrong
+// result.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_HASH_H_
 #define TORCH_XLA_LITE_CSRC_IR_HASH_H_
@@ -13,7 +14,7 @@
 
 namespace torch_xla_lite::ir {
 
-// One multiplication a word; the 128-bit product folded in half spreads each input bit over all
+// One multiplication per word: folding the 128-bit product in half spreads each input bit over all
 // output bits.
 inline uint64_t MixWord(uint64_t hash, uint64_t word) {
   const unsigned __int128 product =
@@ -22,7 +23,8 @@ inline uint64_t MixWord(uint64_t hash, uint64_t word) {
 }
 
 inline uint64_t HashWords(std::span<const uint64_t> words, uint64_t seed = 0) {
-  // Two chains, because a processor multiplies the words of one while it waits for the other.
+  // Two independent chains, because a processor can start a multiplication of one while that of the
+  // other is still running.
   uint64_t even = seed ^ (words.size() * 0x9e3779b97f4a7c15ULL);
   uint64_t odd = ~even;
   size_t i = 0;

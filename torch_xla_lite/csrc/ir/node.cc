@@ -8,7 +8,7 @@
 namespace torch_xla_lite::ir {
 namespace {
 
-// Of the outermost scope of this thread.
+// The nodes collected by the outermost DestructionScope of this thread.
 thread_local std::vector<Node*>* scope_dead = nullptr;
 
 // The signature of all leaves of a shape: no op, no words, one result.
@@ -75,7 +75,7 @@ DestructionScope::DestructionScope() {
 DestructionScope::~DestructionScope() {
   if (scope_dead != &dead_) return;
   // Freeing a node drops its operands, which may be the last references to further nodes: those
-  // are queued here instead of being freed on the stack of the first one.
+  // are appended to the queue instead of being freed recursively.
   while (!dead_.empty()) {
     Node* next = dead_.back();
     dead_.pop_back();

@@ -1,8 +1,8 @@
-// Nodes: recorded op calls and the values that they give.
+// Nodes of the graph: recorded op calls, and the values that they produce.
 //
 // A Node is one call of a Signature on operands that are values of other nodes. Its results do not
-// exist until a graph that holds it has run; then the buffers are put into the node itself, so that
-// everything that was recorded on it meanwhile finds them. A leaf is a node that was born with its
+// exist until a graph that contains it has run; then the buffers are stored in the node itself, so
+// that whatever was recorded on it meanwhile finds them. A leaf is a node that is created with its
 // buffer.
 //
 //   Value x{Node::Leaf(shape, buffer), 0};
@@ -10,9 +10,9 @@
 //   Value y{Node::Create(add, operands, /*scalars=*/{}), 0};
 //   y.buffer();   // nullptr: y is pending
 //
-// Operands and scalars lie behind the node in the same allocation: recording an op costs one.
-// References are counted atomically and dropped on any thread; everything else is guarded by the
-// lock of whoever records (runtime/runtime.h).
+// Operands and scalars follow the node in the same allocation, so that recording an op allocates
+// once. References are counted atomically and may be dropped on any thread; everything else is
+// guarded by the record lock (runtime/runtime.h).
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_NODE_H_
 #define TORCH_XLA_LITE_CSRC_IR_NODE_H_
@@ -28,18 +28,19 @@
 
 namespace torch_xla_lite::ir {
 
-// Data on the device. What it is only the executor knows (runtime/executor.h).
+// Data on the device. Only the executor knows its representation (runtime/executor.h).
 class Buffer : public RefCounted {
  public:
   virtual ~Buffer() = default;
-  // Whether nobody outside the graph can see the data, so that a computation may overwrite it.
+  // Whether nothing outside the graph can read the data, so that a computation may overwrite it.
   virtual bool IsExclusive() const = 0;
 };
 
 class Node;
 
-// While one lives, nodes that lose their last reference on its thread are kept for its end.
-// Freeing a value may free all that it was computed from, which is no work to do under a lock:
+// Postpones the destruction of nodes that lose their last reference on this thread to the end of
+// the scope. Freeing a value may free all that it was computed from, which should not happen under
+// a lock:
 //
 //   const DestructionScope after;      // declared first, so that it ends last
 //   const std::lock_guard lock(mutex);
@@ -54,7 +55,7 @@ class DestructionScope {
  private:
   friend class Node;
 
-  // Empty for a scope within another one, which keeps what dies in either.
+  // Nodes to free. Empty in a nested scope: the outermost one collects them.
   std::vector<Node*> dead_;
 };
 
@@ -71,16 +72,16 @@ struct Value {
 
 class Node : public RefCounted {
  public:
-  // Takes the operands over (they are left empty).
+  // Moves the operands into the node (the given ones are left empty).
   static Ref<Node> Create(const Signature* signature, std::span<Value> operands,
                           std::span<const uint64_t> scalars);
   static Ref<Node> Leaf(const Shape* shape, Ref<Buffer> buffer);
-  // Frees the node and, without recursion, all that only it kept: a chain may be a million nodes
-  // long. In a DestructionScope, at its end.
+  // Frees the node and all nodes that only it refers to, without recursion: a chain may be a
+  // million nodes long. Inside a DestructionScope this happens at the end of the scope.
   static void Destroy(Node* node);
 
   const Signature& signature() const { return *signature_; }
-  // Empty values once they were dropped.
+  // Empty values after DropOperands().
   std::span<const Value> operands() const { return {operand_data(), num_operands_}; }
   std::span<const uint64_t> scalars() const { return {scalar_data(), num_scalars_}; }
   size_t num_outputs() const { return signature_->outputs.size(); }
@@ -88,21 +89,21 @@ class Node : public RefCounted {
     return results_ == nullptr ? nullptr : results_[output].get();
   }
   void SetBuffer(uint32_t output, Ref<Buffer> buffer);
-  // To be called when all results that anyone can ask for exist: lets go of what they were computed
-  // from.
+  // Releases what the results were computed from. Call it when all results that can still be asked
+  // for exist.
   void DropOperands();
 
-  // Where in the user's program the call was recorded: a number that the recorder gave it, 0 for
+  // The place in the user's program that recorded the call: a number assigned by the recorder, 0 if
   // unknown.
   uint32_t source = 0;
 
-  // Scratch space of the linearisation (ir/graph.cc): valid while `mark` is that of the current
-  // one.
+  // Scratch space of the linearisation (ir/graph.cc): valid if `mark` is that of the current
+  // linearisation.
   struct Visit {
     uint64_t mark = 0;
-    // A node may be a call and a leaf at once, when only some of its results have data.
+    // A node is both a call and a leaf if only some of its results have data.
     uint32_t step = 0;        // of the call
-    uint32_t leaf = 0;        // index among the leaves, of a node with one result
+    uint32_t leaf = 0;        // index among the leaves, if the node has one result
     uint32_t references = 0;  // from nodes and roots of the graph
     bool is_entered = false;
     bool is_leaf = false;
@@ -118,7 +119,7 @@ class Node : public RefCounted {
   ~Node() = default;
   static void Free(Node* node);
 
-  // The operands are placed behind the node, the scalars behind the operands.
+  // The operands follow the node in memory, the scalars follow the operands.
   Value* operand_data() const;
   uint64_t* scalar_data() const;
 

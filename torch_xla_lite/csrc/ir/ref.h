@@ -1,9 +1,9 @@
-// Ref<T>: a pointer that owns one reference to an object that counts its own.
+// Ref<T>: an owning pointer to an object with an intrusive reference count.
 //
-// Graph nodes are created and dropped by the million; std::shared_ptr would double their pointers
-// and its control block cannot be placed in the same allocation as a node's variable-length
-// operands. T derives from RefCounted and may define `static void Destroy(T*)` to be freed in a way
-// of its own.
+// Graph nodes are created and dropped by the million; std::shared_ptr would double the size of
+// pointers, and its control block cannot share an allocation with a node and its variable-length
+// operands. T derives from RefCounted and may define `static void Destroy(T*)`, which then replaces
+// `delete`.
 //
 //   Ref<Buffer> a = Ref<Buffer>::Take(new HostBuffer(...));   // takes over the initial reference
 //   Ref<Buffer> b = a;                                        // 2 references
@@ -26,7 +26,7 @@ class RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
 
   void Retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  // True when the caller dropped the last reference and has to destroy the object.
+  // True if the caller dropped the last reference and must destroy the object.
   bool Release() { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
 

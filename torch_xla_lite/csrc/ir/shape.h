@@ -1,14 +1,14 @@
 // Shapes of recorded values.
 //
 // A Shape is what is known about a value before it exists: element type and dimensions. Shapes are
-// interned: there is one object for each, so that two shapes are equal exactly when their addresses
-// are, and a shape costs one word in the key of an op.
+// interned: equal shapes are one object, so they are compared by address, and a shape takes one
+// word in the key of an op.
 //
 //   const Shape* s = Shape::Of(DType{6}, {8, 3});
 //   s == Shape::Of(DType{6}, {8, 3});   // true
 //   s->NumElements();                   // 24
 //
-// Thread-safe. Shapes live for ever: a program uses few.
+// Thread-safe. Shapes are never freed: a program uses few.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_SHAPE_H_
 #define TORCH_XLA_LITE_CSRC_IR_SHAPE_H_
@@ -20,8 +20,8 @@
 
 namespace torch_xla_lite::ir {
 
-// An element type, by the number that the recording framework gives it. The IR copies and compares
-// it and no more.
+// An element type, as the number that the recording framework uses for it. The IR only copies and
+// compares it.
 enum class DType : uint8_t {};
 
 class Shape {

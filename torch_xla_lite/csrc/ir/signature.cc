@@ -8,7 +8,7 @@ namespace torch_xla_lite::ir {
 
 SignatureTable::SignatureTable() : slots_(1024) {}
 
-// The slot that holds the words, or the empty one where they belong.
+// The slot that holds the words, or the empty slot in which to insert them.
 const SignatureTable::Slot& SignatureTable::Probe(std::span<const uint64_t> words,
                                                   uint64_t hash) const {
   const size_t mask = slots_.size() - 1;

@@ -1,12 +1,12 @@
-// Signatures: everything about an op call that decides how it is compiled.
+// Signatures: everything about an op call that determines how it is compiled.
 //
-// A Signature is the op, its constant arguments and the shapes of its operands (together its
-// words), and the shapes of its results. Two calls that differ only in the data they work on, or in
-// runtime scalars, share one Signature, so a graph's structure can be compared by signature
-// addresses.
+// A Signature is the op, its constant arguments and the shapes of its operands (encoded together as
+// words), and the shapes of its results. Two calls that differ only in their data or in runtime
+// scalars share one Signature, so the structure of graphs can be compared by the addresses of
+// signatures.
 //
 //   SignatureTable table;
-//   const Signature* s = table.Find(words);              // nullptr: not seen yet
+//   const Signature* s = table.Find(words);              // nullptr if it is new
 //   if (s == nullptr) s = table.Insert(std::make_unique<Signature>("aten::relu", words, outputs));
 //
 // Signatures live as long as their table. A SignatureTable is not thread-safe.
@@ -32,9 +32,9 @@ struct Signature {
 
   // The name that lowerings are found by, such as "aten::add.Tensor".
   std::string op;
-  // The key of the call. Its encoding belongs to whoever records; the IR compares it and no more.
+  // The key of the call. The recorder defines its encoding; the IR only compares it.
   std::vector<uint64_t> words;
-  // One for each result; nullptr where the op leaves a result undefined.
+  // One for each result; nullptr for a result that the op leaves undefined.
   std::vector<const Shape*> outputs;
 };
 
@@ -45,7 +45,7 @@ class SignatureTable {
   SignatureTable();
 
   const Signature* Find(std::span<const uint64_t> words) const;
-  // Keeps the signature that is there when another has the same words already.
+  // Returns the existing signature if there is one with the same words.
   const Signature* Insert(std::unique_ptr<Signature> signature);
   size_t size() const { return owned_.size(); }
 

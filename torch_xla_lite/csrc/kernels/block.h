@@ -1,10 +1,11 @@
-// A few hundred elements of any type, seen as floats or doubles.
+// Block: up to 1,024 elements of any floating type, read and written as floats or doubles.
 //
 //   Block<BFloat16> block;
-//   const float* x = block.Read(row, n);        // converted; for float and double the row itself
+//   const float* x = block.Read(row, n);        // converted; the row itself if it is float or
+//   double
 //
-//   float* y = block.Target(row);               // where to compute what Write then stores
-//   block.Write(row, n);
+//   float* y = block.Target(row);               // compute the results there ...
+//   block.Write(row, n);                        // ... and store them in the row's type
 //
 // Not thread-safe; lives on the stack.
 
@@ -16,11 +17,11 @@
 #include <type_traits>
 
 #include "torch_xla_lite/csrc/kernels/element.h"
-#include "torch_xla_lite/csrc/kernels/stretch.h"
+#include "torch_xla_lite/csrc/kernels/simd_loops.h"
 
 namespace torch_xla_lite::kernels {
 
-// Elements that are processed at a time: 4 kB of floats, so that several blocks fit the first
+// Elements that are processed at a time: 4 kB of floats, so that several blocks fit into the L1
 // cache.
 inline constexpr int64_t kBlock = 1024;
 
@@ -60,7 +61,8 @@ Accumulator<T> Widened(const T& x) {
   return *Block<T>().Read(&x, 1);
 }
 
-// How many rows of n elements are worth waking a thread for: what takes about ten microseconds.
+// The number of rows of n elements that are worth waking a thread for: about ten microseconds of
+// work.
 inline int64_t RowsOfOneTask(int64_t n) {
   return std::max<int64_t>(1, (int64_t{1} << 15) / std::max<int64_t>(1, n));
 }

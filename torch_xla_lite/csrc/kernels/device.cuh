@@ -1,4 +1,4 @@
-// What our CUDA kernels have in common: elements in registers, launches, errors.
+// Helpers for the CUDA kernels: conversion of elements, launches, errors.
 //
 //   float x = Widened(BFloat16{bits});                            // on the GPU
 //   Kernel<<<Blocks(rows, 8), 256, 0, stream>>>(...);
@@ -43,20 +43,20 @@ __device__ inline T Narrowed(Accumulator<T> x) {
   }
 }
 
-// Blocks for `units` of work, of which a block takes some at a time. Kernels go on to further units
-// with the stride of the whole grid, so that no number of them is too large for a grid.
+// The number of blocks for `units` of work, if a block does `units_of_block` at a time. It is
+// limited: kernels loop over further units with the stride of the grid.
 inline unsigned Blocks(int64_t units, int64_t units_of_block) {
   constexpr int64_t kMost = int64_t{1} << 20;
   const int64_t blocks = (units + units_of_block - 1) / units_of_block;
   return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kMost));
 }
 
-// What the last launch says. What goes wrong while kernels run, XLA sees on the stream.
+// The error of the last launch, if any. XLA finds errors of running kernels on the stream.
 inline xffi::Error LaunchError(std::string_view op) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return xffi::Error::Success();
   return xffi::Error(xffi::ErrorCode::kInternal,
-                     std::string(op) + ": CUDA says: " + cudaGetErrorString(error) + ".");
+                     std::string(op) + ": CUDA reports: " + cudaGetErrorString(error) + ".");
 }
 
 }  // namespace torch_xla_lite::kernels

@@ -1,6 +1,6 @@
-// Element types of our kernels, for the CPU and the GPU alike.
+// Element types of the kernels, for the CPU and the GPU.
 //
-// Halves are stored as bits: each side converts them with what it is fastest at. Arithmetic is done
+// 16-bit types are stored as bits, because CPU and GPU convert them differently. Arithmetic is done
 // in the accumulator's type, which is at least float.
 //
 //   return ForFloat("torch_xla_lite::op", buffer.element_type(), [&]<typename T>(T) {
@@ -29,7 +29,7 @@ struct Half {
   uint16_t bits;
 };
 
-// What is added up, and what sums are given back in.
+// The type for arithmetic and sums.
 template <typename T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -45,7 +45,7 @@ inline bool IsIndex(xffi::DataType type) {
   return type == xffi::DataType::S32 || type == xffi::DataType::S64;
 }
 
-// Calls `run` with a value of the C++ type of floating elements.
+// Calls `run` with a value of the C++ type of floating-point elements.
 template <typename Run>
 xffi::Error ForFloat(std::string_view op, xffi::DataType type, Run&& run) {
   switch (type) {
@@ -62,7 +62,7 @@ xffi::Error ForFloat(std::string_view op, xffi::DataType type, Run&& run) {
   }
 }
 
-// Calls `run` with a value of the C++ type of labels and offsets, which IsIndex.
+// Calls `run` with a value of the C++ type of labels and offsets. Requires IsIndex(type).
 template <typename Run>
 xffi::Error ForIndex(xffi::DataType type, Run&& run) {
   return type == xffi::DataType::S64 ? run(int64_t{}) : run(int32_t{});

@@ -1,9 +1,9 @@
-// Functions that are compiled for the CPU and for the GPU.
+// LITE_HOST_DEVICE: marks functions that are compiled for the CPU and for the GPU.
 //
 //   LITE_HOST_DEVICE inline int64_t HalfOf(int64_t x) { return x / 2; }
 //
-// What decides which memory a kernel touches is written this way, so that tests run it without a
-// GPU.
+// Code that determines which memory a kernel accesses is written this way, so that tests can run it
+// without a GPU.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_HOST_DEVICE_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_HOST_DEVICE_H_

@@ -1,13 +1,13 @@
-// sum(exp(x)) of elements that are seen once, in any order and by several threads.
+// Computes log(sum(exp(x))) in one pass over the elements, in any order and by several threads.
 //
 //   OnlineSoftmax<float> own;
 //   const float x[4] = {...};
-//   own.Add(x);                                 // some elements at a time
+//   own.Add(x);                                 // several elements at a time
 //   own.Merge(of_another_thread);
 //   own.Shift() + std::log(own.sum);            // log(sum(exp(x)))
 //
-// The sum is relative to the largest element so far and scaled anew when a larger one comes, so it
-// does not overflow. NaN among the elements makes it NaN, and so does +infinity.
+// The sum is relative to the largest element so far and is rescaled when a larger one comes, so it
+// does not overflow. An element that is NaN or +infinity makes it NaN.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_ONLINE_SOFTMAX_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_ONLINE_SOFTMAX_H_
@@ -24,7 +24,7 @@ struct OnlineSoftmax {
   A top = -INFINITY;  // the largest element
   A sum = 0;          // of exp(x - Shift())
 
-  // As long as all is -infinity there is nothing to be relative to.
+  // 0 if all elements are -infinity, because -infinity - -infinity is NaN.
   LITE_HOST_DEVICE A Shift() const { return top == static_cast<A>(-INFINITY) ? A{0} : top; }
 
   template <int kCount>
@@ -36,9 +36,9 @@ struct OnlineSoftmax {
     for (int i = 0; i < kCount; ++i) sum += std::exp(x[i] - shift);
   }
 
-  // Of two that merge with each other both get the same. Only the lower one is scaled: where
-  // compilers make multiplication and addition one operation (on GPUs and 64-bit ARM), which of two
-  // products that is done to would decide the last bit.
+  // If a merges b and b merges a, both get the same bits. For that only the lower one is scaled:
+  // where compilers fuse multiplication and addition (GPUs, 64-bit ARM), the last bit would
+  // otherwise depend on which of two products is fused.
   LITE_HOST_DEVICE void Merge(const OnlineSoftmax& other) {
     OnlineSoftmax lower = other;
     if (other.top > top) {

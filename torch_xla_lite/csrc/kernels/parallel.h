@@ -1,9 +1,10 @@
-// A loop whose iterations are shared with XLA's thread pool.
+// ParallelFor: shares the iterations of a loop with XLA's thread pool.
 //
 //   ParallelFor(pool, rows, 64, [&](int64_t begin, int64_t end) { ... });
 //
-// The calling thread works too and takes whatever nobody has begun. So the loop ends even if every
-// thread of the pool is busy, or waits for a loop of its own: XLA calls us on threads of that pool.
+// The calling thread works, too, on any range that has not been started. So the loop ends even if
+// all threads of the pool are busy or wait for loops of their own: XLA calls kernels on threads of
+// that pool.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_PARALLEL_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_PARALLEL_H_
@@ -32,7 +33,7 @@ void ParallelFor(Pool& pool, int64_t count, int64_t grain, const Body& body) {
     std::atomic<int64_t> done = 0;
   };
   const auto progress = std::make_shared<Progress>();
-  // A helper that comes late finds nothing to begin; `progress` is all that it may touch then.
+  // A helper that starts late finds no range to work on; then it may access only `progress`.
   const auto work = [progress, ranges, count, grain, &body] {
     for (int64_t i; (i = progress->begun.fetch_add(1)) < ranges;) {
       body(i * grain, std::min(count, (i + 1) * grain));

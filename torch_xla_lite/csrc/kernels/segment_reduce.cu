@@ -1,7 +1,7 @@
 // segment_reduce on CUDA: a warp for each part of a segment (segment_walk.h), no atomics.
 //
-// Forward: ReduceChunks, then ReduceSegments. Backward: SpreadGradient; for max and min the two
-// kernels above count before that how many elements share the gradient of each segment.
+// Forward: ReduceChunks, then ReduceSegments. Backward: SpreadGradient; for max and min, the two
+// kernels of the forward first count the elements that share the gradient of each segment.
 
 #include <cuda_runtime.h>
 
@@ -20,17 +20,17 @@ namespace {
 constexpr int kWarpsOfBlock = 8;
 constexpr int kThreads = kWarp * kWarpsOfBlock;
 
-// What is reduced, and how lanes and warps share it.
+// The segments, and how lanes and warps share the work.
 struct Walk {
   Offsets offsets;
   int64_t width;
   Lanes lanes;
-  int64_t tiles;  // groups of as many columns as a warp takes side by side
+  int64_t tiles;  // groups of `lanes.columns` columns, which a warp processes together
 
   int64_t units(int64_t parts) const { return parts * tiles; }
 };
 
-// The place of a thread: a unit of work for its warp, and a lane.
+// The position of a thread: the first unit of work of its warp, and its lane.
 struct Place {
   __device__ static int64_t first_unit() {
     return (int64_t{blockIdx.x} * kThreads + threadIdx.x) / kWarp;
@@ -65,7 +65,7 @@ struct Elements {
   }
 };
 
-// 1 for each element that is the result of its segment. Which elements a gradient goes to.
+// 1 for each element that equals the result of its segment, or is NaN: they share the gradient.
 template <typename T>
 struct Matches {
   const T* data;
@@ -78,7 +78,7 @@ struct Matches {
   }
 };
 
-// Combines the rows of a range that this lane has, beginning from `total`.
+// Combines `total` with the rows of a range that belong to this lane.
 template <typename A, typename Value>
 __device__ A OverRows(Reduce reduce, const Value& value, Range rows, int64_t column,
                       int64_t segment, int lane_row, int lane_rows, A total) {
@@ -89,7 +89,7 @@ __device__ A OverRows(Reduce reduce, const Value& value, Range rows, int64_t col
   return total;
 }
 
-// Combines the lanes of each column; all of them get the result.
+// Combines the lanes of each column; all of these lanes get the result.
 template <typename A>
 __device__ A OverLanes(Reduce reduce, A own, int columns) {
   for (int distance = columns; distance < kWarp; distance *= 2) {
@@ -99,7 +99,7 @@ __device__ A OverLanes(Reduce reduce, A own, int columns) {
 }
 
 // Reduces each chunk that lies in one segment to a row of `partial`, which has a row for each
-// chunk; the others are not written.
+// chunk; rows of other chunks are not written.
 template <typename A, typename Value>
 __global__ void ReduceChunks(Walk walk, Reduce reduce, Value value, A* partial) {
   const int lane = Place::lane();
@@ -108,7 +108,7 @@ __global__ void ReduceChunks(Walk walk, Reduce reduce, Value value, A* partial) 
     const int64_t chunk = unit / walk.tiles;
     const int64_t column = unit % walk.tiles * walk.lanes.columns + walk.lanes.column(lane);
     const int64_t segment = walk.offsets.SegmentOfChunk(chunk);
-    if (segment < 0) continue;  // for all lanes alike
+    if (segment < 0) continue;  // the same for all lanes
     A own = NeutralOf<A>(reduce);
     if (column < walk.width) {
       const Range rows{chunk * kChunkRows, (chunk + 1) * kChunkRows};
@@ -122,8 +122,8 @@ __global__ void ReduceChunks(Walk walk, Reduce reduce, Value value, A* partial) 
   }
 }
 
-// Reduces each segment, of whose chunks ReduceChunks has made `partial`, and gives the result with
-// the number of rows to `finish`.
+// Reduces each segment, using `partial` (from ReduceChunks) for its whole chunks, and passes the
+// result and the number of rows to `finish`.
 template <typename A, typename Value, typename Finish>
 __global__ void ReduceSegments(Walk walk, Reduce reduce, Value value, const A* partial,
                                Finish finish) {
@@ -151,7 +151,7 @@ __global__ void ReduceSegments(Walk walk, Reduce reduce, Value value, const A* p
   }
 }
 
-// Stores a result of the op itself.
+// Stores a result of the forward op.
 template <typename T>
 struct StoreReduced {
   Reduce reduce;
@@ -177,7 +177,7 @@ struct StoreCount {
   __device__ void operator()(int64_t at, A total, int64_t) const { counts[at] = total; }
 };
 
-// The gradient of an element: of a sum or a mean ...
+// The gradient of an element of a sum or a mean ...
 template <typename T>
 struct EqualShare {
   const T* grad;
@@ -192,7 +192,7 @@ struct EqualShare {
   }
 };
 
-// ... and of a largest or smallest element.
+// ... and of an element of a maximum or minimum.
 template <typename T>
 struct ShareOfMatches {
   const T* grad;
@@ -205,8 +205,8 @@ struct ShareOfMatches {
   }
 };
 
-// Gives each element `share(row, column, segment)`, and 0 where its row is in no segment. A warp
-// has 32 rows in a sequence, so that the segment of most is that of the row before.
+// Sets the gradient of each element to `share(row, column, segment)`, or 0 if its row is in no
+// segment. A warp has 32 consecutive rows, so that most rows have the segment of the row before.
 template <typename T, typename Share>
 __global__ void SpreadGradient(Walk walk, Share share, T* grad_data) {
   const int lane = Place::lane();
@@ -241,19 +241,19 @@ Walk WalkOver(const Segments& segments) {
   };
 }
 
-// Memory for as long as kernels run that are launched before the allocator ends: XLA gives it out
-// again in the order of the stream.
+// Scratch memory. It stays valid for kernels that are launched before the allocator is destroyed:
+// XLA reuses it in the order of the stream.
 template <typename A>
 xffi::ErrorOr<A*> Allocate(xffi::ScratchAllocator& scratch, std::string_view op, int64_t count) {
   if (count == 0) return static_cast<A*>(nullptr);
   const auto memory = scratch.Allocate(count * sizeof(A), alignof(A));
   if (memory.has_value()) return static_cast<A*>(*memory);
   return xffi::Unexpected(xffi::Error(xffi::ErrorCode::kResourceExhausted,
-                                      std::string(op) + ": no memory on the device for " +
+                                      std::string(op) + ": the device has no memory for " +
                                           std::to_string(count * sizeof(A)) + " bytes."));
 }
 
-// Both kernels that reduce; there is at least one segment and one column.
+// Launches the two kernels that reduce. There must be at least one segment and one column.
 template <typename A, typename Value, typename Finish>
 xffi::Error ReduceAll(std::string_view op, const Walk& walk, Reduce reduce, const Value& value,
                       const Finish& finish, xffi::ScratchAllocator& scratch, cudaStream_t stream) {

@@ -1,4 +1,4 @@
-// segment_reduce on the CPU: one thread a segment, row after row, a block of columns at a time.
+// segment_reduce on the CPU: one thread per segment, one row after another, in blocks of columns.
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +10,12 @@
 #include "torch_xla_lite/csrc/kernels/element.h"
 #include "torch_xla_lite/csrc/kernels/parallel.h"
 #include "torch_xla_lite/csrc/kernels/segment_reduce.h"
-#include "torch_xla_lite/csrc/kernels/stretch.h"
+#include "torch_xla_lite/csrc/kernels/simd_loops.h"
 
 namespace torch_xla_lite::kernels {
 namespace {
 
-// What a reduction starts from, and what a segment without rows has.
+// The start value of reductions, and the result of a segment without rows.
 struct Start {
   double initial;
   double empty;
@@ -35,7 +35,7 @@ void Combine(Reduce reduce, const A* x, int64_t rows, int64_t stride, int64_t n,
   }
 }
 
-// The same of rows that may have to be converted, which is done one by one.
+// The same for any element type. Rows that must be converted are read one by one.
 template <typename T>
 void ReduceColumns(Reduce reduce, const T* first, int64_t rows, int64_t width, int64_t n,
                    Accumulator<T>* total) {
@@ -46,7 +46,7 @@ void ReduceColumns(Reduce reduce, const T* first, int64_t rows, int64_t width, i
   }
 }
 
-// Sums of one column: its rows lie side by side, so several are added at a time.
+// The sum of a single column: its rows are contiguous, so several are added at a time.
 template <typename T>
 Accumulator<T> SumOfColumn(const T* first, int64_t rows) {
   Accumulator<T> total = 0;
@@ -80,7 +80,7 @@ void ReduceSegment(Reduce reduce, const Start& start, const T* first, int64_t ro
   }
 }
 
-// The gradient of one row's worth of sum or mean is the same for all rows.
+// The gradient of a sum or mean: it is the same for all rows.
 template <typename T>
 void SpreadGradient(const T* grad, int64_t divisor, int64_t rows, int64_t width, T* out) {
   using A = Accumulator<T>;
@@ -100,6 +100,7 @@ void SpreadGradient(const T* grad, int64_t divisor, int64_t rows, int64_t width,
   }
 }
 
+// The gradient of a maximum or minimum: elements that are equal to it share it.
 template <typename T>
 void ShareGradient(const T* grad, const T* reduced, const T* first, int64_t rows, int64_t width,
                    T* out) {
@@ -135,19 +136,19 @@ xffi::Error CheckOffsets(const Segments& segments, const Index* offsets) {
       return Invalid(segments.op, "offset " + std::to_string(offset) + " of segment " +
                                       std::to_string(i) + " is not in [" + std::to_string(before) +
                                       ", " + std::to_string(segments.rows()) +
-                                      "], between the segment before and the end of data.");
+                                      "], between the previous offset and the number of rows.");
     }
     before = offset;
   }
   if (segments.whole && before != segments.rows()) {
     return Invalid(segments.op, "segments have " + std::to_string(before) +
-                                    " rows in all, but data has " +
+                                    " rows in total, but data has " +
                                     std::to_string(segments.rows()) + ".");
   }
   return xffi::Error::Success();
 }
 
-// How many segments of this size on average are worth waking a thread for.
+// The number of segments, of average size, that are worth waking a thread for.
 int64_t SegmentsOfOneTask(const Segments& segments) {
   const int64_t rows_each = segments.rows() / std::max<int64_t>(1, segments.count()) + 1;
   return RowsOfOneTask(rows_each * segments.width());

@@ -1,19 +1,19 @@
-// Which rows a warp reduces: the arithmetic of the CUDA kernels of segment_reduce.
+// Computes which rows a warp reduces in the CUDA kernels of segment_reduce.
 //
-// One segment may be longer than all others together, so segments alone are no fair division of the
-// work. Rows are therefore cut into chunks of a fixed size as well. A chunk that lies inside of one
-// segment is reduced by a warp of its own; a segment then is its first rows, its whole chunks,
-// which are one row each by then, and its last rows:
+// One segment may be longer than all others together, so one warp per segment would not balance the
+// work. Rows are therefore also divided into chunks of a fixed size. A chunk that lies inside of
+// one segment is first reduced to one row by its own warp; a segment then consists of its first
+// rows, the reduced rows of its whole chunks, and its last rows:
 //
 //   rows       0    256   512   768   1024
 //   chunks     |  0  |  1  |  2  |  3  |
 //   segments     [     0      )[ 1 )[2 )
 //   segment 0: rows 100..255, chunk 1, rows 512..699
 //
-// Each row is read once, no warp has more than 512 rows and a 256th of the longest segment, and the
-// order of additions depends on the offsets alone.
+// Each row is read once, no warp has more than 512 rows plus 1/256 of the longest segment, and the
+// order of additions depends only on the offsets.
 //
-// Wrong offsets make wrong results, but every row and chunk named here exists.
+// Invalid offsets give wrong results, but only rows and chunks that exist are accessed.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_SEGMENT_WALK_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_SEGMENT_WALK_H_
@@ -32,7 +32,7 @@ struct Range {
   int64_t end;
 };
 
-// Where segments begin, as int32 or int64.
+// The offsets of the segments, as int32 or int64.
 struct Offsets {
   const void* values;
   bool wide;
@@ -48,7 +48,7 @@ struct Offsets {
     return 0 <= begin && begin <= end && end <= rows;
   }
 
-  // The segment that holds a row, -1 if none does.
+  // The segment that contains a row, -1 if none does.
   LITE_HOST_DEVICE int64_t SegmentOf(int64_t row) const {
     int64_t low = 0, high = segments + 1;  // the first offset beyond the row is one of these
     while (low < high) {
@@ -66,7 +66,7 @@ struct Offsets {
 
   LITE_HOST_DEVICE int64_t chunks() const { return rows / kChunkRows; }
 
-  // The segment that holds all rows of a chunk, -1 if they belong to several or to none.
+  // The segment that contains all rows of a chunk, -1 if there is none.
   LITE_HOST_DEVICE int64_t SegmentOfChunk(int64_t chunk) const {
     const int64_t segment = SegmentOf(chunk * kChunkRows);
     return segment >= 0 && (*this)[segment + 1] >= (chunk + 1) * kChunkRows ? segment : -1;
@@ -88,8 +88,8 @@ LITE_HOST_DEVICE inline Parts PartsOf(int64_t begin, int64_t end) {
       {begin, first_chunk * kChunkRows}, {first_chunk, end_chunk}, {end_chunk * kChunkRows, end}};
 }
 
-// How the lanes of a warp share columns and rows: as many columns as there are, up to 32, side by
-// side, and as many rows as then have place.
+// How the lanes of a warp are arranged: `columns` adjacent columns (all of them, up to 32), and as
+// many rows as then fit.
 struct Lanes {
   int columns;  // a power of two
 

@@ -1,4 +1,4 @@
-// softmax_cross_entropy on CUDA: a warp or a block for each row, which it reads once.
+// softmax_cross_entropy on CUDA: a warp or a block reads each row once.
 
 #include <cuda_runtime.h>
 
@@ -15,13 +15,13 @@
 namespace torch_xla_lite::kernels {
 namespace {
 
-// Threads of a row: a warp for up to kFewClasses classes, else a block.
+// Threads per row: a warp for up to kFewClasses classes, otherwise a block.
 constexpr int kWarp = 32;
 constexpr int kBlockThreads = 512;
-constexpr int kWarpsOfBlock = 8;  // where each warp has a row of its own
+constexpr int kWarpsOfBlock = 8;  // if each warp has its own row
 constexpr int64_t kFewClasses = 1024;
 
-// A thread reads 16 bytes at a time where all rows begin at a multiple of that.
+// A thread reads 16 bytes at a time if all rows are aligned to 16 bytes.
 template <typename T>
 constexpr int kPack = 16 / sizeof(T);
 
@@ -71,7 +71,7 @@ __device__ OnlineSoftmax<A> MergedInWarp(OnlineSoftmax<A> own) {
   return own;
 }
 
-// Of all threads of a row; each of them gets it.
+// Merges the values of all threads of a row; each thread gets the result.
 template <int kThreads, typename A>
 __device__ OnlineSoftmax<A> MergedInRow(OnlineSoftmax<A> own) {
   own = MergedInWarp(own);
@@ -80,7 +80,7 @@ __device__ OnlineSoftmax<A> MergedInRow(OnlineSoftmax<A> own) {
     static_assert(kWarps <= kWarp);
     __shared__ A tops[kWarps], sums[kWarps];
     const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    __syncthreads();  // The values of the row before have been read.
+    __syncthreads();  // The values of the previous row have been read.
     if (lane == 0) {
       tops[warp] = own.top;
       sums[warp] = own.sum;
@@ -96,8 +96,8 @@ __device__ OnlineSoftmax<A> MergedInRow(OnlineSoftmax<A> own) {
   return own;
 }
 
-// The rows of one warp or block, and the place of a thread in it. All threads of a row go through
-// the same loop, so that they meet in MergedInRow.
+// The rows of a warp or block, and the index of a thread in it. All threads of a row run the same
+// iterations, because MergedInRow synchronises them.
 template <int kThreads>
 struct Place {
   __device__ int64_t first_row() const {
@@ -147,7 +147,7 @@ struct RowGradient {
   A scale;
   A grad;
 
-  // `own` says whether x is the score of the row's label.
+  // `own`: whether x is the score of the row's label.
   __device__ A operator()(A x, bool own) const {
     const A spread = scale * std::exp(x - top);
     return own ? spread - grad : spread;

@@ -1,4 +1,4 @@
-// What softmax_cross_entropy means to XLA, whichever device runs it.
+// Definition of the XLA custom call softmax_cross_entropy, the same for CPU and CUDA.
 //
 //   torch_xla_lite.softmax_cross_entropy
 //     logits [batch, classes] T, labels [batch] int  ->  loss [batch] A, normalizer [batch, 2] A
@@ -7,12 +7,12 @@
 //   attributes: op            the op's name for error messages
 //               ignore_index  the label of rows that have neither loss nor gradient
 //
-// T is float32, float64, bfloat16 or float16; A is float64 for float64, else float32. The softmax
-// is never stored: the gradient computes it again from the normalizer, in which each row has a
-// Normalizer<A>.
+// T is float32, float64, bfloat16 or float16; A is float64 for float64, otherwise float32. The
+// softmax is never stored: the gradient recomputes it from the normalizer, which has a
+// Normalizer<A> for each row.
 //
-// A label outside of [0, classes) that is not ignore_index: on the CPU an error, on CUDA, where a
-// kernel cannot raise one, a loss and a gradient of NaN for its row.
+// A label is invalid if it is not in [0, classes) and is not ignore_index. The CPU then raises an
+// error; on CUDA, where a kernel cannot raise one, loss and gradient of its row are NaN.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_SOFTMAX_CROSS_ENTROPY_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_SOFTMAX_CROSS_ENTROPY_H_
@@ -28,7 +28,7 @@
 
 namespace torch_xla_lite::kernels {
 
-// A batch of rows of class scores with the right class of each.
+// The operands and attributes of a call: class scores, and the true class of each row.
 struct Scores {
   std::string_view op;
   xffi::AnyBuffer logits;
@@ -39,8 +39,9 @@ struct Scores {
   int64_t classes() const { return logits.dimensions()[1]; }
 };
 
-// What turns the scores of a row into its softmax, exp(score - top) / sum. Its logarithm alone
-// would not do: a float32 of a few hundred has no digits left for a gradient.
+// Two numbers that turn the scores of a row into its softmax, exp(score - top) / sum. Their
+// combination top + log(sum) would not be precise enough: a float32 of a few hundred has too few
+// digits after the point for a gradient.
 template <typename A>
 struct Normalizer {
   A top;  // the largest score; 0 if all are -infinity
@@ -62,7 +63,7 @@ inline bool IsNormalizer(const xffi::AnyBuffer& buffer, int64_t batch, xffi::Dat
 
 inline xffi::Error CheckScores(const Scores& scores) {
   if (scores.logits.dimensions().size() != 2)
-    return Invalid(scores.op, "expects logits as matrix.");
+    return Invalid(scores.op, "expects logits to be a matrix.");
   if (!IsVector(scores.labels, scores.batch(), scores.labels.element_type())) {
     return Invalid(scores.op, "expects one label for each row of logits.");
   }
@@ -88,13 +89,13 @@ inline xffi::Error CheckBackward(const Scores& scores, const xffi::AnyBuffer& gr
   if (auto error = CheckForward(scores, grad, normalizer); error.failure()) return error;
   if (grad_logits.dimensions() != scores.logits.dimensions() ||
       grad_logits.element_type() != scores.logits.element_type()) {
-    return Invalid(scores.op, "expects the gradient to be like logits.");
+    return Invalid(scores.op, "expects the gradient to have the shape and dtype of logits.");
   }
   return xffi::Error::Success();
 }
 
-// The operands and attributes in the order in which a handler gets them; each device adds what it
-// needs to run.
+// The operands and attributes in the order of the handler's parameters; each device appends the
+// context that it needs.
 inline auto SoftmaxCrossEntropySignature() {
   return xffi::Ffi::Bind()
       .Attr<std::string_view>("op")

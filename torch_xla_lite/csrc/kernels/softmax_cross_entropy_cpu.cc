@@ -1,4 +1,4 @@
-// softmax_cross_entropy on the CPU: a row is read once, in blocks that stay in the first cache.
+// softmax_cross_entropy on the CPU: a row is read once, in blocks that stay in the L1 cache.
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "torch_xla_lite/csrc/kernels/block.h"
 #include "torch_xla_lite/csrc/kernels/element.h"
 #include "torch_xla_lite/csrc/kernels/parallel.h"
+#include "torch_xla_lite/csrc/kernels/simd_loops.h"
 #include "torch_xla_lite/csrc/kernels/softmax_cross_entropy.h"
-#include "torch_xla_lite/csrc/kernels/stretch.h"
 
 namespace torch_xla_lite::kernels {
 namespace {
@@ -25,7 +25,7 @@ Normalizer<Accumulator<T>> NormalizerOf(const T* row, int64_t n) {
     const int64_t size = std::min(kBlock, n - at);
     const A* x = block.Read(row + at, size);
     const A higher = std::max(top, Max(x, size));
-    // As long as all is -infinity there is nothing to be relative to.
+    // 0 if all elements are -infinity, because -infinity - -infinity is NaN.
     const A shift = higher == kNothing ? A{0} : higher;
     if (at > 0 && higher != top) sum *= std::exp(top - shift);
     sum += ExpSum(x, size, shift);
@@ -55,8 +55,8 @@ xffi::Error CheckLabels(const Scores& scores, const Label* labels) {
     if (label == scores.ignore_index || (label >= 0 && label < scores.classes())) continue;
     return Invalid(scores.op, "label " + std::to_string(label) + " of row " + std::to_string(row) +
                                   " is not in [0, " + std::to_string(scores.classes()) +
-                                  ") and not ignore_index (" + std::to_string(scores.ignore_index) +
-                                  ").");
+                                  ") and is not ignore_index (" +
+                                  std::to_string(scores.ignore_index) + ").");
   }
   return xffi::Error::Success();
 }

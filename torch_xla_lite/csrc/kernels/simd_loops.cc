@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/kernels/stretch.h"
+#include "torch_xla_lite/csrc/kernels/simd_loops.h"
 
 #include <array>
 #include <bit>
@@ -14,7 +14,7 @@
 namespace torch_xla_lite::kernels {
 namespace {
 
-// gcc before 13 has no _Float16 in C++ on 64-bit ARM, but the same under its older name.
+// On 64-bit ARM, gcc before 13 has no _Float16 in C++, only the same type under its older name.
 #if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
 using NativeHalf = __fp16;
 #else
@@ -40,8 +40,8 @@ struct Ieee<double> {
   static constexpr double kSmallest = -708.0, kLargest = 709.0;
 };
 
-// 1/n, ... 1/1!, 1/0!: the Taylor series of exp, whose remainder on [-ln2/2, ln2/2] is below half
-// of the last place at the degrees above.
+// 1/n, ... 1/1!, 1/0!: the Taylor series of exp, whose remainder on [-ln2/2, ln2/2] is below half a
+// unit in the last place for the degrees above.
 template <typename T>
 constexpr auto TaylorOfExp() {
   std::array<T, Ieee<T>::kDegree + 1> terms{};
@@ -53,13 +53,13 @@ constexpr auto TaylorOfExp() {
   return terms;
 }
 
-// exp without branches or tables, so that loops of it become vector code; std::exp is a call. What
-// would be subnormal is 0.
+// exp without branches or tables, so that loops of it become vector code; std::exp is a call.
+// Subnormal results are flushed to 0.
 template <typename T>
 inline T Exp(T x) {
   using F = Ieee<T>;
   using Bits = typename F::Bits;
-  // Adding this rounds to an integer, which then stands in the last bits.
+  // Adding this rounds to an integer, which is then in the lowest bits.
   constexpr T kRound = static_cast<T>(Bits{3} << (F::kFraction - 1));
   constexpr auto kTerms = TaylorOfExp<T>();
   const T inside = x > F::kLargest ? F::kLargest : x;
@@ -74,8 +74,8 @@ inline T Exp(T x) {
   return x < F::kSmallest ? T{0} : result;
 }
 
-// What is left over at the end of a stretch is copied to a full vector, so that it is vector code
-// too: rows of ten classes consist of nothing else.
+// The remainder at the end of a range is copied to a full vector, so that it becomes vector code,
+// too: a row of ten classes consists of nothing else.
 constexpr int64_t kLanes = 16;
 
 template <typename T>
@@ -139,7 +139,7 @@ inline void ScaledExpOf(const T* x, int64_t n, T shift, T scale, T* out) {
   for (int64_t i = whole; i < n; ++i) out[i] = tail.values[i - whole];
 }
 
-// Fewer columns than this are done one after the other: they are too narrow for vectors.
+// Fewer columns than this are processed one after another: they are too few for vectors.
 constexpr int64_t kNarrow = 4;
 
 template <typename T, typename Fold>

@@ -1,18 +1,18 @@
-// Loops over a stretch of memory, compiled for several generations of processors.
+// Vectorised loops over contiguous memory, compiled for several generations of processors.
 //
-// The kernels are made of these few loops and spend their time in them. On x86-64 each exists for
-// the baseline, for AVX2 and for AVX-512; the loader chooses once. Sums are added up in several
-// lanes, in an order that depends on the processor but on nothing else.
+// The kernels consist of these few loops and spend their time in them. On x86-64 each is compiled
+// for the baseline, for AVX2 and for AVX-512; the loader chooses one. Sums are accumulated in
+// several lanes, in an order that depends only on the processor.
 //
 //   float top = Max(x, n);
 //   float sum = ExpSum(x, n, top);               // of exp(x[i] - top)
 //   Widen(bfloat16s, n, floats);
 //
-// NaN: Max leaves it out, all others pass it on. Stretches may be empty and do not overlap.
+// NaN: Max ignores it, all others propagate it. Ranges may be empty and must not overlap.
 // Thread-safe: no state.
 
-#ifndef TORCH_XLA_LITE_CSRC_KERNELS_STRETCH_H_
-#define TORCH_XLA_LITE_CSRC_KERNELS_STRETCH_H_
+#ifndef TORCH_XLA_LITE_CSRC_KERNELS_SIMD_LOOPS_H_
+#define TORCH_XLA_LITE_CSRC_KERNELS_SIMD_LOOPS_H_
 
 #include <cstdint>
 
@@ -24,7 +24,7 @@ namespace torch_xla_lite::kernels {
 float Max(const float* x, int64_t n);
 double Max(const double* x, int64_t n);
 
-// The sum of exp(x[i] - shift), which is at most 1 each.
+// The sum of exp(x[i] - shift). Each exponential is at most 1 if `shift` is the maximum.
 float ExpSum(const float* x, int64_t n, float shift);
 double ExpSum(const double* x, int64_t n, double shift);
 
@@ -35,23 +35,23 @@ void ScaledExp(const double* x, int64_t n, double shift, double scale, double* o
 float Sum(const float* x, int64_t n);
 double Sum(const double* x, int64_t n);
 
-// total[i] += x[row * stride + i] for each of the rows, from the first to the last.
+// total[i] += x[row * stride + i] for each row, in order.
 void AddRows(const float* x, int64_t rows, int64_t stride, int64_t n, float* total);
 void AddRows(const double* x, int64_t rows, int64_t stride, int64_t n, double* total);
 
-// best[i] becomes x[row * stride + i] where that is larger (smaller), or NaN. A NaN in best stays.
+// best[i] becomes x[row * stride + i] if that is larger (smaller) or NaN. A NaN in best stays.
 void TakeLarger(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
 void TakeLarger(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
 void TakeSmaller(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
 void TakeSmaller(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
 
-// counts[i] grows by one for each x[row * stride + i] that is best[i] or NaN.
+// Increments counts[i] for each x[row * stride + i] that equals best[i] or is NaN.
 void CountBest(const float* x, int64_t rows, int64_t stride, int64_t n, const float* best,
                float* counts);
 void CountBest(const double* x, int64_t rows, int64_t stride, int64_t n, const double* best,
                double* counts);
 
-// out[row * stride + i] becomes shares[i] where x there is best[i] or NaN, else 0.
+// Sets out[row * stride + i] to shares[i] if x[row * stride + i] equals best[i] or is NaN, else 0.
 void ShareAmongBest(const float* x, int64_t rows, int64_t stride, int64_t n, const float* best,
                     const float* shares, float* out);
 void ShareAmongBest(const double* x, int64_t rows, int64_t stride, int64_t n, const double* best,
@@ -60,10 +60,10 @@ void ShareAmongBest(const double* x, int64_t rows, int64_t stride, int64_t n, co
 void Widen(const BFloat16* x, int64_t n, float* out);
 void Widen(const Half* x, int64_t n, float* out);
 
-// To the nearest, ties to even; NaN stays NaN.
+// Rounds to the nearest, ties to even; NaN stays NaN.
 void Narrow(const float* x, int64_t n, BFloat16* out);
 void Narrow(const float* x, int64_t n, Half* out);
 
 }  // namespace torch_xla_lite::kernels
 
-#endif  // TORCH_XLA_LITE_CSRC_KERNELS_STRETCH_H_
+#endif  // TORCH_XLA_LITE_CSRC_KERNELS_SIMD_LOOPS_H_

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/kernels/stretch.h"
+#include "torch_xla_lite/csrc/kernels/simd_loops.h"
 
 #include <gtest/gtest.h>
 
