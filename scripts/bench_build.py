@@ -168,7 +168,7 @@ def _git_files(source: Path) -> list[str]:
 
 
 def _environment(folder: Path) -> Path:
-    """Makes an environment that sees the packages of this one, so that installing changes only it."""
+    """Makes an environment that sees the packages of this one; installing changes only the new."""
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python3*/site-packages")
     ours = [path for path in sys.path if path.endswith("site-packages")]
