@@ -1,4 +1,4 @@
-"""torch-xla-lite, started as users start it, where the package works and where it does not."""
+"""The command line torch-xla-lite, with working and with broken copies of the package."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from torch_xla_lite.commands import cache, doctor, env
 def run(
     *arguments: str, folder: Path = PACKAGE.parent, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command of the package in `folder`, whatever comes of it."""
+    """Runs a command of the package in `folder`; the exit code is not checked."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "torch_xla_lite", *arguments],
         env={**os.environ, "PYTHONPATH": str(folder), **environ},
@@ -29,7 +29,7 @@ def run(
     )
 
 
-def test_the_doctor_names_another_torch_and_what_mends_it(tmp_path: Path):
+def test_the_doctor_reports_another_torch_and_the_remedy(tmp_path: Path):
     change(copy_of_the_package(tmp_path, checkout=False), "TORCH_VERSION", "2.12.1")
     result = run("doctor", folder=tmp_path)
     assert result.returncode == 1
@@ -38,14 +38,14 @@ def test_the_doctor_names_another_torch_and_what_mends_it(tmp_path: Path):
     assert last[1].endswith("python -m pip install 'torch==2.12.1'")
 
 
-def test_the_doctor_says_which_of_several_installations_it_is(tmp_path: Path):
+def test_the_doctor_prints_the_folder_of_the_installation(tmp_path: Path):
     change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
     first = run("doctor", folder=tmp_path).stdout.splitlines()[0]
     assert first.startswith("ok       build: torch_xla_lite ")
     assert first.endswith(f", in {tmp_path / 'torch_xla_lite'}")
 
 
-def test_the_doctor_names_a_variable_that_is_misspelt_and_goes_on():
+def test_the_doctor_reports_a_misspelt_variable_and_continues():
     result = run("doctor", "--json", TORCH_XLA_LITE_IRDEBUG="1")
     assert result.returncode == 1
     found = json.loads(result.stdout)
@@ -58,7 +58,7 @@ def test_the_doctor_names_a_variable_that_is_misspelt_and_goes_on():
 
 
 def described(folder: Path, name: str, *requires: str) -> None:
-    """Claims in `folder` that a distribution is installed there."""
+    """Writes metadata of an installed distribution into `folder`."""
     info = folder / f"{name}-0.1.0.dist-info"
     info.mkdir()
     lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 0.1.0"]
@@ -67,8 +67,8 @@ def described(folder: Path, name: str, *requires: str) -> None:
 
 
 def wheels(folder: Path) -> tuple[bool, str]:
-    """What the doctor says of the installed wheels: whether they go together, and the remedy."""
-    # What comes after it takes seconds.
+    """The finding of the doctor about the installed wheels."""
+    # The checks after this one take seconds; a broken torch skips them.
     (folder / "torch.py").write_text("raise OSError\n")
     found = json.loads(run("doctor", "--json", folder=folder).stdout)
     (check,) = [check for check in found["checks"] if check["name"] == "wheels"]
@@ -108,14 +108,14 @@ def test_the_doctor_knows_a_library_of_another_version_than_the_code_requires(tm
     copy_of_the_package(tmp_path, checkout=False)
     described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.2.0")
     described(tmp_path, "torch_xla_lite_lib")
-    # What comes after it takes seconds.
+    # The checks after this one take seconds; a broken torch skips them.
     (tmp_path / "torch.py").write_text("raise OSError\n")
     result = run("doctor", folder=tmp_path)
     assert result.returncode == 1
     assert "requires torch_xla_lite_lib==0.2.0, but torch_xla_lite_lib 0.1.0 is" in result.stdout
 
 
-def test_the_doctor_calls_a_torch_that_does_not_load_torchs_own_problem(tmp_path: Path):
+def test_the_doctor_reports_a_torch_that_does_not_load(tmp_path: Path):
     copy_of_the_package(tmp_path)
     (tmp_path / "torch.py").write_text("raise OSError('libfoo.so is missing')\n")
     lines = run("doctor", folder=tmp_path).stdout.splitlines()
@@ -123,25 +123,25 @@ def test_the_doctor_calls_a_torch_that_does_not_load_torchs_own_problem(tmp_path
     assert lines[place + 1].startswith("         Reinstall it:  python -m pip install ")
 
 
-def test_the_doctor_leaves_nothing_to_assertions():
-    # PYTHONOPTIMIZE takes them away. To see it at work would compile all of torch and jax anew.
+def test_the_doctor_does_not_use_assertions():
+    # PYTHONOPTIMIZE removes them. Running with it would compile all of torch and jax again.
     assert "assert" not in doctor._PROBE
 
 
-def test_a_reader_that_has_gone_ends_a_command_without_a_word():
+def test_a_closed_pipe_ends_a_command_silently():
     command = f"{shlex.quote(sys.executable)} -m torch_xla_lite env | true; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert (result.returncode, result.stderr) == (141, b"")
 
 
-def test_the_doctor_says_that_nothing_was_built(tmp_path: Path):
+def test_the_doctor_reports_that_nothing_was_built(tmp_path: Path):
     (copy_of_the_package(tmp_path) / "_build_info.py").unlink()
     result = run("doctor", folder=tmp_path)
     assert result.returncode == 1
     assert result.stdout.splitlines()[-1].endswith("Build it:  python setup.py develop")
 
 
-def test_the_doctor_names_a_library_that_does_not_load(tmp_path: Path):
+def test_the_doctor_reports_a_library_that_does_not_load(tmp_path: Path):
     module = copy_of_the_package(tmp_path, skip="_XLAC") / "_XLAC.so"
     module.write_text("not a library")
     result = run("doctor", folder=tmp_path)
@@ -151,7 +151,7 @@ def test_the_doctor_names_a_library_that_does_not_load(tmp_path: Path):
     assert "         Build it again:  python setup.py develop" in result.stdout
 
 
-def test_the_doctor_outlives_a_library_that_ends_the_process(tmp_path: Path):
+def test_the_doctor_survives_a_library_that_aborts_the_process(tmp_path: Path):
     module = copy_of_the_package(tmp_path, skip="_XLAC") / "_XLAC.so"
     source = tmp_path / "abort.c"
     source.write_text("#include <stdlib.h>\nint PyInit__XLAC(void) { abort(); }\n")
@@ -161,7 +161,7 @@ def test_the_doctor_outlives_a_library_that_ends_the_process(tmp_path: Path):
     assert "problem  compiled parts: The process ended with code -6." in result.stdout
 
 
-def test_env_tells_versions_and_what_the_package_was_built_with():
+def test_env_shows_versions_and_the_build():
     found = json.loads(run("env", "--json").stdout)
     assert found["packages"]["torch"].startswith(found["built with"]["torch_version"])
     assert found["system"]["Python"].startswith(sys.version.split()[0])
@@ -192,7 +192,7 @@ def test_env_shows_no_secrets_no_host_and_no_home():
     assert socket.gethostname() not in text
 
 
-def test_cache_shows_sizes_and_removes_nothing_unasked(tmp_path: Path):
+def test_cache_shows_sizes_and_removes_nothing_by_default(tmp_path: Path):
     ours = tmp_path / "torch_xla_lite" / "bazel"
     ours.mkdir(parents=True)
     (ours / "blob").write_bytes(b"x" * 1_500_000)
@@ -201,7 +201,7 @@ def test_cache_shows_sizes_and_removes_nothing_unasked(tmp_path: Path):
     assert (ours / "blob").exists()
 
 
-def test_clearing_removes_what_is_ours_only(tmp_path: Path):
+def test_clearing_removes_only_the_folder_of_this_project(tmp_path: Path):
     ours, others = tmp_path / "torch_xla_lite" / "bazel", tmp_path / "others"
     compiled = tmp_path / "jax"
     for folder in (ours, others, compiled):
@@ -216,7 +216,7 @@ def test_clearing_removes_what_is_ours_only(tmp_path: Path):
     assert f"jax's compiled programs: 0.0 MB, {compiled}" in result.stdout
 
 
-def test_clearing_a_link_leaves_what_it_leads_to(tmp_path: Path):
+def test_clearing_a_link_does_not_remove_its_target(tmp_path: Path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk" / "file").write_text("")
     (tmp_path / "bazel").symlink_to(tmp_path / "disk")
@@ -226,20 +226,20 @@ def test_clearing_a_link_leaves_what_it_leads_to(tmp_path: Path):
 
 
 @pytest.mark.parametrize("environ", [{}, {"XDG_CACHE_HOME": "/x"}, {"XDG_CACHE_HOME": "x"}])
-def test_the_cache_is_where_the_build_has_it(environ: dict[str, str]):
+def test_the_cache_is_the_folder_that_the_build_uses(environ: dict[str, str]):
     assert cache.home(environ) == configure.cache_home(environ)
 
 
-def test_a_command_without_an_output_ends_without_a_word():
+def test_a_command_with_a_closed_output_ends_silently():
     command = f"{shlex.quote(sys.executable)} -m torch_xla_lite cache >&-"
     result = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_a_cache_that_cannot_be_removed_is_said_without_a_traceback(
+def test_a_cache_that_cannot_be_removed_is_an_error_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    # Not by permissions, which root is not bound to.
+    # Not tested with permissions, which do not restrict root.
     def refuse(folder: Path) -> None:
         raise PermissionError(13, "Permission denied", str(folder))
 
@@ -250,10 +250,10 @@ def test_a_cache_that_cannot_be_removed_is_said_without_a_traceback(
     assert f"Permission denied: '{tmp_path}" in capsys.readouterr().err
 
 
-def test_without_a_home_the_caches_are_not_known(
+def test_without_a_home_folder_the_caches_are_unknown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    # As for a user that the system does not know.
+    # As for a user without an entry in the password database.
     monkeypatch.setattr("os.path.expanduser", str)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert cache.main(clear=False) == 1
@@ -261,7 +261,7 @@ def test_without_a_home_the_caches_are_not_known(
 
 
 @pytest.mark.parametrize("arguments", [[], ["mend"], ["doctor", "--clear"]])
-def test_a_wrong_argument_is_said_with_the_right_ones(arguments: list[str]):
+def test_the_error_of_a_wrong_argument_lists_the_accepted_ones(arguments: list[str]):
     result = run(*arguments)
     assert result.returncode == 2
     assert "usage: torch-xla-lite" in result.stderr

@@ -1,4 +1,4 @@
-"""What the package says that it was built with."""
+"""torch_xla_lite.__config__: the versions and options of the build."""
 
 import re
 import subprocess
@@ -33,6 +33,6 @@ def test_the_description_has_every_parameter():
         assert value in shown
 
 
-def test_nothing_is_recorded_that_another_build_of_the_same_would_not():
+def test_two_builds_of_the_same_sources_record_the_same():
     for value in __config__.parameters().values():
         assert not re.search(r"/|\d{2}:\d{2}|\b[0-9a-f]{12,}\b", value)

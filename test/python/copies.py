@@ -1,4 +1,4 @@
-"""Copies of the package that a test may break, for what is said of a broken one."""
+"""Copies of the package that tests may damage."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The library of CUDA kernels, as far as it can be tried without a GPU."""
+"""The library with the CUDA kernels: the properties that can be tested without a GPU."""
 
 import subprocess
 import sys
@@ -18,13 +18,13 @@ print(kernels.segment_reduce(jnp.ones((3, 1)), offsets, reduce="sum").tolist())
 """
 
 
-def test_it_is_registered_beside_the_kernels_for_the_cpu():
+def test_cuda_and_cpu_kernels_are_registered_together():
     program = _REGISTER.format(library=str(_LIBRARY.resolve()))
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.stdout == "[[2.0], [1.0]]\n", result.stderr
 
 
-def test_it_needs_neither_torch_nor_a_driver_to_be_opened():
+def test_loading_needs_neither_torch_nor_a_driver():
     command = ["readelf", "--dynamic", "--wide", str(_LIBRARY)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     needed = [line for line in text.splitlines() if "NEEDED" in line]

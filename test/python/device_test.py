@@ -1,4 +1,4 @@
-"""torch.jax, and modules that move."""
+"""torch.jax, and modules that move between devices."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def test_the_device_module_is_registered():
     assert torch.get_device_module("jax") is torch_xla_lite.device
 
 
-def test_it_is_the_accelerator():
+def test_jax_is_the_accelerator_of_torch():
     assert torch.accelerator.current_accelerator().type == "jax"
     assert torch.accelerator.is_available()
     assert torch.accelerator.device_count() == 1
@@ -30,7 +30,7 @@ def test_there_is_one_device():
 
 
 @pytest.mark.parametrize("device", [None, 0, "jax", "jax:0", torch.device("jax", 0)])
-def test_it_can_be_made_current(device):
+def test_the_device_can_be_made_current(device):
     torch.jax.set_device(device)
     with torch.jax.device(device):
         assert torch.jax.current_device() == 0
@@ -200,7 +200,7 @@ def test_a_state_dict_goes_both_ways():
     assert torch.equal(source.weight.detach(), target.weight.detach().cpu() + 1)
 
 
-def test_modules_that_do_not_touch_the_device_are_torchs_own_affair():
+def test_conversions_on_other_devices_are_not_changed():
     assert not torch.__future__.get_swap_module_params_on_conversion()
     model = torch.nn.Linear(2, 2)
     pointer = model.weight.data_ptr()
@@ -211,7 +211,7 @@ def test_modules_that_do_not_touch_the_device_are_torchs_own_affair():
 # --- forks ----------------------------------------------------------------------------------------
 
 
-def test_a_forked_child_knows_that_it_is_one():
+def test_a_forked_child_is_recognised():
     child = os.fork()
     if child == 0:
         os._exit(7 if torch.jax._is_in_bad_fork() else 1)

@@ -7,7 +7,7 @@ import pytest
 
 from torch_xla_lite.examples import digits
 
-# Trained once for all tests of this file: they look at different sides of the same two runs.
+# Trained once; the tests check different properties of the same two runs.
 EPOCHS = 10
 
 
@@ -37,11 +37,11 @@ def test_nothing_falls_back(on_jax):
 
 
 def test_few_graphs_are_compiled(on_jax):
-    # The first steps, while the optimizer makes its state; the steady step; the evaluation.
+    # The first step, in which the optimizer creates its state; later steps; the evaluation.
     assert on_jax.compiles <= 5
 
 
-def test_the_script_ends_in_its_table():
+def test_the_script_prints_its_table_at_the_end():
     done = subprocess.run(
         [sys.executable, "-m", "torch_xla_lite.examples.digits", "--device", "jax"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The Python code in the documentation runs, and does what it claims."""
+"""The Python code in the documentation runs, and its assertions hold."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Mistakes in a program: the exception that torch users expect, ending in what to do."""
+"""Errors in user programs raise the exception of torch, with a remedy."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ def test_the_tensor_is_unchanged_after_an_error():
 @pytest.mark.parametrize(
     ("dtype", "name"), [(torch.complex32, "ComplexHalf"), (torch.float8_e8m0fnu, "Float8_e8m0fnu")]
 )
-def test_a_dtype_that_xla_has_not_is_named(dtype, name):
+def test_the_error_of_an_unsupported_dtype_names_it(dtype, name):
     with pytest.raises(TypeError, match=f"XLA has no element type {name}") as caught:
         torch.zeros(2, dtype=dtype).to("jax")
     assert str(caught.value).splitlines()[1].endswith("x.to(torch.float32)")
@@ -84,7 +84,7 @@ def run(program: str, **environ: str) -> subprocess.CompletedProcess:
     )
 
 
-# A lowering that raises while the graph is compiled: as every error in an op that XLA finds late.
+# A lowering that raises while the graph is compiled, like every error that XLA finds late.
 FAILING = """
 import torch, torch_xla_lite
 from torch_xla_lite.lowering import registry
@@ -108,7 +108,7 @@ def test_an_operation_that_fails_late_is_named():
     assert "TORCH_XLA_LITE_IR_DEBUG=1" in done.stderr
 
 
-# A user's own folder may be named like the package, or like torch.
+# A folder of the user may have the name of the package, or of torch.
 @pytest.mark.parametrize("folder", ["project", "torch_xla_lite", "torch"])
 def test_with_ir_debug_the_users_line_is_named_too(tmp_path, folder):
     script = tmp_path / folder / "users_program.py"
@@ -139,8 +139,8 @@ print((torch.ones(2, device="jax") + 1).tolist())
     assert done.stdout.splitlines() == ["RuntimeError", "[2.0, 2.0]"]
 
 
-# Found by the kernel when it looks at the data, which is long after the call. XLA's own code would
-# not look, so the op has to go to the kernel.
+# The kernel finds the error in the data, long after the call. XLA code would not check the data, so
+# the op must run as a kernel.
 FAILING_KERNEL = """
 import torch, torch_xla_lite
 from torch_xla_lite.lowering import registry
@@ -182,7 +182,7 @@ grad.tolist()
 """
 
 
-def test_an_operation_is_not_taken_for_one_whose_name_begins_with_its_own(tmp_path):
+def test_an_operation_is_not_mistaken_for_one_with_a_longer_name(tmp_path):
     script = tmp_path / "users_program.py"
     script.write_text(FAILING_NAMESAKE)
     done = run(f"import runpy; runpy.run_path({str(script)!r})", TORCH_XLA_LITE_IR_DEBUG="1")

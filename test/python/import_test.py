@@ -1,9 +1,9 @@
-"""What importing the package brings into a process that has torch and jax already."""
+"""Which modules importing the package adds to a process that has imported torch and jax."""
 
 import subprocess
 import sys
 
-# What the lowerings and the device module use, and neither torch nor jax imports by itself.
+# Modules that the lowerings and the device module use, and that torch and jax do not import.
 _EXPECTED = (
     "jax.scipy",
     "jax._src.scipy",
@@ -27,6 +27,6 @@ def _new_modules() -> list[str]:
     return [name for name in process.stdout.split() if not name.startswith("torch_xla_lite")]
 
 
-def test_nothing_is_imported_beyond_our_own_modules_and_a_few_that_are_named():
-    # Counted instead of timed: a module of torch._inductor or jax.experimental costs up to seconds.
+def test_only_modules_of_the_package_and_expected_ones_are_imported():
+    # Modules instead of times: one of torch._inductor or jax.experimental can cost seconds.
     assert [name for name in _new_modules() if not name.startswith(_EXPECTED)] == []

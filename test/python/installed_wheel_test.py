@@ -1,4 +1,4 @@
-"""The package as users have it: a wheel of what Bazel has built, installed by pip."""
+"""A wheel of the libraries that Bazel has built, installed with pip."""
 
 import subprocess
 import sys
@@ -30,8 +30,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that the wheel is installed in. It sees our packages, behind
-    its own."""
+    """The bin folder of an environment with the wheel. It also sees the packages of the test's
+    environment."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
     site = _site(folder / "bin")
@@ -50,11 +50,11 @@ def _site(programs: Path) -> Path:
 
 
 def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    # Beyond the tree, whose package would be found first.
+    # Outside the tree, because its package would be found first.
     return subprocess.run(command, cwd="/", env={}, capture_output=True, text=True, check=False)
 
 
-def test_the_doctor_finds_it_well(programs: Path):
+def test_the_doctor_finds_no_problem(programs: Path):
     result = _run(programs / "torch-xla-lite", "doctor")
     assert result.returncode == 0, result.stdout + result.stderr
     lines = result.stdout.splitlines()
@@ -63,7 +63,7 @@ def test_the_doctor_finds_it_well(programs: Path):
     assert any("a small graph is compiled and gives the right numbers" in line for line in lines)
 
 
-def test_with_another_torch_the_import_says_which_one_it_was_built_for(programs: Path):
+def test_with_another_torch_the_error_names_the_version_it_was_built_for(programs: Path):
     other = _site(programs) / "torch"
     other.mkdir()
     (other / "__init__.py").write_text("__version__ = '2.12.1+cpu'\n")
@@ -78,11 +78,11 @@ def test_with_another_torch_the_import_says_which_one_it_was_built_for(programs:
     assert remedy.endswith("python -m pip install 'torch==2.13.0'")
 
 
-def test_it_is_small(file: Path):
+def test_the_wheel_is_small(file: Path):
     assert file.stat().st_size < 3_000_000
 
 
-def test_its_libraries_are_stripped(file: Path, tmp_path: Path):
+def test_the_libraries_are_stripped(file: Path, tmp_path: Path):
     with zipfile.ZipFile(file) as archive:
         library = Path(archive.extract("torch_xla_lite/_XLAC.so", tmp_path))
     listed = _run("/usr/bin/env", "PATH=/usr/bin:/bin", "nm", library)
@@ -90,13 +90,13 @@ def test_its_libraries_are_stripped(file: Path, tmp_path: Path):
     assert "no symbols" in listed.stderr
 
 
-def test_the_stub_and_the_mark_of_types_come_with_it(programs: Path):
+def test_the_wheel_contains_the_stub_and_py_typed(programs: Path):
     package = _site(programs) / "torch_xla_lite"
     assert (package / "py.typed").exists()
     assert (package / "_XLAC.pyi").exists()
 
 
-def test_its_licence_names_what_is_compiled_in(programs: Path):
+def test_the_licence_covers_the_code_that_is_compiled_in(programs: Path):
     (licence,) = _site(programs).glob("torch_xla_lite-*.dist-info/licenses/LICENSE")
     text = licence.read_text()
     assert text.startswith("BSD 3-Clause License")
@@ -104,7 +104,7 @@ def test_its_licence_names_what_is_compiled_in(programs: Path):
         assert f"\n  - {title}" in text
 
 
-def test_what_is_stripped_offers_what_it_offered(file: Path, tmp_path: Path):
+def test_stripping_keeps_the_exported_symbols(file: Path, tmp_path: Path):
     with zipfile.ZipFile(file) as archive:
         for path in _BUILT:
             if path.endswith(".so"):

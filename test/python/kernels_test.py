@@ -1,4 +1,4 @@
-"""Which libraries of kernels are opened, and when."""
+"""Which libraries with kernels are loaded, and when; arguments of kernels."""
 
 import subprocess
 import sys
@@ -28,14 +28,14 @@ def _run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
 
-def test_without_a_cuda_device_the_library_for_cuda_is_not_opened(tmp_path: Path):
+def test_without_a_cuda_device_the_cuda_library_is_not_loaded(tmp_path: Path):
     garbage = tmp_path / "libtorch_xla_lite_cuda.so"
     garbage.write_bytes(b"no library")
     result = _run(_USE_BOTH.format(cuda=str(garbage)))
     assert result.stdout.split() == ["2.1972246170043945", "6", "False"], result.stderr
 
 
-def test_a_cuda_device_without_the_library_is_an_error_that_says_how_to_build_it(tmp_path: Path):
+def test_a_cuda_device_without_the_library_is_an_error_with_the_build_command(tmp_path: Path):
     with pytest.raises(RuntimeError, match=r"USE_CUDA=1 python setup\.py develop"):
         kernels.register_cuda(tmp_path / "absent.so")
 
@@ -68,11 +68,11 @@ _MATRIX, _VECTOR = jnp.ones((2, 2)), jnp.zeros(3, "int32")
     ],
     ids=["matrix of offsets", "floating offsets", "integers"],
 )
-def test_segments_that_do_not_fit_are_refused(data, offsets, problem):
+def test_wrong_shapes_of_segments_are_errors(data, offsets, problem):
     with pytest.raises(jax.errors.JaxRuntimeError, match=problem):
         jax.block_until_ready(kernels.segment_reduce(data, offsets, reduce="sum"))
 
 
-def test_scores_that_do_not_fit_are_refused():
+def test_wrong_shapes_of_scores_are_errors():
     with pytest.raises(jax.errors.JaxRuntimeError, match="one label for each row"):
         jax.block_until_ready(kernels.softmax_cross_entropy(_MATRIX, _VECTOR, ignore_index=0))

@@ -1,4 +1,4 @@
-"""What goes wrong at import is said in words that end in the command to run."""
+"""Errors at import end with the command that repairs them."""
 
 import os
 import subprocess

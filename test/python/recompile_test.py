@@ -1,4 +1,4 @@
-"""Numbers that change from step to step do not compile anew."""
+"""Numbers that change from step to step cause no compilation."""
 
 import pytest
 import torch
@@ -108,7 +108,7 @@ def test_another_shape_compiles_once():
     assert torch_xla_lite.debug.metrics()["compiles"] == len(set(sizes))
 
 
-def test_an_equal_graph_made_anew_is_found():
+def test_an_equal_graph_that_is_recorded_again_is_found():
     def graph():
         x = torch.zeros(5).to("jax")
         return (x.cos() * 3 - x).sum().item()

@@ -1,4 +1,4 @@
-"""_XLAC.pyi, against the module that it describes."""
+"""_XLAC.pyi agrees with the module."""
 
 import ast
 import re

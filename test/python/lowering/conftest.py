@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import `comparison`, which lies beside them and in no package."""
+"""Makes `comparison`, a file beside the tests, importable."""
 
 import pathlib
 import sys

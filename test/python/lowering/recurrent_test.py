@@ -1,4 +1,4 @@
-"""torch has these kernels on GPUs only, so they are compared with its CPU modules."""
+"""Fused LSTM and GRU cells: torch has them on GPUs only, so they are compared with CPU modules."""
 
 import torch
 from comparison import run
