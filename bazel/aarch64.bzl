@@ -75,7 +75,7 @@ _aarch64_files = rule(
     ),
 )
 
-# As a constraint: with --config=aarch64 all is built for ARM, and needs no twin.
+# As a constraint: with --config=aarch64 everything is built for ARM already.
 _ABLE = AARCH64_GCC.tools and AARCH64_GCC.emulator
 _WHERE = [str(Label("//third_party/aarch64_gcc:" + ("here" if _ABLE else "elsewhere")))]
 
@@ -95,7 +95,7 @@ def lite_aarch64_files(name, srcs, visibility = None):
     )
 
 def lite_aarch64_tests():
-    """For each lite_cc_test of the package so far its twin NAME.aarch64, the same test on 64-bit ARM.
+    """Adds, for each lite_cc_test above it in the package, NAME.aarch64: the same test on 64-bit ARM.
 
     Where there is no cross compiler or no emulator they are skipped.
     """

@@ -24,7 +24,7 @@ class TorchSeed:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        # This runner knows no torch; what a test has imported is here by now.
+        # The runner does not import torch; if a test does, it has done so by now.
         torch = sys.modules.get("torch")
         if torch is not None:
             torch.default_generator.manual_seed(self.seed)
@@ -43,7 +43,7 @@ class Shard:
 
 def main(arguments: list[str]) -> int:
     # Bazel keeps a result until an input changes, so equal inputs draw equal numbers. Each run of
-    # --runs_per_test has a number of its own.
+    # --runs_per_test gives each run a different number.
     seed = int(os.environ.get("TEST_RANDOM_SEED", "0"))
     options = [
         # Nothing is read or written but what the target declares: no pyproject.toml, no cache in

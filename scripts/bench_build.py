@@ -360,7 +360,7 @@ def measure_clone(first: Clone, folder: Path, shared: Path, cold: Row) -> list[R
 def machine() -> dict[str, Any]:
     """The machine and the versions of the tools."""
 
-    def said(*command: str) -> str:
+    def version(*command: str) -> str:
         try:
             process = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError:
@@ -377,8 +377,8 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "jobs": JOBS,
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
-        "compiler": said("gcc", "--version"),
-        "bazel": said(shutil.which("bazelisk") or "bazel", "--version"),
+        "compiler": version("gcc", "--version"),
+        "bazel": version(shutil.which("bazelisk") or "bazel", "--version"),
         "python": platform.python_version(),
         "load_before": round(os.getloadavg()[0], 2),
     }
@@ -407,7 +407,7 @@ def show(result: Result, console: Console) -> None:
     if not result.units:
         return
     table = Table(
-        title=f"CPU seconds of a translation unit ({len(result.units)} in all; the dearest)"
+        title=f"CPU seconds of a translation unit ({len(result.units)} in all; the most expensive)"
     )
     for name in ("source", "CPU s", "includes torch", "goal"):
         table.add_column(name)

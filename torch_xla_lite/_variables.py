@@ -58,7 +58,7 @@ def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     guess = f" Did you mean {near[0]}?" if near else ""
     return (
-        f"{name} is set, but torch_xla_lite knows no such variable.{guess}\n"
+        f"{name} is set, but there is no such variable.{guess}\n"
         f"Known: {', '.join(known)}.\n"
         f"Remove it:  unset {name}"
     )

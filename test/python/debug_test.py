@@ -37,7 +37,7 @@ def test_recording_runs_nothing():
     del kept
 
 
-def test_what_nobody_can_ask_for_is_not_run():
+def test_deleted_tensors_are_not_computed():
     torch_xla_lite.sync()
     debug.reset_metrics()
     torch.ones(2, device="jax") + 1

@@ -15,7 +15,7 @@ from torch_xla_lite import Environment, XLATensor2, default_env
 
 @pytest.fixture
 def jax_env():
-    """An environment of its own in which the CPU means jax, not entered yet."""
+    """A new environment in which factories give jax tensors; not entered yet."""
     env = Environment()
     env.config.use_torch_native_for_cpu_tensor = False
     return env

@@ -14,7 +14,7 @@ from torch_xla_lite import _build_info, _variables
 
 
 def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str) -> str:
-    """What importing the package of `folder` in a process of its own fails with."""
+    """The error message of importing the package of `folder`, in a separate process."""
     result = subprocess.run(
         [sys.executable, "-P", "-c", code],
         env={**os.environ, "PYTHONPATH": str(folder), **environ},
@@ -118,7 +118,7 @@ def test_an_extension_that_does_not_load_is_an_error_that_ends_in_the_command(tm
 def test_an_unknown_variable_is_an_error_that_names_the_nearest_one(tmp_path):
     copy_of_the_package(tmp_path)
     message = import_it(tmp_path, TORCH_XLA_LITE_IRDEBUG="1")
-    assert "TORCH_XLA_LITE_IRDEBUG is set, but torch_xla_lite knows no such variable." in message
+    assert "TORCH_XLA_LITE_IRDEBUG is set, but there is no such variable." in message
     assert "Did you mean TORCH_XLA_LITE_IR_DEBUG?" in message
     assert message.endswith("unset TORCH_XLA_LITE_IRDEBUG")
 

@@ -53,7 +53,7 @@ def new_memory_is_zero(tensor: torch.Tensor):
 
 
 class Programs(RuleBasedStateMachine):
-    """Pairs of a tensor on the CPU and its twin on jax. Each rule does one thing to both."""
+    """Pairs of equal tensors on the CPU and on jax. Each rule does the same to both."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -71,7 +71,7 @@ def register_library(library: pathlib.Path, platform: str) -> None:
 
 
 def _has_cuda() -> bool:
-    # Whoever compiles a graph has started jax's backends; asking starts nothing more.
+    # jax's backends are running when a graph is compiled, so this starts none.
     try:
         return bool(jax.devices("cuda"))
     except RuntimeError:

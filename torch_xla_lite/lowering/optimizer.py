@@ -1,6 +1,6 @@
 """Fused optimizer steps (`fused=True`): the whole update of all parameters as one op.
 
-torch's kernels update in place; their functional forms return each list anew, gradients included.
+torch's kernels update in place; their functional forms return new lists, of the gradients too.
 """
 
 import jax

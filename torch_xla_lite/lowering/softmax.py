@@ -1,7 +1,7 @@
 """Softmax and log-softmax, forward and backward.
 
-Computed in float32 for halves. `half_to_float` needs nothing of its own: `outs` holds the resulting
-dtype.
+Computed in float32 for float16 and bfloat16. `half_to_float` needs no code: `outs` has the
+resulting dtype.
 """
 
 import jax
