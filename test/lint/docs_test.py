@@ -85,6 +85,13 @@ def test_only_the_test_of_its_code_is_run_again_by_an_edit_of_the_readme():
     assert _text(Path("BUILD.bazel")).count('"README.md"') == 1  # exported, and in no filegroup
 
 
+def test_versions_are_those_that_the_build_pins():
+    pins = dict(re.findall(r"^(\w+)==(\S+)$", _text(Path("requirements.txt")), re.MULTILINE))
+    assert f"torch {pins['torch']} and jax {pins['jax']}" in _text(Path("README.md"))
+    bazel = re.search(r"USE_BAZEL_VERSION=(\S+)", _text(Path(".bazeliskrc")))
+    assert f"{bazel[1]} (the version that `.bazeliskrc` names" in _text(Path("docs/build.md"))
+
+
 def _is_file_name(word: str) -> bool:
     top = {file.parts[0] for file in files(".py", ".bazel", ".md") if len(file.parts) > 1}
     if not re.fullmatch(r"[\w.+/-]+", word) or word.startswith(("/", "-")):
