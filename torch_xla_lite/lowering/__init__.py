@@ -1,11 +1,11 @@
-"""Lowerings: what each aten op is on XLA.
+"""Lowerings: the functions that translate aten ops to XLA.
 
-`registry` explains what a lowering is and holds the table; every other file holds one family of ops
-and registers them when it is imported here. An op that has no lowering still works: the compiler
-falls back to PyTorch's decompositions and then to the ATen kernel.
+`registry` defines what a lowering is and contains the table; every other file contains one family
+of ops and registers them when it is imported here. An op that has no lowering still works: the
+compiler falls back to PyTorch's decompositions and then to the ATen kernel.
 """
 
-# Imported for the lowerings that they register.
+# Imported because they register lowerings.
 from torch_xla_lite.lowering import (  # noqa: F401
     activation,
     attention,

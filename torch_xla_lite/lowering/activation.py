@@ -1,7 +1,7 @@
 """Activation functions and their gradients.
 
-Formulas and their edge cases (what happens exactly at the kink) are those of torch; halves compute
-in float32.
+Formulas and their edge cases (the value exactly at a kink) are those of torch; 16-bit floats are
+computed in float32.
 """
 
 import jax
@@ -136,7 +136,7 @@ def softplus_backward(
 
 @lower("aten::log_sigmoid_forward")
 def log_sigmoid_forward(self: jax.Array, *, outs) -> tuple[jax.Array, jax.Array]:
-    # The second output is a buffer of the CPU kernel, which the backward below does without.
+    # The second output is a buffer for the CPU kernel; the backward below does not need it.
     return lax.neg(log1p_exp(lax.neg(opmath(self)))), lax.full(outs[1].shape, 0, outs[1].dtype)
 
 
@@ -260,7 +260,7 @@ def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
     edge = _like(self, lambd)
     above = lax.sub(self, edge)
     below = lax.add(self, edge)
-    # Zero times the value keeps a NaN.
+    # Multiplying by zero propagates NaN.
     middle = lax.mul(self, _like(self, 0))
     inner = lax.select(lax.lt(self, lax.neg(edge)), below, middle)
     return lax.select(lax.gt(self, edge), above, inner)

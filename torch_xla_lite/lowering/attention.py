@@ -134,7 +134,7 @@ def _factor(query: jax.Array, scale: float | None) -> float:
 def _scores(
     query: jax.Array, key_: jax.Array, bias: jax.Array | None, is_causal: bool, factor: float
 ) -> jax.Array:
-    """[batch, heads, queries, keys], -inf where nothing is to be seen; float32 for halves."""
+    """[batch, heads, queries, keys], -inf where masked; float32 for 16-bit inputs."""
     scores = dot(query, key_, _SCORES)
     scores = lax.mul(scores, lax.full_like(scores, factor))
     if is_causal:
@@ -158,7 +158,7 @@ def _chance(scores: jax.Array, logsumexp: jax.Array) -> jax.Array:
 
 
 def _finite(top: jax.Array) -> jax.Array:
-    """A row of -inf has no largest score; with 0 for it the row's exponentials are zeros."""
+    """The maximum of each row, but 0 for rows of -inf, so that their exponentials are 0, not NaN."""
     return lax.select(lax.eq(top, lax.full_like(top, -np.inf)), lax.full_like(top, 0), top)
 
 
@@ -199,7 +199,7 @@ def flash_attention_for_cpu_backward(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     factor = _factor(query, scale)
     scores = _scores(query, key_, attn_mask, is_causal, factor)
-    # As in the forward pass, so that XLA merges the two where both are in one graph.
+    # As in the forward pass, so that XLA merges the two computations if both are in one graph.
     chance = _chance(scores, convert(logsumexp, scores.dtype))
     grad = convert(grad_out, value.dtype)
     grad_value = dot(convert(chance, value.dtype), grad, _BACK)

@@ -1,8 +1,7 @@
 """Convolutions in one, two and three dimensions, forward and backward.
 
-Everything is one XLA convolution. The transposed one is the transpose, in the linear sense, of the
-forward one, so all three gradients come from `jax.linear_transpose` rather than from formulas of
-their own.
+Each op is one XLA convolution. Convolutions are linear, so all gradients are computed by
+`jax.linear_transpose` and need no formulas.
 """
 
 import dataclasses
@@ -18,7 +17,7 @@ from torch_xla_lite.lowering.registry import lower
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Geometry:
-    """What a convolution does besides its operands; one number per spatial dimension."""
+    """The parameters of a convolution, one number per spatial dimension."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
@@ -57,7 +56,7 @@ def convolve(x: jax.Array, weight: jax.Array, geometry: Geometry) -> jax.Array:
     Args:
       x: `[batch, in, *spatial]`.
       weight: `[out, in / groups, *window]`; transposed `[in, out / groups, *window]`.
-      geometry: the rest.
+      geometry: all other parameters.
     """
     return _transposed(x, weight, geometry) if geometry.transposed else _plain(x, weight, geometry)
 

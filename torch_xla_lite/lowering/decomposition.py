@@ -1,15 +1,15 @@
-"""Ops without a lowering, taken apart by PyTorch's own decompositions into ops that have one.
+"""Lowers ops without a lowering by PyTorch's decompositions into ops that have one.
 
     results = decompose("aten::logit", [x, 1e-6], outs)    # None: call the ATen kernel instead
 
-PyTorch decomposes some 400 ops into others. One is traced with the shapes and dtypes at hand and
-the ops found are lowered one by one, so that XLA can fuse them and run them on its own threads,
-which it cannot do with an ATen kernel in its program.
+PyTorch can decompose some 400 ops into others. The decomposition is traced with the given shapes
+and dtypes, and the resulting ops are lowered one by one, so that XLA can fuse them and run them on
+its own threads, which it cannot do with an ATen kernel in its program.
 
-It is not free: the first use costs a second (imports), each op and shape 50 to 300 ms for tracing
-and compiling, against 10 to 30 ms for a call of the kernel. On 64 elements both run in 5 to 40 us,
-now one ahead, now the other; on 500,000 the decomposition is up to 3 times faster (pixel_shuffle,
-upsample) or 2 times slower (reflection_pad). So only large ops are decomposed.
+Decomposing has a cost: the first use takes a second (imports), and each op and shape 50 to 300 ms
+for tracing and compiling, compared with 10 to 30 ms for a call of the kernel. On 64 elements both
+run in 5 to 40 us, and either may be faster; on 500,000 the decomposition is up to 3 times faster
+(pixel_shuffle, upsample) or 2 times slower (reflection_pad). So only large ops are decomposed.
 """
 
 import dataclasses
@@ -27,19 +27,19 @@ from jax import lax
 
 from torch_xla_lite.lowering import registry
 
-# Beyond this, what is traced is a loop written out, and the kernel is the better program.
+# A longer trace is an unrolled loop; the kernel is then the better choice.
 _MAX_STEPS = 300
 
-# Calls with smaller outputs than this are left to the kernel.
+# Calls with smaller outputs use the kernel.
 _MIN_ELEMENTS = 1 << 16
 
-# Tracing changes state of the process (torch's modes, which primitive is being taken apart).
+# Tracing changes global state (torch's modes, the primitive that is being decomposed).
 _TRACING = threading.Lock()
 
 
 @dataclasses.dataclass(frozen=True)
 class _Tensor:
-    """A tensor argument as far as tracing is concerned."""
+    """The properties of a tensor argument that affect tracing."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -47,7 +47,7 @@ class _Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class _Constant:
-    """Any other argument; the type is there because 1, 1.0 and True are equal to each other."""
+    """Any other argument. It includes the type because 1, 1.0 and True compare equal."""
 
     type: type
     value: Any
@@ -87,8 +87,8 @@ def decompose(
     """Lowers one op call through PyTorch's decomposition; arguments and result as `registry.call`.
 
     Returns:
-      None where there is no decomposition, one of its ops has no lowering, or the call is too small
-      to be worth it.
+      None if there is no decomposition, one of its ops has no lowering, or the call is too small to
+      be worth decomposing.
     """
     if sum(math.prod(out.shape) for out in outs if out is not None) < _MIN_ELEMENTS:
         return None
@@ -126,7 +126,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _tensors(args: Any) -> Iterator[Any]:
-    """The arrays among the arguments, those in lists too, in order."""
+    """The arrays among the arguments, including those in lists, in order."""
     for arg in args:
         if isinstance(arg, (list, tuple)):
             yield from _tensors(arg)
@@ -135,7 +135,7 @@ def _tensors(args: Any) -> Iterator[Any]:
 
 
 def _describe(arg: Any) -> Any:
-    """What tracing must know of an argument: hashable, and equal where the program is the same."""
+    """The key of an argument for tracing: hashable, and equal if the traced program is the same."""
     if isinstance(arg, registry.WrappedNumber):
         return _Tensor((), np.dtype(arg.value.dtype))
     if _is_tensor(arg):
@@ -164,8 +164,8 @@ def _program(op_name: str, signature: tuple[Any, ...]) -> _Program | None:
         with _TRACING:
             return _read(_trace(op, signature))
     except Exception:
-        # A decomposition may ask for a value, loop over data or meet what fake tensors cannot do.
-        # The ATen kernel has none of these limits, and raises the error that the user deserves.
+        # A decomposition may need a value, loop over data or call what fake tensors do not support.
+        # The ATen kernel has none of these limits, and raises the right error if there is one.
         return None
 
 
@@ -177,7 +177,7 @@ def _overload(op_name: str) -> torch._ops.OpOverload:
 
 @functools.cache
 def _table() -> dict[torch._ops.OpOverload, Callable]:
-    """How to take apart each op that has no lowering, the primitives of decompositions included."""
+    """The decomposition of each op without a lowering, including primitives (`prims::`)."""
     from torch._decomp import decomposition_table
 
     table = {
@@ -185,12 +185,12 @@ def _table() -> dict[torch._ops.OpOverload, Callable]:
         for op, function in decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload)
         and op.name() not in registry.LOWERINGS
-        # torch takes these apart by itself, into aten ops rather than primitives.
+        # torch itself decomposes these, into aten ops rather than primitives.
         and not torch._C._dispatch_has_kernel_for_dispatch_key(
             op.name(), "CompositeImplicitAutograd"
         )
     }
-    # Many decompositions end in prims; those name the aten function that they stand for.
+    # Many decompositions end in prims, which name the aten function that they implement.
     for name in dir(torch.ops.prims):
         prim = getattr(torch.ops.prims, name)
         if isinstance(prim, torch._ops.OpOverloadPacket) and hasattr(prim.default, "impl_aten"):
@@ -219,7 +219,7 @@ def _trace(op: torch._ops.OpOverload, signature: tuple[Any, ...]) -> torch.fx.Gr
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils._python_dispatch import _disable_current_modes
 
-    # The user's modes must not see this: the program is ours, not theirs.
+    # The user's modes must not intercept this trace, which is internal.
     with (
         _disable_current_modes(),
         torch._C.DisableTorchFunction(),
@@ -238,7 +238,8 @@ def _trace(op: torch._ops.OpOverload, signature: tuple[Any, ...]) -> torch.fx.Gr
 
         traced = _make_fx(run, examples)
         if any(_is_mutation(node) for node in traced.graph.nodes):
-            # Decompositions may write to what they made themselves. Only a second trace sees that.
+            # Decompositions may write to tensors that they created. Only a second trace removes such
+            # writes.
             traced = _make_fx(torch.func.functionalize(traced, remove="mutations"), examples)
     traced.graph.eliminate_dead_code()
     return traced.graph
@@ -350,7 +351,7 @@ def _step(node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> _Step:
 
 
 def _reference(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
-    """An argument in a traced graph, as `registry.call` takes it, but for values."""
+    """An argument in a traced graph, as `registry.call` expects it, except for values."""
     if isinstance(value, torch.fx.Node):
         return values[value]
     if isinstance(value, (list, tuple)):
@@ -368,7 +369,7 @@ def _struct(output: Any) -> jax.ShapeDtypeStruct | None:
     return jax.ShapeDtypeStruct(tuple(output.shape), registry.DTYPES[_code(output.dtype)])
 
 
-# In the order of c10::ScalarType; None for what XLA has not.
+# In the order of c10::ScalarType; None for dtypes that XLA does not have.
 _TORCH_DTYPES = (
     *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.float16, torch.float32, torch.float64, None, torch.complex64, torch.complex128),

@@ -9,7 +9,7 @@ from torch_xla_lite.lowering.registry import lower
 
 
 def _difference_norm(difference: jax.Array, p: float) -> jax.Array:
-    """Over the last dimension; its gradient at zero is zero, as torch has it."""
+    """The p-norm over the last dimension. Its gradient at zero is zero, as in torch."""
     size = jnp.abs(difference)
     if p == 0:
         return jnp.sum(difference != 0, axis=-1).astype(difference.dtype)

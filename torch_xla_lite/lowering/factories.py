@@ -1,6 +1,7 @@
-"""Tensors made from nothing, copies, and dtype changes.
+"""Creates tensors (zeros, full, arange ...), copies them and changes their dtype.
 
-`empty` gives zeros: XLA has no uninitialised value, and a constant costs nothing until it is used.
+`empty` returns zeros: XLA has no uninitialised values, and a constant costs nothing until it is
+used.
 """
 
 import jax
@@ -102,7 +103,7 @@ def _steps(start: Number, step: Number, out: jax.ShapeDtypeStruct) -> jax.Array:
 
 @lower("aten::linspace", constants=True)
 def linspace(start: Number, end: Number, steps: int, *, dtype=None, outs) -> jax.Array:
-    # As torch: from both ends, so that the last value is exactly `end`.
+    # As torch does: computed from both ends, so that the last value is exactly `end`.
     out = outs[0]
     compute = np.dtype(np.float64) if is_integral(out.dtype) else opmath_dtype(out.dtype)
     values = _linspace(start, end, steps, compute)
@@ -179,14 +180,14 @@ def to_copy(self: jax.Array, *, dtype=None, outs) -> jax.Array:
 
 
 def _register_constant(name: str) -> None:
-    """An op whose arguments are all known while tracing: torch computes it, on the CPU."""
+    """Registers an op whose arguments are all known while tracing: torch computes it on the CPU."""
     op = getattr(torch.ops.aten, name.partition(".")[0])
     op = getattr(op, name.partition(".")[2] or "default")
 
     def constant(*args, dtype=None, outs):
-        # The dtype of the output is the one that torch chose for it.
+        # The dtype is the one that torch inferred for the output.
         wide = torch.float64 if outs[0].dtype == np.float64 else torch.float32
-        # An environment that is active may send new tensors of the CPU elsewhere.
+        # An active environment may create CPU tensors on device jax.
         with torch._C.DisableTorchFunction():
             values = op(*args, dtype=wide, device="cpu").numpy()
         return convert(jnp.asarray(values), outs[0].dtype)

@@ -1,9 +1,9 @@
-"""Ops without a lowering run as what they are in torch: CPU kernels that XLA calls in its program.
+"""Lowers ops to calls of ATen's CPU kernels inside the XLA program, for ops without a lowering.
 
     outs = lower_by_ffi("aten::topk", words, [x], [], [values_struct, indices_struct])
 
-The handler (csrc/ffi) gets XLA's buffers without a copy, but the op cannot be fused with its
-neighbours, so a lowering is always better for what runs often.
+The handler (csrc/ffi) uses XLA's buffers without a copy, but XLA cannot fuse the op with its
+neighbours, so ops that run often should have a lowering.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ _LIBRARY = pathlib.Path(__file__).parent.parent / "lib" / "libtorch_xla_lite_ffi
 
 @functools.cache
 def register(library: pathlib.Path = _LIBRARY) -> None:
-    """Makes the handler known to XLA. torch must be loaded before: the library links to it.
+    """Registers the handler with XLA. torch must be loaded before: the library links to it.
 
     Raises:
       OSError: the library is missing or was built for another torch.
@@ -28,8 +28,8 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
     handler = ctypes.CDLL(str(library))
     handler.TorchXlaLiteAtenTypeId.restype = ctypes.c_void_p
     handler.TorchXlaLiteAtenTypeInfo.restype = ctypes.c_void_p
-    # Before there is a client, jax only notes registrations down, and later makes those of types
-    # after those of handlers; XLA needs them the other way round.
+    # Before a client exists, jax only queues registrations, and later performs those of types after
+    # those of handlers; XLA needs the types first.
     jax.devices("cpu")
     jax.ffi.register_ffi_type(
         _TARGET,
@@ -58,24 +58,24 @@ def lower_by_ffi(
 ) -> list[jax.Array | None]:
     """A call of the ATen CPU kernel `op_name`, for use while `jax.jit` traces.
 
-    To be called under `jax.enable_x64(True)`.
+    Call it under `jax.enable_x64(True)`.
 
     Args:
-      op_name: full name, such as "aten::add.Tensor". Not a random op: its numbers would come from
-        the CPU's generator.
+      op_name: full name, such as "aten::add.Tensor". It must not be a random op, whose numbers
+        would come from the CPU's generator.
       words: the arguments as csrc/dispatch/words.h describes them, each a 64-bit pattern, signed
         or not.
-      operands: what the words call tensors, in their order.
-      scalars: `[]` each; what the words call runtime scalars, in their order.
-      outs: shape and dtype per output, list outputs flattened; None where torch leaves the
-        output undefined.
+      operands: the tensors that the words refer to, in order.
+      scalars: the runtime scalars that the words refer to, in order; `[]` each.
+      outs: shape and dtype per output, list outputs flattened; None for an output that torch leaves
+        undefined.
 
     Returns:
-      One array per element of `outs`, None where that is None.
+      One array per element of `outs`, or None if that is None.
 
     Raises:
-      jax.errors.JaxRuntimeError: when the program is compiled, for an unknown op or malformed
-        words; when it runs, for what the kernel raises. The message names the op.
+      jax.errors.JaxRuntimeError: the op is unknown or the words are malformed (when the program is
+        compiled), or the kernel raises an error (when it runs). The message names the op.
     """
     register()
     call = jax.ffi.ffi_call(_TARGET, [out for out in outs if out is not None])
@@ -94,5 +94,5 @@ def lower_by_ffi(
 
 
 def _capsule(address: int) -> object:
-    """What jax takes for a pointer that is no function."""
+    """A data pointer as the PyCapsule that jax expects."""
     return jax.ffi.pycapsule(ctypes.c_void_p(address))

@@ -21,7 +21,7 @@ def _scaled(x: jax.Array, count: int, normalization: int) -> jax.Array:
 
 
 def _transform(x: jax.Array, dims: list[int], forward: bool) -> jax.Array:
-    """Unnormalised; one dimension at a time, moved to the end, where XLA has it."""
+    """Unnormalised transform, one dimension at a time: XLA transforms only the last dimension."""
     kind = lax.FftType.FFT if forward else lax.FftType.IFFT
     for dim in dims:
         moved = jnp.moveaxis(x, dim, -1)

@@ -1,6 +1,6 @@
 """`_foreach_*` and fused optimizer steps: one op over a list of tensors.
 
-Each is the single-tensor lowering applied down the lists; XLA sees one graph either way.
+Each applies the lowering for single tensors to the elements of the lists, in one graph.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ for _name in _UNARY:
 
 
 def _register_binary(name: str, compute: Callable[..., jax.Array], one_tensor: bool) -> None:
-    """The forms for two operands: Scalar, List, ScalarList; `one_tensor` for all: Tensor."""
+    """Registers the overloads Scalar, List and ScalarList, and Tensor (one tensor for all)."""
 
     def one(self, other, alpha=1, *, outs):
         extra = {} if is_number(alpha, 1) else {"alpha": alpha}

@@ -1,11 +1,11 @@
-"""Kernels of our own that XLA calls: one CPU and one CUDA implementation under each name.
+"""Calls this project's own kernels as XLA custom calls, on the CPU and on CUDA.
 
     loss, normalizer = softmax_cross_entropy(logits, labels, ignore_index=-100)
     means = segment_reduce(data, offsets, reduce="mean")
 
 The functions are for use while `jax.jit` traces, under `jax.enable_x64(True)` where an operand has
-64 bits. They have no jax gradient; the `_backward` functions are what a gradient is made of. What
-they mean to XLA, and what becomes of wrong labels and offsets, is in csrc/kernels/*.h.
+64 bits. They have no jax gradient; use the `_backward` functions for that. csrc/kernels/*.h define
+the custom calls, and what happens if labels or offsets are invalid.
 
 The CPU implementations are in lib/libtorch_xla_lite_ffi.so. lib/libtorch_xla_lite_cuda.so is opened
 only where jax has a CUDA device.
@@ -23,7 +23,7 @@ _LIBRARIES = pathlib.Path(__file__).parent.parent / "lib"
 _CPU = _LIBRARIES / "libtorch_xla_lite_ffi.so"
 _CUDA = _LIBRARIES / "libtorch_xla_lite_cuda.so"
 
-# XLA's name of each kernel, after "torch_xla_lite.", and the symbol that both libraries have.
+# Name of each custom call, without "torch_xla_lite.", and its symbol in both libraries.
 _SYMBOLS = {
     "segment_reduce": "TorchXlaLiteSegmentReduce",
     "segment_reduce_backward": "TorchXlaLiteSegmentReduceBackward",
@@ -33,16 +33,16 @@ _SYMBOLS = {
 
 _REDUCTIONS = {"sum": 0, "mean": 1, "max": 2, "min": 3}
 
-# What a reduction starts from.
+# The default start values of reductions.
 _NEUTRAL = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf}
 
 
 @functools.cache
 def register() -> None:
-    """Makes the kernels known to XLA, those for CUDA only if jax has a CUDA device.
+    """Registers the kernels with XLA, those for CUDA only if jax has a CUDA device.
 
     Raises:
-      RuntimeError: there is a CUDA device, but no library for it.
+      RuntimeError: there is a CUDA device, but no CUDA library.
       OSError: a library cannot be loaded.
     """
     register_library(_CPU, "cpu")
@@ -51,7 +51,7 @@ def register() -> None:
 
 
 def register_cuda(library: pathlib.Path) -> None:
-    """Makes the CUDA kernels known to XLA. Needs no GPU: CUDA itself is first asked by a launch."""
+    """Registers the CUDA kernels with XLA. Needs no GPU: CUDA is first used by a launch."""
     if not library.exists():
         raise RuntimeError(
             f"jax has a CUDA device, but torch_xla_lite was built without CUDA: {library} is "
@@ -95,8 +95,8 @@ def softmax_cross_entropy(
       op: what errors call the operation.
 
     Returns:
-      (loss, normalizer), float64 for float64 and else float32: `[batch]` in nats, and `[batch, 2]`
-      for the gradient: the largest score of each row and the sum of exp(score - largest).
+      (loss, normalizer), float64 for float64 and otherwise float32: `[batch]` in nats, and
+      `[batch, 2]` for the gradient: the largest score of each row and the sum of exp(score - largest).
 
     Raises:
       jax.errors.JaxRuntimeError: when the program runs on a CPU, for a label out of range. On CUDA
@@ -125,8 +125,8 @@ def softmax_cross_entropy_backward(
 
     Args:
       grad: `[batch]`, the gradient of each row's loss; of the dtype of the loss.
-      logits, labels, ignore_index: as they were.
-      normalizer: `[batch, 2]`, what softmax_cross_entropy gave.
+      logits, labels, ignore_index: as passed to softmax_cross_entropy.
+      normalizer: `[batch, 2]`, as returned by softmax_cross_entropy.
       op: what errors call the operation.
     """
     register()
@@ -151,8 +151,8 @@ def segment_reduce(
       data: `[rows, width]`; float32, float64, bfloat16 or float16, computed in float32 at least.
       offsets: `[segments + 1]`, int32 or int64; segment i is `data[offsets[i]:offsets[i + 1]]`.
       reduce: "sum", "mean", "max" or "min". NaN wins over every number.
-      initial: what each reduction starts from; without it 0, -inf for "max" and inf for "min".
-      empty: the result of a segment without rows; without it `initial`.
+      initial: the start value of each reduction; by default 0, -inf for "max" and inf for "min".
+      empty: the result of a segment without rows; by default `initial`.
       whole: whether it is an error if the last offset is not `rows`.
       op: what errors call the operation.
 
@@ -161,7 +161,7 @@ def segment_reduce(
 
     Raises:
       jax.errors.JaxRuntimeError: when the program runs on a CPU, for offsets that decrease or leave
-        `[0, rows]`. On CUDA the results have no meaning then.
+        `[0, rows]`. On CUDA the results are then unspecified.
 
     Source: aten::segment_reduce with axis 0; jax.ops.segment_sum with sorted ids.
     """
@@ -193,12 +193,13 @@ def segment_reduce_backward(
 
     Args:
       grad: `[segments, width]`, the dtype of `data`.
-      reduced: `[segments, width]`, what segment_reduce gave.
-      data, offsets, reduce, whole: as they were.
+      reduced: `[segments, width]`, as returned by segment_reduce.
+      data, offsets, reduce, whole: as passed to segment_reduce.
       op: what errors call the operation.
 
     Returns:
-      0 for rows of no segment. Elements that are equally large (small) share their gradient.
+      0 for rows that belong to no segment. Elements that are equal to the maximum (minimum)
+      share its gradient.
     """
     register()
     like = jax.ShapeDtypeStruct(data.shape, data.dtype)

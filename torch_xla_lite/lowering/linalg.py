@@ -1,7 +1,7 @@
 """Linear algebra: factorisations, solvers, determinants.
 
-On the CPU and on GPUs XLA calls LAPACK and its kin. The outputs that tell of failure (`info`) are
-computed from the result, since the calls report by NaN.
+XLA calls LAPACK on the CPU and similar libraries on GPUs. These report failure by NaN, so the
+output `info` is computed from the result.
 """
 
 import jax
@@ -107,13 +107,13 @@ def triangular_solve(
 
 
 def _lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Packed factors, torch's pivots (from 1), and the row permutation."""
+    """Packed factors, torch's 1-based pivots, and the row permutation."""
     packed, pivots, permutation = lax.linalg.lu(a)
     return packed, pivots + 1, permutation
 
 
 def _zero_pivot(packed: jax.Array) -> jax.Array:
-    """LAPACK's info: the first zero on U's diagonal, from 1, or 0."""
+    """LAPACK's info: the 1-based index of the first zero on U's diagonal, or 0."""
     zero = jnp.diagonal(packed, axis1=-2, axis2=-1) == 0
     if zero.shape[-1] == 0:
         return jnp.zeros(zero.shape[:-1], np.int32)
@@ -128,7 +128,7 @@ def _unpacked(packed: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _permutation_matrix(permutation: jax.Array, dtype: np.dtype) -> jax.Array:
-    """P with A = P L U: column i has its one in row permutation[i]."""
+    """P with A = P L U: column i has its 1 in row permutation[i]."""
     size = permutation.shape[-1]
     return jnp.swapaxes(jax.nn.one_hot(permutation, size, dtype=dtype), -1, -2)
 
@@ -195,7 +195,7 @@ def linalg_solve_ex(
     A: jax.Array, B: jax.Array, *, left: bool = True, check_errors: bool = False, outs
 ) -> tuple[jax.Array, ...]:
     packed, pivots, _ = _lu(A)
-    # [.., n] against [.., n, n] is a batch of vectors, as in torch.
+    # As in torch, [..., n] with a matrix [..., n, n] is a batch of vectors.
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     b = B[..., None] if vector else B
     solved = linalg_lu_solve(packed, pivots, b, left=left)
@@ -210,7 +210,7 @@ def linalg_inv_ex(A: jax.Array, *, check_errors: bool = False) -> tuple[jax.Arra
 
 
 def _determinant_lu(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    # Of the transpose, as torch does for contiguous real matrices: its backward formulas rely on
+    # Of the transpose, as torch does for contiguous real matrices: its backward formulas depend on
     # it.
     packed, pivots, _ = _lu(a if is_complex(a.dtype) else jnp.swapaxes(a, -1, -2))
     return packed, pivots

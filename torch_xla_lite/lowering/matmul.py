@@ -1,8 +1,8 @@
 """Matrix products.
 
-Halves are multiplied as they are and accumulated in float32; integers stay integers. `alpha` and
-`beta` cost nothing when they are 1, and a `beta` of 0 drops the added tensor, NaNs included, as
-torch does.
+16-bit floats are multiplied without conversion and accumulated in float32; integers stay integers.
+`alpha` and `beta` cost nothing if they are 1, and with a `beta` of 0 the added tensor is ignored,
+including its NaNs, as in torch.
 """
 
 import jax
@@ -22,10 +22,11 @@ from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
 def dot(a: jax.Array, b: jax.Array, dimension_numbers, dtype: np.dtype | None = None) -> jax.Array:
-    """`lax.dot_general` that accumulates halves in float32; `dtype` is the result's, by default
-    that of `a`.
+    """`lax.dot_general` that accumulates 16-bit floats in float32.
 
-    The result of half operands is float32 and is for the caller to round, at the end.
+    Args:
+      dtype: of the result, by default that of `a`. The result of 16-bit operands is float32
+        regardless; the caller rounds it at the end.
     """
     wanted = opmath_dtype(a.dtype if dtype is None else dtype)
     if a.dtype == np.bool_:
@@ -160,7 +161,7 @@ def linear_backward(
     grad_input = grad_weight = grad_bias = None
     if output_mask[0]:
         grad_input = dot(grad_output, weight, (((len(outer),), (0,)), ((), ())))
-    # torch says of either of these two that it is there when one of them is wanted.
+    # torch expects both of these outputs if one of them is requested.
     if outs[1] is not None:
         grad_weight = dot(grad_output, self, ((outer, outer), ((), ())))
     if outs[2] is not None:
@@ -194,7 +195,7 @@ def trilinear(
     sumdim: list[int],
     unroll_dim: int = 1,
 ) -> jax.Array:
-    """The sum over `sumdim` of the three's product; `expand` lists the dimensions each lacks."""
+    """Product of three tensors, summed over `sumdim`; `expand*`: dimensions that each lacks."""
     rank = i1.ndim + len(expand1)
     present = [
         [dim for dim in range(rank) if dim not in missing]

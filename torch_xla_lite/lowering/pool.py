@@ -1,8 +1,8 @@
 """Pooling: maximum and average, plain and adaptive, in two and three dimensions (torch maps one to
 two).
 
-A pooling window is walked as strided slices, one per place in the window, combined pointwise: XLA
-fuses them into one loop. On the CPU that is 2.7 times faster than `reduce_window`, and scattering
+Pooling combines strided slices pointwise, one slice per place in the window: XLA fuses them into
+one loop. On the CPU that is 2.7 times faster than `reduce_window`, and scattering
 the gradient to the recorded positions is 50 times faster than `select_and_scatter`, which
 `jax.grad` of a pooling uses (measured on [64, 32, 28, 28], window 2). Windows of more than `_MANY`
 places use `reduce_window`.
@@ -26,7 +26,7 @@ _MANY = 32
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """One number per spatial dimension; `sizes` are those of the input, `counts` of the output."""
+    """Parameters, one per spatial dimension. `sizes` are of the input, `counts` of the output."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -41,12 +41,12 @@ class Window:
 
     @property
     def offsets(self) -> list[tuple[int, ...]]:
-        """Places in the window, row-major, as distances from its first."""
+        """Offsets of the places in the window from the first one, in row-major order."""
         steps = (range(0, k * d, d) for k, d in zip(self.kernel, self.dilation, strict=True))
         return list(itertools.product(*steps))
 
     def margins(self) -> list[tuple[int, int]]:
-        """What to pad before and after to complete each window; negative cuts off the rest."""
+        """Padding before and after that completes each window; negative if elements are cut off."""
         margins = []
         for k, s, p, d, n, count in zip(
             self.kernel,
@@ -95,7 +95,7 @@ def _padded(x: jax.Array, window: Window, value: float | int) -> jax.Array:
 
 
 def _slices(x: jax.Array, window: Window, value: float | int) -> list[jax.Array]:
-    """For each place in the window, what all windows have there."""
+    """For each place in the window, the elements of all windows at that place."""
     x = _padded(x, window, value)
     lead = x.ndim - window.rank
     slices = []
@@ -126,8 +126,8 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 def max_with_position(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
     """The maxima and their positions in the flattened spatial dimensions, int32.
 
-    The first of equals wins; NaN beats all. Values come from `max` alone, so that XLA drops the
-    positions when nothing uses them.
+    The first of equal elements wins, and NaN wins over all. The values are computed by `max` alone,
+    so that XLA removes the positions if nothing uses them.
     """
     if math.prod(window.kernel) > _MANY:
         return _max_by_reduce_window(x, window)
@@ -156,7 +156,7 @@ def _window_starts(shape: tuple[int, ...], window: Window, strides: list[int]) -
 
 
 def _first_distance(shape: tuple[int, ...], window: Window, strides: list[int]) -> jax.Array:
-    """Of each window's first place that is not padding: the answer if all are -inf."""
+    """Position of each window's first place that is not padding: the result if all are -inf."""
     if not any(window.padding):
         return lax.full(shape, 0, np.int32)
     distance = np.zeros((1,) * window.rank, np.int64)
@@ -219,7 +219,7 @@ def max_pool_with_indices(
 def scatter_to_positions(
     grad: jax.Array, positions: jax.Array, shape: tuple[int, ...], rank: int, unique: bool
 ) -> jax.Array:
-    """Adds each of `grad` to zeros, at its position in the flattened last `rank` dimensions."""
+    """Adds elements of `grad` to zeros, at their positions in the flattened last `rank` dimensions."""
     lead = math.prod(shape[: len(shape) - rank])
     spatial = math.prod(shape[len(shape) - rank :])
     if 0 in grad.shape or 0 in shape:
@@ -257,7 +257,7 @@ def max_pool_with_indices_backward(
 def _divisors(
     window: Window, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None
 ) -> np.ndarray | int:
-    """What each window's sum is divided by; one number if all agree."""
+    """The divisor of each window's sum; one number if it is the same for all."""
     if divisor_override is not None:
         return divisor_override
     counts = np.ones((1,) * window.rank, np.int64)
@@ -269,7 +269,7 @@ def _divisors(
             start, stop = np.maximum(start, 0), np.minimum(stop, n)
         axis = [1] * window.rank
         axis[i] = -1
-        # One dimension at a time: a window's size is the product of its extents.
+        # One dimension at a time: the size of a window is the product of its lengths.
         counts = counts * (stop - start).reshape(axis)
     if counts.size and (counts == counts.flat[0]).all():
         return int(counts.flat[0])
@@ -343,7 +343,7 @@ def avg_pool_backward(
 
 
 def _by_reduce_window(x: jax.Array, window: Window) -> jax.Array:
-    # Its transpose is one more reduce_window; that of slices is a chain of pads and additions.
+    # The transpose of reduce_window is a reduce_window, that of slices a chain of pads and additions.
     lead = (1,) * (x.ndim - window.rank)
     return lax.reduce_window(
         _padded(x, window, 0),
@@ -356,7 +356,7 @@ def _by_reduce_window(x: jax.Array, window: Window) -> jax.Array:
 
 
 def _repeated(x: jax.Array, factors: Sequence[int]) -> jax.Array:
-    """Each element of the last dimensions repeated: the gradient of windows that do not overlap."""
+    """Repeats each element of the last dimensions: the gradient of windows that do not overlap."""
     lead = x.ndim - len(factors)
     shape, dims = list(x.shape[:lead]), list(range(lead))
     for size, factor in zip(x.shape[lead:], factors, strict=True):
@@ -403,8 +403,7 @@ def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
     for i, count in enumerate(counts):
         dim = x.ndim - rank + i
         matrix = _averaging(x.shape[dim], count, x.dtype)
-        # The contracted dimension goes, the new one comes last; the dimensions return to order by
-        # rotation.
+        # The contracted dimension is removed and the new one is last; rotation restores the order.
         x = jnp.moveaxis(lax.dot_general(x, matrix, (((dim,), (1,)), ((), ()))), -1, dim)
     return x
 
@@ -440,8 +439,8 @@ def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.A
     window = _even_window(sizes, counts)
     if window is not None:
         return max_with_position(x, window)
-    # Windows of unlike sizes: all are taken as long as the longest; the surplus repeats the last
-    # place.
+    # Windows of different sizes: all are read with the length of the longest; the surplus repeats
+    # the last place.
     position = np.zeros((), np.int64)
     for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         start, stop = _bounds(size, count)

@@ -1,8 +1,8 @@
 """Random numbers.
 
 Each op gets a key that the recorder derives from the generator's seed and offset, as a runtime
-parameter: a new seed compiles nothing. The numbers are not those of torch on the CPU, but their
-distributions are, and equal seeds give equal numbers.
+parameter: a new seed compiles nothing. The numbers differ from those of torch's CPU generator, but
+their distributions are the same, and equal seeds give equal numbers.
 """
 
 import jax
@@ -85,7 +85,7 @@ def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Arr
 
 
 def _below_one(x: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Rounding to a half precision may reach 1, which the interval excludes."""
+    """Keeps values below 1: rounding to a 16-bit float may reach 1, which the interval excludes."""
     if dtype == x.dtype:
         return x
     return lax.min(x, lax.full_like(x, float(1 - jnp.finfo(dtype).epsneg)))
@@ -106,8 +106,7 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
 
 @lower("aten::normal_functional", "aten::normal.float_float")
 def normal(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
-    # normal_functional(self, mean, std) and normal(mean, std, size) differ in where the numbers
-    # stand.
+    # normal_functional(self, mean, std) and normal(mean, std, size) have them in different places.
     numbers = [value for value in args if isinstance(value, (int, float))]
     center, spread = (*numbers, *(0.0, 1.0)[len(numbers) :])
     x = _normal(key, outs[0])
@@ -201,7 +200,7 @@ def random(self: jax.Array, *, outs, key) -> jax.Array:
 
 
 def _default_end(dtype: np.dtype) -> int:
-    """Up to here every integer has its own value in `dtype`."""
+    """The largest n such that all integers up to n are exact in `dtype`."""
     if dtype == np.bool_:
         return 2
     if is_integral(dtype):
@@ -223,8 +222,7 @@ def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *,
     if replacement:
         shape = (num_samples, *weights.shape[:-1])
         return jnp.moveaxis(jax.random.categorical(key, logits, shape=shape), 0, -1)
-    # The largest of Gumbel-perturbed logits is a sample, the next largest one without the first,
-    # and so on.
+    # The indices of the largest Gumbel-perturbed logits are samples without replacement.
     gumbel = jax.random.gumbel(key, logits.shape, logits.dtype)
     return lax.top_k(lax.add(logits, gumbel), num_samples)[1]
 

@@ -13,12 +13,12 @@ What a lowering receives:
     one;
   * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps a number in the graph
     if it is the schema's default (`alpha=1`) or an exponent of 2, and passes others at run time, so
-    that a new learning rate compiles nothing. An op whose scalars must be known while tracing says
-    `constants=True`;
+    that a new learning rate compiles nothing. An op whose scalars must be known while tracing is
+    registered with `constants=True`;
   * dtypes as numpy dtypes (or None). Device, layout, memory format, generator, pin_memory and
-    non_blocking mean nothing at this level and are dropped.
-A parameter named `outs` asks for the shapes and dtypes that torch inferred for the outputs, one
-named `key` for a jax PRNG key.
+    non_blocking have no meaning at this level and are dropped.
+A parameter named `outs` receives the shapes and dtypes that torch inferred for the outputs, one
+named `key` a jax PRNG key.
 
 `call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider
 one.
@@ -39,8 +39,7 @@ from jax import lax
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WrappedNumber:
-    """A Python number that stands where a tensor could: it takes part in type promotion only by its
-    category.
+    """A Python number in the place of a tensor: only its category takes part in type promotion.
 
     value: 0-d, of dtype float64, int64, bool or complex128.
     """
@@ -69,14 +68,13 @@ class LoweringError(RuntimeError):
 
 
 class Unsupported(NotImplementedError):
-    """Raised by a lowering that does not cover its arguments; the compiler takes the next way."""
+    """Raised by a lowering that does not cover its arguments; the compiler then falls back."""
 
 
 LOWERINGS: dict[str, Lowering] = {}
 VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
 
-# c10::ScalarType -> what XLA calls it. A dtype that is not here has no counterpart and must not
-# default to one.
+# c10::ScalarType -> XLA's dtype. Dtypes that are missing here have no counterpart in XLA.
 DTYPES: dict[int, np.dtype] = {
     0: np.dtype(np.uint8),
     1: np.dtype(np.int8),
@@ -135,13 +133,13 @@ def call(
     outs: Sequence[jax.ShapeDtypeStruct | None],
     key: jax.Array | None = None,
 ) -> list[jax.Array | None]:
-    """Lowers one op call; all outputs as one flat list, `Tensor[]` outputs spread out.
+    """Lowers one op call. Returns all outputs in one flat list, including the items of `Tensor[]`.
 
     Args:
       op_name: as in `LOWERINGS`, for example "aten::add.Tensor".
       args: all arguments in schema order, decoded as the module's docstring says, dtypes still as
         integers.
-      outs: what torch inferred for each output; None for one that torch leaves undefined.
+      outs: shape and dtype that torch inferred for each output; None if torch leaves it undefined.
       key: for random ops.
 
     Raises:
@@ -171,7 +169,7 @@ def write_view(
     """The base after `value` was written through the view `op_name(*args)` of it.
 
     Args:
-      args: of the view op, in schema order; the first, the viewed tensor, is not looked at.
+      args: of the view op, in schema order; the first, the viewed tensor, is ignored.
       output: which output, for views that have several (split, unbind).
     """
     try:
@@ -192,8 +190,8 @@ def _scatter_through_view(
     value: jax.Array,
     output: int | None,
 ) -> jax.Array:
-    # Any view of positions tells where each element of the written value belongs, whatever the view
-    # is.
+    # For any view: applied to the positions of the base, it gives the position of each element of
+    # the value.
     positions = lax.iota(np.int64, base.size).reshape(base.shape)
     entry = LOWERINGS[op_name]
     if entry.wants_outs:
@@ -202,8 +200,8 @@ def _scatter_through_view(
     where = seen if output is None else seen[output]
     mode = "promise_in_bounds"
     if op_name in _OVERLAPPING:
-        # An element of the base may be seen several times, and `value` may differ from what was
-        # seen in one of these places only, when the write went through a further view. The others
+        # The view may contain an element of the base several times. If the write went through a
+        # further view, `value` may differ from the old view at only one of these places; the others
         # must not write the old element back.
         if entry.wants_outs:
             keywords["outs"] = [jax.ShapeDtypeStruct(value.shape, value.dtype)]
@@ -213,12 +211,12 @@ def _scatter_through_view(
     return flat.reshape(base.shape)
 
 
-# Views in which an element of the base may stand more than once.
+# Views that may contain an element of the base more than once.
 _OVERLAPPING = frozenset({"aten::as_strided", "aten::expand", "aten::unfold"})
 
 
 def _differ(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Where two arrays of one dtype have other bits: NaN is equal to itself, 0 is not -0."""
+    """Where the bits of two arrays of one dtype differ: NaN equals itself, 0 differs from -0."""
     if a.dtype.kind == "c":
         return _differ(lax.real(a), lax.real(b)) | _differ(lax.imag(a), lax.imag(b))
     if a.dtype.kind not in "biu":
@@ -229,7 +227,7 @@ def _differ(a: jax.Array, b: jax.Array) -> jax.Array:
 
 @functools.cache
 def _slots(op_name: str) -> tuple[tuple[str, bool, bool, bool], ...]:
-    """(name, dropped, is a dtype, keyword only) of each schema argument."""
+    """(name, is dropped, is a dtype, is keyword-only) of each schema argument."""
     name, _, overload = op_name.partition(".")
     schema = torch._C._get_schema(name, overload)
     slots = []

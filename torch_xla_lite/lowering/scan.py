@@ -38,7 +38,7 @@ def logcumsumexp(self: jax.Array, dim: int) -> jax.Array:
 
 
 def _running(x: jax.Array, dim: int, beats: Callable) -> tuple[jax.Array, jax.Array]:
-    """The extreme so far and where it was last met; a NaN stays from its first occurrence on."""
+    """Running extreme and the position of its last occurrence; NaN is kept after its first one."""
     if x.ndim == 0:
         return x, lax.full((), 0, np.int64)
     dim = canonical_dim(dim, x.ndim)

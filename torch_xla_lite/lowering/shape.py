@@ -1,6 +1,6 @@
 """Rearranging: joining, repeating, reordering, padding and cutting out triangles.
 
-The gradient of a padding is the transpose of the padding, found by `jax.linear_transpose`.
+The gradient of a padding is its transpose, from `jax.linear_transpose`.
 """
 
 import math
@@ -23,7 +23,7 @@ from torch_xla_lite.lowering.registry import lower
 
 @lower("aten::cat")
 def cat(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
-    # torch skips 1-d tensors of no elements whatever the rank of the others.
+    # torch skips empty 1-d tensors, whatever the rank of the others.
     parts = [convert(x, outs[0].dtype) for x in tensors if x.shape != (0,)]
     if not parts:
         return lax.full(outs[0].shape, 0, outs[0].dtype)

@@ -1,7 +1,7 @@
-"""Shapes of results that torch itself cannot tell: meta kernels for ops that have none.
+"""Meta kernels for aten ops that have none in torch: they infer shapes and dtypes of results.
 
-The recorder learns the shapes of an op's results by running it on meta tensors. Without a meta
-kernel an op would run on the CPU at once, whatever lowering it has.
+The recorder infers the shapes of an op's results by running it on meta tensors. Without a meta
+kernel, an op would run on the CPU immediately, even if it has a lowering.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def embedding_bag_backward(
     rows_or_flag: int | bool,
     *args: object,
 ) -> Tensor:
-    # The first has the offsets as one argument more.
+    # The first has the offsets as an additional argument.
     rows = maxima_or_rows if isinstance(maxima_or_rows, int) else rows_or_flag
     return grad.new_empty((rows, grad.shape[1]))
 

@@ -28,7 +28,7 @@ def _shifted(x: jax.Array, dims: tuple[int, ...]) -> jax.Array:
 
 
 def softmax_along(x: jax.Array, dim: int) -> jax.Array:
-    """Of an array that is float32 or wider."""
+    """Softmax of an array that is float32 or wider."""
     dims = _along(x, dim)
     if not dims or x.size == 0:
         return lax.full_like(x, 1)
@@ -43,7 +43,7 @@ def softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Arr
 
 @lower("aten::_safe_softmax")
 def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, outs) -> jax.Array:
-    """A row of -inf, which softmax turns into NaN, gives zeros: nothing to attend to."""
+    """Softmax that is 0 instead of NaN for a row of -inf (a query without keys)."""
     x = convert(self, opmath_dtype(outs[0].dtype))
     dims = _along(x, dim)
     if not dims or x.size == 0:
@@ -89,12 +89,12 @@ def log_softmax_backward(
 def masked_softmax(
     self: jax.Array, mask: jax.Array, dim: int | None = None, mask_type: int | None = None
 ) -> jax.Array:
-    """Softmax of what `mask` does not hide by True.
+    """Softmax of the elements for which `mask` is not True.
 
-    Mask types: 0 [L, L], 1 [B, L] of keys, 2 or none: of the shape of `self`.
+    Shape of the mask by `mask_type`: 0 [L, L]; 1 [B, L], for keys; 2 or None that of `self`.
     """
     x = opmath(self)
-    # A mask of floats hides by what is not zero, usually -inf.
+    # A float mask hides elements where it is not zero, usually -inf.
     mask = truth(mask)
     if mask_type == 1 and mask.ndim == 2 and x.ndim == 4:
         mask = lax.broadcast_in_dim(mask, x.shape, (0, 3))

@@ -1,4 +1,4 @@
-"""Sorting and what is found by it: top-k, order statistics, search, counting.
+"""Sorting, and ops that are based on it: top-k, order statistics, search, counting.
 
 All sorts are stable, and NaN counts as the largest value, as in torch.
 """
@@ -22,12 +22,12 @@ Pair = tuple[jax.Array, jax.Array]
 
 
 def sorted_with_index(x: jax.Array, dim: int, descending: bool) -> Pair:
-    """Values in order and their positions, int64."""
+    """Sorted values and their positions, int64."""
     if x.ndim == 0:
         return x, lax.full((), 0, np.int64)
     positions = lax.broadcasted_iota(np.int32, x.shape, dim)
     if descending:
-        # Reversed before and after, so that equal elements keep their order.
+        # Reverse before and after sorting, so that equal elements keep their order.
         x, positions = lax.rev(x, (dim,)), lax.rev(positions, (dim,))
     values, indices = lax.sort((x, positions), dimension=dim, num_keys=1, is_stable=True)
     if descending:
@@ -81,7 +81,7 @@ def nanmedian_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
 
 
 def _median(self: jax.Array, dim: int, keepdim: bool, ignore_nan: bool) -> Pair:
-    """The lower of two middle values. A NaN, which sorts last, is the result unless ignored."""
+    """The lower of the two middle values, or NaN if there is a NaN that is not ignored."""
     if self.ndim == 0:
         return self, lax.full((), 0, np.int64)
     dim = canonical_dim(dim, self.ndim)

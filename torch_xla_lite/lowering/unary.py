@@ -1,8 +1,8 @@
 """Pointwise functions of one tensor.
 
-Most are one XLA operation and stand in `_DIRECT`; integers are first converted to the float dtype
-torch infers. Compositions compute halves in float32, as torch does, and are rounded once by
-`registry.call`.
+Most are one XLA operation, listed in `_DIRECT`; integers are first converted to the float dtype
+that torch infers. Compositions compute 16-bit floats in float32, as torch does, and are rounded
+once, by `registry.call`.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from torch_xla_lite.lowering.registry import LOWERINGS, Lowering, lower
 
 
 def digamma(x: jax.Array) -> jax.Array:
-    """With torch's values at the pole at zero, which XLA leaves undefined."""
+    """digamma with torch's values at the pole at zero, which XLA leaves undefined."""
     pole = lax.full_like(x, np.inf)
     at_zero = lax.select(jnp.signbit(x), pole, lax.neg(pole))
     return lax.select(lax.eq(x, lax.full_like(x, 0)), at_zero, lax.digamma(x))
@@ -70,7 +70,7 @@ _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
     "tan": lax.tan,
     "tanh": lax.tanh,
 }
-# These have no version for halves, or one that rounds in between.
+# XLA has no version of these for 16-bit floats, or one that rounds intermediate results.
 _IN_OPMATH = frozenset(
     (
         *("acos", "acosh", "asin", "asinh", "atanh", "digamma", "erfinv", "i0", "lgamma", "sinc"),
@@ -300,7 +300,7 @@ def signbit(self: jax.Array) -> jax.Array:
 def truncate(self: jax.Array) -> jax.Array:
     if is_integral(self.dtype):
         return self
-    # Towards zero, keeping the sign of zero.
+    # Rounds towards zero and keeps the sign of zero.
     return lax.select(lax.lt(self, lax.full_like(self, 0)), lax.ceil(self), lax.floor(self))
 
 

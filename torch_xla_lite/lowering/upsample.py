@@ -1,9 +1,7 @@
-"""Resizing images: nearest, linear and cubic, in one to three dimensions, and sampling at given
-places.
+"""Resizes images (nearest, linear, cubic, in one to three dimensions) and samples them at points.
 
-Each dimension is resized by itself, by a product with a matrix that has few non-zeros; the sizes
-are known, so the matrix is a constant. Nearest takes rows instead of multiplying. Gradients are
-transposes.
+Each dimension is resized separately, by a product with a sparse matrix; the sizes are known, so the
+matrix is a constant. Nearest gathers rows instead of multiplying. Gradients are transposes.
 """
 
 import functools
@@ -22,7 +20,7 @@ Resize = Callable[[jax.Array], jax.Array]
 
 
 def _ratio(size: int, count: int, align_corners: bool, scale: Scale) -> float:
-    """Input steps per output step."""
+    """Distance in the input per step in the output."""
     if align_corners:
         return (size - 1) / (count - 1) if count > 1 else 0.0
     return 1 / scale if scale else size / count
@@ -91,7 +89,7 @@ def _cubic_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> n
 def _antialiased_matrix(
     kernel: Callable[[np.ndarray], np.ndarray], radius: float
 ) -> Callable[[int, int, bool, Scale], np.ndarray]:
-    """Of a filter that is stretched when the image shrinks, so that every pixel counts."""
+    """The matrix of a filter that widens if the image shrinks, so that every pixel contributes."""
 
     def matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
         ratio = _ratio(size, count, align_corners, scale)
@@ -132,7 +130,7 @@ def _by_matrices(
 
 
 def _register(name: str, rank: int, resize: Callable[..., jax.Array], has_corners: bool) -> None:
-    """Forward and backward of one op; both list sizes, then corners if any, then scales."""
+    """Registers forward and backward of an op. Arguments: sizes, align_corners if any, scales."""
 
     def bound(sizes, rest) -> Resize:
         align_corners = rest[0] if has_corners else False
@@ -188,7 +186,7 @@ _register("_upsample_bilinear2d_aa", 2, _linear_antialiased, True)
 _register("_upsample_bicubic2d_aa", 2, _cubic_antialiased, True)
 
 
-# Sampling at places given by a grid of coordinates in [-1, 1].
+# Sampling at the points of a grid with coordinates in [-1, 1].
 
 _BILINEAR, _NEAREST, _BICUBIC = range(3)
 _ZEROS, _BORDER, _REFLECTION = range(3)
@@ -220,7 +218,7 @@ def _bounded(place: jax.Array, size: int, padding_mode: int, align_corners: bool
 
 
 def _texel(image: jax.Array, places: list[jax.Array]) -> jax.Array:
-    """[channels, *spatial] at integral places; zero outside."""
+    """Elements of [channels, *spatial] at integer positions; zero outside."""
     inside = jnp.ones(places[0].shape, bool)
     index = []
     for place, size in zip(places, image.shape[1:], strict=True):
@@ -232,7 +230,7 @@ def _texel(image: jax.Array, places: list[jax.Array]) -> jax.Array:
 def _sample(
     image: jax.Array, grid: jax.Array, interpolation: int, padding_mode: int, align_corners: bool
 ) -> jax.Array:
-    """One image [channels, *spatial] at one grid [*places, rank]; the grid lists x first."""
+    """Samples an image [channels, *spatial] at a grid [*places, rank] (x first)."""
     rank = grid.shape[-1]
     sizes = image.shape[1:]
     raw = [_unnormalised(grid[..., rank - 1 - i], sizes[i], align_corners) for i in range(rank)]
@@ -317,14 +315,14 @@ def grid_sampler_backward(
 
 @lower("aten::affine_grid_generator")
 def affine_grid_generator(theta: jax.Array, size: list[int], align_corners: bool) -> jax.Array:
-    """The grid, `[batch, *places, rank]`, that `theta`, `[batch, rank, rank + 1]`, maps to."""
+    """The grid `[batch, *places, rank]` of the affine maps `theta`, `[batch, rank, rank + 1]`."""
     x = opmath(theta)
     lengths = size[2:]
     axes = []
     for length in lengths:
         line = np.linspace(-1, 1, length) if length > 1 else np.zeros(1)
         axes.append(line if align_corners else line * (length - 1) / length)
-    # The grid lists x first.
+    # Coordinates of the grid are x first.
     places = np.meshgrid(*axes, indexing="ij")[::-1]
     base = np.stack([*places, np.ones(lengths)], axis=-1).astype(x.dtype)
     rank = len(lengths)

@@ -1,10 +1,10 @@
-"""Views, as functions of the viewed tensor, and the inverse step of each for writing through it.
+"""Views as functions of the viewed tensor, and their inverses for writing through them.
 
     view:   y = x.t()[0]        ->  select(t(x), 0, 0)
     write:  y.fill_(5)          ->  x' = t⁻¹(select_write(t(x), full(5), 0, 0))
 
-Strides do not exist here: a tensor is its logical, row-major value. A view without an inverse of
-its own is written by scattering through the positions it shows (`registry.write_view`).
+There are no strides here: a tensor is its logical, row-major value. If a view has no inverse, the
+value is scattered to the positions of its elements (`registry.write_view`).
 """
 
 import jax
@@ -262,8 +262,8 @@ def diagonal_backward(
     return write_diagonal(zeros, grad_output, offset, dim1, dim2)
 
 
-# Slices. An index or start that arrives as an array is known only at run time, is not negative and
-# is in range.
+# Slices. An index or start that is an array is known only at run time; it is in range and not
+# negative.
 
 
 @lower("aten::select.int", "aten::select_copy.int")
@@ -400,7 +400,7 @@ def slice_backward(
     if not isinstance(first, int) or grad_output.shape[dim] == 0:
         zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
         return write_slice(zeros, grad_output, dim, first, end, step)
-    # One pad, which XLA fuses into what follows; an update of zeros is a copy.
+    # A pad, which XLA fuses into what follows; updating zeros would be a copy.
     padding = [(0, 0, 0)] * grad_output.ndim
     spread = (grad_output.shape[dim] - 1) * step + 1
     padding[dim] = (first, input_sizes[dim] - first - spread, step - 1)
