@@ -1,6 +1,7 @@
-"""Attention: the fused kernels of torch's transformer modules, written as products and a softmax.
+"""Attention: torch's fused attention kernels, as products and a softmax.
 
-`scaled_dot_product_attention` itself is a composite that reaches XLA as its parts.
+`scaled_dot_product_attention` is recorded as one op if it fits `flash_attention_for_cpu`, otherwise
+as the ops that it is made of; csrc/dispatch/attention.cc decides.
 """
 
 import math
@@ -68,18 +69,19 @@ def native_multi_head_attention(
     q = lax.div(q, lax.full_like(q, math.sqrt(q.shape[-1])))
     scores = dot(q, k, _SCORES)
     if mask is None:
-        chance = softmax_along(scores, -1)
+        probabilities = softmax_along(scores, -1)
     else:
-        chance = masked_softmax(scores, mask, -1, mask_type)
-    mixed = convert(dot(convert(chance, v.dtype), v, _MIX), query.dtype)
+        probabilities = masked_softmax(scores, mask, -1, mask_type)
+    mixed = convert(dot(convert(probabilities, v.dtype), v, _MIX), query.dtype)
     output = linear(_merged(mixed), proj_weight, proj_bias)
     if not need_weights:
         return output, None
     if average_attn_weights:
-        chance = lax.div(
-            lax.reduce_sum(chance, (1,)), np.array(num_head, chance.dtype)[None, None, None]
+        probabilities = lax.div(
+            lax.reduce_sum(probabilities, (1,)),
+            np.array(num_head, probabilities.dtype)[None, None, None],
         )
-    return output, chance
+    return output, probabilities
 
 
 @lower("aten::_transformer_encoder_layer_fwd")
@@ -153,12 +155,12 @@ def _rows(x: jax.Array, like: jax.Array) -> jax.Array:
     return lax.broadcast_in_dim(x, like.shape, (0, 1, 2))
 
 
-def _chance(scores: jax.Array, logsumexp: jax.Array) -> jax.Array:
+def _probabilities(scores: jax.Array, logsumexp: jax.Array) -> jax.Array:
     return lax.exp(lax.sub(scores, _rows(_finite(logsumexp), scores)))
 
 
 def _finite(top: jax.Array) -> jax.Array:
-    """The maximum of each row, but 0 for rows of -inf, so that their exponentials are 0, not NaN."""
+    """The maximum of each row; 0 for rows of -inf, so that their exponentials are 0, not NaN."""
     return lax.select(lax.eq(top, lax.full_like(top, -np.inf)), lax.full_like(top, 0), top)
 
 
@@ -179,8 +181,8 @@ def flash_attention_for_cpu(
     top = _finite(lax.reduce_max(scores, (3,)))
     total = lax.reduce_sum(lax.exp(lax.sub(scores, _rows(top, scores))), (3,))
     logsumexp = lax.add(lax.log(total), top)
-    chance = _chance(scores, logsumexp)
-    return dot(convert(chance, value.dtype), value, _MIX), logsumexp
+    probabilities = _probabilities(scores, logsumexp)
+    return dot(convert(probabilities, value.dtype), value, _MIX), logsumexp
 
 
 @lower("aten::_scaled_dot_product_flash_attention_for_cpu_backward")
@@ -200,11 +202,11 @@ def flash_attention_for_cpu_backward(
     factor = _factor(query, scale)
     scores = _scores(query, key_, attn_mask, is_causal, factor)
     # As in the forward pass, so that XLA merges the two computations if both are in one graph.
-    chance = _chance(scores, convert(logsumexp, scores.dtype))
+    probabilities = _probabilities(scores, convert(logsumexp, scores.dtype))
     grad = convert(grad_out, value.dtype)
-    grad_value = dot(convert(chance, value.dtype), grad, _BACK)
-    grad_chance = dot(grad, value, _SCORES)
+    grad_value = dot(convert(probabilities, value.dtype), grad, _BACK)
+    grad_probabilities = dot(grad, value, _SCORES)
     share = lax.reduce_sum(lax.mul(opmath(grad), opmath(out)), (3,))
-    grad_scores = lax.mul(chance, lax.sub(grad_chance, _rows(share, scores)))
+    grad_scores = lax.mul(probabilities, lax.sub(grad_probabilities, _rows(share, scores)))
     grad_scores = convert(lax.mul(grad_scores, lax.full_like(grad_scores, factor)), query.dtype)
     return dot(grad_scores, key_, _MIX), dot(grad_scores, query, _BACK), grad_value

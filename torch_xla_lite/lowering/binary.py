@@ -1,7 +1,7 @@
-"""Pointwise functions of two tensors, a tensor and a number, or two numbers' worth of both.
+"""Pointwise functions of two operands, each a tensor or a number.
 
-All promote and broadcast as torch does; `outs[0]` already holds the resulting dtype and shape,
-except for comparisons, whose operands meet in `result_dtype`.
+All promote and broadcast as torch does. `outs[0]` has the dtype and shape of the result; operands
+of comparisons are promoted to `result_dtype`.
 """
 
 from collections.abc import Callable
@@ -105,8 +105,8 @@ def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
         return lax.select(
             lax.lt(quotient, lax.full_like(a, 0)), lax.ceil(quotient), lax.floor(quotient)
         )
-    # As in c10::div_floor_floating: the quotient of a - rem(a, b) is near an integer, which floor
-    # must not miss.
+    # As in c10::div_floor_floating: the quotient of a - rem(a, b) is close to an integer but may be
+    # slightly below it, where floor would be one too low.
     remainder = lax.rem(a, b)
     zero = lax.full_like(a, 0)
     quotient = lax.div(lax.sub(a, remainder), b)
@@ -169,7 +169,7 @@ def power(self: Operand, exponent: Operand, out: jax.ShapeDtypeStruct) -> jax.Ar
 
 
 def _integer_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
-    """By squaring, with wrap-around; a negative exponent gives 0 but for bases 1 and -1."""
+    """Integer power by squaring, with wrap-around; 0 for a negative exponent unless |base| is 1."""
     one, zero = lax.full_like(base, 1), lax.full_like(base, 0)
     result, factor, left = one, base, lax.max(exponent, zero)
     for _ in range(6 if base.dtype.itemsize == 8 else 5 if base.dtype.itemsize == 4 else 4):
@@ -209,13 +209,13 @@ for _name, _fn in {
 
 def _logical(name: str, combine: Callable[[jax.Array, jax.Array], jax.Array]) -> None:
     def lowering(self, other, *, outs):
-        a, b = (broadcast(truth(x), outs[0].shape) for x in (self, other))
+        a, b = (broadcast(to_bool(x), outs[0].shape) for x in (self, other))
         return combine(a, b)
 
     lower(f"aten::logical_{name}")(lowering)
 
 
-def truth(x: Operand) -> jax.Array:
+def to_bool(x: Operand) -> jax.Array:
     return convert(x, np.dtype(np.bool_))
 
 

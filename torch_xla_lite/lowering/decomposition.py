@@ -238,8 +238,8 @@ def _trace(op: torch._ops.OpOverload, signature: tuple[Any, ...]) -> torch.fx.Gr
 
         traced = _make_fx(run, examples)
         if any(_is_mutation(node) for node in traced.graph.nodes):
-            # Decompositions may write to tensors that they created. Only a second trace removes such
-            # writes.
+            # Decompositions may write to tensors that they created. Only a second trace removes
+            # such writes.
             traced = _make_fx(torch.func.functionalize(traced, remove="mutations"), examples)
     traced.graph.eliminate_dead_code()
     return traced.graph

@@ -1,7 +1,7 @@
-"""Embedding tables.
+"""Embedding tables: lookup, bags, and their gradients.
 
-Indices are not checked, since a check would need their values: XLA reads the nearest row for one
-out of range.
+Indices are not checked, because a check would need their values: for an index out of range, XLA
+reads the nearest row.
 """
 
 import jax
@@ -64,14 +64,14 @@ def embedding_renorm(
     )
 
 
-# Bags: the rows of each bag are summed, averaged, or their largest element is taken. An index that
-# is the padding belongs to no bag.
+# Bags: the sum, mean or maximum of the rows of each bag. Indices equal to the padding index belong
+# to no bag.
 
 _SUM, _MEAN, _MAX = range(3)
 
 
 def _zero_padding(x: jax.Array, indices: jax.Array, padding_idx: int) -> jax.Array:
-    """`x`, one row an index, with zeros for padding."""
+    """`x`, which has one row per index, with zeros in the rows of padding."""
     if padding_idx < 0:
         return x
     real = lax.ne(indices, lax.full_like(indices, padding_idx))
@@ -138,7 +138,7 @@ def embedding_bag_dense_backward(
     zeros = lax.full((num_weights, grad.shape[1]), 0, wide.dtype)
     if mode == _MAX:
         column = lax.broadcasted_iota(maximum_indices.dtype, grad.shape, 1)
-        # An empty bag has no largest row: it goes beyond the end, where it is dropped.
+        # An empty bag has no maximum: its row is set beyond the end, where scatter drops it.
         row = jnp.where(bag_size[:, None] == 0, num_weights, maximum_indices)
         return zeros.at[row, column].add(wide, mode="drop")
     if mode == _MEAN:

@@ -1,7 +1,7 @@
 """Indexing, gathering and scattering.
 
-Indices may be negative where torch allows it, and are taken on trust otherwise: checking one would
-need its value.
+Indices may be negative where torch allows it. They are not checked, because a check would need
+their values.
 """
 
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.binary import scaled, truth
+from torch_xla_lite.lowering.binary import scaled, to_bool
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -26,10 +26,10 @@ Indices = list[jax.Array | None]
 
 
 def _key(indices: Indices) -> tuple[object, ...]:
-    """torch's list of indices as numpy spells it; both place what is indexed alike."""
+    """torch's list of indices as a numpy index; both order the resulting dimensions alike."""
     key = [slice(None) if index is None else index for index in indices]
     if any(index is not None and index.dtype in (np.bool_, np.uint8) for index in indices):
-        raise Unsupported("a mask as an index: the shape of the result is in its values")
+        raise Unsupported("a mask as an index: the shape of the result depends on its values")
     return tuple(key)
 
 
@@ -69,12 +69,14 @@ def index_put(
 def _put_by_mask(
     x: jax.Array, indices: Indices, values: jax.Array, accumulate: bool
 ) -> jax.Array | None:
-    """`x[mask] = number` needs no positions: it is a selection."""
+    """`x[mask] = number` as a selection, which needs no positions."""
     if len(indices) != 1 or indices[0] is None or indices[0].dtype not in (np.bool_, np.uint8):
         return None
     if values.size != 1:
-        raise Unsupported("a mask as an index: which value goes where is in its values")
-    mask = truth(indices[0])
+        raise Unsupported(
+            "a mask as an index: the positions of the written values depend on its values"
+        )
+    mask = to_bool(indices[0])
     mask = lax.broadcast_in_dim(mask, x.shape, range(mask.ndim))
     filled = full(x.shape, lax.reshape(values, ()), x.dtype)
     return lax.select(mask, lax.add(x, filled) if accumulate else filled, x)
@@ -111,7 +113,7 @@ def put(
     return lax.reshape(place.add(values) if accumulate else place.set(values), self.shape)
 
 
-# One dimension, whole slices: index_add and its kin.
+# Whole slices along one dimension: index_select, index_add ...
 
 
 def _slices(x: jax.Array, dim: int, index: jax.Array):
@@ -169,11 +171,11 @@ def index_reduce(
     return lax.reshape(_reduced(x, dim, spread, source, reduce, include_self), self.shape)
 
 
-# One dimension, element by element: gather and scatter.
+# Single elements along one dimension: gather and scatter.
 
 
 def _coordinates(index: jax.Array, dim: int) -> tuple[jax.Array, ...]:
-    """Of the element that each entry of `index` names: its own, but for `dim`."""
+    """Coordinates of the elements that `index` selects: those of its entry, except for `dim`."""
     counters = [lax.broadcasted_iota(index.dtype, index.shape, i) for i in range(index.ndim)]
     counters[dim] = index
     return tuple(counters)
@@ -188,7 +190,7 @@ def gather(self: jax.Array, dim: int, index: jax.Array, *, sparse_grad: bool = F
     if index.ndim == 0:
         return lax.reshape(self[index], ())
     dim = canonical_dim(dim, self.ndim)
-    # Entries of `index` stand for themselves in the other dimensions, which may be longer.
+    # In the other dimensions, which may be longer, entries of `index` use their own coordinates.
     limits = [n if i == dim else index.shape[i] for i, n in enumerate(self.shape)]
     x = lax.slice(self, (0,) * self.ndim, limits)
     return jnp.take_along_axis(x, index, axis=dim, mode="promise_in_bounds")
@@ -294,7 +296,7 @@ def _reduced(
 @lower("aten::masked_scatter")
 def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
     shape = outs[0].shape
-    mask = broadcast(truth(mask), shape)
+    mask = broadcast(to_bool(mask), shape)
     flat = lax.reshape(mask, (mask.size,))
     if source.size == 0 or mask.size == 0:
         return broadcast(self, shape)
@@ -306,10 +308,10 @@ def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs)
 @lower("aten::masked_scatter_backward")
 def masked_scatter_backward(grad_output: jax.Array, mask: jax.Array, sizes: list[int]) -> jax.Array:
     size = int(np.prod(sizes))
-    mask = broadcast(truth(mask), grad_output.shape)
+    mask = broadcast(to_bool(mask), grad_output.shape)
     flat = lax.reshape(mask, (mask.size,))
     order = lax.sub(lax.cumsum(convert(flat, np.dtype(np.int64))), np.ones(flat.shape, np.int64))
-    # What is masked out goes beyond the end, where it is dropped.
+    # Elements that are masked out get a position beyond the end, where scatter drops them.
     order = lax.select(flat, order, lax.full_like(order, size))
     zeros = lax.full((size,), 0, grad_output.dtype)
     grad = lax.reshape(grad_output, (mask.size,))

@@ -96,7 +96,8 @@ def softmax_cross_entropy(
 
     Returns:
       (loss, normalizer), float64 for float64 and otherwise float32: `[batch]` in nats, and
-      `[batch, 2]` for the gradient: the largest score of each row and the sum of exp(score - largest).
+      `[batch, 2]` for the gradient: the largest score of each row and the sum of
+      exp(score - largest).
 
     Raises:
       jax.errors.JaxRuntimeError: when the program runs on a CPU, for a label out of range. On CUDA

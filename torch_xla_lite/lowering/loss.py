@@ -1,6 +1,6 @@
 """Loss functions and their gradients.
 
-`reduction` is torch's integer: 0 none, 1 mean, 2 sum. All compute in float32 for halves.
+`reduction` is torch's integer: 0 none, 1 mean, 2 sum. 16-bit floats are computed in float32.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def _reduced(loss: jax.Array, reduction: int) -> jax.Array:
 def _spread_grad(
     grad_output: jax.Array, shape: tuple[int, ...], reduction: int, dtype: np.dtype
 ) -> jax.Array:
-    """The gradient of each element's loss, from that of the reduced one."""
+    """The gradient of each element's loss, computed from the gradient of the reduced loss."""
     grad = convert(grad_output, dtype)
     if reduction == _MEAN:
         count = int(np.prod(shape, dtype=np.int64))
@@ -133,8 +133,8 @@ def binary_cross_entropy(
     self: jax.Array, target: jax.Array, weight: jax.Array | None = None, reduction: int = _MEAN
 ) -> jax.Array:
     p, t = _pair(self, target)
-    # torch keeps the logarithms above -100, so that a certain and wrong prediction has a finite
-    # loss.
+    # torch clamps the logarithms at -100, so that a wrong prediction of probability 0 or 1 has a
+    # finite loss.
     floor = lax.full_like(p, -100)
     one = lax.full_like(p, 1)
     log_p = lax.max(lax.log(p), floor)
@@ -190,10 +190,10 @@ def _class_dim(self: jax.Array) -> int:
 
 
 def _one_hot(target: jax.Array, shape: tuple[int, ...], dim: int) -> jax.Array:
-    """Where each element of `shape` is the target class of its sample: bool.
+    """Whether each element of `shape` is the target class of its sample.
 
-    A comparison with a counter fuses into the reduction around it and runs faster than a gather or
-    a scatter.
+    XLA fuses a comparison with an iota into the reduction that uses it, which is faster than a
+    gather or a scatter.
     """
     others = [i for i in range(len(shape)) if i != dim]
     counter = lax.broadcasted_iota(target.dtype, shape, dim)
@@ -225,7 +225,7 @@ def nll_loss_forward(
     hit = _one_hot(target, x.shape, dim)
     chosen = lax.reduce_sum(lax.select(hit, x, lax.full_like(x, 0)), (dim,))
     weights = _sample_weight(target, weight, ignore_index, x.dtype)
-    # A product with weight 0 would keep an infinite or NaN score of an ignored sample.
+    # Multiplying by a weight of 0 would propagate an infinite or NaN score of an ignored sample.
     zero = lax.full_like(chosen, 0)
     loss = lax.select(lax.eq(weights, zero), zero, lax.neg(lax.mul(weights, chosen)))
     everything = tuple(range(loss.ndim))

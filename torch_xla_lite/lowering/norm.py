@@ -1,7 +1,7 @@
 """Batch, layer, group and weight normalisation, forward and backward.
 
-Statistics are in float32 for halves. Variances take two passes: the mean of squares minus the
-square of the mean loses all digits when the mean is large.
+Statistics of 16-bit floats are computed in float32. Variances take two passes: the mean of squares
+minus the square of the mean would lose all digits if the mean is large.
 """
 
 import jax
@@ -15,7 +15,7 @@ Triple = tuple[jax.Array | None, jax.Array | None, jax.Array | None]
 
 
 def _at(values: jax.Array, like: jax.Array, dims: tuple[int, ...]) -> jax.Array:
-    """`values` at the dimensions `dims` of the shape of `like`, and in its dtype."""
+    """Broadcasts `values`, whose dimensions are `dims`, to the shape and dtype of `like`."""
     return lax.broadcast_in_dim(convert(values, like.dtype), like.shape, dims)
 
 
@@ -62,7 +62,8 @@ def _centered(
     return scaled if bias is None else lax.add(scaled, _channel(bias, x))
 
 
-def _moved(running: jax.Array, batch: jax.Array, momentum: float) -> jax.Array:
+def ema_update(running: jax.Array, batch: jax.Array, momentum: float) -> jax.Array:
+    """Updates a running statistic: an exponential moving average."""
     old, new = opmath(running), convert(batch, opmath_dtype(running.dtype))
     keep = lax.mul(lax.full_like(old, 1 - momentum), old)
     return lax.add(keep, lax.mul(lax.full_like(old, momentum), new))
@@ -78,7 +79,7 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array | None]:
-    """Output, mean, 1/std, and the running statistics afterwards."""
+    """Output, mean, 1/std, and the updated running statistics."""
     x = opmath(input)
     if not training:
         center, variance = opmath(running_mean), opmath(running_var)
@@ -89,16 +90,16 @@ def _batch_norm(
     invstd = _rsqrt(variance, eps)
     output = _centered(x, weight, bias, center, invstd)
     if running_mean is not None:
-        running_mean = _moved(running_mean, center, momentum)
+        running_mean = ema_update(running_mean, center, momentum)
     if running_var is not None:
         count = x.size // x.shape[1] if x.shape[1] else 0
         unbiased = lax.mul(variance, lax.full_like(variance, count / max(count - 1, 1)))
-        running_var = _moved(running_var, unbiased, momentum)
+        running_var = ema_update(running_var, unbiased, momentum)
     return output, center, invstd, running_mean, running_var
 
 
 def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | None:
-    """Evaluation saves nothing on some devices: then torch expects an empty tensor."""
+    """The saved statistics, or an empty tensor where torch expects one (evaluation)."""
     if out is None or value.shape == out.shape:
         return value
     return lax.full(out.shape, 0, out.dtype)
@@ -279,7 +280,7 @@ def batch_norm_backward(
     )
 
 
-# Layer norm: the last dimensions are normalised, each row by itself.
+# Layer norm: normalises the last dimensions of each row.
 
 
 def _rows(x: jax.Array, lead: int) -> tuple[int, ...]:
@@ -305,7 +306,7 @@ def native_layer_norm(
 def layer_norm(
     x: jax.Array, lead: int, weight: jax.Array | None, bias: jax.Array | None, eps: float
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Normalises all but the first `lead` dimensions, which alone the mean and 1/std keep."""
+    """Normalises all but the first `lead` dimensions. Mean and 1/std have only these."""
     rows, outer = _rows(x, lead), tuple(range(lead))
     center = mean_over(x, rows)
     offset = lax.sub(x, _at(center, x, outer))
@@ -343,7 +344,7 @@ def native_layer_norm_backward(
     )
 
 
-# Group norm: [N, C, *spatial] seen as [N, groups, C / groups · spatial].
+# Group norm: [N, C, *spatial] viewed as [N, groups, C / groups · spatial].
 
 
 @lower("aten::native_group_norm")

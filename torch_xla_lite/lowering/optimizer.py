@@ -20,7 +20,7 @@ def _like(x: jax.Array, value: Operand) -> jax.Array:
 def _gradient(
     grad: jax.Array, grad_scale: jax.Array | None, maximize: bool
 ) -> tuple[jax.Array, jax.Array]:
-    """The unscaled gradient as torch leaves it behind, and the one to descend along."""
+    """The unscaled gradient, which torch stores, and the gradient used for the step."""
     wide = opmath(grad)
     if grad_scale is not None:
         wide = lax.div(wide, _like(wide, grad_scale))

@@ -219,7 +219,7 @@ def max_pool_with_indices(
 def scatter_to_positions(
     grad: jax.Array, positions: jax.Array, shape: tuple[int, ...], rank: int, unique: bool
 ) -> jax.Array:
-    """Adds elements of `grad` to zeros, at their positions in the flattened last `rank` dimensions."""
+    """Adds `grad` to zeros at the given positions of the flattened last `rank` dimensions."""
     lead = math.prod(shape[: len(shape) - rank])
     spatial = math.prod(shape[len(shape) - rank :])
     if 0 in grad.shape or 0 in shape:
@@ -343,7 +343,7 @@ def avg_pool_backward(
 
 
 def _by_reduce_window(x: jax.Array, window: Window) -> jax.Array:
-    # The transpose of reduce_window is a reduce_window, that of slices a chain of pads and additions.
+    # The transpose of reduce_window is a reduce_window; of slices, pads and additions.
     lead = (1,) * (x.ndim - window.rank)
     return lax.reduce_window(
         _padded(x, window, 0),

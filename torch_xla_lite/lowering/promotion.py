@@ -1,10 +1,10 @@
-"""Type promotion and broadcasting as torch does them.
+"""Type promotion and broadcasting by the rules of torch.
 
     x + 2.5            # x int32: result_dtype(x, WrappedNumber(2.5)) is float32, the default dtype
     x16 + zero_dim32   # a 0-d tensor does not widen a tensor of the same category: float16
 
 Lowerings use lax primitives, which neither promote nor broadcast; `operands` does both, and emits
-nothing for arrays that already have the right dtype and shape.
+no operation for arrays that already have the right dtype and shape.
 """
 
 from typing import TypeAlias
@@ -39,7 +39,7 @@ _MAX_SCALAR = {
 
 
 def category(dtype: np.dtype) -> int:
-    """0 bool, 1 integer, 2 float, 3 complex; only a higher one changes a result's category."""
+    """0 bool, 1 integer, 2 float, 3 complex. The highest one is the category of the result."""
     kind = dtype.kind
     if kind == "b":
         return _BOOL
@@ -61,7 +61,7 @@ def is_complex(dtype: np.dtype) -> bool:
 
 
 def is_integral(dtype: np.dtype) -> bool:
-    """Integers and bool."""
+    """Whether a dtype is an integer type or bool."""
     return dtype.kind in "biu"
 
 
@@ -70,7 +70,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def opmath_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype torch computes in: float32 for the half precisions."""
+    """The dtype in which torch computes: float32 for 16-bit floats, otherwise the dtype itself."""
     return np.dtype(np.float32) if dtype in _HALVES else dtype
 
 
@@ -83,7 +83,7 @@ def _complex_of(dtype: np.dtype) -> np.dtype:
 
 
 def _number_dtype(value: object) -> np.dtype:
-    """Of a Python number or of the value of a WrappedNumber, with the default dtype's width."""
+    """The dtype of a Python number or WrappedNumber, with the width of the default dtype."""
     kind = _COMPLEX
     if isinstance(value, bool):
         kind = _BOOL
@@ -101,7 +101,7 @@ def _number_dtype(value: object) -> np.dtype:
 
 
 def result_dtype(*items: Operand) -> np.dtype:
-    """As `torch.result_type`: in a category, tensors outrank 0-d ones and these numbers."""
+    """As `torch.result_type`: within a category, tensors outrank 0-d tensors, and these numbers."""
     ranks: list[np.dtype | None] = [None, None, None]
     for item in items:
         if isinstance(item, WrappedNumber):
@@ -139,7 +139,7 @@ def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
 
 
 def convert(x: Operand, dtype: np.dtype) -> jax.Array:
-    """`x` as an array of `dtype`; nothing is emitted when it is one."""
+    """`x` as an array of `dtype`; emits nothing if it already is one."""
     if isinstance(x, WrappedNumber):
         x = x.value
     if isinstance(x, (bool, int, float, complex)):
@@ -152,7 +152,7 @@ def convert(x: Operand, dtype: np.dtype) -> jax.Array:
 
 
 def broadcast(x: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Aligned at the last dimension, as torch and numpy align."""
+    """Broadcasts by the rules of torch and numpy: dimensions are aligned at the last one."""
     if x.shape == tuple(shape):
         return x
     offset = len(shape) - x.ndim
@@ -162,7 +162,7 @@ def broadcast(x: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def operands(
     *items: Operand, dtype: np.dtype | None = None, shape: tuple[int, ...] | None = None
 ) -> list[jax.Array]:
-    """The items as arrays of one dtype and one shape, by default the promoted ones."""
+    """The items as arrays of the same dtype and shape, by default the promoted dtype and shape."""
     if dtype is None:
         dtype = result_dtype(*items)
     if shape is None:
@@ -171,19 +171,19 @@ def operands(
 
 
 def full(shape: tuple[int, ...], value: Operand, dtype: np.dtype) -> jax.Array:
-    """A constant or a runtime scalar in every place."""
+    """An array filled with a constant or a runtime scalar."""
     if isinstance(value, (bool, int, float, complex)):
         return lax.full(tuple(shape), value, dtype)
     return broadcast(convert(value, dtype), tuple(shape))
 
 
 def is_number(value: object, number: Number) -> bool:
-    """Whether `value` is known while tracing to be `number`."""
+    """Whether it is known while tracing that `value` is `number`."""
     return isinstance(value, (bool, int, float, complex)) and value == number
 
 
 def canonical_dims(dims: "int | list[int] | None", ndim: int) -> tuple[int, ...]:
-    """Sorted, non-negative; None and [] mean all. A 0-d tensor has none."""
+    """The dimensions, sorted and non-negative. None and [] mean all; a 0-d tensor has none."""
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):

@@ -1,7 +1,7 @@
 """Reductions over dimensions.
 
-Halves are summed in float32, integers and bool in int64, as torch does; `keepdim` is a reshape at
-the end.
+As in torch, 16-bit floats are summed in float32, integers and bool in int64. `keepdim` is a reshape
+at the end.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.binary import truth
+from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.promotion import (
     Number,
     canonical_dim,
@@ -30,13 +30,13 @@ from torch_xla_lite.lowering.registry import Unsupported, lower
 Dims = int | list[int] | None
 
 
-def kept(x: jax.Array, dims: tuple[int, ...], keepdim: bool) -> jax.Array:
-    """The reduced `x` with the reduced dimensions put back as ones, if asked for."""
+def restore_dims(x: jax.Array, dims: tuple[int, ...], keepdim: bool) -> jax.Array:
+    """The reduced `x`; with `keepdim`, the reduced dimensions are restored with size 1."""
     return lax.expand_dims(x, dims) if keepdim and dims else x
 
 
 def sum_over(x: jax.Array, dims: tuple[int, ...], keepdim: bool = False) -> jax.Array:
-    return kept(lax.reduce_sum(x, dims) if dims else x, dims, keepdim)
+    return restore_dims(lax.reduce_sum(x, dims) if dims else x, dims, keepdim)
 
 
 def count_over(x: jax.Array, dims: tuple[int, ...]) -> int:
@@ -79,12 +79,12 @@ def prod(
 ) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     dims = canonical_dims(dim, x.ndim)
-    return kept(lax.reduce_prod(x, dims) if dims else x, dims, keepdim)
+    return restore_dims(lax.reduce_prod(x, dims) if dims else x, dims, keepdim)
 
 
 def _extreme(x: jax.Array, dims: tuple[int, ...], keepdim: bool, largest: bool) -> jax.Array:
     reduce = lax.reduce_max if largest else lax.reduce_min
-    return kept(reduce(x, dims) if dims else x, dims, keepdim)
+    return restore_dims(reduce(x, dims) if dims else x, dims, keepdim)
 
 
 @lower("aten::amax")
@@ -115,16 +115,16 @@ def aminmax(
 
 
 def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array, jax.Array]:
-    """Value and position of the extreme along `dim`; NaN beats all, the first of equals wins.
+    """Value and position of the extreme along `dim`; NaN wins over all, then the first of equals.
 
-    One variadic reduction: value and position in separate ones would read the input twice.
+    This is one variadic reduction; two separate ones would read the input twice.
     """
     if x.shape[dim] == 0:
         raise Unsupported("the extreme of nothing")
     compare = lax.gt if largest else lax.lt
     if x.dtype == np.bool_:
         value, index = extreme_with_index(convert(x, np.dtype(np.int8)), dim, largest)
-        return truth(value), index
+        return to_bool(value), index
     worst = _worst(x.dtype, largest)
     index_dtype = np.dtype(np.int32) if x.shape[dim] < 2**31 else np.dtype(np.int64)
     indices = lax.broadcasted_iota(index_dtype, x.shape, dim)
@@ -141,7 +141,7 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
         a_wins = lax.bitwise_or(a_wins, first)
         return lax.select(a_wins, a_value, b_value), lax.select(a_wins, a_index, b_index)
 
-    # The neutral index is the largest one, so that an element equal to `worst` still beats the
+    # The neutral index is the largest one, so that an element equal to `worst` still wins over the
     # neutral pair.
     init = (np.array(worst, x.dtype), np.array(np.iinfo(index_dtype).max, index_dtype))
     value, index = lax.reduce((x, indices), init, better, (dim,))
@@ -159,7 +159,7 @@ def _indexed(self: jax.Array, dim: int, keepdim: bool, largest: bool):
         return self, lax.full((), 0, np.int64)
     dim = dim % self.ndim
     value, index = extreme_with_index(self, dim, largest)
-    return kept(value, (dim,), keepdim), kept(index, (dim,), keepdim)
+    return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
 @lower("aten::max.dim")
@@ -193,9 +193,9 @@ def _truth_over(
     reduce: Callable[[jax.Array, tuple[int, ...]], jax.Array],
 ) -> Callable[..., jax.Array]:
     def lowering(self, dim=None, keepdim=False):
-        x = truth(self)
+        x = to_bool(self)
         dims = canonical_dims(dim, x.ndim)
-        return kept(reduce(x, dims) if dims else x, dims, keepdim)
+        return restore_dims(reduce(x, dims) if dims else x, dims, keepdim)
 
     return lowering
 
@@ -210,7 +210,7 @@ lower("aten::all", "aten::all.dim", "aten::all.dims", "aten::_is_all_true")(
 
 @lower("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
 def count_nonzero(self: jax.Array, dim: Dims = None) -> jax.Array:
-    return sum_over(convert(truth(self), np.dtype(np.int64)), canonical_dims(dim, self.ndim))
+    return sum_over(convert(to_bool(self), np.dtype(np.int64)), canonical_dims(dim, self.ndim))
 
 
 def moments(
@@ -270,15 +270,15 @@ def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax
         raise Unsupported("logsumexp of complex numbers")
     dims = canonical_dims(dim, x.ndim)
     if not dims or x.size == 0:
-        return kept(lax.log(sum_over(lax.exp(x), dims)), dims, keepdim)
+        return restore_dims(lax.log(sum_over(lax.exp(x), dims)), dims, keepdim)
     top = lax.reduce_max(x, dims)
     top = lax.select(lax.lt(lax.abs(top), lax.full_like(top, np.inf)), top, lax.full_like(top, 0))
     shifted = lax.exp(lax.sub(x, jnp.broadcast_to(lax.expand_dims(top, dims), x.shape)))
-    return kept(lax.add(lax.log(lax.reduce_sum(shifted, dims)), top), dims, keepdim)
+    return restore_dims(lax.add(lax.log(lax.reduce_sum(shifted, dims)), top), dims, keepdim)
 
 
 def vector_norm(x: jax.Array, ord: Number, dim: Dims, keepdim: bool) -> jax.Array:
-    """The p-norm of the absolute values over `dim`; computed in at least float32."""
+    """The p-norm over `dim`, computed in at least float32."""
     x = opmath(x)
     size = lax.abs(x)
     dims = canonical_dims(dim, x.ndim)
@@ -288,7 +288,7 @@ def vector_norm(x: jax.Array, ord: Number, dim: Dims, keepdim: bool) -> jax.Arra
     if ord == 1:
         return sum_over(size, dims, keepdim)
     if ord == 0:
-        return sum_over(convert(truth(x), real_dtype(x.dtype)), dims, keepdim)
+        return sum_over(convert(to_bool(x), real_dtype(x.dtype)), dims, keepdim)
     if ord in (np.inf, -np.inf):
         return _extreme(size, dims, keepdim, ord > 0)
     total = sum_over(lax.pow(size, lax.full_like(size, ord)), dims, keepdim)

@@ -68,7 +68,7 @@ def _offsets(
     offsets: jax.Array | None,
     axis: int,
 ) -> jax.Array:
-    """The offsets of the segments, `[segments + 1]`. Raises Unsupported if the kernel does not fit."""
+    """The offsets of the segments, `[segments + 1]`. Raises Unsupported for other cases."""
     given = lengths if offsets is None else offsets
     if reduce == "prod" or axis != 0 or given is None or given.ndim != 1 or data.ndim == 0:
         raise Unsupported

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.binary import truth
+from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.promotion import canonical_dims, convert, opmath, opmath_dtype
 from torch_xla_lite.lowering.registry import lower
 
@@ -95,7 +95,7 @@ def masked_softmax(
     """
     x = opmath(self)
     # A float mask hides elements where it is not zero, usually -inf.
-    mask = truth(mask)
+    mask = to_bool(mask)
     if mask_type == 1 and mask.ndim == 2 and x.ndim == 4:
         mask = lax.broadcast_in_dim(mask, x.shape, (0, 3))
     else:

@@ -15,7 +15,7 @@ from torch_xla_lite.lowering.promotion import (
     convert,
     opmath,
 )
-from torch_xla_lite.lowering.reduction import kept
+from torch_xla_lite.lowering.reduction import restore_dims
 from torch_xla_lite.lowering.registry import lower
 
 Pair = tuple[jax.Array, jax.Array]
@@ -67,7 +67,7 @@ def kthvalue(self: jax.Array, k: int, dim: int = -1, keepdim: bool = False) -> P
     values, indices = sorted_with_index(self, dim, False)
     value = lax.index_in_dim(values, k - 1, dim, keepdims=False)
     index = lax.index_in_dim(indices, k - 1, dim, keepdims=False)
-    return kept(value, (dim,), keepdim), kept(index, (dim,), keepdim)
+    return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
 @lower("aten::median.dim")

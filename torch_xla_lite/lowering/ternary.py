@@ -3,7 +3,7 @@
 import jax
 from jax import lax
 
-from torch_xla_lite.lowering.binary import truth
+from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -19,14 +19,14 @@ from torch_xla_lite.lowering.registry import lower
 @lower("aten::where.self")
 def where(condition: jax.Array, self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = operands(self, other, dtype=outs[0].dtype, shape=outs[0].shape)
-    return lax.select(broadcast(truth(condition), outs[0].shape), a, b)
+    return lax.select(broadcast(to_bool(condition), outs[0].shape), a, b)
 
 
 @lower("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
 def masked_fill(self: jax.Array, mask: jax.Array, value: Operand, *, outs) -> jax.Array:
     shape = outs[0].shape
     filled = full(shape, value, self.dtype)
-    return lax.select(broadcast(truth(mask), shape), filled, broadcast(self, shape))
+    return lax.select(broadcast(to_bool(mask), shape), filled, broadcast(self, shape))
 
 
 @lower("aten::clamp", "aten::clamp.Tensor")
@@ -47,7 +47,7 @@ def lerp(self: Operand, end: Operand, weight: Operand, *, outs) -> jax.Array:
 
 
 def interpolate(a: jax.Array, b: jax.Array, weight: Operand) -> jax.Array:
-    """The formula of torch, which is exact at weight 1 as well as at 0."""
+    """Interpolation by torch's formula, which is exact at the weights 0 and 1."""
     span = lax.sub(b, a)
     one = lax.full_like(a, 1)
     if isinstance(weight, (int, float)):
