@@ -17,6 +17,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     serialization  torch.save and torch.load
     opcheck     torch.library.opcheck for ops on the device
     compiler    turns a recorded graph into an XLA executable
+    compilation_cache  keeps executables on disk, for other processes
     environment default_env(): where tensors are created when the code names no device
 
 User-defined ops: custom_ops (lowerings), utils.cpp_extension (C++ code).

@@ -15,6 +15,7 @@ PREFIX = "TORCH_XLA_LITE_"
 
 # Read when the package is imported: name -> the values it may hold.
 RUN_TIME: dict[str, tuple[str, ...]] = {
+    "TORCH_XLA_LITE_COMPILATION_CACHE": ("0", "1"),
     "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
 }
 
@@ -45,10 +46,10 @@ def check(environ: Mapping[str, str]) -> None:
             )
 
 
-def enabled(environ: Mapping[str, str], name: str) -> bool:
-    """Whether the 0/1 variable `name` is on. Unset is off."""
+def enabled(environ: Mapping[str, str], name: str, *, default: str = "0") -> bool:
+    """Whether the 0/1 variable `name` is on. `default` holds where it is unset or empty."""
     assert RUN_TIME[name] == ("0", "1"), name
-    return environ.get(name, "0") == "1"
+    return (environ.get(name) or default) == "1"
 
 
 def _unknown(name: str) -> str:

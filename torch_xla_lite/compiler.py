@@ -26,7 +26,8 @@ import numpy as np
 import torch
 from jax import lax
 
-from . import _XLAC
+from . import _XLAC, compilation_cache
+from .compilation_cache import Program
 from .lowering import registry
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
@@ -57,6 +58,49 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     """
     calls = [_Call(*step) if isinstance(step[0], str) else None for step in steps]
     leaves = [step for step in steps if not isinstance(step[0], str)]
+    with jax.enable_x64(True):
+        program = _program(calls, leaves, roots)
+    for op in program.fallbacks:
+        _XLAC.note_fallback(op)
+    if program.fallbacks or any(_may_fail(call.op) for call in calls if call is not None):
+        return _raising_with_source(program.executable, calls)
+    return program.executable
+
+
+def _program(
+    calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+) -> Program:
+    """The compiled graph, from the cache if it is there."""
+    key = None
+    # What a user's lowering does is known only after it was traced.
+    traces_first = _has_registered_lowering(calls)
+    if not traces_first:
+        graph = [call if call is None else call.description() for call in calls]
+        key = compilation_cache.key(repr((graph, leaves, roots)))
+        if (program := compilation_cache.load(key)) is not None:
+            return program
+    lowered, fallbacks = _lower_graph(calls, leaves, roots)
+    hlo = lowered.as_text()
+    if traces_first:
+        key = compilation_cache.key(repr((hlo, leaves)))
+        if (program := compilation_cache.load(key)) is not None:
+            return program
+    program = Program(
+        executable=lowered.compile(),
+        num_arguments=len(leaves) + any(call.num_scalars for call in calls if call is not None),
+        num_roots=len(roots),
+        fallbacks=frozenset(fallbacks),
+        targets=compilation_cache.targets(hlo),
+    )
+    compilation_cache.store(key, program)
+    return program
+
+
+def _lower_graph(
+    calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+) -> tuple[jax.stages.Lowered, set[str]]:
+    """The graph as a program for XLA, and the ops in it that are calls of ATen. To be called under
+    `jax.enable_x64(True)`."""
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: set[str] = set()
 
@@ -76,16 +120,18 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     if num_scalars:
         structs.append(jax.ShapeDtypeStruct((num_scalars, 2), np.int32))
     donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
-    with jax.enable_x64(True):
-        traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
-        may_fail = bool(by_ffi) or any(_may_fail(call.op) for call in calls if call is not None)
-        if may_fail and donated:
-            # A graph that may fail while it runs must not donate its arguments.
-            traced = jax.jit(run, keep_unused=True).trace(*structs)
-        executable = traced.lower().compile()
-    for op in by_ffi:
-        _XLAC.note_fallback(op)
-    return _raising_with_source(executable, calls) if may_fail else executable
+    traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
+    may_fail = bool(by_ffi) or any(_may_fail(call.op) for call in calls if call is not None)
+    if may_fail and donated:
+        # A graph that may fail while it runs must not donate its arguments.
+        traced = jax.jit(run, keep_unused=True).trace(*structs)
+    return traced.lower(), by_ffi
+
+
+def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
+    """Whether a user's lowering may be part of a graph, also in a decomposition of torch."""
+    ops = {call.schema for call in calls if call is not None}
+    return any(op in ops or op.startswith("aten::") for op in registry.registered_by_users())
 
 
 def _may_fail(op: str) -> bool:
@@ -132,6 +178,18 @@ class _Call:
     num_scalars: int
     source: str
 
+    @property
+    def schema(self) -> str:
+        """The op, also of a write through a view that it made."""
+        return self.op.split(":", 2)[2] if self.op.startswith("write:") else self.op
+
+    def description(self) -> tuple:
+        """What decides how the call is compiled, without addresses: equal in every process."""
+        words = _argument_words(self.schema, self.words)
+        # The default dtype is in the first word, beside the op's address.
+        default_dtype = self.words[0] >> 56
+        return self.op, default_dtype, words, self.operands, self.outputs, self.num_scalars
+
     def lower(
         self, operands: list[jax.Array], scalars: _Scalars, by_ffi: set[str]
     ) -> list[jax.Array | None]:
@@ -174,7 +232,8 @@ class _Call:
         if lowered is not None:
             return lowered
         by_ffi.add(self.op)
-        return ffi.lower_by_ffi(self.op, decoded.arg_words, operands, decoded.numbers, outs)
+        words = _argument_words(self.op, self.words)
+        return ffi.lower_by_ffi(self.op, words, operands, decoded.numbers, outs)
 
 
 class _Scalars:
@@ -230,7 +289,6 @@ class _Decoder:
 
     args: in schema order, as lowerings get them.
     numbers: the runtime scalars among them, `[]` each.
-    arg_words: the words of the arguments alone.
     """
 
     def __init__(
@@ -242,7 +300,6 @@ class _Decoder:
         self._scalars = scalars
         self.numbers: list[jax.Array] = []
         self.args = [self._value() for _ in range(_num_arguments(op))]
-        self.arg_words = words[1 : self._at]
 
     def _word(self) -> int:
         self._at += 1
@@ -285,6 +342,35 @@ _READERS: dict[int, Callable[[_Decoder, int], Any]] = {
     10: lambda decoder, count: [decoder._int() for _ in range(count)],
     11: lambda decoder, count: [decoder._double() for _ in range(count)],
     12: lambda decoder, count: [bool(decoder._word()) for _ in range(count)],
+}
+
+
+def _argument_words(op: str, words: list[int]) -> list[int]:
+    """The words of a call's arguments alone. Those of tensors come without the addresses of shapes,
+    which differ from process to process."""
+    arguments = []
+    at, missing = 1, _num_arguments(op)  # The first word is the op's.
+    while missing:
+        tag, payload = words[at] & 0xFF, words[at] >> 8
+        count = 1 + _FOLLOWING_WORDS.get(tag, lambda payload: 0)(payload)
+        arguments += [tag] if tag == _TENSOR else words[at : at + count]
+        at += count
+        missing += (payload if tag == _LIST else 0) - 1
+    return arguments
+
+
+_TENSOR, _LIST = 1, 7
+
+# How many words follow a head word, by its tag (csrc/dispatch/words.h). The items of a list have
+# heads of their own.
+_FOLLOWING_WORDS: dict[int, Callable[[int], int]] = {
+    3: lambda payload: 1,
+    4: lambda payload: 1,
+    5: lambda payload: 2,
+    6: lambda length: (length + 7) // 8,
+    10: lambda count: count,
+    11: lambda count: count,
+    12: lambda count: count,
 }
 
 

@@ -283,6 +283,12 @@ VARIABLES = (
         "Read at run time: each operation remembers the line that recorded it.",
     ),
     Variable(
+        "TORCH_XLA_LITE_COMPILATION_CACHE",
+        DIGIT,
+        "1",
+        "Read at run time: compiled programs are stored on disk for other processes.",
+    ),
+    Variable(
         "TORCH_XLA_LITE_CONTAINER",
         DIGIT,
         "detected from files and variables of containers",

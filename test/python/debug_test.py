@@ -9,6 +9,7 @@ from torch_xla_lite import debug
 def test_metrics_have_these_names():
     assert set(debug.metrics()) == {
         "compiles",
+        "loads",
         "executions",
         "cache_hits",
         "recorded_ops",
@@ -21,6 +22,7 @@ def test_reset_sets_all_to_zero():
     debug.reset_metrics()
     assert debug.metrics() == {
         "compiles": 0,
+        "loads": 0,
         "executions": 0,
         "cache_hits": 0,
         "recorded_ops": 0,

@@ -1,4 +1,4 @@
-"""torch-xla-lite cache: shows what builds keep on disk, and deletes it.
+"""torch-xla-lite cache: shows what builds and programs keep on disk, and deletes it.
 
 If jax's compilation cache is configured, it is shown too, but never deleted.
 """
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from .. import _caches
 
 
 class Cache(NamedTuple):
@@ -48,17 +50,13 @@ def main(*, clear: bool) -> int:
 
 def caches(environ: Mapping[str, str]) -> list[Cache]:
     """The caches, whether they exist or not."""
-    found = [Cache("results of builds", home(environ) / "bazel", True)]
+    found = [
+        Cache("results of builds", _caches.home(environ) / "bazel", True),
+        Cache("compiled programs", _caches.programs(environ), True),
+    ]
     if named := environ.get("JAX_COMPILATION_CACHE_DIR", ""):
         found.append(Cache("jax's compiled programs", Path(named), False))
     return found
-
-
-def home(environ: Mapping[str, str]) -> Path:
-    """The cache folder of this project by the XDG rules, as in bazel/pybuild."""
-    named = environ.get("XDG_CACHE_HOME", "")
-    base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
-    return base / "torch_xla_lite"
 
 
 def remove(folder: Path) -> bool:

@@ -116,6 +116,12 @@ def lower(
     return register
 
 
+def registered_by_users() -> list[str]:
+    """Ops whose lowering is not part of this package (custom_ops.py)."""
+    package = __name__.partition(".")[0]
+    return [op for op, e in LOWERINGS.items() if e.fn.__module__.partition(".")[0] != package]
+
+
 def writes(*names: str) -> Callable[[Callable], Callable]:
     """Registers the inverse of a view: `fn(base, value, *view_args)` gives the new base."""
 

@@ -1,0 +1,177 @@
+"""Compiled programs on disk: other processes load them, and damaged ones are replaced."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from test.python.copies import PACKAGE, copy_of_the_package
+from torch_xla_lite import compilation_cache
+
+# A random op, an ATen kernel called by XLA, a kernel of ours and a training step, so that a program
+# has each kind of call in it. `report` prints the counts and the bits of a result.
+PROGRAM = """
+import json, sys
+import torch, torch_xla_lite
+
+def report(value):
+    values = value.cpu().tolist()
+    metrics = torch_xla_lite.debug.metrics()
+    print(json.dumps([metrics["compiles"], metrics["loads"], sorted(metrics["fallbacks"]), values]))
+"""
+STEPS = """
+from torch_xla_lite import ops
+torch.manual_seed(0)
+x = torch.rand(4, 8, device="jax")
+model = torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.Dropout(0.5)).to("jax")
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    scores = model(x)
+    loss = ops.softmax_cross_entropy(scores, torch.tensor([0, 1, 2, 3], device="jax"))
+    (loss + torch.nn.functional.multilabel_margin_loss(
+        scores.detach(), torch.tensor([[0, 1, -1, -1, -1]] * 4, device="jax"))).sum().backward()
+    optimizer.step()
+report(torch.cat([p.flatten() for p in model.parameters()]))
+"""
+
+
+def run(source: str, cache: Path, package: Path = PACKAGE, **environ: str) -> tuple:
+    """(graphs compiled, graphs loaded, fallbacks, values) of a program in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PROGRAM + source],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(package.parent),
+            "XDG_CACHE_HOME": str(cache),
+            "TORCH_XLA_LITE_COMPILATION_CACHE": "1",
+            **environ,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return tuple(json.loads(done.stdout.splitlines()[-1]))
+
+
+def entries(cache: Path) -> list[Path]:
+    return sorted((cache / "torch_xla_lite" / "programs").iterdir())
+
+
+ADD = "report(torch.arange(3., device='jax') + 0.5)"
+
+
+def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: Path):
+    compiled, loaded, fallbacks, values = run(STEPS, tmp_path)
+    assert compiled >= 1
+    assert loaded == 0
+    assert fallbacks != []
+    assert run(STEPS, tmp_path) == (0, compiled, fallbacks, values)
+
+
+def test_two_processes_at_once_leave_entries_that_work(tmp_path: Path):
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(lambda _: run(ADD, tmp_path), range(2))
+    assert first[3] == second[3] == [0.5, 1.5, 2.5]
+    assert run(ADD, tmp_path)[:2] == (0, 1)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def exchange(path: Path) -> None:
+    """Puts a valid entry of another graph in the place of this one."""
+    run("report(torch.arange(3., device='jax') * 0.5)", path.parents[2])
+    (other,) = set(entries(path.parents[2])) - {path}
+    other.replace(path)
+
+
+DAMAGES = [
+    flip,
+    lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(compilation_cache._checksum(path.name, b"{}\n") + b"{}\n"),
+    exchange,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=["flip", "truncate", "empty", "foreign", "other"])
+def test_a_damaged_entry_is_ignored_and_replaced(damage, tmp_path: Path):
+    run(ADD, tmp_path)
+    (entry,) = entries(tmp_path)
+    damage(entry)
+    assert run(ADD, tmp_path) == (1, 0, [], [0.5, 1.5, 2.5])
+    assert run(ADD, tmp_path) == (0, 1, [], [0.5, 1.5, 2.5])
+
+
+REGISTERED = """
+@torch.library.custom_op("mine::op", mutates_args=())
+def op(x: torch.Tensor) -> torch.Tensor: return x.clone()
+op.register_fake(torch.empty_like)
+torch_xla_lite.register_lowering("mine::op")(lambda x: x + {number})
+report(op(torch.arange(2., device="jax")))
+"""
+
+
+def test_a_registered_lowering_that_changed_is_compiled_again(tmp_path: Path):
+    assert run(REGISTERED.format(number=1), tmp_path) == (1, 0, [], [1, 2])
+    assert run(REGISTERED.format(number=2), tmp_path) == (1, 0, [], [2, 3])
+    assert run(REGISTERED.format(number=1), tmp_path) == (0, 1, [], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("before", "environ"),
+    [
+        ("torch.set_default_dtype(torch.float64)\n", {}),
+        ("import jax; jax.config.update('jax_default_matmul_precision', 'highest')\n", {}),
+        ("", {"XLA_FLAGS": "--xla_cpu_enable_fast_math=false"}),
+    ],
+    ids=["default dtype", "setting of jax", "XLA_FLAGS"],
+)
+def test_whatever_decides_the_code_is_in_the_key(before: str, environ: dict, tmp_path: Path):
+    run(ADD, tmp_path)
+    assert run(before + ADD, tmp_path, **environ)[:2] == (1, 0)
+
+
+def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):
+    package = copy_of_the_package(tmp_path)
+    run(ADD, tmp_path, package)
+    with (package / "lowering" / "binary.py").open("a") as file:
+        file.write("# Changed.\n")
+    assert run(ADD, tmp_path, package)[:2] == (1, 0)
+
+
+def test_it_can_be_switched_off(tmp_path: Path):
+    assert run(ADD, tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="0")[:2] == (1, 0)
+    assert not (tmp_path / "torch_xla_lite").exists()
+
+
+def test_a_folder_that_cannot_be_made_hinders_nothing(tmp_path: Path):
+    (tmp_path / "torch_xla_lite").touch()
+    assert run(ADD, tmp_path) == (1, 0, [], [0.5, 1.5, 2.5])
+
+
+def test_only_the_owner_may_read_the_folder(tmp_path: Path):
+    folder = tmp_path / "torch_xla_lite" / "programs"
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    run(ADD, tmp_path)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
+    for number in range(4):
+        path = tmp_path / str(number)
+        path.write_bytes(bytes(10))
+        os.utime(path, (number, number))
+    os.utime(tmp_path / "0")
+    compilation_cache._remove_oldest(tmp_path, limit=25)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "3"]

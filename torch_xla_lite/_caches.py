@@ -1,0 +1,23 @@
+"""Where this project keeps files that can be made again, under the user's folder of caches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """The folder of all caches of this project, by the XDG rules; builds use it too.
+
+    Raises:
+      RuntimeError: there is neither $XDG_CACHE_HOME nor a home folder.
+    """
+    named = environ.get("XDG_CACHE_HOME", "")
+    base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
+    return base / "torch_xla_lite"
+
+
+def programs(environ: Mapping[str, str]) -> Path:
+    """The folder of compiled programs (compilation_cache.py)."""
+    return home(environ) / "programs"

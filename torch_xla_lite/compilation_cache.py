@@ -1,0 +1,258 @@
+"""Compiled programs on disk: what one process compiled, other processes of the user load.
+
+    key = compilation_cache.key(description)     # None where nothing can be kept
+    program = compilation_cache.load(key)
+    if program is None:
+        program = Program(executable, ...)
+        compilation_cache.store(key, program)
+
+A key is a hash of the graph and of everything else that decides its machine code: this package,
+torch, jax, their settings, the processor. A program found by it needs neither tracing nor XLA.
+
+An entry is one file: the SHA-256 of the key and of what follows, a line of JSON, jax's serialised
+executable. It appears by a rename, so processes never see half of one; an entry that is damaged or
+cannot be loaded counts as absent and is replaced. The folder is readable by its owner alone,
+because loading a program is running it.
+
+TORCH_XLA_LITE_COMPILATION_CACHE=0 switches the cache off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jaxlib
+import numpy as np
+import torch
+from jax.experimental import serialize_executable
+
+from . import _caches, _variables
+from .lowering import ffi, kernels
+
+_VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
+
+# When the files take more, those that were used longest ago are removed.
+_LIMIT = 2 << 30
+
+# Variables of this package that leave the machine code as it is.
+_DECIDE_NOTHING = (_VARIABLE, "TORCH_XLA_LITE_IR_DEBUG")
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A compiled graph.
+
+    Attributes:
+      executable: a function of the leaves and the scalars, see compiler.compile_graph.
+      num_leaves, num_roots: how many arrays it takes and gives.
+      fallbacks: ops that run as ATen kernels in it.
+      targets: names of the custom calls in it that this package provides.
+    """
+
+    executable: Callable[..., list]
+    num_arguments: int
+    num_roots: int
+    fallbacks: frozenset[str]
+    targets: frozenset[str]
+
+
+class _Loads:
+    """How many programs were loaded; guarded by the sync lock, as compiling is."""
+
+    count = 0
+
+
+def loads() -> int:
+    """Programs that were loaded since the process started or since reset_loads()."""
+    return _Loads.count
+
+
+def reset_loads() -> None:
+    """Begins to count again."""
+    _Loads.count = 0
+
+
+def targets(hlo: str) -> frozenset[str]:
+    """The custom calls of this package in a program, by name."""
+    return frozenset(re.findall(r"@(torch_xla_lite\.\w+)", hlo))
+
+
+def key(description: str) -> str | None:
+    """The name of the entry of a graph; None when the cache is off or has no place.
+
+    Args:
+      description: all that this process was told about the graph, without addresses.
+    """
+    if _folder() is None:
+        return None
+    # Read each time: a program may change them, also for one thread.
+    settings = [(name, getattr(jax.config, name, value)) for name, value in _settings()]
+    digest = hashlib.sha256(_fingerprint())
+    digest.update(repr(settings).encode())
+    digest.update(description.encode())
+    return digest.hexdigest()
+
+
+def load(key: str | None) -> Program | None:
+    """The program of a key, ready to be called; None when there is none that can be used."""
+    folder = _folder()
+    if key is None or folder is None:
+        return None
+    path = folder / key
+    try:
+        content = path.read_bytes()
+        if content[:_DIGEST] != _checksum(key, content[_DIGEST:]):
+            return None
+        header, _, executable = content[_DIGEST:].partition(b"\n")
+        program = _deserialize(json.loads(header), executable)
+        os.utime(path)  # Used last, removed last.
+    # An entry is only ever a shortcut, and jax has no one error for an executable that does not
+    # load here.
+    except Exception:
+        return None
+    _Loads.count += 1
+    return program
+
+
+def store(key: str | None, program: Program) -> None:
+    """Keeps a program. What cannot be kept is left out without an error: the cache is full, say."""
+    folder = _folder()
+    if key is None or folder is None:
+        return
+    try:
+        executable, _, _ = serialize_executable.serialize(program.executable)
+    except (ValueError, NotImplementedError, jax.errors.JaxRuntimeError):
+        return
+    header = {
+        "num_arguments": program.num_arguments,
+        "num_roots": program.num_roots,
+        "fallbacks": sorted(program.fallbacks),
+        "targets": sorted(program.targets),
+    }
+    body = json.dumps(header).encode() + b"\n" + executable
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
+            try:
+                file.write(_checksum(key, body) + body)
+                file.flush()
+                os.replace(file.name, folder / key)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        _remove_oldest(folder, _LIMIT)
+    except OSError:
+        return
+
+
+def _checksum(key: str, body: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + body).digest()
+
+
+def _deserialize(header: dict, executable: bytes) -> Program:
+    names = frozenset(header["targets"])
+    if "torch_xla_lite.aten" in names:
+        ffi.register()
+    if names - {"torch_xla_lite.aten"}:
+        kernels.register()
+    arguments = ((0,) * header["num_arguments"], {})
+    loaded = serialize_executable.deserialize_and_load(
+        executable,
+        jax.tree_util.tree_structure(arguments),
+        jax.tree_util.tree_structure([0] * header["num_roots"]),
+        execution_devices=jax.devices()[:1],
+    )
+    return Program(
+        loaded, header["num_arguments"], header["num_roots"], frozenset(header["fallbacks"]), names
+    )
+
+
+@functools.cache
+def _folder() -> Path | None:
+    """Where the entries are; None when the cache is off, or no folder is the user's alone."""
+    if not _variables.enabled(os.environ, _VARIABLE, default="1"):
+        return None
+    try:
+        folder = _caches.programs(os.environ)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if status.st_uid != os.geteuid():
+            return None
+        if status.st_mode & 0o077:
+            folder.chmod(0o700)
+    except (OSError, RuntimeError):
+        return None
+    return folder
+
+
+def _remove_oldest(folder: Path, limit: int) -> None:
+    """Brings the size of a folder below a limit, by the time at which its files were last used."""
+    files = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # Another process removed it.
+            files.append((status.st_mtime_ns, status.st_size, entry.path))
+    size = sum(size for _, size, _ in files)
+    for _, bytes_freed, path in sorted(files):
+        if size <= limit:
+            return
+        Path(path).unlink(missing_ok=True)
+        size -= bytes_freed
+
+
+@functools.cache
+def _settings() -> list[tuple[str, object]]:
+    return sorted(jax.config.values.items())
+
+
+@functools.cache
+def _fingerprint() -> bytes:
+    """Of all that decides the machine code of a graph and stays the same in one process."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for file in sorted([*package.rglob("*.py"), *package.rglob("*.so")]):
+        digest.update(f"{file.relative_to(package)} {file.stat().st_size}\n".encode())
+        digest.update(file.read_bytes())
+    device = jax.devices()[0]
+    facts = [
+        torch.__version__,
+        torch.version.git_version,
+        jax.__version__,
+        jaxlib.__version__,
+        np.__version__,
+        platform.python_version(),
+        device.device_kind,
+        device.client.platform_version,
+        _processor(),
+        # XLA divides loops among as many threads as there are processors.
+        len(os.sched_getaffinity(0)),
+        sorted((name, value) for name, value in os.environ.items() if _decides_code(name)),
+    ]
+    digest.update(repr(facts).encode())
+    return digest.digest()
+
+
+def _decides_code(variable: str) -> bool:
+    prefixes = ("JAX_", "NPROC", "PJRT_", "XLA_", _variables.PREFIX)
+    return variable.startswith(prefixes) and variable not in _DECIDE_NOTHING
+
+
+def _processor() -> str:
+    """The model and the features of the processor, as Linux describes them."""
+    wanted = ("model name", "flags", "CPU implementer", "CPU part", "Features")
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return platform.machine() + "".join(sorted({x for x in lines if x.startswith(wanted)}))
