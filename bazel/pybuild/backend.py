@@ -1,8 +1,7 @@
-"""The PEP 517/660 hooks, through the same code as setup.py.
+"""The PEP 517/660 hooks. They call the same code as setup.py.
 
-An editable install is what `develop` makes, in a wheel of its own. No hook asks for torch or
-setuptools: an isolated build builds against the torch of the environment that asked for it, and
-fetches pybind11 where that one has none. isolation.py says how they are found.
+No hook requires torch or setuptools: an isolated build uses the torch of the environment that it
+was called in (dist/isolation.py), and requires pybind11 if that environment does not have it.
 """
 
 import functools
@@ -24,7 +23,7 @@ _R = TypeVar("_R")
 
 
 def _explained(hook: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Ends the frontend's child process with the message of a BuildError, without a traceback."""
+    """Ends the process of a hook with the message of a BuildError, without a traceback."""
 
     @functools.wraps(hook)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -61,10 +60,10 @@ def build_editable(
 def prepare_metadata_for_build_editable(
     metadata_directory: str, config_settings: _Settings = None
 ) -> str:
-    """Writes the .dist-info folder; nothing is built for that.
+    """Writes the .dist-info folder, without a build.
 
-    There is no such hook for wheels: their version depends on the torch, the jax and the toolkit
-    that they are built with. Front ends read it from the wheel.
+    There is no such hook for wheels, because their version depends on the toolkit that they are
+    built with. Front ends build the wheel and read its metadata.
     """
     root = _root()
     described = metadata.read(root)
@@ -77,7 +76,7 @@ def build_wheel(
     config_settings: _Settings = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """Builds a wheel of what variables and settings ask for."""
+    """Builds the wheel that variables and settings describe."""
     root, options = _root(), _options(config_settings)
     if isolation.hides_torch():
         return isolation.build_outside(root, Path(wheel_directory))
@@ -86,13 +85,13 @@ def build_wheel(
 
 @_explained
 def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
-    """Packs the sources."""
+    """Writes the source distribution."""
     return sdist.make(_root(), _options(config_settings), Path(sdist_directory))
 
 
 @_explained
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
-    """What the environment lacks and a front end may bring."""
+    """The requirements that the environment does not have, and the front end installs."""
     options_table.from_settings(config_settings)
     return isolation.missing_headers(_root())
 
@@ -102,14 +101,14 @@ get_requires_for_build_editable = get_requires_for_build_wheel
 
 @_explained
 def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:
-    """Nothing beyond pyproject.toml."""
+    """None. Wrong settings are errors here, too."""
     options_table.from_settings(config_settings)
     return []
 
 
 def _options(settings: _Settings) -> options_table.Options:
-    """The first steps of flow.py, of which setup.py is not there to take them. Settings win over
-    variables, and become such: a hook has its process to itself, and others that it starts."""
+    """The options, read as flow.py reads them. Settings override variables; each hook runs in a
+    process of its own, so they become variables for it and for the processes that it starts."""
     os.environ |= options_table.from_settings(settings)
     if said := options_table.ignored(os.environ):
         notices.keep(said)

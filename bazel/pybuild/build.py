@@ -52,7 +52,7 @@ def bazel_command(
     """
     if not headers and options.content is not Content.ALL:
         raise _half_a_package(options.content)
-    gpu = cuda.look(options, environ)
+    gpu = cuda.inspect(options, environ)
     if options.content is Content.PYTHON:
         _check_library(root, options, gpu)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
@@ -95,7 +95,7 @@ def build(
             if gpu.startswith("on") and options.prioritized_text is None:
                 notices.keep(notices.box(_ADVICE))
             if options.content is Content.PYTHON:
-                _check_library(root, options, cuda.look(options, environ))
+                _check_library(root, options, cuda.inspect(options, environ))
             command = invoke.build_command(
                 bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
             )

@@ -61,7 +61,7 @@ def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path
     if options.debug_files or options.mode is Mode.RELEASE:
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
-    return wheel_format.write(root, options, built, folder, cuda.look(options, environ))
+    return wheel_format.write(root, options, built, folder, cuda.inspect(options, environ))
 
 
 def main(folder: str) -> int:

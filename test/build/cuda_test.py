@@ -248,7 +248,8 @@ def test_a_cuda_home_that_is_no_toolkit_is_an_error_where_one_is_wanted(
 ):
     options = Options(cuda=switch, cuda_home=str(tmp_path), cuda_home_from="CUDA_PATH")
     with pytest.raises(
-        BuildError, match=f"CUDA_PATH={tmp_path} is no whole CUDA toolkit: it has no bin/nvcc"
+        BuildError,
+        match=f"CUDA_PATH={tmp_path} is not a complete CUDA toolkit: bin/nvcc is missing",
     ):
         cuda.decide(options, torch, None, cuda_toolkits.watched(options, {}, []), "gcc")
 

@@ -1,14 +1,15 @@
-"""Isolated builds: the environment that asked for one has the torch that is to be built against.
+"""Finds the installed torch from inside an isolated build.
 
-A build front end runs the hooks in an environment of its own, with nothing but what pyproject.toml
-asks for. As that is not torch, none is downloaded; the one that is there has to be found.
+A build front end runs the hooks in a temporary environment that contains only what pyproject.toml
+requires. That is not torch, because it would be downloaded for each build. The build uses the torch
+of the environment that the front end was called in:
 
-    pip            hides packages by PYTHONPATH; packages.search_path() sees past that
-    python -m build  makes an environment with venv, which notes the interpreter that made it
-    uv, virtualenv   make one that tells nothing; where an environment is active, its interpreter
-                   is the next on PATH, and one in .venv is uv's without being active
+    pip              hides that environment by PYTHONPATH; packages.search_path() finds it
+    python -m build  makes the temporary one with venv, which records the interpreter that it used
+    uv, virtualenv   record nothing: the active environment's interpreter is the next on PATH, and
+                     uv also uses .venv when it is not active
 
-What an environment with torch and jax may lack, and is small, is asked for: pybind11.
+pybind11 is small. The hooks require it if that environment does not have it.
 """
 
 import os
@@ -29,12 +30,12 @@ def hides_torch() -> bool:
 
 
 def missing_headers(root: Path) -> list[str]:
-    """What a front end has to bring: pybind11, unless the wanted one is there."""
+    """What the front end has to install: pybind11, unless the wanted version is installed."""
     folders = packages.search_path()
     if hides_torch():
         python = outside(root)
         if python is None:
-            # The build will say that it cannot be made here.
+            # build_outside reports this.
             return []
         folders = packages.own_folders(python)
     pin = packages.wanted(root)["pybind11"]
@@ -44,7 +45,7 @@ def missing_headers(root: Path) -> list[str]:
 
 
 def cannot_see_torch() -> BuildError:
-    """The error where torch cannot be found."""
+    """The error for a build that finds no torch."""
     return BuildError(
         f"There is no torch for {sys.executable}.\n"
         "If this is an isolated build, it cannot see the torch of the environment that it is for.",
@@ -54,20 +55,20 @@ def cannot_see_torch() -> BuildError:
 
 
 def build_outside(root: Path, folder: Path) -> str:
-    """Builds a wheel with an interpreter outside of this environment, and returns its name.
+    """Builds a wheel with the interpreter that `outside` finds, and returns the file's name.
 
     Raises:
-      BuildError: none is known that sees torch.
+      BuildError: it finds none.
     """
     python = outside(root)
     if python is None:
         raise cannot_see_torch()
     print(f"torch_xla_lite: this is an isolated build; it uses the torch of {python}", flush=True)
-    # What the front end has set for its own environment is not for that interpreter, but for what
-    # was installed there because we have asked for it.
+    # That interpreter needs none of the temporary environment's settings, only the packages that
+    # the hooks required.
     environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONHOME", "VIRTUAL_ENV")}
     environ["PYTHONPATH"] = f"{root}{os.pathsep}{sysconfig.get_path('purelib')}"
-    # Only that interpreter knows the name of the wheel; the folder may have others already.
+    # An empty folder, because only that interpreter knows the name of the wheel.
     with tempfile.TemporaryDirectory(dir=folder) as empty:
         command = [str(python), "-m", "bazel.pybuild.wheel", str(Path(empty).resolve())]
         process = subprocess.run(command, cwd=root, env=environ, check=False)
@@ -81,7 +82,7 @@ def build_outside(root: Path, folder: Path) -> str:
 
 
 def outside(root: Path) -> Path | None:
-    """The interpreter that an isolated build is most likely for: one that sees torch.
+    """The interpreter of the environment that an isolated build was called in, if it has torch.
 
     Args:
       root: of the tree.
@@ -92,7 +93,7 @@ def outside(root: Path) -> Path | None:
 
 
 def _on_path() -> Path | None:
-    """The first interpreter of our version that is not of this environment, as after `activate`."""
+    """The first interpreter of this version on PATH that is not in this environment."""
     own = Path(sys.prefix).resolve()
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     others = [folder for folder in folders if not Path(folder).resolve().is_relative_to(own)]
@@ -100,7 +101,7 @@ def _on_path() -> Path | None:
 
 
 def _name() -> str:
-    # With the version: a wheel for another one is of no use.
+    # With the version, because a wheel is for one version.
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -113,7 +114,7 @@ def _sees_torch(python: Path) -> bool:
 
 
 def maker(environment: Path) -> Path | None:
-    """The interpreter that made a virtual environment, as far as the environment tells."""
+    """The interpreter that a virtual environment was made with, if it records that."""
     try:
         lines = (environment / "pyvenv.cfg").read_text().splitlines()
     except OSError:

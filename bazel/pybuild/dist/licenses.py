@@ -1,13 +1,13 @@
-"""Licences of what is compiled into a wheel: their texts appended to ours, and all as one SPDX
-expression.
+"""The licences of the code that is compiled into a wheel: their texts, and one SPDX expression.
 
-    text(root, ["torch_xla_lite/_XLAC.so", ...])      # what LICENSE in a wheel says
+    text(root, ["torch_xla_lite/_XLAC.so", ...])             # content of LICENSE in a wheel
     expression("BSD-3-Clause", ["torch_xla_lite/_XLAC.so"])  # "BSD-3-Clause AND MIT AND NCSA"
 
-They are taken from the installed packages when a wheel is made, so that they are those of the
-versions whose code is in it. Every folder of third_party/ has a row here; a test sees to it.
+The texts are read from the installed packages when a wheel is made, so they belong to the versions
+whose code it contains. A test checks that every folder of third_party/ has a row here.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,19 +22,19 @@ _BRIDGE = "libtorch_xla_lite.so"
 _FFI = "libtorch_xla_lite_ffi.so"
 _CUDA_LIBRARY = "libtorch_xla_lite_cuda.so"
 _WITH_TORCH = (_MODULE, _BRIDGE, _FFI)
-# What NVIDIA's own packages say.
+# The identifier in the metadata of NVIDIA's own packages.
 _CUDA_LICENSE = "LicenseRef-NVIDIA-Proprietary"
 _SECTION = "-" * 80
 
 
 class Part(NamedTuple):
-    """Code of others that is compiled in.
+    """Code of another project that is compiled in.
 
     Attributes:
       name: of the project.
-      package: the distribution that brings its licence.
-      file: the licence, below the `licenses` folder of the distribution.
-      what: which of its code is compiled in.
+      package: the installed distribution that contains its licence.
+      file: the licence, in the `licenses` folder of the distribution.
+      what: which part of it is compiled in.
       license: as an SPDX identifier.
       libraries: the shared objects that it is compiled into.
     """
@@ -91,22 +91,22 @@ SHIPPED = {
 NOT_SHIPPED = {
     "aarch64_gcc": "a compiler; its libraries are those of the system that the code runs on",
     "bazel_rules": "tells Bazel how to build",
-    "googletest": "is in tests only",
-    "python": "the interface that extension modules are written to",
+    "googletest": "only in tests",
+    "python": "its headers only declare the C API of the interpreter that loads the module",
     "torch_xla_lite_lib": "our own library",
 }
 
 
 def text(root: Path, built: Iterable[str], toolkit: Path | None = None) -> str:
-    """Our licence and those of all that is compiled in.
+    """Our licence, followed by those of the code that is compiled in.
 
     Args:
       root: of the tree.
-      built: paths in the wheel of what Bazel has made for it.
+      built: paths in the wheel of the files that Bazel built.
       toolkit: folder of the CUDA toolkit that the CUDA library was built with.
 
     Raises:
-      BuildError: a package has no licence where it should be.
+      BuildError: an installed package does not contain its licence.
     """
     ours = (root / OURS).read_text(encoding="utf-8")
     names = _libraries(built)
@@ -123,10 +123,10 @@ def text(root: Path, built: Iterable[str], toolkit: Path | None = None) -> str:
 
 
 def expression(ours: str, built: Iterable[str]) -> str:
-    """The SPDX expression of a wheel.
+    """The SPDX expression for a wheel.
 
     Args:
-      ours: that of our own code.
+      ours: the expression for our own code.
       built: as for `text`.
     """
     names = _libraries(built)
@@ -141,39 +141,39 @@ def _libraries(built: Iterable[str]) -> set[str]:
 
 
 def _parts(libraries: set[str]) -> list[Part]:
-    """What is compiled into some shared objects."""
+    """The projects that are compiled into some shared objects."""
     rows = [part for parts in SHIPPED.values() for part in parts]
     return [part for part in rows if not libraries.isdisjoint(part.libraries)]
 
 
 def _texts(parts: list[Part]) -> Iterator[tuple[str, str]]:
-    """Title and licence of each project."""
+    """The title and the licence of each project."""
     installed = packages.installed({part.package for part in parts}, packages.search_path())
     for part in parts:
         package = installed.get(part.package)
         file = package.info / "licenses" / part.file if package else None
         if package is None or file is None or not file.is_file():
             raise BuildError(
-                f"The licence of {part.name}, which is compiled in, is not to be found: "
+                f"The licence of {part.name}, which is compiled in, was not found: "
                 f"{file or part.package} is missing.",
-                f"Install it again:  python -m pip install --force-reinstall --no-deps "
-                f"{part.package}, or correct bazel/pybuild/dist/licenses.py.",
+                f"Reinstall the package:  {sys.executable} -m pip install --force-reinstall "
+                f"--no-deps {part.package}",
             )
         version = package.version.partition("+")[0]
         yield f"{part.name} ({part.what}; {part.package} {version})", _first(file)
 
 
 def _first(file: Path) -> str:
-    """A licence, without those of other projects that follow in the same file.
+    """The first licence of a file.
 
-    jaxlib's own stands before those of all that is in its binary, of which we take nothing.
+    jaxlib's file continues with the licences of the code in its binary, which is not compiled in.
     """
     content = file.read_text(encoding="utf-8").strip().removeprefix(_SECTION)
     return content.partition(f"\n{_SECTION}\n")[0].strip("\n")
 
 
 def _cuda(toolkit: Path | None) -> str:
-    """What NVIDIA's toolkit or its Python packages say, or where to read it."""
+    """The licence in the toolkit or in NVIDIA's Python packages, or its address."""
     packaged = packages.installed(["nvidia-cuda-runtime"], packages.search_path())
     folders = [toolkit] if toolkit else []
     folders += [package.info / "licenses" for package in packaged.values()]
@@ -183,6 +183,6 @@ def _cuda(toolkit: Path | None) -> str:
                 return (folder / name).read_text(encoding="utf-8", errors="replace").strip()
     return (
         "libcudart_static is distributable under Attachment A of the End User License Agreement\n"
-        "for the NVIDIA CUDA Toolkit, whose text this toolkit did not bring:\n"
+        "for the NVIDIA CUDA Toolkit, whose text is not in this toolkit:\n"
         "https://docs.nvidia.com/cuda/eula/"
     )

@@ -1,5 +1,4 @@
-"""What an installer is told about the package: the files of a .dist-info folder, from
-pyproject.toml.
+"""Converts pyproject.toml into the METADATA and entry_points.txt files of a .dist-info folder.
 
     metadata = read(root)
     metadata.version                      # "0.1.0"
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Content, Options
 
-# What a tree has in its root that was unpacked from a source distribution.
+# In the root of a tree that was unpacked from a source distribution.
 PKG_INFO = "PKG-INFO"
 
 # The keys of [project] that are read below.
@@ -57,11 +56,11 @@ class Metadata(NamedTuple):
       description: the README, in Markdown.
       license: an SPDX expression; empty when pyproject.toml has none.
       license_files: relative to the tree.
-      keywords: for those who search.
-      classifiers: of the index.
+      keywords: search terms.
+      classifiers: categories of the package index.
       urls: by label.
       authors: their names.
-      dynamic: fields that are another in the wheels made of a source distribution.
+      dynamic: fields of a source distribution that may differ in the wheels built from it.
     """
 
     name: str
@@ -127,17 +126,17 @@ def read(root: Path, version: str | None = None) -> Metadata:
 
     Args:
       root: of the tree.
-      version: to take instead of that in the tree.
+      version: overrides the version in the tree.
 
     Raises:
-      BuildError: pyproject.toml has a key that would have no effect.
+      BuildError: [project] has a key that is not converted.
     """
     with (root / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     if unknown := sorted(project.keys() - _KEYS):
         raise BuildError(
-            f"pyproject.toml: [project] has {', '.join(unknown)}, which no metadata is made of.",
-            "Remove it, or read it in bazel/pybuild/metadata.py.",
+            f"pyproject.toml: [project] has {', '.join(unknown)}, which would have no effect.",
+            "Remove it, or convert it in bazel/pybuild/dist/metadata.py.",
         )
     urls = project.get("urls", {})
     return Metadata(
@@ -165,16 +164,16 @@ def read(root: Path, version: str | None = None) -> Metadata:
 
 
 def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
-    """The package, or the part of it that a wheel holds.
+    """The metadata of a wheel: of the whole package or a part of it.
 
     Args:
       root: of the tree.
-      options: what the wheel holds, and a version that wins over that of the tree.
-      cuda: version of the toolkit that its CUDA library is compiled with; empty without one. An
-        index takes a wheel with such a library beside one without, because their versions differ.
+      options: say what the wheel contains, and may override the version.
+      cuda: version of the toolkit that its CUDA library is compiled with; empty without one. It
+        becomes part of the version, so that an index can have wheels with and without CUDA.
     """
     described = read(root, options.version)
-    # pip refuses a wheel whose version is not that of the source distribution it is made from.
+    # pip requires that a wheel has the version of the source distribution that it is built from.
     if cuda and "+" not in described.version and not (is_from_sdist(root) and is_fetched(root)):
         local = "".join(cuda.split(".")[:2])
         described = described._replace(version=f"{described.version}+cu{local}")
@@ -200,9 +199,9 @@ def is_fetched(root: Path) -> bool:
 
 
 def for_content(described: Metadata, content: Content) -> Metadata:
-    """The same package for a wheel that holds only a part of it.
+    """The metadata of a wheel that contains only a part of the package.
 
-    The libraries need nothing of Python's; the Python code needs the libraries of its own version.
+    The libraries require no Python package; the Python code requires the libraries of its version.
     """
     library = f"{described.name}_lib"
     if content is Content.LIBRARY:
@@ -228,8 +227,8 @@ def _only_for(extra: str, requirement: str) -> str:
 
 
 def _released(root: Path) -> str:
-    """The version of the source distribution that a tree was unpacked from, which need not be that
-    in pyproject.toml."""
+    """The version of the source distribution that a tree was unpacked from; it may differ from the
+    one in pyproject.toml."""
     file = root / PKG_INFO
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     found = re.search(r"^Version: (.*)$", text, re.MULTILINE)
@@ -244,7 +243,7 @@ def _entry_points(project: dict[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _description(root: Path, readme: str, source: str) -> str:
-    """The README, whose links to files of the tree lead to `source`: an index has no such files."""
+    """The README. Links to files of the tree become links to `source`, for package indexes."""
     if not readme:
         return ""
 

@@ -1,8 +1,8 @@
-"""The source distribution: what developing needs, tests and documentation included.
+"""Writes the source distribution, with tests, scripts and documentation.
 
     make(root, options, Path("dist"))      # torch_xla_lite-0.1.0.tar.gz
 
-A wheel built from it is the one that the tree itself gives, byte for byte.
+A wheel that is built from it is the same, byte for byte, as one that is built in the tree.
 """
 
 from pathlib import Path

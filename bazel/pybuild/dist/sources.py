@@ -1,9 +1,9 @@
 """Which files of the tree belong to the package, and which to a source distribution.
 
     package_files(root)     # torch_xla_lite/__init__.py, ...: what a wheel copies
-    all_files(root)         # those, C++ sources, setup.py, tests ...: what a developer needs
+    all_files(root)         # those, C++ sources, setup.py, tests ...: a source distribution
 
-git is not asked: a source distribution has none, and has to give the same wheel.
+git is not used, because a tree from a source distribution has none and gives the same wheel.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGE = "torch_xla_lite"
 
-# In the root of the tree; those of them that are there.
+# Files in the root of the tree; a missing one is left out.
 FILES = (
     ".bazelignore",
     ".bazelrc",
@@ -30,9 +30,9 @@ FILES = (
 )
 _FOLDERS = ("bazel", "docs", "scripts", "test", "third_party", PACKAGE)
 
-# What is read when the package runs.
+# Kinds of files in a wheel.
 _PACKAGED = frozenset({".py", ".pyi", ".typed"})
-# Kinds of sources. Named, so that backups, objects and logs of a tree in use stay out.
+# Kinds of source files. A list, so that backups, object files and logs are left out.
 _CODE = {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh"}
 _DATA = {".json", ".md", ".svg", ".toml", ".tpl", ".txt"}
 _SOURCES = _PACKAGED | _CODE | _DATA
@@ -42,12 +42,12 @@ _PRODUCTS = frozenset({"_build_info.py"})
 
 
 def package_files(root: Path) -> list[str]:
-    """Python sources of the package, relative to the root, without what a build has put there."""
+    """Python sources of the package, relative to the root, without products of a build."""
     return [path for path in _walk(root, PACKAGE) if Path(path).suffix in _PACKAGED]
 
 
 def all_files(root: Path) -> list[str]:
-    """All that is written by hand, relative to the root, without what a build has put there."""
+    """All source files, relative to the root, without products of a build."""
     found = [name for name in FILES if (root / name).is_file()]
     for folder in _FOLDERS:
         found += [

@@ -27,10 +27,10 @@ def write(
 
     Args:
       root: of the tree, for the sources in Python and pyproject.toml.
-      options: what the wheel holds, its version and build number, the time of its files.
-      built: path in the wheel -> file, for all that Bazel makes for it.
+      options: content, version and build number of the wheel, and the time of its files.
+      built: path in the wheel -> file, for each file that Bazel built.
       folder: to write it to.
-      gpu: the toolkit that a CUDA library was built with; None without one.
+      gpu: the CUDA decision of the build; None is the same as no CUDA.
     """
     described = metadata.for_wheel(root, options, gpu.version if gpu else "")
     described = described._replace(license=licenses.expression(described.license, built))
@@ -77,7 +77,7 @@ def dist_info(
       root: of the tree.
       described: the distribution.
       tag: as in the name of the wheel.
-      pure: whether it goes into the folder for code that is the same on every platform.
+      pure: whether it is installed into the folder for code without a platform.
       build: number in the name of the wheel.
     """
     number = f"Build: {build}\n" if build else ""

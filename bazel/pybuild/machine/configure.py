@@ -65,7 +65,7 @@ def ensure(
         preflight.check(root, installed, environ)
         if not any(option.startswith("--disk_cache=") for option in options.build_options):
             preflight.check_cache(cache_home(environ))
-        decision = cuda.look(options, environ)
+        decision = cuda.inspect(options, environ)
         flags = _known_flags(root, bazel, options)
         lines = settings(installed, decision, flags, environ)
         state = State(facts, "".join(f"{line}\n" for line in lines), decision.line)

@@ -1,6 +1,6 @@
 """Whether the CUDA library is built, with which toolkit, and for which GPUs.
 
-    look(options, os.environ).evidence
+    inspect(options, os.environ).evidence
     # "on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
 
 The library is compiled from jaxlib's headers by nvcc, so a toolkit is all that USE_CUDA=1 needs.
@@ -26,8 +26,8 @@ from bazel.pybuild.machine.cuda_toolkits import (
 )
 from bazel.pybuild.options import Options, Switch
 
-# On PyPI, since this CUDA. Those for earlier ones (nvidia-cuda-nvcc-cu12 ...) make no toolkit: of
-# the compiler they hold ptxas and libnvvm, but neither nvcc nor cicc nor cudafe++.
+# The wheels on PyPI that form a toolkit, since this version of CUDA. Those for earlier versions
+# (nvidia-cuda-nvcc-cu12 ...) contain ptxas and libnvvm, but neither nvcc nor cicc nor cudafe++.
 _WHEELS_SINCE = 13
 _WHEELS = (
     "nvidia-cuda-nvcc",
@@ -56,8 +56,8 @@ class Torch(NamedTuple):
     hip: str | None
 
 
-class Wish(NamedTuple):
-    """The CUDA that an installed package is built for.
+class Target(NamedTuple):
+    """The CUDA that an installed package is built for, and so the library.
 
     Attributes:
       version: such as 13.0, or 13 where no more is known.
@@ -78,11 +78,11 @@ class Cuda(NamedTuple):
 
     Attributes:
       packaged: whether the package gets a CUDA library.
-      toolkit: that Bazel may use; it may have one although the package gets no library, so that
-        who works on kernels can compile and test them beside any torch.
-      codes: what nvcc is to make, such as sm_90 and compute_90.
-      evidence: why, in one line that is the same on all machines with the same inputs.
-      detail: what else is to be known on this machine, such as the place of the toolkit.
+      toolkit: the one that Bazel uses. There may be one although the package gets no library, so
+        that kernels can be compiled and tested beside any torch.
+      codes: what nvcc compiles for, such as sm_90 and compute_90.
+      evidence: the reason, in one line that is the same on all machines with the same inputs.
+      detail: further facts about this machine, such as the folder of the toolkit.
     """
 
     packaged: bool
@@ -98,12 +98,12 @@ class Cuda(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The evidence for the eyes of who builds here."""
+        """Evidence and detail, for the person who builds."""
         return f"{self.evidence} ({self.detail})" if self.detail else self.evidence
 
 
-def look(options: Options, environ: Mapping[str, str]) -> Cuda:
-    """Decides for the torch and the toolkits of this machine.
+def inspect(options: Options, environ: Mapping[str, str]) -> Cuda:
+    """Decides for the packages and the toolkits of this machine.
 
     Args:
       options: from the environment.
@@ -122,9 +122,10 @@ def look(options: Options, environ: Mapping[str, str]) -> Cuda:
 
 
 def depends_on(options: Options, environ: Mapping[str, str]) -> list[str]:
-    """All that `look` depends on beside torch, in words that change when its answer can."""
-    words = [options.cuda.value, str(options.cuda_arch_list), str(plugin(packages.search_path()))]
-    for nvcc, found in watched(options, environ, packages.search_path()):
+    """What `inspect` depends on, apart from torch: text that changes when the result can change."""
+    folders = packages.search_path()
+    words = [options.cuda.value, str(options.cuda_arch_list), str(plugin(folders))]
+    for nvcc, found in watched(options, environ, folders):
         changed = nvcc.stat().st_mtime_ns if nvcc.exists() else None
         words.append(f"{found} {nvcc} {changed}")
     return words
@@ -181,34 +182,34 @@ def decide(
             "for which torch_xla_lite has no kernels.",
             "Install a torch for CUDA or for CPUs, or build without GPU code:  export USE_CUDA=0",
         )
-    wish = _wish(torch, jax)
+    target = _target(torch, jax)
     asked = options.cuda is Switch.ON
-    # A leftover of another project must not break a build that has no use for it.
-    wanted = wish or asked
+    # A CUDA_HOME that was set for another project must not break a build without CUDA.
+    wanted = target or asked
     if wanted and options.cuda_home and (part := missing_part(Path(options.cuda_home))):
         raise BuildError(
-            f"{options.cuda_home_from}={options.cuda_home} is no whole CUDA toolkit: "
-            f"it has no {part}.",
+            f"{options.cuda_home_from}={options.cuda_home} is not a complete CUDA toolkit: "
+            f"{part} is missing.",
             f"Correct it, or unset it to look elsewhere:  unset {options.cuda_home_from}",
         )
-    toolkit, problems = find(candidates, compiler, wish.major if wish else None)
+    toolkit, problems = find(candidates, compiler, target.major if target else None)
     if not wanted:
-        return _without_use(options, torch, toolkit)
+        return _not_wanted(options, torch, toolkit)
     if toolkit is None:
-        return _without_toolkit(options, wish, problems)
+        return _without_toolkit(options, target, problems)
     made = _codes(options, toolkit)
-    reason = wish.reason if wish else "USE_CUDA=1"
+    reason = target.reason if target else "USE_CUDA=1"
     evidence = f"on: {reason}; toolkit {toolkit.version}; {' '.join(made)}"
     return Cuda(True, toolkit, made, evidence, f"{toolkit.home}, found by {toolkit.found}")
 
 
-def _wish(torch: Torch, jax: packages.Package | None) -> Wish | None:
+def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
     """What jax is installed for, on whose streams the kernels run; else what torch is built for."""
     if jax:
         major = jax.name.removeprefix("jax-cuda").partition("-")[0]
-        return Wish(major, f"jax has its plugin for CUDA {major}")
+        return Target(major, f"jax has its plugin for CUDA {major}")
     if torch.cuda:
-        return Wish(torch.cuda, f"torch {torch.version} is built for CUDA {torch.cuda}")
+        return Target(torch.cuda, f"torch {torch.version} is built for CUDA {torch.cuda}")
     return None
 
 
@@ -222,28 +223,28 @@ def facts(decision: Cuda) -> dict[str, str]:
     return values
 
 
-def _without_use(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda:
+def _not_wanted(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda:
     reason = f"neither torch {torch.version} nor jax is for CUDA"
     if toolkit is None:
         return Cuda(False, None, (), f"off: {reason}")
     try:
         made = _codes(options, toolkit)
     except BuildError:
-        # A list for other machines must not break a build that has no use for it.
+        # A list that was set for another project must not break a build without CUDA.
         return Cuda(False, None, (), f"off: {reason}")
     detail = f"toolkit {toolkit.version} in {toolkit.home} is for `bazel build //...` only"
     return Cuda(False, toolkit, made, f"off: {reason}", detail)
 
 
-def _without_toolkit(options: Options, wish: Wish | None, problems: list[str]) -> Cuda:
-    none = f"no toolkit of CUDA {wish.major} was found" if wish else "no CUDA toolkit was found"
-    reason = f"{wish.reason}, but {none}" if wish else none
+def _without_toolkit(options: Options, target: Target | None, problems: list[str]) -> Cuda:
+    none = f"no toolkit of CUDA {target.major} was found" if target else "no CUDA toolkit was found"
+    reason = f"{target.reason}, but {none}" if target else none
     places = f"looked at CUDA_HOME, CUDA_PATH, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
     detail = "; ".join(problems) or places
     if options.cuda is not Switch.ON:
         return Cuda(False, None, (), f"off: {reason}", detail)
     remedy = "Install one, or build without it:  export USE_CUDA=0"
-    version = wish.version if wish else str(_WHEELS_SINCE)
+    version = target.version if target else str(_WHEELS_SINCE)
     if int(version.partition(".")[0]) >= _WHEELS_SINCE:
         install = "pip install " + " ".join(f"'{name}=={version}.*'" for name in _WHEELS)
         remedy += f"\nFrom PyPI:  {install}"
