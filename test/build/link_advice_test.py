@@ -36,7 +36,10 @@ def environ(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "sitecustomize.py").write_text(_ARM)
     environment(tmp_path / "environment")
     (site,) = tmp_path.glob("environment/lib/python3*/site-packages")
-    (site / "torch").mkdir()
+    # Files that every torch has.
+    for name in ("include/ATen/ATen.h", "lib/libc10.so", "lib/libtorch_cpu.so"):
+        (site / "torch" / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / "torch" / name).touch()
     (site / "torch" / "version.py").write_text("cuda = '13.0'\nhip = None\n")
     (site / "torch-2.13.0+cu130.dist-info").mkdir()
     nvcc = write_toolkit(tmp_path / "toolkit")
