@@ -7,14 +7,14 @@
 
 Three repositories, of 100, 1,000 and 5,000 files, are served over the loopback interface by git's
 http-backend, which waits a while before each answer, as a distant server does. All are up to date.
-vcs2l and west come from PyPI into an environment of their own, in the versions below; they are no
-part of the project. vcs2l is asked to pull, west to update.
+vcs2l and west come from PyPI into a temporary environment, in the versions below; they are no part
+of the project. vcs2l pulls, west updates.
 
-What is compared runs in turn, in one run; a ratio is the median of the ratios of neighbouring
-runs. The slowest single fetch is the slowest of three `git fetch`, one in each repository.
+The tools run in turn, several times; a ratio is the median of the ratios of neighbouring runs. The
+slowest single fetch is the slowest of three `git fetch`, one in each repository.
 
 A table goes to the standard output. The JSON file is the stable output for other programs. Exit
-code 0 also if a goal is missed: a benchmark is no test. Exit code 1 if something did not run.
+code 1 if something did not run.
 """
 
 import argparse
@@ -234,7 +234,7 @@ def show(rows: Sequence[Row], machine: Mapping[str, object]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 130)
     console.print(", ".join(f"{name} {value}" for name, value in machine.items()), style="dim")
     table = Table(title="Three repositories, nothing to do (s; medians, ratios of neighbours)")
-    names = ("server waits", "slowest fetch", "ours", "ratio, goal ≤ 1.3", "by hand", "vcs2l")
+    names = ("server waits", "slowest fetch", "ours", "ratio", "by hand", "vcs2l")
     for name in (*names, "west", "ours / by hand", "ours / vcs2l", "ours / west"):
         table.add_column(name, justify="right")
     for row in rows:

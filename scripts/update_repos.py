@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Brings checkouts of PyTorch, torchvision, PyTorch/XLA and this project up to date; see --help."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -15,7 +14,4 @@ if __name__ == "__main__":
     sys.path[0] = str(ROOT)
     from scripts.repos.cli import main
 
-    code = main(sys.argv[1:], ROOT)
-    sys.stdout.flush()
-    # All is written, and Python would take 10 ms to take itself apart.
-    os._exit(code)
+    sys.exit(main(sys.argv[1:], ROOT))

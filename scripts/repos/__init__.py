@@ -1,28 +1,25 @@
-"""Brings several git repositories up to date, and loses nothing: what scripts/update_repos.py does.
+"""Updates several git repositories and loses nothing: what scripts/update_repos.py does.
 
-Data passes through the modules in this order; each hands frozen values to the next:
+Data passes through the files in this order, as one `Repo` record for each repository (`model`):
 
-  cli          arguments, refusals, the phases below, exit codes
-  update       the phases of all repositories; survey, those of one
-  table        which repositories there are: repositories.toml and the user's own file
-  find         where each of them is on this machine
-  urls         whether two addresses mean one place; what of a text must not be shown
-  ssh          what a host is called that a person gave a name of their own
-  look         what state a repository is in; changes nothing
-  remotes      which remote is the official one, and how a wrong one is corrected
-  fetch        asks the server for its tip, gets what is missing
-  plan         what is to be done, a pure function of what was seen
-  in_the_way   files that an update would overwrite although git does not know them
-  backup       what the refs were: kept before anything moves
-  apply        carries a plan out
-  move         moves what is checked out; what git leaves half done is taken back
-  bring        rebase and merge of a feature branch, away from the user's files
-  stash        --autostash: local changes put aside and brought back
-  submodules   they follow, after the branch
-  undo         brings back what a run changed
-  report       tables and JSON
+  cli         arguments, refusals, commands, exit codes
+  table       which repositories there are: repositories.toml and the user's own file
+  freeze      `freeze FILE` and `--to FILE`: exact commits
+  find        where each repository is on this machine
+  clone       clones those that are missing
+  update      the phases below, over all repositories
+  survey      one repository: lock, remotes, server, fetch, inspection
+  remotes     which remote is the upstream, which is the fork; `urls` compares addresses
+  inspect     what state a repository is in; changes nothing
+  plan        what is to be done, a pure function of what is known
+  obstacles   files that an update would overwrite although git would not stop for them
+  apply       carries a plan out
+  journal     lock, records of runs, obligations that a run leaves behind
+  move        moves HEAD with index and files; makes rebases and merges in a temporary worktree
+  submodules  they follow after HEAD
+  undo        brings back what a run changed
+  report      tables and JSON; `progress` is the line on a terminal
 
-Beneath all of them: `layout` (where a git folder is), `git` (one call of the git command),
-`network` (one that talks to a server: time limit, retries), `shown` (commands for people),
-`model` (the values), `parallel`.
+Beneath all of them: `git` (one call of the git command), `network` (a call that talks to a server),
+`layout` (where a git folder is).
 """

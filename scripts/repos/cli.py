@@ -1,187 +1,343 @@
-"""The commands: from arguments to an exit code."""
+"""The command line: arguments, refusals, commands, exit codes."""
 
 import argparse
+import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from scripts.repos import arguments, backup, find, git, refusal, report, shown, table
-from scripts.repos.model import Options, Outcome, Repository, Settings, Status, UsageError
-from scripts.repos.parallel import Task
-from scripts.repos.report import Line, Screen
-from scripts.repos.update import Planned, Request, Update, as_planned, line
+from scripts.repos import clone, find, freeze, git, journal, report, table, undo, update
+from scripts.repos.model import Options, Repo, Settings, Status, UsageError
+from scripts.repos.progress import Progress
+from scripts.repos.survey import Run, survey
 
+_ABOUT = """\
+Brings the local checkouts of PyTorch, torchvision, PyTorch/XLA and this project up to date.
+Nothing is lost: files with local changes are never touched, default branches are fast-forwarded
+only, and every ref is kept before it moves. Nothing is rebuilt.
+
+  scripts/update_repos.py                    this project's own set of repositories
+  scripts/update_repos.py pytorch vision     these
+  scripts/update_repos.py -b pytorch         pytorch and all that depend on it
+  scripts/update_repos.py --dry-run          what is known here, without the network
+  scripts/update_repos.py --plan             what would be done; fetches
+  scripts/update_repos.py --clone            clone repositories that are missing, too
+  scripts/update_repos.py status             one table; no network, no change
+  scripts/update_repos.py freeze FILE        write the exact commits of all repositories
+  scripts/update_repos.py --to FILE          check these commits out again
+  scripts/update_repos.py undo               bring back all that the latest run changed
+  scripts/update_repos.py undo --list        the runs that can be brought back
+"""
+_CODES = """\
+exit codes:
+  0   all is current, or will be by the plan that was shown
+  1   something needs a person; the table says what
+  2   wrong usage: arguments, table, git too old, root, inside the development container
+  3   a server could not be reached, or refused to be read; all else was done
+  130 interrupted
+
+The repositories are a table: scripts/repositories.toml, and over it
+$XDG_CONFIG_HOME/torch_xla_lite/repositories.toml. --json is stable for other programs:
+scripts/repos/report.schema.json describes it.
+"""
+
+_DESCRIPTIONS = {
+    "update": _ABOUT,
+    "status": "Shows all repositories in one table. No network, no change, exit code 0.",
+    "freeze": "Writes the commits of repositories to a file that --to reads.",
+    "undo": "Brings back all that a run changed, in all its repositories. What was done since is "
+    "not undone:\nit stops the undo of its repository.",
+}
 _NEED_A_PERSON = (Status.SKIPPED, Status.FAILED, Status.MISSING)
+
+# What tells that we are in a container. TORCH_XLA_LITE_CONTAINER decides when it is set: 1 in the
+# development container, 0 in one that owns the checkouts.
+_CONTAINER_VARIABLES = ("REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER")
+_CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
 
 
 def main(words: Sequence[str], root: Path) -> int:
-    """Runs the tool.
-
-    Args:
-      words: the command line.
-      root: this project's checkout.
-
-    Returns:
-      The exit code.
-    """
-    # Asked of git while arguments and table are read.
-    version = Task(git.version)
-    parsed = arguments.parse(words)
+    """Runs the tool; `root` is this project's checkout. Returns the exit code."""
+    parsed = _parse(words)
     _finish_on_interrupt()
     try:
-        refusal.check(parsed.allow_root, os.environ)
-        read = table.read(parsed.config, os.environ)
-        refusal.check_git(version.result())
+        _check_place(parsed.allow_root, os.environ)
+        tables = table.read(parsed.config, os.environ)
         project = Path(os.path.realpath(parsed.project or root))
-        if parsed.command == "undo":
-            return _undo(parsed, read, project)
-        return _update(parsed, read, project)
+        session = _Session(parsed, tables, project)
+        code = _COMMANDS[parsed.command](session)
     except UsageError as error:
-        print(f"error: {report.safe(error.problem)}\n{report.safe(error.remedy)}", file=sys.stderr)
+        text = f"error: {report.safe(error.problem)}\n{report.safe(error.remedy)}"
+        print(text, file=sys.stderr)
         return 2
+    if session.output.problem:
+        print(f"error: the output is not whole: {session.output.problem}", file=sys.stderr)
+        return code or 1
+    return code
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """Reads the command line; the command may stand anywhere in it."""
+    rest = list(words)
+    command = next((word for word in rest if word in table.COMMANDS), "update")
+    if command != "update":
+        rest.remove(command)
+    parser = argparse.ArgumentParser(
+        prog="update_repos.py" if command == "update" else f"update_repos.py {command}",
+        description=_DESCRIPTIONS[command],
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=command, names=[], base_repo=None, all=False)
+    add = parser.add_argument
+    if command == "undo":
+        add("run", nargs="?", help="the run to bring back (the latest)")
+        add("--list", action="store_true", help="list the runs; change nothing")
+    else:
+        if command == "freeze":
+            add("file", type=Path, metavar="FILE", help="the file to write")
+        add("names", nargs="*", metavar="NAME", help="repositories of the table")
+        add("-b", "--base-repo", metavar="NAME", help="this one and all that depend on it")
+        add("-a", "--all", action="store_true", help="all of the table")
+    if command == "update":
+        _add_update_arguments(parser)
+    add("--json", action="store_true", help="print JSON, for other programs")
+    add("--config", type=Path, metavar="FILE", help="the user's table")
+    add("--project", type=Path, metavar="DIR", help="look around this checkout instead of ours")
+    add("--allow-root", action="store_true", help="run although we are root")
+    return parser.parse_args(rest)
+
+
+def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
+    how_far = parser.add_mutually_exclusive_group()
+    how_far.add_argument("--dry-run", action="store_true", help="plan; no network, no change")
+    how_far.add_argument("--plan", action="store_true", help="plan; fetch, change nothing else")
+    add = parser.add_mutually_exclusive_group().add_argument
+    for name in ("rebase", "merge"):
+        words = f"{name} feature branches, too; a conflict changes nothing and is listed"
+        add(f"--{name}", dest="integrate", action="store_const", const=name, help=words)
+    add("--to", type=Path, metavar="FILE", help="check out the commits that `freeze` wrote")
+    for name, words in (
+        ("--pinned", "update to what others pin, no further"),
+        ("--clone", "clone repositories that are missing"),
+        ("--fix-remotes", "correct or add the upstream remote"),
+        ("--push-fork", "fast-forward the fork's default branch (`fork` in the table), too"),
+    ):
+        parser.add_argument(name, action="store_true", help=words)
+    add = parser.add_argument
+    add("-j", "--jobs", type=_number(int, 1), metavar="N", help="repositories at once (8)")
+    words = "seconds a call to a server may be silent (60)"
+    add("--timeout", type=_number(float, 0.001), metavar="S", help=words)
+    words = "how often a failed call is tried again (2)"
+    add("--retries", type=_number(int, 0), metavar="N", help=words)
+
+
+def _number(kind: type, least: float) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        value = kind(text)
+        if not math.isfinite(value) or value < least:
+            raise argparse.ArgumentTypeError(f"must be a number ≥ {least}")
+        return value
+
+    return number
+
+
+def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
+    """Refuses to run as root, in the development container, and with a git that is too old."""
+    if os.geteuid() == 0 and not allow_root:
+        raise UsageError(
+            "As root, git would leave files behind that you cannot change.",
+            "Run it as yourself; or, where the checkouts are root's:  --allow-root",
+        )
+    said = environ.get("TORCH_XLA_LITE_CONTAINER", "")
+    told = [environ.get(name, "").lower() for name in _CONTAINER_VARIABLES]
+    seen = any(word not in ("", "0", "false") for word in told)
+    if said != "0" if said else seen or any(map(os.path.exists, _CONTAINER_FILES)):
+        raise UsageError(
+            "This is the development container, in which git has other users and no keys.",
+            "Run it outside; in a container that owns the checkouts:  TORCH_XLA_LITE_CONTAINER=0",
+        )
+    version = git.version()
+    if version < git.OLDEST:
+        found, wanted = (".".join(map(str, v)) for v in (version, git.OLDEST))
+        problem = f"git {wanted} or newer is needed, found: {found or 'none'}."
+        raise UsageError(problem, "Install a newer git.")
 
 
 def _finish_on_interrupt() -> None:
-    """The first Ctrl-C lets what is under way come to its end; the second ends at once."""
+    """The first Ctrl-C lets the current step come to its end; the second ends at once."""
 
     def stop(number: int, _: object) -> None:
         git.STOP.set()
         signal.signal(number, signal.SIG_DFL)
-        print("stopping after the current step ...", file=sys.stderr)
+        os.write(2, b"stopping after the current step ...\n")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
 
 
-def _settings(parsed: argparse.Namespace, settings: Settings) -> Settings:
-    if parsed.timeout is not None:
-        settings = settings._replace(timeout=parsed.timeout)
-    if parsed.retries is not None:
-        settings = settings._replace(retries=parsed.retries)
-    return settings
+class _Session:
+    """What all commands share."""
 
+    def __init__(self, parsed: argparse.Namespace, tables: table.Table, project: Path):
+        self.parsed, self.tables, self.project = parsed, tables, project
+        self.output = report.Output()
 
-def _update(parsed: argparse.Namespace, read: table.Table, project: Path) -> int:
-    names = table.select(read, parsed.names, parsed.base_repo, parsed.all)
-    settings = _settings(parsed, read.settings)
-    request = Request(
-        repositories=tuple(read.repositories[name] for name in names),
-        table=read.repositories,
-        project=project,
-        settings=settings,
-        options=Options(
-            pinned=parsed.pinned,
-            bring=parsed.bring,
-            fix_remotes=parsed.fix_remotes,
-            push_fork=parsed.push_fork,
-            keep_untracked=parsed.keep_untracked or settings.keep_untracked,
-        ),
-        online=not parsed.dry_run,
-        acting=not (parsed.dry_run or parsed.plan),
-        quiet=parsed.json,
-    )
-    update = Update(request)
-    screen = None if parsed.json else Screen(project)
-    looked = update.look(meanwhile=screen.prepare if screen else lambda: None)
-    planned = update.plan(update.fetch(looked) if request.online else looked)
-    expected = [line(one, as_planned(one)) for one in planned]
-    if screen and (not request.acting or _has_work(planned)):
-        screen.table("Plan", "what would be done", expected, details=not request.acting)
-    if not request.acting:
-        return _end(parsed, screen, None, expected, ())
-    outcomes = update.apply(planned)
-    lines = [line(one, outcome) for one, outcome in zip(planned, outcomes, strict=True)]
-    # One that failed may have moved before.
-    moved = any(o.status is Status.UPDATED or o.old != o.new for o in outcomes)
-    run = update.run if moved else None
-    if screen:
-        screen.table("Result", "what was done", lines)
-    return _end(parsed, screen, run, lines, _next(request.repositories, lines))
+    def begin(self, options: Options, names: Iterable[str] | None = None) -> tuple[list[Repo], Run]:
+        """The records of the selected repositories, and the run."""
+        parsed, entries = self.parsed, self.tables.entries
+        if names is None:
+            names = table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
+        wanted = list(names)
+        found = find.find(entries.values(), self.project, wanted)
+        places = {name: repo.path for name, repo in found.items() if repo.path is not None}
+        progress = Progress(options.online and not parsed.json)
+        run = Run(self.settings(), options, places, progress)
+        return [found[name] for name in entries if name in wanted], run
 
+    def settings(self) -> Settings:
+        """The table's numbers, and over them those of the command line."""
+        given = {name: getattr(self.parsed, name, None) for name in ("jobs", "timeout", "retries")}
+        known = {name: value for name, value in given.items() if value is not None}
+        return self.tables.settings._replace(**known)
 
-def _has_work(planned: Iterable[Planned]) -> bool:
-    return any(one.step is not None and one.step.does_something for one in planned)
+    def table(self, title: str, heading: str, repos: Sequence[Repo], details: bool = True) -> None:
+        """Prints a table, unless JSON is wanted."""
+        if not self.parsed.json:
+            report.table(self.output, title, heading, repos, self.project.parent)
+            if details:
+                report.details(self.output, repos)
 
-
-def _next(repositories: Iterable[Repository], lines: Sequence[Line]) -> list[str]:
-    """Commands that rebuild what was updated, and what depends on it."""
-    stale = {one.name for one in lines if one.outcome.status is Status.UPDATED}
-    places = {one.name: one.path for one in lines}
-    commands = []
-    for repository in repositories:
-        if stale & set(repository.depends):
-            stale.add(repository.name)
-        if repository.name in stale and repository.rebuild and places[repository.name]:
-            commands.append(shown.inside(places[repository.name], repository.rebuild))
-    return commands
-
-
-def _end(
-    parsed: argparse.Namespace,
-    screen: Screen | None,
-    run: str | None,
-    lines: Sequence[Line],
-    commands: Sequence[str],
-) -> int:
-    """The last lines, or the JSON; returns the exit code."""
-    code = _code([one.outcome for one in lines])
-    if screen is None:
-        print(report.as_json(parsed.command, run, code, lines, commands))
+    def end(
+        self, repos: Sequence[Repo], run: str | None = None, commands: Sequence[str] = ()
+    ) -> int:
+        """Prints the JSON, if it is wanted; returns the exit code."""
+        code = _exit_code(repos)
+        if self.parsed.json:
+            text = report.as_json(self.parsed.command, run, code, repos, commands)
+            self.output.say(text)
         return code
-    if run is not None and parsed.command == "update":
-        screen.say(f"To bring everything back:  scripts/update_repos.py undo {run}")
-    if commands:
-        screen.say("Next, inside the development container:")
-        for command in commands:
-            screen.say(f"  {command}", "cyan")
-    elif code == 0 and parsed.command == "update" and not _planned(lines):
-        screen.say("All is current; there is nothing to rebuild.")
+
+    def say(self, text: str) -> None:
+        """Prints a line, unless JSON is wanted."""
+        if not self.parsed.json:
+            self.output.say(text)
+
+
+def _exit_code(repos: Iterable[Repo]) -> int:
+    if git.STOP.is_set():
+        return 130
+    listed = list(repos)
+    if any(repo.status is Status.UNREACHABLE or repo.unreachable for repo in listed):
+        return 3
+    return int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in listed))
+
+
+def _update(session: _Session) -> int:
+    parsed, tables = session.parsed, session.tables
+    options, names = _options(session)
+    repos, run = session.begin(options, names)
+    if options.clone:
+        repos = clone.missing(repos, parsed.names, session.project, run)
+    plans = update.make_plan(repos, tables.entries, run)
+    expected = [update.as_planned(repo) for repo in plans]
+    is_work = any(repo.status is Status.PLANNED for repo in expected)
+    if not options.acting or is_work:
+        session.table("Plan", "what would be done", expected, details=not options.acting)
+    if not options.acting:
+        code = session.end(expected)
+        if code == 0 and not is_work:
+            session.say("All is current." if options.online else _NOT_ASKED)
+        return code
+    done = update.apply_all(plans, run)
+    # One that failed may have moved before.
+    moved = any(
+        repo.status is Status.UPDATED or (repo.new or repo.head) != repo.head for repo in done
+    )
+    commands = _rebuild(session, done)
+    session.table("Result", "what was done", done)
+    code = session.end(done, run.name if moved else None, commands)
+    if moved:
+        session.say(f"To bring everything back:  scripts/update_repos.py undo {run.name}")
+    if commands and not parsed.json:
+        report.next_commands(session.output, commands)
+    elif code == 0:
+        session.say("All is current; there is nothing to rebuild.")
     return code
 
 
-def _planned(lines: Iterable[Line]) -> bool:
-    return any(one.outcome.status is Status.PLANNED for one in lines)
+_NOT_ASKED = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
 
 
-def _code(outcomes: Iterable[Outcome]) -> int:
-    if git.STOP.is_set():
-        return 130
-    all_of_them = list(outcomes)
-    if any(o.status is Status.UNREACHABLE or o.unreachable for o in all_of_them):
-        return 3
-    person = any(o.status in _NEED_A_PERSON or o.needs_person for o in all_of_them)
-    return 1 if person else 0
+def _options(session: _Session) -> tuple[Options, list[str] | None]:
+    """What is asked for; and the repositories of --to."""
+    parsed, to, names = session.parsed, None, None
+    if parsed.to is not None:
+        if parsed.pinned or parsed.push_fork:
+            raise UsageError("--to excludes --pinned and --push-fork.", "Leave one of them out.")
+        to = freeze.read(parsed.to, session.tables.entries)
+        chosen = parsed.names or parsed.base_repo or parsed.all
+        selected = table.select(session.tables, parsed.names, parsed.base_repo, parsed.all)
+        names = [name for name in to if not chosen or name in selected]
+    same = ("integrate", "pinned", "fix_remotes", "push_fork", "clone")
+    given = {name: getattr(parsed, name) for name in same}
+    acting = not (parsed.dry_run or parsed.plan)
+    return Options(online=not parsed.dry_run, acting=acting, to=to, **given), names
 
 
-def _undo(parsed: argparse.Namespace, read: table.Table, project: Path) -> int:
-    from scripts.repos import undo
+def _rebuild(session: _Session, repos: Iterable[Repo]) -> list[str]:
+    """Commands that rebuild what was updated, and what depends on it."""
+    new = {repo.name for repo in repos if repo.status in (Status.UPDATED, Status.CLONED)}
+    stale = table.with_dependents(new, session.tables.entries.values())
+    return [
+        git.shell_command_in(repo.path, repo.entry.rebuild)
+        for repo in repos
+        if repo.name in stale and repo.entry.rebuild and repo.path is not None
+    ]
 
-    found = find.find(read.repositories.values(), project)
-    runs = undo.recorded({name: place.path for name, place in found.items()})
-    screen = None if parsed.json else Screen(project)
+
+def _status(session: _Session) -> int:
+    repos, run = session.begin(Options(online=False, acting=False))
+    shown = [update.as_planned(repo) for repo in update.make_plan(repos, {}, run)]
+    session.table("Status", "as of the last fetch", shown, details=False)
+    session.end(shown)
+    return 0
+
+
+def _freeze(session: _Session) -> int:
+    file = session.parsed.file
+    freeze.check(file)
+    repos, run = session.begin(Options(online=False, acting=False))
+    done = update.each(lambda repo: freeze.frozen(survey(repo, run)), repos, run)
+    freeze.write(file, done)
+    session.table(f"Commits in {file}", "commit", done)
+    return session.end(done)
+
+
+def _undo(session: _Session) -> int:
+    parsed, output = session.parsed, session.output
+    found = find.find(session.tables.entries.values(), session.project, ())
+    runs = undo.recorded({n: repo.path for n, repo in found.items() if repo.path is not None})
     if parsed.list:
-        return _list(screen, runs)
+        listed = [entry for run in reversed(list(runs)) for entry in runs[run]]
+        if parsed.json:
+            output.say(report.runs_as_json(listed))
+        elif listed:
+            report.runs_table(output, listed)
+        else:
+            output.say("No run is remembered.")
+        return 0
     run = parsed.run or undo.latest(runs)
     if run is None or run not in runs:
-        what = f"There is no run {parsed.run}" if parsed.run else "There is no run to undo"
-        raise UsageError(f"{what}.", "See:  scripts/update_repos.py undo --list")
-    own = backup.new_run()
+        problem = f"There is no run {parsed.run}." if parsed.run else "There is no run to undo."
+        raise UsageError(problem, "See:  scripts/update_repos.py undo --list")
+    own, locks = journal.new_run(), journal.Locks()
     # What depends on others goes back first.
-    entries = list(reversed(runs[run]))
-    lines = [Line(entry.name, entry.path, undo.undo(entry, own)) for entry in entries]
-    if screen:
-        screen.table(f"Undo {run}", "what was done", lines)
-    return _end(parsed, screen, run, lines, ())
+    done = [undo.undo(entry, own, locks) for entry in reversed(runs[run])]
+    session.table(f"Undo {run}", "what was done", done)
+    return session.end(done, run)
 
 
-def _list(screen: Screen | None, runs: Mapping[str, Sequence[Any]]) -> int:
-    entries = [entry for run in reversed(list(runs)) for entry in runs[run]]
-    if screen is None:
-        print(report.runs_as_json([entry.record | {"name": entry.name} for entry in entries]))
-    else:
-        rows = [report.run_row(entry.name, entry.record) for entry in entries]
-        screen.runs(rows) if rows else screen.say("No run is remembered.")
-    return 0
+_COMMANDS = {"update": _update, "status": _status, "freeze": _freeze, "undo": _undo}

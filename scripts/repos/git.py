@@ -1,60 +1,57 @@
-"""One call of the git command.
+"""Runs the git command on local data, and writes commands for people to copy.
 
     result = git.run(folder, "rev-parse", "HEAD")
     result.code, result.out, result.err
-    git.ask(folder, "rev-parse", "HEAD")    # the output alone; raises GitError when the call fails
+    git.ask(folder, "rev-parse", "HEAD")      # only the output; raises GitError when the call fails
+    git.shell_command(folder, "status")       # "git -C /folder status", quoted for a shell
 
-What git does is made independent of the user's shell and of settings that would do more than what
-is asked: no prompts, no editor, no clean-up, no pruning, no submodules, no stash behind our back.
+Calls do not depend on the user's shell, nor on settings that would do more than what is asked: no
+prompts, no editor, no clean-up, no pruning, no submodules, no automatic stash.
 """
 
 import os
+import re
+import shlex
 import subprocess
+import tempfile
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scripts.repos import urls
 
 OLDEST = (2, 30)
 
-# Set by the first Ctrl-C: what is under way is finished, nothing new is begun.
+# Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
 
 # Never shown; filled as configurations are read.
 SECRETS: set[str] = set()
 
-# Left over from a hook that called us, or made to print what must not be printed.
-_UNWANTED = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CEILING_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_CURL_VERBOSE",
-    "GIT_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_WORK_TREE",
+# Set by a hook that calls us, or made to print what must not be printed.
+_UNWANTED = """
+    GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CURL_VERBOSE GIT_DIR
+    GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_NAMESPACE GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_WORK_TREE
+"""
+# unpackLimit: git shows no progress while it unpacks few objects, however large they are.
+_SETTINGS = """
+    advice.detachedHead=false color.ui=false core.quotePath=false fetch.prune=false
+    fetch.recurseSubmodules=false fetch.unpackLimit=1 fetch.writeCommitGraph=false gc.auto=0
+    maintenance.auto=false
+    merge.autoStash=false rebase.autoStash=false rebase.updateRefs=false rerere.enabled=false
+    submodule.recurse=false
+"""
+COMMAND = ["git", *(word for setting in _SETTINGS.split() for word in ("-c", setting))]
+_VARIABLES = {
+    **dict.fromkeys(("GIT_EDITOR", "GIT_SEQUENCE_EDITOR"), "true"),
+    # Our code reads the messages.
+    **dict.fromkeys(("LC_ALL", "LANGUAGE"), "C"),
+    **{"GIT_MERGE_AUTOEDIT": "no", "GIT_TERMINAL_PROMPT": "0", "GIT_REFLOG_ACTION": "update_repos"},
+}
+# What a transfer prints besides errors: "remote: Counting objects:  3% (1/3), 2 KiB | 1 KiB/s".
+_PROGRESS = re.compile(
+    r"^(remote: )?[A-Z][\w ]+(:\s+\d+(%|, done| \()|ing objects: \d)|^remote: Total "
 )
-
-_SETTINGS = (
-    "advice.detachedHead=false",
-    "color.ui=false",
-    "core.quotePath=false",
-    "fetch.prune=false",
-    "fetch.recurseSubmodules=false",
-    "fetch.writeCommitGraph=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "merge.autoStash=false",
-    "rebase.autoStash=false",
-    "rebase.updateRefs=false",
-    "rerere.enabled=false",
-    "submodule.recurse=false",
-)
-_PREFIX = ["git", *(word for setting in _SETTINGS for word in ("-c", setting))]
 
 
 class Result(NamedTuple):
@@ -66,25 +63,22 @@ class Result(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What git said when it failed, without credentials, in one line."""
+        """What git said when it failed, in one line, without credentials and progress."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
-        kept = [line for line in lines if not line.startswith("hint:")]
-        wanted = [line for line in kept if line.startswith(("fatal:", "error:", "remote:", "!"))]
-        return urls.redact("; ".join((wanted or kept or lines)[:3]), SECRETS)
+        lines = [line for line in lines if not _PROGRESS.search(line)] or lines
+        advice = [line for line in lines if not line.startswith("hint:")]
+        errors = [line for line in advice if line.startswith(("fatal:", "error:", "!"))]
+        remote = [line for line in advice if line.startswith("remote:")]
+        chosen = [*errors[:3], *remote[: 3 - len(errors[:3])]] or advice[:3] or lines[:3]
+        return urls.redact("; ".join(chosen), SECRETS)
 
 
 class GitError(Exception):
-    """A call of git failed that should not have.
-
-    Args:
-      folder: where it was called.
-      arguments: of git.
-      result: how it ended.
-    """
+    """A call of git failed that should not have."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
-        shown = urls.redact(" ".join(arguments[:6]), SECRETS)
-        super().__init__(f"git {shown} failed in {folder}: {result.words}")
+        words = urls.redact(" ".join(arguments[:6]), SECRETS)
+        super().__init__(f"git {words} failed in {folder}: {result.words}")
         self.result = result
 
 
@@ -94,26 +88,15 @@ def environment(
     """The variables that git is called with.
 
     Args:
-      folder: where; a repository around it is not taken for it.
+      folder: where; git does not take a repository around it instead.
       changing: whether the call may write; otherwise not even the index is refreshed.
-      index: instead of the repository's own.
+      index: another index than the repository's own.
     """
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in _UNWANTED and not name.startswith("GIT_TRACE")
-    }
-    environ.update(
-        GIT_CEILING_DIRECTORIES=str(folder.parent),
-        GIT_EDITOR="true",
-        GIT_SEQUENCE_EDITOR="true",
-        GIT_MERGE_AUTOEDIT="no",
-        GIT_REFLOG_ACTION="update_repos",
-        GIT_TERMINAL_PROMPT="0",
-        # Messages are read.
-        LC_ALL="C",
-        LANGUAGE="C",
-    )
+    names = [
+        name for name in os.environ if name not in _UNWANTED.split() and "GIT_TRACE" not in name
+    ]
+    environ = {name: os.environ[name] for name in names} | _VARIABLES
+    environ["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
     if not changing:
         environ["GIT_OPTIONAL_LOCKS"] = "0"
     if index is not None:
@@ -121,59 +104,31 @@ def environment(
     return environ
 
 
-def command(*arguments: str) -> list[str]:
-    """The words of a call."""
-    return [*_PREFIX, *arguments]
-
-
 def run(
-    folder: Path,
-    *arguments: str,
-    text: str = "",
-    changing: bool = False,
-    index: Path | None = None,
+    folder: Path, *arguments: str, text: str = "", changing: bool = False, index: Path | None = None
 ) -> Result:
-    """Calls git on local data and waits for its end.
-
-    Args:
-      folder: to call it in.
-      arguments: of git.
-      text: its input.
-      changing: whether it may write.
-      index: instead of the repository's own.
-    """
-    options: dict[str, Any] = {
-        "cwd": folder,
-        "env": environment(folder, changing=changing, index=index),
-        "input": os.fsencode(text),
-        "check": False,
-        # A Ctrl-C is for us, not for a merge that is half done; and without a terminal nothing
-        # can ask for a passphrase where nobody would see the question.
-        "start_new_session": True,
-    }
-    if not changing:
-        done = subprocess.run(command(*arguments), capture_output=True, **options)
-        return Result(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
-    import tempfile
-
-    # A hook may leave a process behind that keeps what it was given open; of a pipe that would be
-    # waited for.
+    """Calls git on local data, with `text` as its input; see `environment`."""
+    # Files, not pipes: a hook may leave a process behind that keeps a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        done = subprocess.run(command(*arguments), stdout=out, stderr=err, **options)
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(os.fsdecode(file.read()))
-        return Result(done.returncode, *texts)
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=folder,
+            env=environment(folder, changing=changing, index=index),
+            input=os.fsencode(text),
+            stdout=out,
+            stderr=err,
+            check=False,
+            # A Ctrl-C is for us, not for a merge that is half done; and without a terminal no
+            # program can ask for a passphrase where nobody would see the question.
+            start_new_session=True,
+        )
+        out.seek(0), err.seek(0)
+        return Result(done.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
 
 
-def ask(folder: Path, *arguments: str, text: str = "") -> str:
-    """Output of a call that only reads; without the line break at its end.
-
-    Raises:
-      GitError: it failed.
-    """
-    result = run(folder, *arguments, text=text)
+def ask(folder: Path, *arguments: str, text: str = "", changing: bool = False) -> str:
+    """Output of a call, without the line break at its end; raises GitError when it fails."""
+    result = run(folder, *arguments, text=text, changing=changing)
     if result.code != 0:
         raise GitError(folder, arguments, result)
     return result.out.removesuffix("\n")
@@ -181,26 +136,18 @@ def ask(folder: Path, *arguments: str, text: str = "") -> str:
 
 def change(folder: Path, *arguments: str, text: str = "") -> str:
     """As `ask`, of a call that writes."""
-    result = run(folder, *arguments, text=text, changing=True)
-    if result.code != 0:
-        raise GitError(folder, arguments, result)
-    return result.out.removesuffix("\n")
-
-
-def move_branch(branch: str, commit: str) -> tuple[str, ...]:
-    """The call that moves the checked-out branch with index and files, to anywhere.
-
-    It refuses where that would change a file with local changes. Unlike `reset --keep` it keeps
-    what is staged.
-    """
-    options = ("--quiet", "--no-track", "--no-overwrite-ignore")
-    return ("checkout", *options, "-B", branch, commit, "--")
+    return ask(folder, *arguments, text=text, changing=True)
 
 
 def commit(folder: Path, name: str) -> str | None:
     """The commit that a name means; None when there is none."""
     result = run(folder, "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}")
     return result.out.strip() if result.code == 0 else None
+
+
+def known(folder: Path, name: str) -> bool:
+    """Whether a commit is here."""
+    return run(folder, "cat-file", "-e", f"{name}^{{commit}}").code == 0
 
 
 def version() -> tuple[int, ...]:
@@ -220,3 +167,16 @@ def config(folder: Path) -> list[tuple[str, str]]:
     found = [(key, value if separator else "true") for key, separator, value in pairs]
     SECRETS.update(urls.secrets_in(found))
     return found
+
+
+def shell_command(folder: Path | str, *words: str) -> str:
+    """A call of git in a folder, for a person's shell.
+
+    Names of branches come from servers, and `main;rm` is one that git accepts.
+    """
+    return shlex.join(("git", "-C", str(folder), *words))
+
+
+def shell_command_in(folder: Path, command: str) -> str:
+    """A command of the table, which is one for the shell already, in a folder."""
+    return f"cd {shlex.quote(str(folder))} && {command}"

@@ -5,10 +5,12 @@ from pathlib import Path
 
 
 def is_repository(path: Path) -> bool:
-    """Whether a folder is the top of a checkout, or a repository without one."""
-    return (path / ".git").exists() or (
-        (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
-    )
+    """Whether a folder is the top of a checkout, or a bare repository."""
+    # os.path, because pathlib raises where a folder may not be read.
+    exists, is_dir = os.path.exists, os.path.isdir
+    if exists(path / ".git"):
+        return True
+    return os.path.isfile(path / "HEAD") and is_dir(path / "objects") and is_dir(path / "refs")
 
 
 def git_dir(path: Path) -> Path:
@@ -27,7 +29,7 @@ def common_dir(git_dir: Path) -> Path:
 
 def is_inside_another(path: Path) -> bool:
     """Whether a folder above is a checkout, of which this one may be a submodule."""
-    return any((above / ".git").exists() for above in path.parents)
+    return any(os.path.exists(above / ".git") for above in path.parents)
 
 
 def _line(file: Path) -> str:

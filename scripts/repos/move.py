@@ -1,30 +1,44 @@
-"""Moves what is checked out; what git leaves half done when it gives up is taken back.
+"""Moves HEAD with index and files, and prepares rebases and merges away from the user's files.
 
 git looks for hindrances before it writes anything. It can fail all the same: a filter such as
-git-lfs is missing, the disk is full, a ref is locked. Then files are written, and HEAD stays.
+git-lfs is missing, the disk is full, a ref is locked. Then files are written and HEAD stays, and
+`to` restores the files.
 """
 
 import contextlib
 import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
-from scripts.repos import git
+from scripts.repos import git, journal
+from scripts.repos.model import Action
+
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+# Names that no worktree of a person has.
+_TREES = "????????T??????-??????-tree"
+_DIFFERING = ("diff-files", "--name-only", "-z", "--ignore-submodules")
+_CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
+
+FAST_FORWARD = ("merge", "--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
+
+
+def branch_to(branch: str, commit: str) -> tuple[str, ...]:
+    """Moves the checked-out branch. Unlike `reset --keep` it keeps what is staged."""
+    return (*_CHECKOUT, "--no-track", "-B", branch, commit, "--")
+
+
+def head_to(commit: str, branch: str | None = None) -> tuple[str, ...]:
+    """Checks out a branch, or detaches HEAD at a commit."""
+    return (*_CHECKOUT, *((branch, "--") if branch else ("--detach", commit)))
 
 
 def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
-    """Calls git so that it moves HEAD, index and files.
+    """Calls git (`words`) so that HEAD, index and files move from one commit to another.
 
-    Args:
-      path: the checkout; at `old`, and no file that differs has local changes.
-      words: the call.
-      old: its commit.
-      new: the commit that it is moved to.
-
-    Returns:
-      What a hook complained about after the move; empty when none did.
-
-    Raises:
-      git.GitError: it did not move; files and index are as before, as far as that was possible.
+    Nothing that differs may have local changes. Returns what a hook complained about after the
+    move. When git fails (GitError), files and index are restored as far as that is possible.
     """
     if git.commit(path, "HEAD") != old:
         # Somebody committed while a rebase was prepared.
@@ -32,14 +46,14 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
     result = git.run(path, *words, changing=True)
     if result.code == 0:
         return ""
-    if git.commit(path, "HEAD") == new:
+    if git.commit(path, "HEAD") == new != old:
         return f"git {words[0]} moved it, but a hook failed: {result.words}"
-    _take_back(path, old, new)
+    _restore(path, old, new)
     raise git.GitError(path, words, result)
 
 
-def _take_back(path: Path, old: str, new: str) -> None:
-    """Makes files and index that are as in `new` as they are in `old` again; others stay."""
+def _restore(path: Path, old: str, new: str) -> None:
+    """Restores the files of `old` where git has written those of `new`; others stay."""
     # Where git has come as far as the index, it goes back by itself; elsewhere this does nothing.
     git.run(path, "read-tree", "-m", "-u", new, old, changing=True)
     added, others = _written(path, old, new)
@@ -52,29 +66,80 @@ def _take_back(path: Path, old: str, new: str) -> None:
 
 
 def _written(path: Path, old: str, new: str) -> tuple[list[str], list[str]]:
-    """Paths that are as in `new`: those that `old` does not have, and the others.
-
-    None where that cannot be told.
-    """
-    import tempfile
-
+    """Paths that git has written or removed: those that `old` does not have, and the others."""
     # Not in the git folder: its disk may be full.
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder, "index")
         read = git.run(path, "read-tree", new, index=index, changing=True)
         git.run(path, "update-index", "-q", "--refresh", index=index, changing=True)
-        named = ("diff-files", "--name-only", "-z", "--ignore-submodules")
-        compared = git.run(path, *named, index=index)
+        compared = git.run(path, *_DIFFERING, index=index)
     if read.code != 0 or compared.code != 0:
         return [], []
-    differing = set(compared.out.split("\0"))
+    not_new = set(compared.out.split("\0"))
+    not_old = set(git.run(path, *_DIFFERING).out.split("\0"))
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", "--ignore-submodules")
     listed = git.run(path, *words, old, new).out.split("\0")[:-1]
     added, others = [], []
     for kind, name in zip(listed[::2], listed[1::2], strict=True):
-        there = os.path.lexists(path / name)
-        if kind == "D":
-            others += [] if there else [name]
-        elif there and name not in differing:
+        if not os.path.lexists(path / name):
+            others += [name] if kind != "A" else []
+        elif kind != "D" and (
+            name not in not_new
+            or ((kind == "A" or name in not_old) and _is_begun(path / name, path, f"{new}:{name}"))
+        ):
             (added if kind == "A" else others).append(name)
     return added, others
+
+
+def _is_begun(file: Path, path: Path, blob: str) -> bool:
+    """Whether a file is the beginning of what git was about to write, as when the disk is full."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    whole = git.run(path, "cat-file", "--filters", blob)
+    return whole.code == 0 and os.fsencode(whole.out).startswith(file.read_bytes())
+
+
+class Integrated(NamedTuple):
+    """The commit that a rebase or merge made, or files in conflict, or what git said."""
+
+    new: str | None
+    files: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def integrate(
+    path: Path, common_dir: Path, run: str, action: Action, head: str, target: str, message: str
+) -> Integrated:
+    """Makes the commits of a rebase or a merge in a temporary worktree; no ref moves.
+
+    The user's files see only the result: a conflict is undone by deleting the worktree, and a
+    process that is killed leaves nothing half done behind.
+    """
+    tree = journal.folder(common_dir) / f"{run}-tree"
+    tree.parent.mkdir(exist_ok=True)
+    _clean_up(path, common_dir)
+    try:
+        added = ("worktree", "add", "--quiet", "--detach", str(tree), head)
+        git.change(path, *_NO_HOOKS, *added)
+        if action is Action.REBASE:
+            words = ("rebase", "--quiet", "--no-fork-point", target)
+        else:
+            words = ("merge", "--quiet", "--ff", "--no-edit", "-m", message, target)
+        result = git.run(tree, *words, changing=True)
+        if result.code == 0:
+            return Integrated(git.ask(tree, "rev-parse", "HEAD"))
+        unmerged = git.run(tree, "diff", "--name-only", "--diff-filter=U", "-z").out
+        files = tuple(name for name in unmerged.split("\0") if name)
+        return Integrated(None, files, "" if files else result.words)
+    finally:
+        _clean_up(path, common_dir)
+
+
+def _clean_up(path: Path, common_dir: Path) -> None:
+    """Removes our worktrees, also those of runs that were killed. The lock keeps others out."""
+    places = (journal.folder(common_dir), common_dir / "worktrees")
+    for name in {tree.name for place in places for tree in place.glob(_TREES)}:
+        tree = str(places[0] / name)
+        git.run(path, "worktree", "remove", "--force", "--force", tree, changing=True)
+        for place in places:
+            shutil.rmtree(place / name, ignore_errors=True)

@@ -1,207 +1,180 @@
-"""What is to be done with one repository: a pure function of what was seen and what was asked for.
+"""What is to be done with one repository: a pure function of what is known and what is asked for.
 
-    make(facts, options)   # a Step
-
-Hindrances come first, the hard ones before those that matter only when there is something to do.
+make(repo, options)       # the record with its plan, or ended where something hinders
+blocked(repo, obstacles)  # the same record, ended where files or submodules are in the way
 """
 
 import shlex
 
-from scripts.repos import shown
-from scripts.repos.model import UNTRACKED, Action, Facts, Options, RepoState, Step
+from scripts.repos import git
+from scripts.repos.model import Action, Options, Relation, Repo, Status
+from scripts.repos.obstacles import Obstacles
 
 
-def make(facts: Facts, options: Options) -> Step:
+def make(repo: Repo, options: Options) -> Repo:
     """Plans one repository."""
-    hindrance = _hard_hindrance(facts, options)
-    if hindrance is not None:
-        return hindrance
-    if facts.target is None:
-        return Step(Action.NOTHING, reason=f"{facts.target_name} is not known before a fetch")
-    state = facts.state
-    if state.branch is None:
-        step = _detached(facts)
-    elif state.branch == facts.tip.branch:
-        step = _default_branch(facts)
+    if repo.status is not None:
+        return repo
+    if repo.problem:
+        status = Status.UNREACHABLE if repo.unreachable else Status.SKIPPED
+        return repo.ended(status, repo.problem, *repo.remedy)
+    if repo.local.in_progress:
+        return ready(repo)
+    if repo.target is None:
+        return repo.having(reason=f"{repo.target_name} is not known before a fetch")
+    if options.to is not None:
+        repo = _exact(repo)
+    elif repo.branch is None:
+        repo = _detached(repo)
+    elif repo.branch == repo.default_branch:
+        repo = _default_branch(repo)
     else:
-        step = _feature_branch(facts, options)
-    if state.resume is not None and step.action in (Action.NOTHING, Action.FAST_FORWARD):
-        step = step._replace(submodules=True)
-    if not step.does_something:
-        return step
-    return _hindered_by_local_work(facts, options) or _with_stash(step, state)
+        repo = _feature_branch(repo, options)
+    if repo.status is None and repo.pending:
+        repo = repo.having(follow=True)
+    return ready(repo) if repo.status is None and repo.has_work else repo
 
 
-def _skip(reason: str, *remedy: str, unreachable: bool = False) -> Step:
-    return Step(
-        Action.SKIP,
-        reason=reason,
-        remedy=remedy,
-        needs_person=not unreachable,
-        unreachable=unreachable,
-    )
-
-
-def _hard_hindrance(facts: Facts, options: Options) -> Step | None:
-    """What stops everything, whether or not there is something to do."""
-    state, choice, tip = facts.state, facts.choice, facts.tip
-    path = state.path
-    if state.refusal:
-        return _skip(state.refusal, *state.remedy)
-    if choice.problem:
-        if not choice.fix:
-            return _skip(choice.problem, shown.git(path, "remote", "add", "upstream", "URL"))
-        hint = "would be corrected" if options.fix_remotes else "--fix-remotes corrects it"
-        return _skip(f"{choice.problem}; {hint}", shown.git(path, "remote", *choice.fix))
-    if state.local.in_progress:
-        names = ", ".join(state.local.in_progress)
-        return _skip(f"{names} in progress", shown.git(path, "status"))
-    if state.unfinished is not None:
-        return _skip(
-            f"run {state.unfinished} was interrupted; local changes are in its stash",
-            f"scripts/update_repos.py undo {state.unfinished}",
-            shown.git(path, "stash", "list"),
+def ready(repo: Repo) -> Repo:
+    """The record, ended when something is in progress, locked or conflicted."""
+    local = repo.local
+    if local.in_progress:
+        words = f"{', '.join(local.in_progress)} in progress"
+        return repo.skipped(words, git.shell_command(repo.place, "status"))
+    if local.locked:
+        locks = [str(repo.git_dir / name) for name in local.locked]
+        command = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
+        return repo.skipped(f"locked: {' and '.join(locks)}", command)
+    if local.conflicted:
+        return repo.skipped(
+            f"{local.conflicted} conflicted", git.shell_command(repo.place, "status")
         )
-    if tip.problem:
-        return _skip(tip.problem, *tip.remedy, unreachable=tip.unreachable)
-    return _skip(facts.pin_problem, "update without --pinned") if facts.pin_problem else None
+    return repo
 
 
-def _default_branch(facts: Facts) -> Step:
-    head, state = facts.head, facts.state
-    if not head.behind:
-        return _not_behind(facts)
-    if not head.ahead:
-        return Step(Action.FAST_FORWARD, new=facts.target, submodules=True)
-    return _skip(*_diverged(facts, state.branch or "HEAD", head.ahead, head.behind))
+def blocked(repo: Repo, obstacles: Obstacles) -> Repo:
+    """The record, ended when something is in the way of the commit that HEAD would move to."""
+    if obstacles.submodules:
+        words = ", ".join(f"submodule {path} {what}" for path, what in obstacles.submodules)
+        paths = [repo.place / path for path, _ in obstacles.submodules[:3]]
+        return repo.skipped(words, *(git.shell_command(path, "status") for path in paths))
+    if obstacles.files:
+        is_change = not set(repo.local.changed).isdisjoint(obstacles.files)
+        remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
+        words = f"in the way: {few(obstacles.files)}"
+        return repo.skipped(
+            words, git.shell_command(repo.place, "status"), remedy, files=obstacles.files
+        )
+    return repo
 
 
-def _not_behind(facts: Facts) -> Step:
-    head, path = facts.head, facts.state.path
-    if not head.ahead:
-        return Step(Action.NOTHING)
-    if facts.pinned:
-        reason = f"{head.ahead} past {facts.target_name}"
-        command = shown.git(path, "switch", "--detach", facts.target or "")
-        return Step(Action.NOTHING, reason=reason, remedy=(command,), needs_person=True)
-    return Step(Action.NOTHING, reason=f"{_commits(head.ahead)} to push")
+def _default_branch(repo: Repo) -> Repo:
+    relation = repo.relation
+    if relation.behind and relation.ahead:
+        return repo.skipped(*_diverged(repo, repo.branch or "", relation))
+    if relation.behind:
+        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
+    if not relation.ahead:
+        return repo
+    if repo.pinned_by:
+        command = git.shell_command(repo.place, "switch", "--detach", repo.target or "")
+        return _needing_person(repo, f"{relation.ahead} past {repo.target_name}", command)
+    return repo.having(reason=f"{_commits(relation.ahead)} to push")
 
 
-def _diverged(facts: Facts, branch: str, ahead: int, behind: int) -> tuple[str, ...]:
+def _diverged(repo: Repo, branch: str, relation: Relation) -> tuple[str, ...]:
     """Reason and commands for a default branch that cannot be fast-forwarded."""
-    path, name, ref = facts.state.path, facts.target_name, facts.target_ref
-    log = shown.git(path, "log", "--oneline", f"{ref}..{branch}")
-    force = shown.git(path, "branch", "-f", branch, ref)
-    on_it = facts.state.branch == branch
-    reset = shown.git(path, "reset", "--keep", ref) if on_it else force
-    if facts.rewritten:
+    path, name, ref = repo.place, repo.target_name, repo.target_ref
+    log = git.shell_command(path, "log", "--oneline", f"{ref}..{branch}")
+    force = git.shell_command(path, "branch", "-f", branch, ref)
+    is_head = repo.branch == branch
+    if repo.rewritten:
+        reset = git.shell_command(path, "reset", "--keep", ref) if is_head else force
         return (
-            f"{name} was rewritten: {branch} has {_commits(ahead)} that are not in it any more",
+            f"{name} was rewritten: {branch} has {_commits(relation.ahead)} that it no longer has",
             log,
             f"{reset}   # when none of these is yours",
         )
+    keep = ("switch", "-c") if is_head else ("branch",)
     return (
-        f"{branch} and {name} have diverged: {ahead} ahead, {behind} behind",
+        f"{branch} and {name} have diverged: {relation.ahead} ahead, {relation.behind} behind",
         log,
-        f"{shown.git(path, *(('switch', '-c') if on_it else ('branch',)), 'my-work', branch)}"
-        f" && {force}",
+        f"{git.shell_command(path, *keep, 'my-work', branch)} && {force}",
     )
 
 
-def _feature_branch(facts: Facts, options: Options) -> Step:
-    head, state = facts.head, facts.state
-    step = _beside(facts)
-    words = f"on {state.branch}"
-    if facts.tip.note:
-        step = step._replace(needs_person=True, remedy=(*step.remedy, *facts.tip.remedy))
-    if not head.behind:
-        return step._replace(reason=_join(words, step.reason))
-    if options.bring is None:
-        stays = f"{words}, {head.behind} behind; --rebase or --merge brings it along"
-        return step._replace(reason=_join(stays, step.reason))
-    if not head.ahead:
-        return step._replace(action=Action.FAST_FORWARD, new=facts.target, submodules=True)
-    if not head.related:
-        deepen = shown.git(state.path, "fetch", "--unshallow")
-        fetch = deepen if state.shallow else "look at the remotes"
-        return _skip(f"{state.branch} and {facts.target_name} have no common history here", fetch)
-    if facts.rewritten:
-        return _skip(
-            f"{facts.target_name} was rewritten; git cannot tell your commits from its old ones",
-            shown.git(state.path, "rebase", "-i", facts.target_ref),
+def _feature_branch(repo: Repo, options: Options) -> Repo:
+    relation, path = repo.relation, repo.place
+    words = f"on {repo.branch}"
+    if not relation.behind:
+        return _beside(repo, words)
+    if options.integrate is None:
+        hint = "--rebase or --merge integrates it"
+        return _beside(repo, f"{words}, {relation.behind} behind; {hint}")
+    repo = _beside(repo, "")
+    if not relation.ahead:
+        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
+    if not relation.related:
+        deepen = (
+            git.shell_command(path, "fetch", "--unshallow") if repo.shallow else "check the remotes"
         )
-    if options.bring == "rebase" and head.merges:
-        return _skip(
-            f"{state.branch} holds merges, which a rebase would flatten",
+        return repo.skipped(
+            f"{repo.branch} and {repo.target_name} have no common history here", deepen
+        )
+    if repo.rewritten:
+        return repo.skipped(
+            f"{repo.target_name} was rewritten; git cannot tell your commits from its old ones",
+            git.shell_command(path, "rebase", "-i", repo.target_ref),
+        )
+    if options.integrate == "rebase" and relation.merges:
+        return repo.skipped(
+            f"{repo.branch} has merges, which a rebase would flatten",
             "update with --merge",
-            shown.git(state.path, "rebase", "--rebase-merges", facts.target_ref),
+            git.shell_command(path, "rebase", "--rebase-merges", repo.target_ref),
         )
-    return step._replace(action=Action(options.bring), new=facts.target, submodules=True)
+    return repo.having(action=Action(options.integrate), follow=True)
 
 
-def _detached(facts: Facts) -> Step:
-    head, state = facts.head, facts.state
-    step = _beside(facts)
-    words = f"HEAD is detached at {(state.head or '')[:10]}"
-    if not head.behind:
-        return step._replace(reason=_join(words, step.reason))
-    return step._replace(
-        reason=_join(f"{words}, {head.behind} behind, and stays there", step.reason),
-        remedy=(shown.git(state.path, "switch", facts.tip.branch or ""), *step.remedy),
-        needs_person=True,
-    )
+def _detached(repo: Repo) -> Repo:
+    words, path = f"HEAD is detached at {(repo.head or '')[:10]}", repo.place
+    if not repo.relation.behind:
+        return _beside(repo, words)
+    repo = _beside(repo, f"{words}, {repo.relation.behind} behind, and stays there")
+    switch = git.shell_command(path, "switch", repo.default_branch or "")
+    if not repo.own_commits:
+        return _needing_person(repo, repo.reason, switch)
+    own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
+    return _needing_person(repo, own, git.shell_command(path, "switch", "-c", "my-work"))
 
 
-def _beside(facts: Facts) -> Step:
+def _exact(repo: Repo) -> Repo:
+    """--to: HEAD is detached at a commit, branches stay."""
+    if repo.head == repo.target:
+        return repo
+    if repo.own_commits:
+        words = f"{_commits(repo.own_commits)} of the detached HEAD on no branch"
+        return repo.skipped(words, git.shell_command(repo.place, "switch", "-c", "my-work"))
+    return repo.having(action=Action.DETACH, new=repo.target, follow=True)
+
+
+def _beside(repo: Repo, words: str) -> Repo:
     """What happens to the local default branch when something else is checked out."""
-    relation, state, name = facts.default, facts.state, facts.tip.branch or ""
+    repo = repo.having(reason=words)
+    relation, name = repo.default_relation, repo.default_branch or ""
     if relation is None or not relation.behind:
-        return Step(Action.NOTHING, new=facts.target)
-    if name in state.elsewhere:
-        place = state.elsewhere[name]
-        return Step(
-            Action.NOTHING,
-            reason=f"{name} is checked out in {place}",
-            remedy=(shown.git(place, "merge", "--ff-only", facts.target_ref),),
-            needs_person=True,
-        )
+        return repo
+    if name in repo.elsewhere:
+        place = repo.elsewhere[name]
+        command = git.shell_command(place, "merge", "--ff-only", repo.target_ref)
+        return _needing_person(repo, _join(words, f"{name} is checked out in {place}"), command)
     if relation.ahead:
-        reason, *remedy = _diverged(facts, name, relation.ahead, relation.behind)
-        return Step(Action.NOTHING, reason=reason, remedy=tuple(remedy), needs_person=True)
-    return Step(Action.NOTHING, new=facts.target, default_branch=name)
+        reason, *remedy = _diverged(repo, name, relation)
+        return _needing_person(repo, _join(words, reason), *remedy)
+    return repo.having(move_default=True)
 
 
-def _hindered_by_local_work(facts: Facts, options: Options) -> Step | None:
-    """What matters only because something would be done."""
-    state = facts.state
-    local, status = state.local, shown.git(state.path, "status")
-    if local.locked:
-        locks = [str(state.git_dir / name) for name in local.locked]
-        return _skip(
-            f"locked: {' and '.join(locks)}",
-            f"ls -l {shlex.join(locks)}   # remove it when no git runs there",
-        )
-    if local.conflicted:
-        return _skip(f"{local.conflicted} conflicted", status)
-    keep_untracked = options.keep_untracked or options.autostash
-    submodules = [s for s in local.submodules if not (keep_untracked and s[1] == UNTRACKED)]
-    if submodules:
-        words = ", ".join(f"submodule {path} {what}" for path, what in submodules)
-        return _skip(words, *(shown.git(state.path / path, "status") for path, _ in submodules[:3]))
-    if (local.staged or local.unstaged) and not options.autostash:
-        return _skip(local.words(), status, "commit or stash the changes")
-    if local.untracked and not keep_untracked:
-        names = _few(local.untracked)
-        return _skip(f"untracked: {names}", "update with --keep-untracked, or .git/info/exclude")
-    if facts.blocked:
-        return _skip(f"in the way: {_few(facts.blocked)}", "move these files elsewhere")
-    return None
-
-
-def _with_stash(step: Step, state: RepoState) -> Step:
-    moves_files = step.action in (Action.FAST_FORWARD, Action.REBASE, Action.MERGE)
-    dirty = bool(state.local.staged or state.local.unstaged)
-    return step._replace(stash=moves_files and dirty)
+def _needing_person(repo: Repo, reason: str, *remedy: str) -> Repo:
+    return repo.having(reason=reason, remedy=(*remedy, *repo.remedy), needs_person=True)
 
 
 def _commits(count: int) -> str:
@@ -212,26 +185,25 @@ def _join(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _few(names: tuple[str, ...]) -> str:
+def few(names: tuple[str, ...]) -> str:
+    """The first names of many, in words."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
 
-def words(step: Step, facts: Facts) -> str:
+def words(repo: Repo) -> str:
     """A plan in words, for the table."""
-    if step.action is Action.SKIP:
-        return f"skip: {step.reason}"
     parts = []
-    if step.stash:
-        parts.append("stash local changes")
-    if step.action is Action.FAST_FORWARD:
-        parts.append(f"fast-forward to {facts.target_name}")
-    elif step.action is Action.REBASE:
-        parts.append(f"rebase onto {facts.target_name}")
-    elif step.action is Action.MERGE:
-        parts.append(f"merge {facts.target_name}")
-    if step.default_branch:
-        parts.append(f"fast-forward {step.default_branch}, not checked out")
-    if step.submodules and facts.state.resume is not None:
+    if repo.action is Action.FAST_FORWARD:
+        parts.append(f"fast-forward to {repo.target_name}")
+    elif repo.action is Action.REBASE:
+        parts.append(f"rebase onto {repo.target_name}")
+    elif repo.action is Action.MERGE:
+        parts.append(f"merge {repo.target_name}")
+    elif repo.action is Action.DETACH:
+        parts.append(f"detach HEAD at {repo.target_name}")
+    if repo.move_default:
+        parts.append(f"fast-forward {repo.default_branch}, not checked out")
+    if repo.pending:
         parts.append("submodules follow")
-    return ", ".join([*parts, *([step.reason] if step.reason else [])]) or "nothing"
+    return ", ".join([*parts, *([repo.reason] if repo.reason else [])]) or "nothing"

@@ -1,47 +1,35 @@
-"""Bars for what is fetched, on a terminal; nothing elsewhere."""
+"""One line on the terminal that tells how far transfers are; nothing elsewhere."""
 
 import sys
-from typing import Any
+import threading
+from collections.abc import Callable
 
-from scripts.repos import network
 
+class Progress:
+    """Shows what the transfers of several repositories do."""
 
-class Bars:
-    """A context in which each repository has a bar.
+    def __init__(self, wanted: bool):
+        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
+        self._parts: dict[str, str] = {}
+        self._guard = threading.Lock()
 
-    with Bars(quiet=False) as bars:
-        seen.fetch(bars.of("pytorch"))
-    """
-
-    def __init__(self, quiet: bool):
-        self._bars: Any = None
-        if not quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            columns = (
-                TextColumn("{task.fields[name]}"),
-                BarColumn(),
-                TextColumn("{task.description}"),
-            )
-            self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
-
-    def __enter__(self) -> "Bars":
-        if self._bars is not None:
-            self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-
-    def of(self, name: str) -> network.Progress | None:
-        """What is to be told about one repository; None when nobody watches."""
-        if self._bars is None:
+    def of(self, name: str) -> Callable[[str, int], None] | None:
+        """What is to be told about one repository."""
+        if not self._wanted:
             return None
-        task = self._bars.add_task("fetch", total=100, name=name)
 
         def tell(what: str, percent: int) -> None:
-            self._bars.update(task, completed=percent, description=what.strip().lower())
+            with self._guard:
+                self._parts[name] = f"{name}: {what.strip().lower()} {percent}%"
+                self._write("  ".join(self._parts.values())[:100])
 
         return tell
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._parts:
+            self._parts.clear()
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

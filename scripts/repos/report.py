@@ -1,64 +1,36 @@
-"""What people see, and what programs read.
+"""Tables for people and JSON for programs.
 
 The JSON (`--json`) is stable: `schema` is "update-repos/1", and a change that could break a reader
-changes the number. report.schema.json has it in full:
+changes the number. report.schema.json describes it in full:
 
     {"schema": "update-repos/1", "command": "update", "run": "20261121T123456-123456",
      "exit_code": 0, "repositories": [{"name": "pytorch", "status": "updated", ...}], "next": []}
 """
 
+import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from scripts.repos import git, urls
-from scripts.repos.model import LocalWork, Outcome, Relation, Status
+from scripts.repos import git, undo, urls
+from scripts.repos.model import Repo, Status
 
 SCHEMA = "update-repos/1"
 
-_STYLES = {
-    Status.CURRENT: "green",
-    Status.UPDATED: "bold green",
-    Status.UNDONE: "bold green",
-    Status.PLANNED: "cyan",
-    Status.KEPT: "green",
-    Status.SKIPPED: "yellow",
-    Status.FAILED: "bold red",
-    Status.UNREACHABLE: "red",
-    Status.MISSING: "yellow",
-    Status.ABSENT: "dim",
+_GREEN, _YELLOW, _RED, _CYAN = "32", "33", "31", "36"
+_COLOURS = {
+    **dict.fromkeys((Status.CURRENT, Status.KEPT), _GREEN),
+    **dict.fromkeys((Status.UPDATED, Status.CLONED, Status.UNDONE), f"1;{_GREEN}"),
+    **dict.fromkeys((Status.SKIPPED, Status.MISSING), _YELLOW),
+    **dict.fromkeys((Status.FAILED, Status.UNREACHABLE), _RED),
+    **{Status.PLANNED: _CYAN, Status.ABSENT: "2"},
 }
-
-# Columns that are never broken into lines.
-_SHORT = ("repository", "branch", "↑↓", "run", "state")
-
-
-class Line(NamedTuple):
-    """One repository in a report.
-
-    Attributes:
-      name: in the table.
-      path: where it is; None when it was not found.
-      found: how it was found.
-      branch: checked out; None when detached or unknown.
-      default_branch: of the upstream.
-      remote: the official one.
-      relation: of HEAD to the upstream, before anything was done.
-      local: local work.
-      outcome: how it ended.
-    """
-
-    name: str
-    path: Path | None
-    outcome: Outcome
-    found: str = ""
-    branch: str | None = None
-    default_branch: str | None = None
-    remote: str | None = None
-    relation: Relation = Relation()
-    local: LocalWork = LocalWork()
+# The last column is wrapped; where fewer characters than these are left for it, it goes below.
+_LEAST = 30
 
 
 def safe(text: str) -> str:
@@ -68,54 +40,129 @@ def safe(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+class Output:
+    """The standard output: in colour on a terminal, plain elsewhere.
+
+    `problem` says why something could not be written; the update itself goes on.
+    """
+
+    def __init__(self) -> None:
+        self.problem = ""
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        self._coloured = on_terminal and not os.environ.get("NO_COLOR")
+        self._width = shutil.get_terminal_size().columns if on_terminal else None
+        if sys.stdout is not None:
+            sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+    def say(self, text: str, colour: str = "") -> None:
+        """Prints a text."""
+        self._print("", safe(text), colour)
+
+    def table(
+        self, title: str, names: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]
+    ) -> None:
+        """Prints a table of cells and a colour for the last one; empty columns are left out."""
+        self.say(title)
+        rows = [([safe(cell) for cell in cells], colour) for cells, colour in rows]
+        used = [i for i in range(len(names)) if any(cells[i] for cells, _ in rows)]
+        widths = [max(len(names[i]), *(len(cells[i]) for cells, _ in rows)) for i in used[:-1]]
+        lead = sum(widths) + 2 * len(widths)
+        room = None if self._width is None else self._width - lead
+        for cells, colour in [(names, "1"), *rows]:
+            texts = [cells[i] for i in used]
+            first = "".join(f"{t:{w}}  " for t, w in zip(texts, widths, strict=False))
+            is_below = room is not None and room < _LEAST
+            indent = " " * (4 if is_below else lead)
+            lines = _wrapped(texts[-1], self._width - 4 if is_below and self._width else room)
+            if is_below:
+                self.say(first.rstrip())
+            for number, line in enumerate(lines):
+                start = first if number == 0 and not is_below else indent
+                self._print(start, line, colour)
+
+    def _print(self, start: str, text: str, colour: str) -> None:
+        if self._coloured and colour:
+            text = f"\x1b[{colour}m{text}\x1b[0m"
+        try:
+            print(f"{start}{text}".rstrip(), flush=True)
+        except OSError as error:
+            # The disk is full, or nobody reads any more.
+            self.problem = str(error)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    lines = text.split("\n")
+    if width is None:
+        return lines
+    options = {"break_on_hyphens": False}
+    return [
+        part for line in lines for part in textwrap.wrap(line, max(width, 8), **options) or [""]
+    ]
+
+
+def table(output: Output, title: str, heading: str, repos: Sequence[Repo], around: Path) -> None:
+    """Prints repositories, each in one row; folders are shown relative to `around`."""
+    rows = []
+    for repo in repos:
+        folder = os.path.relpath(repo.path, around) if repo.path else ""
+        # How it was found, where the table does not say it.
+        folder += f" ({repo.found})" if repo.found not in ("", "configured") else ""
+        is_detached = repo.head is not None and repo.branch is None
+        branch = f"(detached {repo.head[:10]})" if is_detached and repo.head else repo.branch or ""
+        counts = repo.relation[:2]
+        counted = "+{} -{}".format(*counts) if any(counts) else ""
+        status = repo.status or Status.CURRENT
+        end = f"{status.value}: {repo.reason}" if repo.reason else status.value
+        cells = (repo.name, folder, branch, counted, repo.local.words(), end)
+        rows.append((cells, _COLOURS[status]))
+    output.table(title, ("repository", "folder", "branch", "↑↓", "local work", heading), rows)
+
+
+def details(output: Output, repos: Iterable[Repo]) -> None:
+    """Prints notes, files and commands for a person."""
+    for repo in repos:
+        for note in repo.notes:
+            output.say(f"{repo.name}: {note}")
+        if repo.files:
+            output.say(f"{repo.name}: files: {', '.join(repo.files)}")
+        for command in repo.remedy:
+            output.say(f"{repo.name}: {command}", _CYAN)
+
+
+def next_commands(output: Output, commands: Sequence[str]) -> None:
+    """Prints what rebuilds."""
+    output.say("Next, inside the development container:")
+    for command in commands:
+        output.say(f"  {command}", _CYAN)
+
+
 def as_json(
-    command: str, run: str | None, code: int, lines: Iterable[Line], commands: Sequence[str]
+    command: str, run: str | None, code: int, repos: Iterable[Repo], commands: Sequence[str]
 ) -> str:
     """The report for programs."""
-    content = {
-        "schema": SCHEMA,
-        "command": command,
-        "run": run,
-        "exit_code": code,
-        "repositories": [_line_as_json(line) for line in lines],
-        "next": list(commands),
-    }
-    return _dumped(content)
+    head = {"schema": SCHEMA, "command": command, "run": run, "exit_code": code}
+    rows = [_repo_as_json(repo) for repo in repos]
+    return _dumped({**head, "repositories": rows, "next": list(commands)})
 
 
 def _dumped(content: Mapping[str, Any]) -> str:
-    import json
-
     return json.dumps(_safe_values(content), indent=2)
 
 
-def _line_as_json(line: Line) -> dict[str, Any]:
-    outcome, local = line.outcome, line.local
+def _repo_as_json(repo: Repo) -> dict[str, Any]:
+    local = repo.local._asdict() | {
+        "untracked": len(repo.local.untracked),
+        "submodules": [{"path": path, "problem": words} for path, words in repo.local.submodules],
+    }
+    del local["changed"]
+    same = ("name", "found", "branch", "default_branch", "reason", "remedy", "files", "notes")
     return {
-        "name": line.name,
-        "path": None if line.path is None else os.fsdecode(line.path),
-        "found": line.found,
-        "branch": line.branch,
-        "default_branch": line.default_branch,
-        "remote": line.remote,
-        "ahead": line.relation.ahead,
-        "behind": line.relation.behind,
-        "local": {
-            "staged": local.staged,
-            "unstaged": local.unstaged,
-            "conflicted": local.conflicted,
-            "untracked": len(local.untracked),
-            "submodules": [{"path": path, "problem": words} for path, words in local.submodules],
-            "in_progress": list(local.in_progress),
-            "locked": list(local.locked),
-        },
-        "status": outcome.status.value,
-        "reason": outcome.reason,
-        "remedy": list(outcome.remedy),
-        "files": list(outcome.files),
-        "old": outcome.old,
-        "new": outcome.new,
-        "notes": list(outcome.notes),
+        **{key: getattr(repo, key) for key in same},
+        **{"ahead": repo.relation.ahead, "behind": repo.relation.behind, "local": local},
+        **{"remote": repo.official, "old": repo.head, "new": repo.new or repo.head},
+        "path": None if repo.path is None else os.fsdecode(repo.path),
+        "status": (repo.status or Status.CURRENT).value,
     }
 
 
@@ -124,142 +171,38 @@ def _safe_values(value: Any) -> Any:
         return safe(value)
     if isinstance(value, Mapping):
         return {key: _safe_values(inner) for key, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [_safe_values(inner) for inner in value]
     return value
 
 
-class Screen:
-    """Tables and lines for people: in colour on a terminal, plain elsewhere."""
-
-    def __init__(self, project: Path):
-        """Prepares the output.
-
-        Args:
-          project: folders are shown relative to the folder around it.
-        """
-        self._around = project.parent
-        self._made: Any = None
-
-    @property
-    def _console(self) -> Any:
-        if self._made is None:
-            # rich takes as long to import as all the rest.
-            from rich.console import Console
-
-            width = None if sys.stdout.isatty() else 160
-            self._made = Console(width=width, highlight=False, soft_wrap=False)
-        return self._made
-
-    def prepare(self) -> None:
-        """Does what does not depend on what will be shown: a table with nothing in it."""
-        with self._console.capture():
-            self._print("", ("repository",), [("nothing", "")])
-
-    def say(self, text: str, style: str = "") -> None:
-        from rich.text import Text
-
-        self._console.print(Text(safe(text), style=style), soft_wrap=True)
-
-    def table(self, title: str, what: str, lines: Sequence[Line], details: bool = True) -> None:
-        """Repositories, each in one row; then, as details, what a person has to do."""
-        rows = [
-            (
-                line.name,
-                self._shown(line),
-                _branch(line),
-                _counted(line.relation),
-                line.local.words(),
-                _ended(line.outcome),
-                _STYLES[line.outcome.status],
-            )
-            for line in lines
-        ]
-        self._print(title, ("repository", "folder", "branch", "↑↓", "local work", what), rows)
-        for line in lines if details else ():
-            self._more(line)
-
-    def runs(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """What can be undone."""
-        titles = ("run", "repository", "what moved", "state")
-        self._print("Runs", titles, [(*row, "") for row in rows])
-
-    def _print(self, title: str, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(title=title, box=None, title_justify="left", pad_edge=False)
-        used = [i for i, name in enumerate(names) if any(row[i] for row in rows)]
-        for i in used:
-            # Reasons are long; on a narrow terminal folders and local work give way to them.
-            table.add_column(names[i], overflow="fold", no_wrap=names[i] in _SHORT)
-        for *cells, style in rows:
-            # Where words come in the style of the row, names do not.
-            styles = ["bold" if i == 0 else style if i == 5 else "" for i in range(len(cells))]
-            table.add_row(*(Text(safe(cells[i]), style=styles[i]) for i in used))
-        self._console.print(table)
-
-    def _more(self, line: Line) -> None:
-        outcome = line.outcome
-        for note in outcome.notes:
-            self.say(f"{line.name}: {note}")
-        if outcome.files:
-            self.say(f"{line.name}: files: {', '.join(outcome.files)}")
-        for command in outcome.remedy:
-            self.say(f"{line.name}: {command}", "cyan")
-
-    def _shown(self, line: Line) -> str:
-        """The folder, and how it was found where the table does not say it."""
-        if line.path is None:
-            return ""
-        place = os.path.relpath(line.path, self._around)
-        return f"{place} ({line.found})" if line.found not in ("", "configured") else place
+def runs_table(output: Output, runs: Iterable[undo.Recorded]) -> None:
+    """Prints what can be undone."""
+    rows = []
+    for entry in runs:
+        parts = []
+        for move in _moves(entry):
+            old, new = (move[key][:10] if move[key] else "nothing" for key in ("old", "new"))
+            parts.append(f"{move['ref'].removeprefix('refs/')} {old} → {new}")
+        kinds = [change["kind"] for change in entry.changes]
+        others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
+        parts += [f"{kinds.count(kind)} {kind}" for kind in others]
+        rows.append(((entry.run, entry.name, entry.state, "\n".join(parts)), ""))
+    output.table("Runs", ("run", "repository", "state", "what moved"), rows)
 
 
-def _ended(outcome: Outcome) -> str:
-    return f"{outcome.status.value}: {outcome.reason}" if outcome.reason else outcome.status.value
-
-
-def _branch(line: Line) -> str:
-    known = line.branch is not None or line.default_branch is None
-    return (line.branch or "") if known else "(detached)"
-
-
-def _counted(relation: Relation) -> str:
-    return f"+{relation.ahead} -{relation.behind}" if relation.ahead or relation.behind else ""
-
-
-def _moves(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [change for change in record["changes"] if change["kind"] == "ref"]
-
-
-def run_row(name: str, record: Mapping[str, Any]) -> tuple[str, ...]:
-    """A run in one repository, for the list."""
-    words = []
-    for move in _moves(record):
-        old, new = (move[key][:10] if move[key] else "nothing" for key in ("old", "new"))
-        words.append(f"{move['ref'].removeprefix('refs/')} {old} → {new}")
-    others = [change["kind"] for change in record["changes"] if change["kind"] != "ref"]
-    words += [f"{others.count(kind)} {kind}" for kind in dict.fromkeys(others)]
-    return (record["run"], name, "\n".join(words), _state(record))
-
-
-def _state(record: Mapping[str, Any]) -> str:
-    if record["undone"]:
-        return f"undone {record['undone']}"
-    return "interrupted" if record["state"] != "done" else record["command"]
-
-
-def runs_as_json(records: Sequence[Mapping[str, Any]]) -> str:
+def runs_as_json(runs: Iterable[undo.Recorded]) -> str:
     """The list of runs for programs."""
-    runs = [
+    listed = [
         {
-            "run": record["run"],
-            "name": record["name"],
-            "path": record["path"],
-            "state": _state(record),
-            "moves": [{key: m[key] for key in ("ref", "old", "new")} for m in _moves(record)],
+            **{"run": entry.run, "name": entry.name, "path": os.fsdecode(entry.path)},
+            **{"state": entry.state, "moves": _moves(entry)},
         }
-        for record in records
+        for entry in runs
     ]
-    return _dumped({"schema": SCHEMA, "command": "runs", "runs": runs})
+    return _dumped({"schema": SCHEMA, "command": "runs", "runs": listed})
+
+
+def _moves(entry: undo.Recorded) -> list[dict[str, Any]]:
+    moves = [{"ref": "HEAD", **c} for c in entry.changes if c["kind"] in ("ref", "head")]
+    return [{key: move[key] for key in ("ref", "old", "new")} for move in moves]

@@ -1,266 +1,266 @@
-"""One repository through the phases before anything is done: look, ask, fetch, relate.
+"""One repository before anything is done: lock, remotes, server, fetch, inspection, plan.
 
-seen = Survey(...)
-seen.ask(), seen.look()      # the server is asked while we look
-seen.fetch(...)              # gets what is missing
-seen.facts(pins, options)    # what the plan is made of
+repo = survey(repo, run)         # what it is; the server was asked, and news were fetched
+repo = planned(repo, run, pins)  # how it relates to its target, and what is to be done
 """
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from scripts.repos import backup, fetch, git, in_the_way, look, network, remotes, shown, submodules
-from scripts.repos.model import (
-    Facts,
-    Found,
-    Options,
-    Repository,
-    RepoState,
-    Settings,
-    Tip,
-)
-from scripts.repos.parallel import Task
+from scripts.repos import git, inspect, journal, network, obstacles, plan, remotes, submodules
+from scripts.repos.model import Action, Options, Relation, Repo, Settings, Status
+from scripts.repos.progress import Progress
 
 
-class Survey:
-    """What is known of one repository, growing from phase to phase."""
+class Run:
+    """What all repositories of one run share."""
 
     def __init__(
-        self,
-        repository: Repository,
-        found: Found,
-        settings: Settings,
-        others: Iterable[Path],
-        online: bool,
+        self, settings: Settings, options: Options, places: Mapping[str, Path], progress: Progress
     ):
-        """Begins with the configuration alone.
+        """Begins a run; `places` are the folders of all repositories that were found."""
+        self.name = journal.new_run()
+        self.settings, self.options, self.progress = settings, options, progress
+        self.places = dict(places)
+        self.locks = journal.Locks()
+        self._guard = threading.Lock()
+        self._records: dict[str, journal.Journal] = {}
 
-        Args:
-          repository: its entry in the table.
-          found: where it is.
-          settings: for the network.
-          others: checkouts of other repositories.
-          online: whether the server may be asked.
-        """
-        self.repository = repository
-        self.path = found.path
-        self.settings = settings
-        self.journal: backup.Journal | None = None
-        self._others = tuple(others)
-        self._online = online
-        self._asked: Task[Tip] | None = None
-        self.before: str | None = None
-        self.tip = Tip(repository.branch, None)
-        self.state = RepoState(self.path, self.path, self.path)
-        self._read()
+    def record(self, repo: Repo) -> journal.Journal:
+        """The record of what this run changes in a repository."""
+        with self._guard:
+            if repo.name not in self._records:
+                self._records[repo.name] = journal.Journal(
+                    repo.place, repo.git_dir, self.name, self.places, "update"
+                )
+            return self._records[repo.name]
 
-    def _read(self) -> None:
-        try:
-            config = git.config(self.path)
-        except git.GitError:
-            # Why it is no repository, looking at it will tell.
-            config = []
-        self._config = dict(config)
-        self.choice = remotes.choose(
-            remotes.read(config, self.repository.upstream), self.repository, self.path
-        )
+    def finish(self, repo: Repo) -> None:
+        """Ends the record of a repository, if there is one."""
+        if repo.name in self._records:
+            self._records[repo.name].finish(self.settings.keep_runs)
 
-    def ask(self) -> None:
-        """Begins to ask the server, while we look."""
-        if self._online and self.choice.official is not None:
-            self._asked = Task(
-                fetch.ask, self.path, self.choice.official, self.repository.branch, self.settings
+
+class Pin(NamedTuple):
+    """The commit that a repository pins another one to, or the reason why there is none."""
+
+    by: str
+    commit: str = ""
+    problem: str = ""
+
+
+def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
+    """Calls a step for one repository; whatever goes wrong ends this repository alone."""
+    try:
+        return step(repo)
+    except journal.Busy:
+        return repo.skipped("another run is at work here", "wait for it to end")
+    except network.Unreachable as error:
+        return repo.ended(Status.UNREACHABLE, str(error))
+    except (git.GitError, OSError) as error:
+        reason = str(error)
+    except Exception as error:
+        # Our own fault. It must not keep the other repositories from being updated.
+        reason = f"internal error, {type(error).__name__}: {error}"
+    new = git.commit(repo.path, "HEAD") if repo.path and repo.path.is_dir() else None
+    return repo.ended(Status.FAILED, reason, new=new)
+
+
+def survey(repo: Repo, run: Run) -> Repo:
+    """What a repository is, and what its upstream has; raises Busy, GitError."""
+    try:
+        pairs = git.config(repo.place)
+    except git.GitError:
+        pairs = []
+    repo = inspect.folders(repo, dict(pairs))
+    if repo.status is not None:
+        return repo
+    if not run.options.online:
+        return _surveyed(repo, run, pairs)
+    with run.locks.acquire(repo.common_dir):
+        return _surveyed(repo, run, pairs)
+
+
+def _surveyed(repo: Repo, run: Run, pairs: list[tuple[str, str]]) -> Repo:
+    """As `survey`, under the lock; `pairs` are the settings."""
+    repo = remotes.choose_into(repo, pairs)
+    if repo.fix and run.options.fix_remotes and run.options.acting:
+        repo = _fix_remote(repo, run)
+    repo, tracking = inspect.refs(repo, dict(pairs))
+    if repo.status is not None:
+        return repo
+    remembered_default = repo.default_branch
+    if run.options.online and run.options.to is None and not repo.problem:
+        repo = _ask(repo, run.settings)
+    repo = repo.having(remembered=tracking.get(repo.tracking))
+    if not run.options.online:
+        repo = repo.having(tip=repo.remembered)
+    elif repo.tip not in (None, repo.remembered):
+        repo = _fetch(repo, run)
+    repo = inspect.work(repo, (place for place in run.places.values() if place != repo.path))
+    if repo.status is None and repo.pending:
+        repo = repo.having(pending=submodules.waiting(repo.place, repo.pending))
+    return _with_rename(repo, remembered_default)
+
+
+def _fix_remote(repo: Repo, run: Run) -> Repo:
+    """Corrects or adds the remote that should be the official one; its old address is recorded."""
+    verb, name, url = repo.fix
+    old = git.run(repo.place, "config", f"remote.{name}.url").out.strip() or None
+    run.record(repo).note("remote", name=name, old=old, new=url)
+    git.change(repo.place, "remote", verb, name, url)
+    repo = remotes.choose_into(repo, git.config(repo.place))
+    return repo.noting(f"remote {name} is now {url}")
+
+
+def _ask(repo: Repo, settings: Settings) -> Repo:
+    """Asks the server for the end of its default branch."""
+    path, remote, wanted = repo.place, repo.official or "", repo.entry.branch
+    try:
+        default, ends = network.list_branch(path, remote, wanted, settings)
+    except network.Unreachable as error:
+        command = git.shell_command(path, "ls-remote", remote)
+        problem = f"{remote} cannot be reached: {error.problem}"
+        return repo.having(problem=problem, remedy=(command,), unreachable=True)
+    branch = wanted or default
+    if branch is not None and branch in ends:
+        return repo.having(default_branch=branch, tip=ends[branch])
+    problem, remedy = f"{remote} has no branch {branch}" if branch else "", ()
+    if default not in (None, branch):
+        problem += f"; its default branch is now {default}"
+        remedy = _rename(repo, branch or "", default or "")
+    table = f'in the table of repositories: branch = "{default or "..."}"'
+    problem = problem or f"{remote} names no default branch"
+    return repo.having(problem=problem, remedy=(table, *remedy))
+
+
+def _rename(repo: Repo, old: str, new: str) -> tuple[str, ...]:
+    """Commands that follow a default branch to its new name."""
+    path, remote = repo.place, repo.official or ""
+    follow = git.shell_command(path, "branch", "-u", f"{remote}/{new}", new)
+    return (
+        git.shell_command(path, "branch", "-m", old, new),
+        f"{git.shell_command(path, 'fetch', remote)} && {follow}",
+    )
+
+
+def _with_rename(repo: Repo, before: str | None) -> Repo:
+    """Says so when the server has another default branch than it had."""
+    now = repo.default_branch
+    if repo.problem or before in (None, now) or before not in repo.branches:
+        return repo
+    repo = repo.noting(f"the default branch is now {now}, it was {before}")
+    if repo.branch == now:
+        return repo
+    set_head = git.shell_command(repo.place, "remote", "set-head", repo.official or "", now or "")
+    remedy = (*_rename(repo, before or "", now or ""), set_head)
+    return repo.having(remedy=remedy, needs_person=True)
+
+
+def _fetch(repo: Repo, run: Run) -> Repo:
+    """Fetches the tip; when acting, the old value of the remote-tracking ref is kept."""
+    path, remote, branch = repo.place, repo.official or "", repo.default_branch or ""
+    record = run.record(repo) if run.options.acting else None
+    if record:
+        record.keep([journal.Move(repo.tracking, repo.remembered, repo.tip or "")])
+    try:
+        network.fetch_branch(path, remote, branch, run.settings, run.progress.of(repo.name))
+    except network.Unreachable as error:
+        problem = f"{branch} could not be fetched from {remote}: {error.problem}"
+        command = git.shell_command(path, "fetch", remote, branch)
+        return repo.having(problem=problem, remedy=(command,), unreachable=True)
+    now = git.commit(path, repo.tracking)
+    if record and now is not None and now != repo.tip:
+        # It moved between asking and fetching.
+        record.changes[-1]["new"] = now
+        record.save()
+    return repo.having(tip=now or repo.tip)
+
+
+def planned(repo: Repo, run: Run, pin: Pin | None = None) -> Repo:
+    """The record with its target, its relation to it, and its plan; `pin` is where to stop."""
+    if repo.status is None and not repo.problem:
+        repo = _with_target(repo, run, pin)
+    if repo.target is not None:
+        repo = _related(repo, run.options)
+    repo = plan.make(repo, run.options)
+    if repo.status is None and repo.action in (Action.FAST_FORWARD, Action.DETACH):
+        repo = plan.blocked(repo, find_obstacles(repo, repo.target or ""))
+    return repo
+
+
+def find_obstacles(repo: Repo, new: str) -> obstacles.Obstacles:
+    """What is in the way when HEAD moves to a commit."""
+    return submodules.find_obstacles(repo.place, repo.head or "", new, repo.local, repo.ignore_case)
+
+
+def _with_target(repo: Repo, run: Run, pin: Pin | None) -> Repo:
+    options = run.options
+    target, name, by = repo.tip, f"{repo.official}/{repo.default_branch}", ""
+    if options.to is not None:
+        target = options.to[repo.name]
+        name = target[:10]
+    elif pin is not None:
+        if pin.problem:
+            return repo.having(
+                problem=f"no pin: {pin.problem}", remedy=("update without --pinned",)
             )
-
-    def look(self) -> None:
-        """Looks at the repository; what the server says is awaited."""
-        state = look.look(
-            self.path, self.choice, self.repository.branch, self._config, self._others
-        )
-        if state.head is not None and state.git_dir:
-            state = _with_resume(state)
-        self.state = state
-        if self._asked is not None:
-            self.tip = self._with_rename(self._asked.result(), state.remote_head)
-            self._asked = None
-        elif not self._online:
-            self.tip = self._remembered()
-        before = self.state.tracking.get(self.tracking)
-        self.before = self.before or before
-
-    def _with_rename(self, tip: Tip, before: str | None) -> Tip:
-        """Says so when the server has another default branch than it had."""
-        if self.repository.branch or tip.branch is None or before in (None, tip.branch):
-            return tip
-        if before != self.state.branch and before not in self.state.branches:
-            return tip
-        remote = self.choice.official or ""
-        return tip._replace(
-            note=f"the default branch is now {tip.branch}, it was {before}",
-            remedy=(
-                *fetch.renamed(self.path, remote, before or "", tip.branch),
-                shown.git(self.path, "remote", "set-head", remote, tip.branch),
-            ),
-        )
-
-    def fix_remote(self) -> None:
-        """Corrects or adds the remote that should be the official one; what it was is kept."""
-        verb, name, url = self.choice.fix
-        old = git.run(self.path, "config", f"remote.{name}.url").out.strip() or None
-        if self.journal is not None:
-            self.journal.note("remote", name=name, old=old, new=url)
-        git.change(self.path, "remote", verb, name, url)
-        self._read()
-        self.choice = self.choice._replace(note=f"remote {name} is now {url}")
-
-    @property
-    def tracking(self) -> str:
-        """The remote-tracking ref of the upstream's default branch."""
-        return f"refs/remotes/{self.choice.official}/{self.tip.branch}"
-
-    def _remembered(self) -> Tip:
-        """The tip as of the last fetch."""
-        branch = self.repository.branch or self.state.remote_head
-        tracking = f"refs/remotes/{self.choice.official}/{branch}"
-        return Tip(branch, self.state.tracking.get(tracking))
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the server has what the remote-tracking ref has not."""
-        if self.tip.commit is None or self.state.refusal or self.choice.official is None:
-            return False
-        return self.state.tracking.get(self.tracking) != self.tip.commit
-
-    def fetch(self, progress: network.Progress | None) -> None:
-        """Gets the tip; with a journal, the old value of the remote-tracking ref is kept.
-
-        Args:
-          progress: is told how far it is.
-        """
-        old = self.state.tracking.get(self.tracking)
-        if self.journal is not None:
-            self.journal.keep([backup.Move(self.tracking, old, self.tip.commit or "")])
-        branch = self.tip.branch or ""
-        try:
-            fetch.get(self.path, self.choice.official or "", branch, self.settings, progress)
-        except network.Unreachable as error:
-            problem = f"{branch} could not be fetched from {self.choice.official}: {error.problem}"
-            command = shown.git(self.path, "fetch", self.choice.official or "", branch)
-            self.tip = self.tip._replace(problem=problem, remedy=(command,), unreachable=True)
-            return
-        now = git.commit(self.path, self.tracking)
-        if now is not None and now != self.tip.commit:
-            # It moved between asking and fetching.
-            self.tip = self.tip._replace(commit=now)
-            if self.journal is not None:
-                self.journal.changes[-1]["new"] = now
-                self.journal.save()
-
-    def facts(self, pins: Mapping[str, tuple[str, str]], options: Options) -> Facts:
-        """How everything relates.
-
-        Args:
-          pins: repository to what pins it: the pinning repository and the commit, or, with an
-            empty commit, why there is none.
-          options: what is asked for.
-        """
-        facts = Facts(self.state, self.choice, self.tip)
-        if self.state.refusal or self.choice.problem or self.tip.problem:
-            return facts
-        facts = facts._replace(
-            target=self.tip.commit, target_name=f"{self.choice.official}/{self.tip.branch}"
-        )
-        if options.pinned and self.repository.name in pins:
-            facts = self._pinned(facts, *pins[self.repository.name])
-        if facts.pin_problem:
-            return facts
-        if facts.target is None or not self._known(facts.target):
-            return facts._replace(target=None)
-        return self._related(facts, options)
-
-    def _known(self, commit: str) -> bool:
-        # Where there is nothing to do, git need not be asked.
-        return commit == self.state.head or fetch.known(self.path, commit)
-
-    def _pinned(self, facts: Facts, by: str, commit: str) -> Facts:
-        if not _is_commit(commit):
-            return facts._replace(pin_problem=f"no pin: {commit}")
-        remote = self.choice.official or ""
-        if self._online and not fetch.known(self.path, commit):
-            try:
-                fetch.get_commit(self.path, remote, commit, self.settings)
-            except network.Unreachable as error:
-                problem = f"{by} pins {commit[:10]}, which cannot be fetched: {error.problem}"
-                return facts._replace(pin_problem=problem)
-        name = f"{commit[:10]}, pinned by {by}"
-        return facts._replace(target=commit, target_name=name, pinned=by)
-
-    def _related(self, facts: Facts, options: Options) -> Facts:
-        path, state, target = self.path, self.state, facts.target or ""
-        facts = facts._replace(head=look.relation(path, state.head or "", target))
-        default = state.branches.get(self.tip.branch or "")
-        if default is not None and state.branch != self.tip.branch:
-            facts = facts._replace(default=look.relation(path, default, target))
-        facts = facts._replace(rewritten=self._rewritten(facts, default))
-        if not facts.head.behind:
-            return facts
-        moves = state.branch == self.tip.branch or options.bring is not None
-        if not moves or state.branch is None:
-            return facts
-        return self._hindered(facts)
-
-    def _rewritten(self, facts: Facts, default: str | None) -> bool:
-        """Whether a local branch holds commits that the upstream had once and has no more."""
-        tracking, tip = self.tracking, self.tip.commit or ""
-        pairs = [(self.state.head, facts.head), (default, facts.default)]
-        for local, relation in pairs:
-            if local is None or relation is None or not (relation.ahead and relation.behind):
-                continue
-            fork_point = git.run(self.path, "merge-base", "--fork-point", tracking, local)
-            for old in (self.before, fork_point.out.strip()):
-                base = git.run(self.path, "merge-base", local, old).out.strip() if old else ""
-                if base and look.relation(self.path, base, tip).ahead:
-                    return True
-        return False
-
-    def _hindered(self, facts: Facts) -> Facts:
-        """With what would be overwritten, or cannot follow."""
-        state, target = self.state, facts.target or ""
-        head = state.head or ""
-        blocked = in_the_way.find(self.path, head, target, state.ignore_case)
-        below = submodules.hindrances(self.path, head, target)
-        local = state.local._replace(submodules=(*state.local.submodules, *below))
-        return facts._replace(blocked=blocked, state=state._replace(local=local))
-
-    def reconsider(self) -> None:
-        """Looks again: between looking and acting the user may have gone on working."""
-        tip, before = self.tip, self.before
-        self.look()
-        self.tip, self.before = tip, before
+        target, by = pin.commit, pin.by
+        name = f"{target[:10]}, pinned by {by}"
+    repo = repo.having(target=target, target_name=name, pinned_by=by)
+    if target is None or target == repo.head or git.known(repo.place, target):
+        return repo
+    if not options.online or target == repo.tip:
+        return repo.having(target=None)
+    try:
+        network.fetch_commit(repo.place, repo.official or "", target, run.settings)
+    except network.Unreachable as error:
+        problem = f"{name} cannot be fetched from {repo.official}: {error.problem}"
+        unreachable = not error.refused and options.to is not None
+        return repo.having(target=None, problem=problem, unreachable=unreachable)
+    # A short name of a commit is spelled out.
+    return repo.having(target=git.commit(repo.place, target) or target)
 
 
-def _with_resume(state: RepoState) -> RepoState:
-    """With the commit from which submodules follow, where an interrupted run left them behind."""
-    if not backup.runs(state.git_dir):
-        return state
-    behind = [name for name, _ in state.local.submodules]
-    resume = submodules.waiting(state.path, state.head or "", state.git_dir, behind)
-    if resume is None:
-        return state
-    return state._replace(resume=resume, local=state.local._replace(submodules=()))
+def _related(repo: Repo, options: Options) -> Repo:
+    path, target = repo.place, repo.target or ""
+    head = inspect.relation(path, repo.head or "", target)
+    default, local = None, repo.branches.get(repo.default_branch or "")
+    if local is not None and repo.branch != repo.default_branch and options.to is None:
+        default = inspect.relation(path, local, target)
+    own = inspect.own_commits(path) if repo.branch is None else 0
+    repo = repo.having(relation=head, default_relation=default, own_commits=own)
+    return repo.having(rewritten=_is_rewritten(repo, [(repo.head, head), (local, default)]))
 
 
-def _is_commit(text: str) -> bool:
-    return 7 <= len(text) <= 40 and all(letter in "0123456789abcdef" for letter in text)
+def _is_rewritten(repo: Repo, pairs: list[tuple[str | None, Relation | None]]) -> bool:
+    """Whether a local branch has commits that the upstream had once and no longer has."""
+    path, tip = repo.place, repo.tip or ""
+    for local, relation in pairs:
+        if local is None or relation is None or not (relation.ahead and relation.behind):
+            continue
+        fork_point = git.run(path, "merge-base", "--fork-point", repo.tracking, local)
+        for old in (repo.remembered, fork_point.out.strip()):
+            base = git.run(path, "merge-base", local, old).out.strip() if old else ""
+            if base and tip and inspect.relation(path, base, tip).ahead:
+                return True
+    return False
 
 
-def read_pin(path: Path, commit: str, file: str) -> str:
-    """What a file of a commit pins: its first line that is no comment; or why there is none."""
+def read_pin(path: Path, by: str, commit: str, file: str) -> Pin:
+    """What a file of a commit pins: its first line that is no comment."""
     result = git.run(path, "cat-file", "blob", f"{commit}:{file}")
     if result.code != 0:
-        return f"{path.name} has no {file}"
+        return Pin(by, problem=f"{path.name} has no {file}")
     lines = [line.partition("#")[0].strip() for line in result.out.splitlines()]
-    named = [line for line in lines if line]
-    if named and _is_commit(named[0]):
-        return named[0]
-    return f"{file} of {path.name} names no commit"
+    named = next((line for line in lines if line), "")
+    if is_commit(named):
+        return Pin(by, named)
+    return Pin(by, problem=f"{file} of {path.name} names no commit")
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text can be the name of a commit."""
+    return 7 <= len(text) <= 64 and all(letter in "0123456789abcdef" for letter in text)

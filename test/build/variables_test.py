@@ -76,4 +76,4 @@ def test_scripts_and_repository_rules_read_none_of_them():
         if name in _NAMES
     }
     # Not of the build, and in the table so that setup.py does not call it misspelt.
-    assert read == {("scripts/repos/refusal.py", "TORCH_XLA_LITE_CONTAINER")}
+    assert read == {("scripts/repos/cli.py", "TORCH_XLA_LITE_CONTAINER")}

@@ -1,4 +1,4 @@
-"""Local work is never touched: its repository is skipped, and the reason says why."""
+"""Local work is never touched: updates go on beside it, and stop where it is in the way."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +47,27 @@ def _renamed(clone: Repo) -> None:
 
 def _executable(clone: Repo) -> None:
     (clone.path / "README").chmod(0o755)
+
+
+def _new_and_staged_in_the_way(clone: Repo) -> None:
+    clone.write("theirs", "mine\n")
+    clone.git("add", "theirs")
+
+
+def _intent_to_add_in_the_way(clone: Repo) -> None:
+    clone.write("theirs", "mine\n")
+    clone.git("add", "--intent-to-add", "theirs")
+
+
+def _file_where_a_folder_was(clone: Repo) -> None:
+    (clone.path / "deep" / "file").unlink()
+    (clone.path / "deep").rmdir()
+    clone.write("deep", "precious\n")
+
+
+def _folder_where_a_file_was(clone: Repo) -> None:
+    (clone.path / "README").unlink()
+    clone.write("README/mine", "precious\n")
 
 
 def _untracked(clone: Repo) -> None:
@@ -131,17 +152,18 @@ def _am(clone: Repo) -> None:
     clone.git("am", ".git/patch", fails=True)
 
 
-_LOCAL_WORK = [
-    (_unstaged, "1 unstaged"),
-    (_staged, "1 staged"),
-    (_staged_and_changed_again, "1 staged, 1 unstaged"),
-    (_new_and_staged, "1 staged"),
-    (_intent_to_add, "1 unstaged"),
-    (_deleted, "1 unstaged"),
-    (_renamed, "2 staged"),
-    (_executable, "1 unstaged"),
-    (_untracked, "untracked: mine"),
-    (_untracked_in_the_way, "untracked: theirs"),
+_IN_THE_WAY = [
+    (_unstaged, "in the way: README"),
+    (_staged, "in the way: README"),
+    (_staged_and_changed_again, "in the way: README"),
+    (_deleted, "in the way: README"),
+    (_renamed, "in the way: README"),
+    (_executable, "in the way: README"),
+    (_new_and_staged_in_the_way, "in the way: theirs"),
+    (_intent_to_add_in_the_way, "in the way: theirs"),
+    (_file_where_a_folder_was, "in the way: deep/file"),
+    (_folder_where_a_file_was, "in the way: README"),
+    (_untracked_in_the_way, "in the way: theirs"),
     (_ignored_in_the_way, "in the way: theirs"),
     (_ignored_folder_in_the_way, "in the way: theirs/deep/file"),
     (_ignored_file_where_a_folder_comes, "in the way: folder"),
@@ -156,24 +178,45 @@ _LOCAL_WORK = [
     (_bisect, "bisect in progress"),
     (_am, "rebase or am in progress"),
 ]
+_UNRELATED = [
+    _unstaged,
+    _staged,
+    _staged_and_changed_again,
+    _new_and_staged,
+    _intent_to_add,
+    _deleted,
+    _renamed,
+    _executable,
+    _untracked,
+    _folder_where_a_file_was,
+    _file_where_a_folder_was,
+]
 
 
-def _advanced(world: World) -> Repo:
-    """A clone whose server has changed a file, and added one plain and one in a folder."""
+def _advanced(world: World, *related: str) -> Repo:
+    """A clone whose server has changed a file, and added one plain and one in a folder.
+
+    Args:
+      world: to make it in.
+      *related: other files that the server has changed.
+    """
     server = world.server("a")
     server.commit("file", "old\n")
+    server.commit("deep/file", "old\n")
     clone = world.clone(server, "a")
     server.commit("file", "new\n")
     server.commit("theirs", "theirs\n")
     server.commit("folder/file", "theirs\n")
+    for name in related:
+        server.commit(name, "new\n")
     return clone
 
 
-@pytest.mark.parametrize(("work", "reason"), _LOCAL_WORK, ids=lambda x: getattr(x, "__name__", ""))
-def test_a_repository_with_local_work_is_skipped(
+@pytest.mark.parametrize(("work", "reason"), _IN_THE_WAY, ids=lambda x: getattr(x, "__name__", ""))
+def test_a_repository_with_local_work_in_the_way_is_skipped(
     world: World, work: Callable[[Repo], None], reason: str
 ):
-    clone = _advanced(world)
+    clone = _advanced(world, "README", "deep/file")
     work(clone)
     before = clone.everything()
     ran = world.run()
@@ -183,33 +226,51 @@ def test_a_repository_with_local_work_is_skipped(
     assert clone.everything() == before
 
 
-@pytest.mark.parametrize("work", [w for w, _ in _LOCAL_WORK[:12]], ids=lambda x: x.__name__)
+def _work(clone: Repo) -> tuple[str, str, dict[str, bytes]]:
+    """Local work exactly: git's status with modes and blobs, what is staged, and the files."""
+    status = clone.git("status", "--porcelain=v2", "-z", "-uall")
+    theirs = ("file", "theirs", "folder/file")
+    changed = {name: data for name, data in clone.files().items() if name not in theirs}
+    return status, clone.git("diff", "--cached"), changed
+
+
+@pytest.mark.parametrize("how", ["", "--rebase", "--merge", "--to"])
+@pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
+def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
+    world: World, work: Callable[[Repo], None], how: str
+):
+    clone = _advanced(world)
+    if how in ("--rebase", "--merge"):
+        clone.git("switch", "-q", "-c", "feature")
+        clone.commit("feature")
+    if how == "--to":
+        world.write_table()
+        commit = world.repo(world.folder / "servers" / "a").head
+        file = world.folder / "frozen.toml"
+        text = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{commit}"\n'
+        file.write_text(text)
+        how = f"--to={file}"
+    work(clone)
+    old, before = clone.everything(), _work(clone)
+    ran = world.run(*([how] if how else []))
+    assert (ran.code, ran.one()["status"]) == (0, "updated")
+    assert (clone.read("file"), _work(clone)) == ("new\n", before)
+    assert world.run("undo").code == 0
+    assert clone.everything() == old
+
+
+@pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
 def test_local_work_is_no_hindrance_where_nothing_is_to_do(
     world: World, work: Callable[[Repo], None]
 ):
-    _, clone = world.pair()
+    server = world.server("a")
+    server.commit("deep/file", "old\n")
+    clone = world.clone(server, "a")
     work(clone)
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (0, "current")
     assert clone.everything() == before
-
-
-@pytest.mark.parametrize("option", ["--keep-untracked"])
-def test_untracked_files_stay_beside_an_update_on_request(world: World, option: str):
-    clone = _advanced(world)
-    clone.write("mine", "my text\n")
-    assert world.run(option).one()["status"] == "updated"
-    assert (clone.read("mine"), clone.read("file")) == ("my text\n", "new\n")
-
-
-@pytest.mark.parametrize("option", ["--keep-untracked"])
-def test_untracked_files_in_the_way_stop_an_update_all_the_same(world: World, option: str):
-    clone = _advanced(world)
-    clone.write("theirs", "mine\n")
-    ran = world.run(option)
-    assert (ran.one()["status"], ran.one()["files"]) == ("skipped", ["theirs"])
-    assert (clone.read("theirs"), clone.read("file")) == ("mine\n", "old\n")
 
 
 def test_ignored_files_that_are_not_in_the_way_stay(world: World):
@@ -260,7 +321,7 @@ def test_a_rename_by_case_alone_is_not_in_the_way_of_itself_where_case_is_ignore
     clone.write(".git/info/exclude", "name\n")
     server.git("mv", "Name", "name")
     server.git("commit", "-q", "-m", "rename")
-    assert "in the way" not in world.run("--plan", "--keep-untracked").one()["reason"]
+    assert "in the way" not in world.run("--plan").one()["reason"]
 
 
 def test_windows_line_endings_arrive_as_they_are(world: World):

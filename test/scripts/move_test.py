@@ -134,3 +134,15 @@ def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: Wor
     (clone.path / ".git" / "update-repos" / f"{ran.json['run']}.new").rmdir()
     assert world.run("undo", ran.json["run"]).code == 0
     assert clone.everything() == before
+
+
+def test_a_branch_that_was_checked_out_meanwhile_stays(world: World, clone: Repo):
+    clone.git("switch", "-q", "-c", "feature")
+    mine = clone.commit("mine")
+    clone.git("branch", "other")
+    late = f"unset $(git rev-parse --local-env-vars); cd '{clone.path}'"
+    _hook(clone, "pre-rebase", f"{late} && git switch -q other")
+    ran = world.run("--rebase")
+    assert ran.one()["status"] == "failed"
+    assert "another branch was checked out meanwhile" in ran.one()["reason"]
+    assert (clone.head, clone.branch, clone.git("rev-parse", "feature")) == (mine, "other", mine)

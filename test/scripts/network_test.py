@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,72 @@ def test_a_slow_server_is_waited_for(world: World, server: Server, pair: tuple[R
     assert clone.head == upstream.head
 
 
+# Copies its input slowly: 2 MB in about 9 s, almost twice the time that a call may be silent.
+_SLOWLY = """\
+import os, time
+while data := os.read(0, 16384):
+    os.write(1, data)
+    time.sleep(0.07)
+"""
+
+
+@pytest.fixture
+def slow(world: World) -> Path:
+    """A program that copies its input slowly; and every server here sends objects through it."""
+    program = world.folder / "slow"
+    program.write_text(f"#!{sys.executable}\n{_SLOWLY}")
+    hook = world.folder / "hook"
+    hook.write_text(f'#!/bin/sh\n"$@" | {program}\n')
+    for file in (program, hook):
+        file.chmod(0o755)
+    world.settings["timeout"] = 5
+    return program
+
+
+def _serve_slowly(world: World) -> None:
+    with (world.home / ".gitconfig").open("a") as stream:
+        stream.write(f"[uploadpack]\n\tpackObjectsHook = {world.folder / 'hook'}\n")
+
+
+def test_a_fetch_of_one_large_object_is_not_taken_for_silent(world: World, slow: Path):
+    server, clone = world.pair()
+    new = server.commit("large", os.urandom(2_000_000))
+    _serve_slowly(world)
+    assert (world.run().code, clone.head) == (0, new)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_submodule_of_one_large_object_is_not_taken_for_silent(
+    world: World, slow: Path, is_new: bool
+):
+    inner, server = world.server("inner"), world.server("a")
+    clone = world.clone(server, "a")
+    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
+    server.git("commit", "-q", "-m", "add")
+    if not is_new:
+        assert world.run().code == 0
+    new = inner.commit("large", os.urandom(2_000_000))
+    world.repo(server.path / "inner").git("pull", "-q", "origin", "main")
+    server.git("commit", "-q", "-a", "-m", "bump")
+    _serve_slowly(world)
+    assert (world.run().code, world.repo(clone.path / "inner").head) == (0, new)
+
+
+def test_a_push_of_one_large_object_is_not_taken_for_silent(world: World, slow: Path):
+    server, clone = world.pair()
+    fork = world.repo(world.folder / "fork")
+    server.git("clone", "-q", "--bare", ".", str(fork.path))
+    receive = world.folder / "receive"
+    receive.write_text(f'#!/bin/sh\n{slow} | git receive-pack "$@"\n')
+    receive.chmod(0o755)
+    clone.git("remote", "add", "fork", str(fork.path))
+    clone.git("config", "remote.fork.receivepack", str(receive))
+    clone.git("config", "remote.pushDefault", "fork")
+    new = server.commit("large", os.urandom(2_000_000))
+    ran = world.run("--push-fork")
+    assert (ran.code, fork.git("rev-parse", "main")) == (0, new)
+
+
 def test_a_fetch_that_is_cut_in_the_middle_changes_nothing(
     world: World, server: Server, pair: tuple[Repo, Repo]
 ):
@@ -185,7 +252,10 @@ def test_a_fetch_that_is_cut_in_the_middle_changes_nothing(
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"], clone.everything()) == (3, "unreachable", before)
+    # What git says about it, and not how far it had come.
     assert "could not be fetched" in ran.one()["reason"]
+    assert "fatal: " in ran.one()["reason"]
+    assert "%" not in ran.one()["reason"]
     server.manners.cut = None
     assert world.run().code == 0
     assert clone.head == upstream.head

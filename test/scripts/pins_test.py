@@ -120,7 +120,12 @@ def test_a_damaged_repository_pins_nothing_and_the_others_go_on(
     missing = xla.head
     xla.commit()
     world.run("--plan")
-    objects = world.folder / "src" / "wheel" / ".git" / "objects"
+    wheel = world.repo(world.folder / "src" / "wheel")
+    objects = wheel.path / ".git" / "objects"
+    for pack in (objects / "pack").glob("*.pack"):
+        # Unpacked, so that one object can be removed.
+        aside = pack.rename(world.folder / pack.name)
+        wheel.git("-c", "alias.unpack=!git unpack-objects -q <", "unpack", str(aside))
     (objects / missing[:2] / missing[2:]).unlink()
     ran = world.run("--pinned")
     assert (ran.code, clone.head, other.head) == (1, old, new)

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from scripts.repos import remotes
-from scripts.repos.model import Repository
+from scripts.repos.model import Entry
 from test.scripts.servers import silent_port
 from test.scripts.world import Repo, World
 
-_OFFICIAL = Repository(
+_OFFICIAL = Entry(
     "pytorch",
     upstream=("https://github.com/pytorch/pytorch.git", "git@github.com:pytorch/pytorch.git"),
 )
@@ -18,7 +18,7 @@ _FORK = "git@github.com:me/pytorch.git"
 
 def _choose(**urls: str):
     config = [(f"remote.{name}.url", url) for name, url in urls.items()]
-    return remotes.choose(remotes.read(config), _OFFICIAL, Path("/"))
+    return remotes.choose(config, _OFFICIAL, Path("/"))
 
 
 def test_the_official_one_is_found_under_any_name():
@@ -34,7 +34,26 @@ def test_upstream_is_preferred():
 
 def test_origin_may_be_a_fork():
     choice = _choose(origin=_FORK, upstream="https://github.com/pytorch/pytorch")
-    assert (choice.official, choice.fork, choice.problem) == ("upstream", "origin", "")
+    assert (choice.official, choice.problem) == ("upstream", "")
+
+
+@pytest.mark.parametrize("fork", [_FORK, "https://github.com/me/pytorch", "mine"])
+def test_a_fork_is_what_the_table_names_by_address_or_by_remote(fork: str):
+    config = [("remote.upstream.url", _OFFICIAL.upstream[0]), ("remote.mine.url", _FORK)]
+    entry = _OFFICIAL._replace(fork=fork)
+    assert remotes.choose(config, entry, Path("/")).fork == "mine"
+
+
+@pytest.mark.parametrize(("named", "fork"), [("mine", "mine"), ("upstream", None), ("gone", None)])
+def test_a_fork_is_what_git_pushes_to_unless_that_is_the_upstream(named: str, fork: str | None):
+    config = [("remote.upstream.url", _OFFICIAL.upstream[0]), ("remote.mine.url", _FORK)]
+    config.append(("remote.pushdefault", named))
+    assert remotes.choose(config, _OFFICIAL, Path("/")).fork == fork
+
+
+@pytest.mark.parametrize("url", [_FORK, "git@github.com:openxla/pytorch.git"])
+def test_a_repository_of_the_same_name_is_no_fork(url: str):
+    assert _choose(origin=_OFFICIAL.upstream[0], other=url).fork is None
 
 
 def test_an_upstream_that_is_something_else_beside_an_official_origin_is_noted():
@@ -60,7 +79,17 @@ def test_addresses_that_git_rewrites_are_compared_as_rewritten_too():
         ("remote.origin.url", "gh:pytorch/pytorch"),
         ("url.https://github.com/.insteadof", "gh:"),
     ]
-    assert remotes.choose(remotes.read(config), _OFFICIAL, Path("/")).official == "origin"
+    assert remotes.choose(config, _OFFICIAL, Path("/")).official == "origin"
+
+
+def test_an_address_that_git_rewrites_to_another_host_is_not_the_official_one():
+    config = [
+        ("remote.origin.url", "https://github.com/pytorch/pytorch"),
+        ("url.https://mirror.invalid/.insteadof", "https://github.com/"),
+    ]
+    choice = remotes.choose(config, _OFFICIAL, Path("/"))
+    assert (choice.official, choice.fix) == (None, ())
+    assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in choice.problem
 
 
 @pytest.fixture
@@ -121,7 +150,22 @@ def test_a_plan_corrects_nothing(world: World, forked: tuple[Repo, Repo, Repo], 
 def with_upstream(world: World, forked: tuple[Repo, Repo, Repo]) -> tuple[Repo, Repo, Repo]:
     server, _, clone = forked
     clone.git("remote", "add", "upstream", f"file://{server.path}")
+    clone.git("config", "remote.pushDefault", "origin")
     return forked
+
+
+def test_push_fork_pushes_to_nothing_that_the_user_did_not_name(
+    world: World, with_upstream: tuple[Repo, Repo, Repo]
+):
+    server, fork, clone = with_upstream
+    clone.git("config", "--unset", "remote.pushDefault")
+    old, new = clone.head, server.commit()
+    ran = world.run("--push-fork")
+    assert (ran.code, clone.head, fork.git("rev-parse", "main")) == (0, new, old)
+    assert any("no remote is named as the fork" in note for note in ran.one()["notes"])
+    world.table["a"]["fork"] = f"file://{fork.path}"
+    assert world.run("--push-fork").code == 0
+    assert fork.git("rev-parse", "main") == new
 
 
 def test_push_fork_moves_the_forks_default_branch(
@@ -135,7 +179,7 @@ def test_push_fork_moves_the_forks_default_branch(
 
 def test_push_fork_works_beside_local_work(world: World, with_upstream: tuple[Repo, Repo, Repo]):
     server, fork, clone = with_upstream
-    new = server.commit()
+    new = server.commit("README", "theirs\n")
     clone.write("README", "mine\n")
     assert world.run("--push-fork").code == 1
     assert (fork.git("rev-parse", "main"), clone.read("README")) == (new, "mine\n")
@@ -199,7 +243,7 @@ def test_push_fork_needs_nobody_where_there_is_no_fork(world: World):
     world.pair("b")
     ran = world.run("--push-fork")
     assert (ran.code, ran.one("b")["status"]) == (0, "current")
-    assert "no remote is a fork to be pushed to" in ran.one("b")["notes"]
+    assert any("no remote is named as the fork" in note for note in ran.one("b")["notes"])
 
 
 def test_undo_says_that_a_push_stays(world: World, with_upstream: tuple[Repo, Repo, Repo]):

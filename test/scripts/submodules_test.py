@@ -152,10 +152,6 @@ def _staged(nest: Nest) -> None:
     nest.in_middle.git("add", "README")
 
 
-def _untracked(nest: Nest) -> None:
-    nest.in_middle.write("mine", "mine\n")
-
-
 def _unpushed(nest: Nest) -> None:
     nest.in_middle.commit("mine")
 
@@ -178,7 +174,6 @@ def _bisect(nest: Nest) -> None:
         (_changed, "submodule middle has changes"),
         (_changed_below, "submodule middle has changes"),
         (_staged, "submodule middle has changes"),
-        (_untracked, "submodule middle has untracked files"),
         (_unpushed, "submodule middle has unpushed commits"),
         (_unpushed_below, "submodule middle has changes"),
         (_another_commit, "is at another commit than recorded"),
@@ -228,7 +223,7 @@ def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_
     nest.top.git("add", "-A")
     nest.top.git("commit", "-q", "-m", "no submodule any more")
     before, files = nest.in_middle.everything(), nest.clone.files()
-    ran = world.run("--keep-untracked")
+    ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
     assert "middle" in ran.one()["files"][0]
     assert (nest.in_middle.everything(), nest.clone.files()) == (before, files)
@@ -246,6 +241,24 @@ def _embed(nest: Nest) -> None:
     nest.in_middle.git("switch", "-q", "-c", "mine")
     nest.in_middle.commit("mine")
     nest.in_middle.git("switch", "-q", "--detach", "mine~1")
+
+
+def test_untracked_files_in_a_submodule_stay_beside_its_move(world: World, nest: Nest):
+    nest.in_middle.write("mine", "mine\n")
+    new = nest.advance()
+    assert world.run().code == 0
+    assert (nest.in_middle.head, nest.in_middle.read("mine")) == (new[1], "mine\n")
+
+
+@pytest.mark.parametrize("work", [_changed, _changed_below, _staged, _unpushed, _bisect])
+def test_local_work_in_a_submodule_that_upstream_does_not_touch_is_no_hindrance(
+    world: World, nest: Nest, work: Callable[[Nest], None]
+):
+    work(nest)
+    before = [repo.everything() for repo in (nest.in_middle, nest.in_leaf)]
+    new = nest.top.commit("unrelated")
+    assert (world.run().code, nest.clone.head) == (0, new)
+    assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
 
 
 def test_ignored_files_in_a_submodule_are_not_overwritten(world: World, nest: Nest):
@@ -329,3 +342,128 @@ def _populate(clone: Repo, leaf: Repo) -> None:
             shutil.copytree(clone.path / "m0", clone.path / f"m{i}", dirs_exist_ok=True)
         (clone.path / f"m{i}" / ".git").write_text(f"gitdir: ../.git/modules/m{i}\n")
     (clone.path / ".git" / "config").write_text(lines)
+
+
+def test_submodules_left_behind_are_taken_up_after_other_runs(world: World, nest: Nest):
+    nest.advance()
+    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
+    assert world.run().one()["status"] == "failed"
+    # A later run that keeps a record of its own, and does not come to the submodules.
+    nest.clone.write("README", "mine\n")
+    new = nest.top.commit("README", "theirs\n")
+    assert world.run().one()["status"] == "skipped"
+    nest.clone.git("checkout", "-q", "README")
+    away.rename(nest.middle.path)
+    assert world.run().code == 0
+    assert (nest.clone.head, nest.in_middle.head) == (new, nest.middle.head)
+    assert nest.clone.git("status", "--porcelain") == ""
+    assert not (nest.clone.path / ".git" / "update-repos" / "state.json").exists()
+
+
+def test_a_submodule_that_a_person_moved_meanwhile_is_theirs(world: World, nest: Nest):
+    nest.advance()
+    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
+    assert world.run().one()["status"] == "failed"
+    away.rename(nest.middle.path)
+    nest.in_middle.git("switch", "-q", "-c", "mine")
+    mine = nest.in_middle.commit("mine")
+    assert world.run().code == 0
+    assert (nest.in_middle.head, nest.in_middle.branch) == (mine, "mine")
+
+
+def test_undo_of_a_run_that_left_submodules_behind(world: World, nest: Nest):
+    before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
+    nest.advance()
+    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
+    first = world.run().json["run"]
+    away.rename(nest.middle.path)
+    second = world.run().json["run"]
+    assert world.run("undo", second).code == 0
+    # As the first run left it: not local work, but still to be done.
+    assert world.run("status").one()["local"]["submodules"] == []
+    assert world.run("undo", first).code == 0
+    assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
+
+
+def test_own_commits_of_a_submodule_that_comes_back_are_kept(world: World):
+    inner, top = world.server("inner"), world.server("a")
+    _add(top, inner, "inner")
+    clone = world.clone(top, "a", "--recursive")
+    below = world.repo(clone.path / "inner")
+    top.git("rm", "-q", "inner")
+    top.git("commit", "-q", "-m", "remove")
+    assert world.run().code == 0
+    mine = below.commit("mine")
+    shutil.rmtree(below.path)
+    top.git("revert", "--no-edit", "HEAD")
+    assert world.run().code == 0
+    assert mine in below.git("for-each-ref", "refs/update-repos", "--format=%(objectname)")
+
+
+def _file(top: Repo) -> None:
+    top.write("place", "a file\n")
+
+
+def _link(top: Repo) -> None:
+    (top.path / "place").symlink_to("README")
+
+
+def _folder(top: Repo) -> None:
+    top.write("place/file", "in a folder\n")
+
+
+@pytest.mark.parametrize("kind", [_file, _link, _folder], ids=lambda x: x.__name__)
+def test_what_becomes_a_submodule_is_followed_and_brought_back(
+    world: World, kind: Callable[[Repo], None]
+):
+    inner, top = world.server("inner"), world.server("a")
+    kind(top)
+    top.git("add", "-A")
+    top.git("commit", "-q", "-m", "no submodule yet")
+    clone = world.clone(top, "a")
+    before = clone.everything()
+    top.git("rm", "-q", "-r", "place")
+    _add(top, inner, "place")
+    assert world.run().code == 0
+    assert clone.read("place/README") == "first\n"
+    assert world.run("undo").code == 0
+    assert clone.everything() == before
+
+
+@pytest.mark.parametrize("kind", [_file, _link, _folder], ids=lambda x: x.__name__)
+def test_a_submodule_whose_folder_is_empty_may_become_something_else(
+    world: World, kind: Callable[[Repo], None]
+):
+    inner, top = world.server("inner"), world.server("a")
+    _add(top, inner, "place")
+    clone = world.clone(top, "a", "--recursive")
+    clone.git("submodule", "--quiet", "deinit", "place")
+    top.git("rm", "-q", "place")
+    kind(top)
+    top.git("add", "-A")
+    top.git("commit", "-q", "-m", "no submodule any more")
+    assert (world.run().code, clone.head) == (0, top.head)
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_a_submodule_that_moves_to_another_address_is_fetched_from_there(world: World, nest: Nest):
+    other = world.repo(world.folder / "servers" / "other")
+    nest.leaf.git("clone", "-q", ".", str(other.path))
+    new = other.commit("there alone")
+    inner = Repo(nest.middle.path / "leaf", nest.middle.environ)
+    inner.git("pull", "-q", f"file://{other.path}", "main")
+    words = ("config", "--file", ".gitmodules", "submodule.leaf.url", f"file://{other.path}")
+    nest.middle.git(*words)
+    nest.middle.git("commit", "-q", "-a", "-m", "another address")
+    _bump(nest.top, "middle")
+    assert (world.run().code, nest.in_leaf.head) == (0, new)
+
+
+def test_a_submodule_that_gets_another_path_is_not_set_up_twice(world: World, nest: Nest):
+    nest.top.git("mv", "middle", "elsewhere")
+    nest.top.git("commit", "-q", "-m", "move")
+    before, old = nest.in_middle.everything(), nest.clone.head
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", old)
+    assert "submodule middle moves to elsewhere" in ran.one()["reason"]
+    assert nest.in_middle.everything() == before

@@ -21,12 +21,12 @@ def _ours(tmp_path: Path) -> table.Table:
 def test_the_default_set_is_pytorch_vision_xla_and_this_project(tmp_path: Path):
     ours = _ours(tmp_path)
     assert table.select(ours, [], None, False) == ["pytorch", "vision", "xla", "torch_xla_lite"]
-    assert [r.name for r in ours.repositories.values() if r.optional] == ["vision"]
+    assert [r.name for r in ours.entries.values() if r.optional] == ["vision"]
 
 
 @pytest.mark.parametrize("name", ["pytorch", "vision", "xla"])
 def test_an_upstream_has_an_https_and_an_ssh_form(tmp_path: Path, name: str):
-    https, ssh = _ours(tmp_path).repositories[name].upstream
+    https, ssh = _ours(tmp_path).entries[name].upstream
     assert (https.startswith("https://"), ssh.startswith("git@")) == (True, True)
 
 
@@ -55,7 +55,7 @@ def test_all_are_those_of_the_users_file_too(tmp_path: Path):
 
 def test_the_users_file_wins_key_by_key(tmp_path: Path):
     read = _read(tmp_path, '[repository.pytorch]\nbranch = "viable"\n[settings]\nretries = 9\n')
-    pytorch = read.repositories["pytorch"]
+    pytorch = read.entries["pytorch"]
     assert (pytorch.branch, pytorch.folders) == ("viable", ("pytorch",))
     assert (read.settings.retries, read.settings.timeout) == (9, 60)
 
@@ -73,21 +73,24 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
         ("[", "cannot be read"),
         ("x = 1", "unknown key x"),
         ("[settings]\nx = 1", "unknown setting x"),
-        ("[settings]\nretries = -1", "makes no sense"),
-        ("[settings]\nretries = 'many'", "makes no sense"),
-        ("[settings]\nretries = 1.5", "makes no sense"),
-        ("[settings]\njobs = 0", "makes no sense"),
-        ("[settings]\ntimeout = 0", "makes no sense"),
-        ("settings = 1", "settings = 1 makes no sense"),
-        ("default = 'a'", "default = 'a' makes no sense"),
+        ("[settings]\nretries = -1", "must be a number ≥ 0"),
+        ("[settings]\nretries = 'many'", "must be a number"),
+        ("[settings]\nretries = 1.5", "must be a number"),
+        ("[settings]\njobs = 0", "must be a number ≥ 1"),
+        ("[settings]\ntimeout = nan", "must be a number"),
+        ("[settings]\nkeep_untracked = true", "unknown setting keep_untracked"),
+        ("[repository.undo]", "undo is a command"),
+        ("[settings]\ntimeout = 0", "must be a number ≥ 0.001"),
+        ("settings = 1", "settings = 1 must be a table"),
+        ("default = 'a'", "default = 'a' must be a list"),
         ("default = [1]", "named 1"),
-        ("repository.a = 1", "repository.a is no table"),
-        ("[repository.a]\npath = 1", "path of a is no string"),
-        ("[repository.a]\noptional = 'yes'", "optional of a is neither true nor false"),
-        ("[repository.a]\npins = ['b']", "pins of a is no table"),
-        ("[repository.a]\npins = { b = 1 }", "pins of a name no files"),
+        ("repository.a = 1", "repository.a must be a table"),
+        ("[repository.a]\npath = 1", "path of a must be a string"),
+        ("[repository.a]\noptional = 'yes'", "optional of a must be true or false"),
+        ("[repository.a]\npins = ['b']", "pins of a must be a table"),
+        ("[repository.a]\npins = { b = 1 }", "pins of a must name files"),
         ("[repository.a]\nx = 1", "unknown key x of a"),
-        ("[repository.a]\nupstream = 'https://host/a'", "upstream of a is no list"),
+        ("[repository.a]\nupstream = 'https://host/a'", "upstream of a must be a list"),
         ("[repository.a]\ndepends = ['nobody']", "named nobody"),
         ("[repository.a]\ndepends = ['b']\n[repository.b]\ndepends = ['a']", "a → b → a"),
         ("default = ['nobody']", "named nobody"),

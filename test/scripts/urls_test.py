@@ -1,4 +1,4 @@
-"""Addresses: which mean one place, which are forks, and what of a text is not shown."""
+"""Addresses: which mean one place, and what of a text is not shown."""
 
 import pytest
 
@@ -57,20 +57,6 @@ def test_case_matters_where_the_host_is_not_known_to_ignore_it():
 )
 def test_folders_are_compared_as_places(url: str):
     assert urls.same(url, "file:///srv/a.git", folder="/home")
-
-
-@pytest.mark.parametrize(
-    ("url", "fork"),
-    [
-        ("git@github.com:me/pytorch.git", True),
-        ("https://github.com/me/PyTorch", True),
-        (_OFFICIAL, False),
-        ("https://github.com/me/vision", False),
-        ("https://gitlab.com/me/pytorch", False),
-    ],
-)
-def test_a_fork_has_the_name_and_host_but_another_owner(url: str, fork: bool):
-    assert urls.is_fork(url, _OFFICIAL) == fork
 
 
 @pytest.mark.parametrize(

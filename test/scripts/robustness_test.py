@@ -1,0 +1,252 @@
+"""What is wrong around a repository stops that repository at most, and is told clearly."""
+
+import fcntl
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from test.scripts.world import TOOL, Repo, World
+
+_AS_A_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def _can_drop_rights() -> bool:
+    if os.geteuid() != 0:
+        return True
+    tried = shutil.which("setpriv") and subprocess.run([*_AS_A_USER, "true"], check=False)
+    return bool(tried) and tried.returncode == 0
+
+
+@pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
+def test_a_neighbour_that_may_not_be_read_is_passed_by(world: World):
+    server = world.server("a")
+    clone = world.clone(server, "my-own-name")
+    upstream = world.table.pop("my-own-name")["upstream"]
+    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    for name in ("lost+found", "usual"):
+        folder = world.folder / "src" / name
+        folder.mkdir(mode=0)
+        if os.geteuid() == 0:
+            os.chown(folder, 65534, 65534)
+    new = server.commit()
+    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command()]
+    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, clone.head) == (0, "", new)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"schema": "x"}', "\0\xff"])
+def test_a_damaged_record_is_named_and_the_others_are_undone(world: World, content: str):
+    server_a, a = world.pair("a")
+    server_b, b = world.pair("b")
+    old = b.head
+    server_a.commit()
+    server_b.commit()
+    run = world.run().json["run"]
+    a.write(f".git/update-repos/{run}.json", content)
+    a.write(".git/update-repos/state.json", content)
+    assert {r["state"] for r in world.run("undo", "--list").json["runs"]} == {"damaged", "update"}
+    ran = world.run("undo")
+    assert (ran.code, b.head, ran.one("a")["status"]) == (1, old, "skipped")
+    assert "is damaged" in ran.one("a")["reason"]
+    new = server_a.commit()
+    assert (world.run("a").code, a.head) == (0, new)
+
+
+def test_the_standard_library_is_enough_and_the_file_can_be_executed(world: World):
+    server, clone = world.pair()
+    new = server.commit()
+    words = world.command()
+    without_packages = [sys.executable, "-I", "-S", *words[1:]]
+    done = subprocess.run(without_packages, env=world.environ, capture_output=True, check=False)
+    assert (done.returncode, done.stderr, clone.head) == (0, b"", new)
+    assert os.access(TOOL, os.X_OK)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_the_output_may_have_any_encoding(world: World, encoding: str):
+    server, clone = world.pair()
+    new = server.commit()
+    ran = world.run(json=False, PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    assert (ran.code, ran.err, clone.head) == (0, "", new)
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_a_full_disk_behind_the_output_stops_no_update_and_is_told(world: World, json: list[str]):
+    server, clone = world.pair()
+    new = server.commit()
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            world.command(*json), env=world.environ, stdout=full, stderr=-1, text=True, check=False
+        )
+    assert (done.returncode, clone.head) == (1, new)
+    assert done.stderr.startswith("error: the output is not whole: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_output_stops_no_update(world: World):
+    server, clone = world.pair()
+    new = server.commit()
+    words = ["sh", "-c", 'exec "$@" >&-', "sh", *world.command()]
+    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
+    assert (clone.head, "Traceback" in done.stderr) == (new, False)
+
+
+@pytest.mark.parametrize("columns", [20, 50, 80, 200])
+def test_a_terminal_of_any_width_shows_what_was_done(world: World, columns: int):
+    server, clone = world.pair("a-repository-with-a-long-name")
+    server.commit("README", "theirs\n")
+    clone.write("README", "mine\n")
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = {**world.environ, "TERM": "xterm"}
+    subprocess.run(world.command(), env=environ, stdout=slave, stderr=slave, check=False)
+    os.close(slave)
+    shown = b""
+    while data := _read(master):
+        shown += data
+    assert b"skipped:" in shown
+    assert b"README" in shown
+
+
+def _read(master: int) -> bytes:
+    """What is left to read of a terminal whose other end is closed."""
+    try:
+        return os.read(master, 65536)
+    except OSError:
+        return b""
+
+
+# Runs git so that no file it checks out can be longer than so many blocks of 512 bytes.
+_SMALL_DISK = """\
+#!/bin/sh
+case " $* " in *" merge "*|*" checkout "*) trap '' XFSZ; ulimit -f 64;; esac
+exec {git} "$@"
+"""
+
+
+def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(world: World):
+    server = world.server("a")
+    server.commit("large", "old\n")
+    server.commit("z", "old\n")
+    clone = world.clone(server, "a")
+    server.commit("added", "x" * 100_000)
+    server.commit("large", "y" * 100_000)
+    assert world.run("--plan").code == 0
+    before = clone.everything()
+    folder = world.folder / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(_SMALL_DISK.format(git=shutil.which("git")))
+    (folder / "git").chmod(0o755)
+    ran = world.run(PATH=f"{folder}:{world.environ['PATH']}")
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert clone.everything() == before
+    assert world.run().code == 0
+
+
+def _damage_index(clone: Repo) -> None:
+    clone.write(".git/index", b"DIRC no index\n")
+
+
+def test_a_damaged_index_is_named_with_the_commands_that_make_a_new_one(world: World):
+    server, clone = world.pair()
+    new = server.commit()
+    _damage_index(clone)
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    assert "the index is damaged" in ran.one()["reason"]
+    subprocess.run(ran.one()["remedy"][0], shell=True, env=world.environ, check=True)
+    assert (world.run().code, clone.head) == (0, new)
+
+
+def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "--detach")
+    server.commit()
+    assert any(" switch main" in command for command in world.run().one()["remedy"])
+    clone.commit("one")
+    clone.commit("two")
+    one = world.run().one()
+    assert "2 commits of it on no branch" in one["reason"]
+    assert one["remedy"] == [f"git -C {clone.path} switch -c my-work"]
+
+
+def test_naming_one_repository_does_not_make_others_inside_it_local_work(world: World):
+    server, outer = world.pair("outer")
+    inner = world.clone(world.server("inner"), "outer/inner")
+    world.table["inner"] = world.table.pop("outer/inner")
+    new = server.commit()
+    ran = world.run("outer")
+    assert (ran.code, outer.head, ran.one("outer")["local"]["untracked"]) == (0, new, 0)
+    assert inner.path.is_dir()
+
+
+def test_a_dry_run_says_that_no_server_was_asked(world: World):
+    server, _ = world.pair()
+    server.commit()
+    out = world.run("--dry-run", json=False).out
+    assert "no server was asked" in out
+    assert "All is current" not in out
+
+
+def test_a_checkout_at_the_usual_place_with_another_remote_is_named(world: World):
+    server = world.server("a")
+    clone = world.clone(server, "my-own-name")
+    upstream = world.table.pop("my-own-name")["upstream"]
+    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    usual = world.init(world.folder / "src" / "usual")
+    one = world.run().one()
+    assert one["path"] == str(clone.path)
+    assert any(str(usual.path) in note and "no remote of it" in note for note in one["notes"])
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_user(
+    world: World, others: int
+):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("mine")
+    server.commit()
+    for number in range(others):
+        clone.git("worktree", "add", "-q", "--detach", f"../my-tree{number}")
+        shutil.rmtree(clone.path.parent / f"my-tree{number}")
+    name = "20260101T000000-000000-tree"
+    clone.git("worktree", "add", "-q", "--detach", f".git/update-repos/{name}")
+    assert world.run("--rebase").code == 0
+    trees = clone.git("worktree", "list", "--porcelain")
+    assert (name in trees, trees.count("my-tree")) == (False, others)
+
+
+def _lose_a_phase(module: str) -> Callable[[Path], None]:
+    def change(copy: Path) -> None:
+        file = copy / "scripts" / "repos" / f"{module}.py"
+        file.write_text(
+            file.read_text() + "\n\ndef make(repo, options):\n    return [][repo.name]\n"
+        )
+
+    return change
+
+
+def test_a_fault_of_our_own_ends_one_repository_and_not_the_run(world: World):
+    world.pair("a")
+    world.pair("b")
+    copy = world.folder / "copy"
+    shutil.copytree(TOOL.parent, copy / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    _lose_a_phase("plan")(copy)
+    words = [w if w != str(TOOL) else str(copy / "scripts" / TOOL.name) for w in world.command()]
+    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.count("internal error, TypeError") >= 2
