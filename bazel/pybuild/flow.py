@@ -99,11 +99,11 @@ def run(
 
 def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
     """Modes that exclude each other, misspelt names, malformed values."""
+    if said := options_table.ignored(environ):
+        notices.keep(said)
     if arguments[:1] == ["options"]:
         # The command tells all that is wrong with them, and not only the first thing.
         return Options()
-    if said := options_table.ignored(environ):
-        notices.keep(said)
     return options_table.read(environ)
 
 

@@ -431,8 +431,9 @@ def test_an_older_python_is_told_so_and_not_shown_a_traceback(tree: Path, comman
     assert len(process.stderr.splitlines()) == 2
 
 
-def test_variables_that_have_no_effect_are_named_after_the_command(tree: Path):
-    process = _run(tree, "--version", CFLAGS="-O3", USE_CUAD="1")
+@pytest.mark.parametrize("command", ["--version", "options"])
+def test_variables_that_have_no_effect_are_named_after_the_command(tree: Path, command: str):
+    process = _run(tree, command, CFLAGS="-O3", USE_CUAD="1")
     assert process.returncode == 0
     assert process.stderr.splitlines() == [
         "torch_xla_lite: ignored by this build: "

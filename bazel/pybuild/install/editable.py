@@ -1,13 +1,13 @@
-"""The editable install: Python imports the package from the source tree, and installers know of it.
+"""Makes the editable install, by which Python imports the package from the source tree.
 
     if not in_place(root, site):
         install(root, site, commands_folder())
 
-It consists of a .pth file, of a .dist-info folder as pip would make it, so that `pip list`,
-`importlib.metadata` and `pip uninstall` work, and of the commands. The .pth file makes Python
-search a folder of the tree that holds a link to the package and nothing else: in the tree itself it
-would find `bazel`, `scripts`, `setup` and `third_party` as well. Tools that read code follow a .pth
-file, too; they would not follow a finder.
+It consists of a .pth file, of a .dist-info folder as pip would write it, so that `pip list`,
+`importlib.metadata` and `pip uninstall` work, and of the commands. The .pth file adds a folder of
+the tree to sys.path that contains only a link to the package. With the tree itself on sys.path,
+`bazel`, `scripts`, `setup` and `third_party` could be imported, too. Type checkers and editors
+follow a .pth file; they do not follow an import hook.
 `develop` writes them itself, because starting pip for that takes longer than a whole incremental
 build; the PEP 660 hook packs the same files into a wheel.
 """
@@ -33,11 +33,11 @@ _TARGET = f"../{NAME}"
 
 
 class Installed(NamedTuple):
-    """What is installed under our name.
+    """An installed torch_xla_lite.
 
     Attributes:
       info: its .dist-info folder.
-      is_editable: whether it is one of ours, of this or of another tree.
+      is_editable: whether it is an editable install, of this or of another tree.
     """
 
     info: Path
@@ -46,7 +46,7 @@ class Installed(NamedTuple):
 
 def site_folder() -> Path:
     """Where this interpreter's packages are installed."""
-    # What sysconfig says, without the import: on a virtual environment there is one candidate.
+    # In a virtual environment this is what sysconfig returns, without its import.
     folder = (
         Path(sys.prefix)
         / sys.platlibdir
@@ -101,11 +101,10 @@ def in_place(root: Path, site: Path) -> bool:
 
 
 def installed(site: Path) -> list[Installed]:
-    """What is installed under our name; more than one entry is the remainder of something
-    interrupted."""
+    """Installs of the package. There is more than one after an interrupted install, or if a wheel
+    without the libraries was installed too, which has another name."""
     found = []
     for entry in os.listdir(site):
-        # A wheel without the libraries has another name, and would hide the tree as well.
         if entry.startswith((f"{NAME}-", f"{NAME}_python-")) and entry.endswith(".dist-info"):
             info = site / entry
             record = info / "RECORD"
@@ -114,12 +113,12 @@ def installed(site: Path) -> list[Installed]:
 
 
 def install(root: Path, site: Path, commands: Path) -> None:
-    """Makes the editable install of this tree, in place of whatever is installed under our name.
+    """Makes the editable install of this tree, and removes other installs of the package.
 
     Args:
       root: of the tree.
       site: folder of packages.
-      commands: folder of the programs that the package brings, usually commands_folder().
+      commands: folder for the programs of the package, usually commands_folder().
     """
     from bazel.pybuild.dist import archive, metadata
     from bazel.pybuild.install import uninstall
@@ -129,15 +128,14 @@ def install(root: Path, site: Path, commands: Path) -> None:
     others = installed(site)
     wheels = [other.info for other in others if not other.is_editable]
     if wheels:
-        # The libraries that Python code alone requires have no other use than to be found by it.
+        # Only the Python-only wheel uses the library wheel.
         wheels += sorted(site.glob(f"{NAME}_lib-*.dist-info"))
         uninstall.remove(wheels)
     for other in others:
         remove(other.info)
     link(root)
     folder = site / described.folder
-    # The .dist-info folder appears at once and whole; without the .pth file it would only be a
-    # wrong claim, so that one is there before.
+    # The .pth file comes first, so that a complete .dist-info folder proves a complete install.
     replace(site / PTH, _pth_text(root))
     temporary = site / f".{described.folder}.new"
     remove(temporary)
@@ -164,7 +162,7 @@ def link(root: Path) -> None:
 
 
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
-    """The files of the install, relative to the folder of packages, without what their installer
+    """The files of the install, relative to the folder of packages, without those that an installer
     adds."""
     from bazel.pybuild.dist import wheel_format
 
