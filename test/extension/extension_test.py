@@ -80,7 +80,7 @@ def folder(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="module")
 def facts(installed: Installed, folder: Path) -> dict[str, Any]:
-    """What a program says that uses the example."""
+    """The output of a program that uses the example."""
     program = folder / "program.py"
     program.write_text(_PROGRAM)
     return installed.facts(program)
@@ -88,7 +88,7 @@ def facts(installed: Installed, folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def checks(installed: Installed, folder: Path) -> dict[str, Any]:
-    """What torch's own checks say of the example."""
+    """The results of torch's own checks for the example."""
     return installed.facts(Path(shutil.copy("test/extension/checks.py", folder)))
 
 
@@ -101,11 +101,11 @@ def test_both_packages_are_the_installed_ones(installed: Installed, facts: dict[
         assert Path(file).is_relative_to(installed.site)
 
 
-def test_the_op_does_what_it_is_for(facts: dict[str, Any]):
+def test_the_op_fits_a_non_decreasing_sequence(facts: dict[str, Any]):
     assert facts["small"] == [1, 2.5, 2.5, 4]
 
 
-def test_a_gradient_is_shared_by_what_has_one_value(facts: dict[str, Any]):
+def test_values_of_one_block_share_their_gradient(facts: dict[str, Any]):
     assert facts["small gradient"] == [1, 3, 3, 8]
 
 
@@ -117,7 +117,7 @@ def test_its_gradient_is_that_of_the_cpu(facts: dict[str, Any]):
     assert _flat(facts["jax"][1]) == pytest.approx(_flat(facts["cpu"][1]), abs=1e-4)
 
 
-def test_it_is_one_op_of_the_graph_of_its_neighbours(facts: dict[str, Any]):
+def test_it_is_one_op_in_the_graph_of_its_neighbours(facts: dict[str, Any]):
     assert (facts["alone"]["recorded_ops"], facts["alone"]["executions"]) == (3, 1)
 
 
@@ -125,12 +125,12 @@ def test_no_op_of_it_falls_back_to_the_cpu(facts: dict[str, Any]):
     assert facts["together"]["fallbacks"] == {}
 
 
-def test_what_it_refuses_it_refuses_when_it_is_called(facts: dict[str, Any]):
+def test_a_wrong_dtype_is_refused_when_the_op_is_called(facts: dict[str, Any]):
     assert "xla_isotonic takes rows of float32 or float64" in facts["refused"]
 
 
 @pytest.mark.parametrize("device", ["cpu", "jax"])
-def test_a_bool_and_two_numbers_say_what_it_fits(facts: dict[str, Any], device: str):
+def test_its_options_reach_the_kernel(facts: dict[str, Any], device: str):
     assert facts["options"][device] == [2, 1.5, 1.5, 0]
 
 
@@ -301,7 +301,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def attributes(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a handler got, and what the op was given, for each case."""
+    """For each case: the values that the handler got, and those that were passed to the op."""
     folder = tmp_path_factory.mktemp("attributes")
     (folder / "setup.py").write_text(_ATTRIBUTES_SETUP)
     (folder / "attributes.cc").write_text(_ATTRIBUTES_SOURCE)
@@ -356,7 +356,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def peek(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a library with our public headers says, built in place and loaded from there."""
+    """The output of a program with a library that uses our public headers, built in place."""
     folder = tmp_path_factory.mktemp("peek")
     (folder / "setup.py").write_text(_PEEK_SETUP)
     (folder / "peek.cc").write_text(_PEEK_SOURCE)
@@ -366,7 +366,7 @@ def peek(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict
     return installed.facts(folder / "program.py")
 
 
-def test_c_plus_plus_code_of_others_sees_the_runtime_that_runs(peek: dict[str, Any]):
+def test_c_plus_plus_code_of_others_uses_the_same_runtime(peek: dict[str, Any]):
     seen, counted = peek["recorded"]
     assert seen == counted > 0
 
@@ -379,7 +379,7 @@ def test_a_library_finds_the_bridge_beside_which_it_is_installed(
     installed: Installed, peek: dict[str, Any]
 ):
     file = shutil.copy(peek["file"], installed.site)
-    # torch is not beside them in this environment, so it is loaded first.
+    # torch is not installed beside them in this environment, so it is loaded first.
     process = installed.run(
         "-c", f"import ctypes, torch; ctypes.CDLL({file!r})", cwd=installed.site
     )

@@ -1,5 +1,4 @@
-"""An environment in which the wheel of torch_xla_lite is installed, for packages that are built
-against it."""
+"""An environment with the installed wheel of torch_xla_lite, to build other packages against."""
 
 import json
 import os
@@ -14,7 +13,7 @@ from test.build.tree import ROOT
 
 
 class Installed:
-    """A Python environment of its own.
+    """A separate Python environment.
 
     Attributes:
       python: its interpreter.
@@ -22,13 +21,13 @@ class Installed:
     """
 
     def __init__(self, folder: Path):
-        """Makes it in a folder that is not there yet."""
+        """Creates it in a new folder."""
         self.python = environment(folder)
         (self.site,) = folder.glob("lib/python3*/site-packages")
         self.install(_wheel(folder / "dist"), cwd=folder)
 
     def run(self, *arguments: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
-        """Runs the interpreter, whatever comes of it. It sees nothing of this tree."""
+        """Runs the interpreter, without this tree on its path. The exit status is not checked."""
         kept = {name: os.environ[name] for name in ("CC", "CXX", "PATH") if name in os.environ}
         return subprocess.run(
             [self.python, *arguments],
@@ -41,20 +40,20 @@ class Installed:
         )
 
     def install(self, package: Path | str, cwd: Path) -> None:
-        """Installs a wheel, or builds a package from its folder; nothing comes from the network."""
+        """Installs a wheel, or builds and installs the package in a folder, without the network."""
         options = ["--no-build-isolation", "--no-index", "--no-cache-dir"]
         process = self.run("-m", "pip", "install", *options, package, cwd=cwd)
         assert process.returncode == 0, process.stdout + process.stderr
 
     def facts(self, program: Path) -> dict[str, Any]:
-        """Runs a program, which has to succeed and to print JSON."""
+        """The JSON that a program prints. The program must succeed."""
         process = self.run(program, cwd=program.parent)
         assert process.returncode == 0, process.stderr
         return json.loads(process.stdout)
 
 
 def _wheel(folder: Path) -> Path:
-    """The wheel as setup.py makes it, of what Bazel has built for this test."""
+    """Builds a wheel, as setup.py does, from the files that Bazel has built for this test."""
     built = ["_XLAC.so", "_build_info.py", "lib/**/*", "include/**/*"]
     files = [file for pattern in built for file in Path("torch_xla_lite").glob(pattern)]
     members = {str(file): file for file in files if file.is_file()}

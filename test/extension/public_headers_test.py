@@ -1,4 +1,4 @@
-"""The public headers, as a wheel has them: each compiles on its own."""
+"""Each public header, as packed into a wheel, compiles on its own."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ def _headers_of(package: str) -> Path:
 
 
 @pytest.mark.parametrize("header", _HEADERS, ids=str)
-def test_a_public_header_needs_no_other_and_none_that_is_not_public(header: Path):
+def test_a_public_header_compiles_without_private_headers(header: Path):
     command = [
         os.environ.get("CXX", "c++"),
         *("-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++", "-"),
@@ -29,6 +29,6 @@ def test_a_public_header_needs_no_other_and_none_that_is_not_public(header: Path
     assert result.returncode == 0, result.stderr
 
 
-def test_what_a_tensor_on_jax_is_can_be_included():
-    # As a whole; a rule that finds no library public would let the test above pass with nothing.
+def test_headers_of_all_three_parts_are_public():
+    # If no library were public, the test above would pass without testing anything.
     assert {path.parts[2] for path in _HEADERS} == {"ir", "runtime", "tensor"}

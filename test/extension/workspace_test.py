@@ -1,4 +1,4 @@
-"""Another Bazel workspace uses our libraries and rules, by local_repository."""
+"""Another Bazel workspace can use our libraries and rules, by local_repository."""
 
 import ctypes
 import os
@@ -16,13 +16,13 @@ from test.build.tree import ROOT
 from torch_xla_lite.utils import cpp_extension
 
 _SOURCES = Path("test/extension/workspace")
-# As in our .bazelrc, which another workspace does not read.
+# As in our .bazelrc, which the other workspace does not read.
 _QUICK_START = "--host_jvm_args=-XX:TieredStopAtLevel=1"
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the files are that the other workspace has built."""
+    """The folder with the files that the other workspace has built."""
     root = tmp_path_factory.mktemp("elsewhere")
     shutil.copy(_SOURCES / "elements.cc", root)
     for name in ("handlers.cc", "isotonic.h"):
@@ -36,7 +36,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     startup = [bazel, f"--output_user_root={own}", "--max_idle_secs=60", _QUICK_START]
 
     def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-        # What Bazel sets for a test would make the inner Bazel believe that it is one.
+        # Without the variables that Bazel sets for tests, which would affect the inner Bazel.
         environ = {"PATH": os.environ["PATH"], "HOME": str(own)}
         return subprocess.run(
             [*startup, *arguments],
@@ -53,11 +53,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run("shutdown")
 
 
-def test_a_library_of_its_own_uses_a_public_one_of_ours(built: Path):
+def test_its_library_can_use_a_public_library_of_ours(built: Path):
     assert ctypes.CDLL(str(built / "libelements.so")).Elements() == 6
 
 
-def test_a_shared_object_by_our_rule_holds_an_ffi_op(built: Path):
+def test_our_rule_builds_a_shared_object_with_an_ffi_handler(built: Path):
     cpp_extension.register_ffi_library(
         built / "libhandlers.so", {"elsewhere.fit": "XlaIsotonicFit"}
     )

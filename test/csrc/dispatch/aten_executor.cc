@@ -33,7 +33,7 @@ const at::Tensor& TensorOf(const ir::Buffer* buffer) {
   return static_cast<const CpuBuffer*>(buffer)->tensor;
 }
 
-// Passes the value at the front by, and notes the dtypes of the runtime scalars in it.
+// Skips the first value of the words, and appends the dtypes of its runtime scalars.
 void Skip(std::span<const uint64_t>* words, std::vector<c10::ScalarType>* scalars) {
   const uint64_t head = words->front();
   const uint64_t payload = PayloadOf(head);
@@ -78,7 +78,7 @@ class CpuCall {
     const size_t dot = name.find('.');
     op_ = c10::Dispatcher::singleton().findSchemaOrThrow(
         name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
-    // The first word is the recorder's; what follows the arguments is in the key only.
+    // The first word belongs to the recorder; words after the arguments are only part of the key.
     const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);
     auto rest = arguments;
     for (size_t i = 0; i < op_->schema().arguments().size(); ++i) Skip(&rest, &scalar_types_);
@@ -114,13 +114,13 @@ class CpuCall {
   }
 
  private:
-  // The bits of a scalar as its dtype has them.
+  // The bits of a scalar in the representation of its dtype.
   static uint64_t ValueOf(uint64_t word, c10::ScalarType dtype) {
     if (dtype != at::kFloat) return word;
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(word)));
   }
 
-  // Values are dense, and what the signature says.
+  // Values are dense, with the shape and dtype of the signature.
   static void Check(at::Tensor* result, const ir::Shape* shape) {
     TORCH_CHECK(result->defined() == (shape != nullptr), "a result is undefined");
     if (shape == nullptr) return;
@@ -138,7 +138,7 @@ class CpuCall {
 
 struct CpuExecutable final : runtime::Executable {
   ir::Description description;
-  std::vector<std::optional<CpuCall>> calls;  // One for each step that is no leaf.
+  std::vector<std::optional<CpuCall>> calls;  // One for each step that is not a leaf.
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
 // An executor that runs graphs with torch's own CPU kernels, op by op.
 //
-// What is recorded on jax can so be compared with what torch does, without a compiler. It reads the
-// same words as the lowerings do (dispatch/words.h); random ops and slices with a runtime start it
-// does not know.
+// With it, tests compare recorded ops with torch without a compiler. It reads the same words as the
+// lowerings (dispatch/words.h). It does not support random ops and slices with a runtime start.
 //
 //   AtenExecutor executor;
 //   runtime::Runtime::Get().SetExecutor(&executor);

@@ -42,7 +42,7 @@ const LoweredOps& Lowered() {
   return *lowered;
 }
 
-// Keys hold the addresses of infos.
+// Never destroyed: keys contain the addresses of infos.
 const OpInfo& InfoOf(const std::string& name) {
   static auto* infos = new std::map<std::string, OpInfo>;
   const size_t dot = name.find('.');
@@ -59,7 +59,7 @@ at::Tensor Jax(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat) {
       {ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new ir::toy::HostBuffer({}))), 0}));
 }
 
-// A view whose strides are not those of its sizes.
+// A view that is not contiguous.
 at::Tensor Strided(std::vector<int64_t> sizes, std::vector<int64_t> strides) {
   const at::Tensor base = Jax(sizes);
   return at::detail::make_tensor<XTensorImpl>(
@@ -82,7 +82,7 @@ Words KeyOf(const std::string& op, const Arguments& arguments) {
   return Words(call.key().begin(), call.key().end());
 }
 
-// The words behind the op.
+// The words after the op.
 Words WordsOf(const std::string& op, const Arguments& arguments) {
   Words words = KeyOf(op, arguments);
   words.erase(words.begin());

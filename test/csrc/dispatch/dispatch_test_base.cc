@@ -40,7 +40,7 @@ std::vector<c10::IValue> CallOp(const std::string& name, const std::string& over
 
 void DispatchTest::SetUpTestSuite() {
   static const bool registered = [] {
-    // Ops with runtime scalars and indices; all others are known to the executor too.
+    // Ops with runtime scalars and indices. The executor supports all other ops without this.
     SetLoweredOps({{"aten::add.Tensor", false},
                    {"aten::mul.Scalar", false},
                    {"aten::select.int", false},

@@ -1,4 +1,4 @@
-// What tests of recorded ops share: a fixture whose ops run with torch's own kernels, and small
+// Shared by the tests of recorded ops: a fixture that runs ops with torch's kernels, and small
 // tensors.
 //
 //   using RecordTest = DispatchTest;
@@ -29,7 +29,7 @@ at::Tensor Iota(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat);
 at::Tensor Indices(std::vector<int64_t> values);
 std::vector<double> Values(const at::Tensor& cpu_tensor);
 
-// Calls an op of aten that has no method.
+// Calls an aten op that is not a method of tensors.
 std::vector<c10::IValue> CallOp(const std::string& name, const std::string& overload,
                                 std::vector<c10::IValue> arguments);
 
@@ -39,7 +39,7 @@ class DispatchTest : public testing::Test {
   static void SetUpTestSuite();
   DispatchTest();
 
-  // Also in what torch shows of them: dtype, sizes, strides.
+  // Compares values, dtype, sizes and strides.
   static void ExpectEqual(const at::Tensor& on_jax, const at::Tensor& expected);
 
   // Applies a function to the same tensor on jax and on the CPU, and compares tensor and result.

@@ -83,7 +83,7 @@ TEST_F(InferTest, ADenseViewHasNoLayoutOfItsOwn) {
   EXPECT_TRUE(signature->layouts[0].strides.empty());
 }
 
-// The signature serves all indices, so the index must not be in it.
+// All indices share the signature, so it must not contain the index.
 TEST_F(InferTest, TheOffsetOfARuntimeIndexIsNotInTheLayout) {
   const at::Tensor x = Upload(Iota({4, 3}));
   EXPECT_EQ(InferOp("select", "int", {x, 0, 2}, {{"aten::select.int", false}})->layouts[0].offset,

@@ -13,7 +13,7 @@ namespace {
 using Kind = OpInfo::Kind;
 using Role = OpInfo::Role;
 
-// `name`: as "add_.Tensor", in aten.
+// `name`: without "aten::", such as "add_.Tensor".
 OpInfo InfoOf(const std::string& name, const LoweredOps& lowered = {}) {
   const size_t dot = name.find('.');
   const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"add.out", Kind::kMutating, "aten::add.Tensor", {3}, {3}},
         {"max.dim_max", Kind::kMutating, "aten::max.dim", {3, 4}, {3, 4}},
         {"sort.values_stable", Kind::kMutating, "aten::sort.stable", {4, 5}, {4, 5}},
-        // Several arguments, and results of which none, some or all are arguments.
+        // Several written arguments; none, some or all results are arguments.
         {"_native_batch_norm_legit",
          Kind::kMutating,
          "aten::_native_batch_norm_legit_functional",
@@ -77,10 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"split.Tensor", Kind::kView, "aten::split.Tensor", {}, {-1}},
         {"t_", Kind::kInplaceView, "aten::t", {0}, {0}},
         {"squeeze_.dim", Kind::kInplaceView, "aten::squeeze.dim", {0}, {0}},
-        // Their results are no tensors.
+        // Ops whose results are not tensors.
         {"equal", Kind::kOnCpu, "aten::equal", {}, {-1}},
         {"_local_scalar_dense", Kind::kOnCpu, "aten::_local_scalar_dense", {}, {-1}},
-        // Without a lowering, nobody could draw from our generator.
+        // Without a lowering, the op could not use the generator of device jax.
         {"normal_", Kind::kOnCpu, "aten::normal_functional", {0}, {0}},
         {"bernoulli", Kind::kOnCpu, "aten::bernoulli", {}, {-1}},
     }));

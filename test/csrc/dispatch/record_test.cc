@@ -103,7 +103,7 @@ TEST_F(RecordTest, AnOpMayWriteToSeveralArguments) {
 
 using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-// As the one that `import torch` brings, which is written in Python.
+// Like the hook that `import torch` installs, which is written in Python.
 ThreeTensors BatchNormMeta(const at::Tensor& input, const std::optional<at::Tensor>&,
                            const std::optional<at::Tensor>&, at::Tensor& mean, at::Tensor&, bool,
                            double, double) {
@@ -138,7 +138,7 @@ TEST_F(RecordTest, IndicesMayLieOnTheCpu) {
   ExpectEqual(x.index(indices), Iota({4, 2}).index(indices));
 }
 
-// It called itself without end.
+// A regression test: it called itself forever.
 TEST_F(RecordTest, ASingleIndexOnTheCpuIsRefused) {
   EXPECT_THROW(Upload(Iota({4, 2})).index_select(0, Indices({3})), c10::Error);
 }

@@ -1,5 +1,4 @@
-// Random programs, run in pieces: whatever is computed when, every value is what eager evaluation
-// says.
+// Runs random programs with syncs at random points, and compares every value with eager evaluation.
 //
 // TORCH_XLA_LITE_TEST_SEED runs the program of one seed again:
 //   bazel test --test_env=TORCH_XLA_LITE_TEST_SEED=7 //test/csrc/ir:graph_random_test
@@ -23,7 +22,7 @@ namespace {
 using toy::Data;
 using toy::HostBuffer;
 
-// A value that the program holds, and what it has to be.
+// A value that the program holds, and its expected data.
 struct Held {
   Value value;
   Data expected;
@@ -88,7 +87,7 @@ class Program {
     if (op == "plus") scalars.push_back(random_());
     auto expected = toy::Compute(op, data, scalars);
     const Value call = toy::Call(op, std::move(operands), scalars);
-    // Some results are never asked for.
+    // Some results are never read.
     const size_t dropped = Below(4);
     for (uint32_t i = 0; i < expected.size(); ++i) {
       if (expected.size() == 1 || i != dropped) {
@@ -102,7 +101,7 @@ class Program {
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(Below(held_.size())));
   }
 
-  // Computes what is pending, or a part of it.
+  // Computes all pending values, or some of them.
   void Sync(size_t skipped_percent) {
     std::vector<const Value*> roots;
     for (const Held& held : held_) {
@@ -126,7 +125,7 @@ class Program {
     }
   }
 
-  // What a device may do with donated memory. Whoever reads it again fails.
+  // Overwrites donated memory, as a device may do. Reading it again fails.
   static void EraseDonated(const Graph& graph, const Description& description) {
     size_t leaf = 0;
     for (const Step& step : description.steps) {
@@ -154,7 +153,7 @@ TEST(Graph, RandomProgramsGiveWhatEagerEvaluationGives) {
     SCOPED_TRACE("TORCH_XLA_LITE_TEST_SEED=" + std::to_string(i));
     Program(i).Run(/*num_steps=*/200);
   }
-  // Programs without donation would not test it.
+  // Check that the programs do test donation.
   if (seed == nullptr) {
     EXPECT_GT(Program::num_donated, 100);
   }

@@ -19,7 +19,7 @@ using toy::Leaf;
 using toy::Result;
 using Key = std::vector<uint64_t>;
 
-// The graph of the values, each of which this holder alone keeps alive.
+// The graph of the values, to each of which only one holder refers.
 template <typename... Values>
 Graph GraphOf(const Values&... holders) {
   const std::array<const Value*, sizeof...(holders)> roots{&holders...};
@@ -49,7 +49,7 @@ int NumDonated(const Graph& graph) {
   return count;
 }
 
-// x + x, where nobody else holds x.
+// x + x, where nothing else refers to x.
 Value DoubledTemporary(Data x) {
   std::vector<Value> operands(2, Leaf(std::move(x)));
   return Call("add", std::move(operands));
@@ -201,7 +201,7 @@ TEST(Linearize, ResultsOfOneNodeMayAllBeLeaves) {
   EXPECT_EQ(Evaluate(graph), (std::vector<Data>{{10}, {13}}));
 }
 
-// The leaf is retained by whoever holds it, but has nothing left that it could retain itself.
+// The leaf is retained by its holder, but has dropped its operands and retains nothing itself.
 TEST(Linearize, ALeafMayHaveDroppedItsOperands) {
   const Value sum = Call("sum_difference", {Leaf({5}), Leaf({3})});
   Compute(GraphOf(sum));
@@ -220,7 +220,7 @@ TEST(Linearize, ANodeMayHaveMoreResultsThanFitIntoSixteenBits) {
 }
 
 // One call with a result for each of many parameters, as optimizers that work on lists record it.
-// The size is one at which a search through all roots for each of them would not end in time.
+// It is so large that a search through all roots for each root would time out.
 TEST(Linearize, AnOpOnManyParametersDonatesEachToItsResult) {
   constexpr uint32_t kNumParameters = 1'000'000;
   const std::vector<const Shape*> outputs(kNumParameters, toy::Vector(1));
@@ -287,7 +287,7 @@ TEST(Donation, ARootTakesTheMemoryOfWhatItReplaces) {
   const std::array<const Node*, 2> replaced{values.first_leaf, values.second_leaf};
   const Graph graph = Linearize(values.roots, replaced);
   ASSERT_EQ(NumDonated(graph), 2);
-  // Donated leaves and their roots stand in the same order.
+  // Donated leaves and their roots are in the same order.
   for (size_t i = 0; i < 2; ++i) {
     const bool is_first = graph.leaves[i].node.get() == values.first_leaf;
     EXPECT_EQ(graph.roots[i].node, (is_first ? values.from_second : values.from_first).node);
@@ -329,7 +329,7 @@ TEST(Donation, ALeafBelowAnIntermediateThatIsARootItselfIsDonated) {
   EXPECT_EQ(NumDonated(GraphOf(first, second)), 1);
 }
 
-// The root will be a leaf itself when the other one is computed.
+// The root has become a leaf when the other root is computed.
 TEST(Donation, ALeafBelowARootThatAnotherPendingValueNeedsIsDonated) {
   const Value root = Call("plus", {DoubledTemporary({1})}, {2});
   const Value other = Call("plus", {root}, {3});

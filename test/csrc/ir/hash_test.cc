@@ -26,14 +26,14 @@ TEST(HashWords, TheNumberOfWordsMatters) {
 
 TEST(HashWords, TheSeedMatters) { EXPECT_NE(HashWords(Words{1}, 6), HashWords(Words{1}, 7)); }
 
-// Tables take the low bits, and the words are addresses, which differ in few and never in the
-// lowest.
+// Tables use the low bits of the hash, and words are addresses, which differ in few bits and never
+// in the lowest ones.
 TEST(HashWords, AddressesSpreadOverTheLowBits) {
   std::set<uint64_t> low_bits;
   for (uint64_t i = 0; i < 1024; ++i) {
     low_bits.insert(HashWords(Words{0x7f1200000000 + i * 64, 3}) % 1024);
   }
-  // That many of 1024 slots are hit by 1024 throws of a die: 1 - 1/e of them.
+  // A random function would hit 1 - 1/e of the 1024 slots.
   EXPECT_GT(low_bits.size(), 600u);
 }
 

@@ -12,7 +12,7 @@
 namespace torch_xla_lite::ir {
 namespace {
 
-// Buffers whose end can be seen.
+// Buffers whose destruction is counted.
 class WatchedBuffer final : public Buffer {
  public:
   explicit WatchedBuffer(bool* is_gone) : is_gone_(is_gone) {}

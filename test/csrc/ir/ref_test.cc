@@ -9,14 +9,14 @@
 namespace torch_xla_lite::ir {
 namespace {
 
-// Counts how many of its kind were destroyed.
+// Counts the destroyed objects.
 struct Counted : RefCounted {
   explicit Counted(int* destroyed) : destroyed(destroyed) {}
   ~Counted() { ++*destroyed; }
   int* destroyed;
 };
 
-// Has a way of its own to be freed.
+// Defines Destroy.
 struct Recycled : RefCounted {
   static void Destroy(Recycled* object) { object->is_recycled = true; }
   bool is_recycled = false;

@@ -37,7 +37,7 @@ TEST(SignatureTable, OtherWordsAreAnotherSignature) {
   EXPECT_EQ(table.Find(Words{}), nullptr);
 }
 
-// Two threads may have inferred the same call at once; keys hold the address of the first one.
+// Two threads may infer the same call at the same time; keys contain the address of the first one.
 TEST(SignatureTable, TheFirstOfEqualSignaturesStays) {
   SignatureTable table;
   const Signature* first = table.Insert(Relu({1, 2}));

@@ -12,7 +12,7 @@
 namespace torch_xla_lite::ir::toy {
 namespace {
 
-// Op names and operand shapes are the words of a signature, as those of a recorded op are.
+// As for recorded ops, the words of a signature are the op name and the operand shapes.
 const Signature* SignatureOf(const std::string& op, const std::vector<const Shape*>& operands) {
   static auto* mutex = new std::mutex;
   static auto* table = new SignatureTable;

@@ -1,7 +1,6 @@
-// A small language of ops for tests: what they are called, what shapes they give, what they
-// compute.
+// Toy ops for tests: names, shapes of results, and an interpreter.
 //
-// Values are vectors of 64-bit integers that wrap, so that results can be compared exactly.
+// Values are vectors of 64-bit integers with wrap-around, so that results can be compared exactly.
 //
 //   Value x = Leaf({1, 2});
 //   Value y = Call("add", {x, x});
@@ -17,7 +16,8 @@
 //   fail              (a); throws when it is run
 //   refuse            (a); throws when it is compiled
 //
-// The views can be written through, as tensor/op_signature.h names it: "write:1:halves".
+// The views can be written through; these ops have the names of tensor/op_signature.h, such as
+// "write:1:halves".
 
 #ifndef TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
 #define TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
@@ -45,7 +45,7 @@ class HostBuffer final : public Buffer {
   bool is_exclusive = true;
 };
 
-// int64, by the number that torch gives it.
+// int64, as torch's number for it.
 inline constexpr DType kInt64{4};
 const Shape* Vector(size_t size);
 
@@ -58,12 +58,12 @@ Value Result(const Value& value, uint32_t output);
 const Data& DataOf(const Value& value);
 std::vector<Data> DataOf(std::span<const Value> values);
 
-// The shapes of what an op gives for operands of these shapes.
+// The shapes of an op's results for operands of these shapes.
 std::vector<const Shape*> Outputs(const std::string& op, std::span<const Shape* const> operands);
-// What an op gives.
+// The results of an op.
 std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
                           std::span<const uint64_t> scalars);
-// The values of the roots. Checks that each value has the shape that its signature promises.
+// The values of the roots. Checks that each value has the shape in its signature.
 std::vector<Data> Interpret(const Description& description, std::span<const Data> leaves,
                             std::span<const uint64_t> scalars);
 

@@ -17,8 +17,8 @@ double LogSumExp(const OnlineSoftmax<double>& softmax) {
   return softmax.Shift() + std::log(softmax.sum);
 }
 
-// As a warp does it on the GPU: each lane has every 32nd element, then lanes merge in pairs. All
-// lanes have to end with the same value.
+// As a warp computes it on the GPU: each lane adds every 32nd element, then lanes merge in pairs.
+// All lanes must end with the same value.
 double OfWarp(const std::vector<double>& x) {
   std::array<OnlineSoftmax<double>, kWarp> lanes;
   for (size_t i = 0; i < x.size(); ++i) lanes[i % kWarp].Add<1>({x[i]});

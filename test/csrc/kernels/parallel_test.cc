@@ -27,7 +27,7 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Keeps all tasks until the end, as a pool whose threads are busy.
+// Does not run tasks before RunAll(), like a pool whose threads are busy.
 class Busy {
  public:
   void Schedule(std::function<void()> task) { tasks_.push_back(std::move(task)); }

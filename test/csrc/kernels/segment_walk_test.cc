@@ -13,8 +13,8 @@ Offsets Of(const std::vector<int64_t>& values, int64_t rows) {
   return {values.data(), true, static_cast<int64_t>(values.size()) - 1, rows};
 }
 
-// How often the two kernels read each row for its segment, as they walk: first the chunks that lie
-// in one segment, then the rest of each segment and its chunks.
+// The number of times that the two kernels read each row: first the chunks that lie in one segment,
+// then the remaining rows of each segment, and its chunks.
 std::vector<int> VisitsOfRows(const Offsets& offsets) {
   std::vector<int> visits(offsets.rows);
   std::vector<int64_t> segment_of_chunk(offsets.chunks());
@@ -30,7 +30,7 @@ std::vector<int> VisitsOfRows(const Offsets& offsets) {
     visit(parts.first.begin, parts.first.end);
     visit(parts.last.begin, parts.last.end);
     for (int64_t chunk = parts.chunks.begin; chunk < parts.chunks.end; ++chunk) {
-      // Otherwise the sum of the chunk was never stored.
+      // Otherwise the sum of the chunk has not been stored.
       EXPECT_EQ(segment_of_chunk.at(chunk), segment);
       visit(chunk * kChunkRows, (chunk + 1) * kChunkRows);
     }

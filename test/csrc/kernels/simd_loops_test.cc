@@ -16,7 +16,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// 1, 2, ... n: sums of them are exact.
+// 1, 2, ... n: their sums are exact.
 std::vector<float> Counting(int64_t n) {
   std::vector<float> x(n);
   std::iota(x.begin(), x.end(), 1.0f);
@@ -52,7 +52,7 @@ TEST(ScaledExp, KnowsTheEdges) {
   EXPECT_TRUE(std::isnan(y[5]));
 }
 
-// Lengths around those of vectors, where whole ones end and the rest begins.
+// Lengths around multiples of the vector length.
 class Lengths : public testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Of, Lengths, testing::Values(0, 1, 2, 15, 16, 17, 31, 32, 33, 100));
 
@@ -137,7 +137,7 @@ TEST(Narrow, RoundsTiesToEven) {
 }
 
 TEST(Narrow, KeepsNanAndInfinity) {
-  // A NaN whose bits would carry over into infinity.
+  // A NaN that becomes infinity if its bits are rounded like those of a number.
   EXPECT_EQ(Narrowed<BFloat16>(std::bit_cast<float>(0x7f800001)) & 0x7fff, 0x7fc0);
   EXPECT_EQ(Narrowed<BFloat16>(-kInf), 0xff80);
   EXPECT_EQ(Narrowed<Half>(70000.0f), 0x7c00);

@@ -1,7 +1,7 @@
 // An executor that interprets graphs of toy ops in memory (test/csrc/ir/toy_ops.h).
 //
-// It is as strict as a device: it erases the memory of donated leaves, and refuses to read what was
-// erased; and it notices when two threads use it at once.
+// It is as strict as a device: it erases the memory of donated leaves, throws if erased memory is
+// read, and detects concurrent use by two threads.
 //
 //   MemoryExecutor executor;
 //   Runtime::Get().SetExecutor(&executor);
@@ -31,7 +31,7 @@ class MemoryExecutor final : public Executor {
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override {}
 
-  // Called in the middle of each execution, as another thread might be.
+  // Called during each execution, to simulate another thread.
   std::function<void()> during_execution;
   int num_donated = 0;
 

@@ -12,7 +12,7 @@ namespace {
 
 TEST(RecordLock, OneThreadAtATimeHoldsIt) {
   RecordLock lock;
-  int64_t count = 0;  // Not atomic: the lock has to do.
+  int64_t count = 0;  // Not atomic: only the lock protects it.
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {

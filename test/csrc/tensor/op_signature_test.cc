@@ -24,7 +24,7 @@ TEST(OpSignature, AWriteHasTheWordsOfItsViewAndGivesABase) {
   EXPECT_EQ(write->outputs, std::vector<const ir::Shape*>{Vector(4)});
 }
 
-// Addresses of signatures are words of keys.
+// Keys contain the addresses of signatures.
 TEST(OpSignature, AWriteIsMadeOnce) {
   const OpSignature halves = Halves();
   const ir::Signature* first = halves.WriteSignature(0, Vector(4));

@@ -39,7 +39,7 @@ void Become(const TensorBase& tensor, const TensorBase& view) {
   before = XTensorImpl::From(tensor)->BecomeViewOf(*XTensorImpl::From(view));
 }
 
-// In place: adds a number to what the tensor stands for.
+// Adds a number in place.
 void AddInPlace(const TensorBase& tensor, uint64_t number) {
   SetValue(tensor, Call("plus", {ValueOf(tensor)}, {number}));
 }
@@ -118,7 +118,7 @@ TEST_F(XTensorImplTest, WhatWasWrittenThroughAViewIsReadBackWithoutReplay) {
   EXPECT_EQ(ValueOf(reversed).node, value.node);
 }
 
-// Otherwise each step of a training loop would compute all steps before it once more.
+// Otherwise each step of a training loop would recompute all earlier steps.
 TEST_F(XTensorImplTest, WritingThroughAViewInALoopGivesTheSameGraphEachTime) {
   const TensorBase x = TensorOf({1, 2});
   const TensorBase reversed = ViewOf(x, "reversed");

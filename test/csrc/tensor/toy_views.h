@@ -29,11 +29,11 @@ at::TensorBase TensorOf(ir::toy::Data data);
 at::TensorBase ViewOf(const at::TensorBase& source, const std::string& op,
                       std::vector<uint64_t> scalars = {}, uint32_t output = 0);
 
-// What the tensor stands for; takes the record lock.
+// The tensor's value. Takes the record lock.
 ir::Value ValueOf(const at::TensorBase& tensor);
 void SetValue(const at::TensorBase& tensor, ir::Value value);
 
-// The data of a tensor, by way of the runtime and its executor.
+// The data of a tensor, computed by the runtime and its executor.
 ir::toy::Data Read(const at::TensorBase& tensor);
 void Write(const at::TensorBase& tensor, ir::toy::Data data);
 

@@ -1,4 +1,4 @@
-// What another workspace builds with a public library of ours.
+// A library of another workspace that uses a public library of torch_xla_lite.
 
 #include "torch_xla_lite/csrc/ir/shape.h"
 

@@ -4,7 +4,7 @@
 // Work is recorded and runs when a value is needed; synchronising the device therefore means to run
 // what is recorded and wait for it. The runtime sets the function that does so:
 //
-//   SetSynchronize([] { runtime::SyncAll(); });
+//   SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
 //   torch.accelerator.synchronize()    // calls it
 //
 // The guard registers itself with torch when the library is loaded.

@@ -1,8 +1,8 @@
-// Which form of scaled_dot_product_attention is recorded.
+// Chooses how scaled_dot_product_attention is recorded: as one op or decomposed.
 //
-// torch asks the device, by a function registered here: "flash" arrives at the recorder as one op,
-// with one more for its gradient, "math" as the two dozen that it is made of. XLA makes the same
-// program of both; fewer ops are less to record.
+// torch calls a function that is registered here. "flash" is recorded as one op, plus one for its
+// gradient; "math" as the two dozen ops that it is made of. XLA compiles both to the same program;
+// fewer ops are faster to record.
 
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-// The stub is declared in that namespace.
+// The stub is declared in namespace at::native.
 namespace at::native {
 namespace {
 
@@ -20,7 +20,7 @@ int64_t ChooseAttention(const Tensor& query, const Tensor& key, const Tensor& va
                         const std::optional<Tensor>& mask, double dropout, bool /*is_causal*/,
                         std::optional<double> /*scale*/, bool enable_gqa) {
   const bool plain = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
-  // The one op has neither dropout nor a gradient for the mask, and all heads are alike.
+  // The fused op has no dropout, no gradient for the mask and no grouped heads.
   const bool fused = plain && dropout == 0 && !enable_gqa && query.size(0) == key.size(0) &&
                      query.size(1) == key.size(1) && query.size(3) == value.size(3) &&
                      !(mask.has_value() && mask->requires_grad());

@@ -16,14 +16,14 @@ namespace {
 
 using tensor::XTensorImpl;
 
-// Shapes and infos are addresses, which leave the upper 16 bits free.
+// Shapes and infos are addresses, whose upper 16 bits are free.
 constexpr int kDefaultDtypeShift = 56;
 constexpr uint64_t kHasLayout = uint64_t{1} << 54;
 
 uint64_t ScalarTypeWord(c10::ScalarType dtype) { return static_cast<uint64_t>(dtype); }
 
 c10::Scalar ReadNumber(const at::Tensor& tensor) {
-  // A CPU tensor's own kernel: nothing of ours is asked.
+  // Calls the kernel of the CPU.
   return tensor.item();
 }
 
@@ -41,7 +41,7 @@ void Call::PushDouble(double value) {
 
 Call::Status Call::Read(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   info_ = &info;
-  // The default dtype decides what factories and true division give.
+  // The results of factories and of true division depend on the default dtype.
   words.push_back(reinterpret_cast<uint64_t>(&info) |
                   ScalarTypeWord(c10::get_default_dtype_as_scalartype()) << kDefaultDtypeShift);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -71,7 +71,7 @@ Call::Status Call::Read(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments
         break;
     }
   }
-  // What out= tensors are decides what is written to them. They are no operands.
+  // Out= tensors are not operands, but their dtypes and shapes are part of the key.
   for (const int i : info.mutated) {
     if (info.arguments[i].role != OpInfo::Role::kOut) continue;
     ForEachTensor(arguments[i], [&](const at::Tensor& out) {
@@ -104,7 +104,7 @@ Call::Status Call::ReadTensor(const c10::IValue& value, bool may_be_index) {
   if (impl == nullptr) return ReadCpuTensor(tensor, may_be_index);
   operands.push_back(impl);
   uint64_t payload = reinterpret_cast<uint64_t>(impl->shape());
-  // Only views look at strides: all values are row-major.
+  // Only views depend on strides: all values are row-major.
   if (info_->IsView() && !impl->is_row_major()) {
     payload |= kHasLayout;
     const auto strides = impl->strides();
@@ -117,7 +117,7 @@ Call::Status Call::ReadTensor(const c10::IValue& value, bool may_be_index) {
 Call::Status Call::ReadCpuTensor(const at::Tensor& tensor, bool may_be_index) {
   if (tensor.device().is_privateuseone() || tensor.is_meta()) return Status::kForeign;
   if (tensor.device().is_cpu() && tensor.dim() == 0) {
-    // A number, as on CUDA: its value travels with the graph's other scalars.
+    // Treated as a number, as on CUDA: its value is a runtime scalar.
     const bool wrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
     const uint64_t flags = ScalarTypeWord(tensor.scalar_type()) | (wrapped ? kWrappedNumber : 0);
     PushRuntimeNumber(ReadNumber(tensor), flags);
@@ -212,9 +212,9 @@ void Call::ReadGeneric(const c10::IValue& value) {
   }
 }
 
-// The index, or the start of a slice: a runtime scalar, so that it can change from call to call. 0
-// is a constant, since x[0] and x[:n] are common and cheaper that way. An index out of range stays
-// as it is, for the error that follows.
+// The index, or the start of a slice, is a runtime scalar, so that it can change from call to call.
+// 0 is a constant, because x[0] and x[:n] are common and cheaper as constants. An index out of
+// range is not changed: it leads to an error.
 void Call::ReadIndex(c10::ArrayRef<c10::IValue> arguments) {
   const IndexArguments& index = *info_->index;
   const c10::IValue& indexed = arguments[index.sizes];
@@ -243,7 +243,7 @@ void Call::ReadIndex(c10::ArrayRef<c10::IValue> arguments) {
     int64_t end = arguments[index.end].isNone() ? size : arguments[index.end].toInt();
     if (end < 0) end += size;
     slice_end_ = std::clamp(end, start, size);
-    // The length is part of the key, wherever the slice starts.
+    // The length is part of the key, the start is not.
     layouts_.push_back(static_cast<uint64_t>(slice_end_ - start));
   }
   is_runtime_index_ = start != 0;

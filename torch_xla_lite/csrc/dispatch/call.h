@@ -1,11 +1,12 @@
-// Call: one op call taken apart into what decides how it is compiled (words) and what it works on
-// (operands, scalars).
+// Call: the arguments of an op call, split into the key that determines how it is compiled (words)
+// and its data (operands, scalars).
 //
 //   Call call;
 //   call.Read(info, arguments);      // the arguments of the boxed call
-//   table.Find(call.words);          // the signature of this call, if it was seen before
+//   table.Find(call.words);          // the signature of this call, if there is one
 //
-// Building it is most of the cost of recording: one pass, no allocation for calls of usual size.
+// Building it is most of the cost of recording: it takes one pass, without allocations for calls of
+// usual size.
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_CALL_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_CALL_H_
@@ -27,23 +28,23 @@ class Call {
  public:
   enum class Status {
     kOk,
-    kForeign,     // An argument carries our dispatch key but is not ours: a fake tensor, a wrapper.
-    kCpuIndices,  // An index tensor lies on the CPU; move it and read again.
+    kForeign,  // An argument has our dispatch key but is no XTensorImpl: a fake tensor, a wrapper.
+    kCpuIndices,  // An index tensor is on the CPU; move it and read again.
   };
 
-  // Throws when a tensor is on another device.
+  // Throws if a tensor is on another device.
   Status Read(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
   std::span<const uint64_t> key() const { return {words.data(), words.size()}; }
 
-  // The first word is the op; the arguments follow (dispatch/words.h), then the layouts of
-  // operands, where they matter.
+  // The first word is the op; the arguments follow (dispatch/words.h), then, for views, the layouts
+  // of operands.
   c10::SmallVector<uint64_t, 48> words;
   c10::SmallVector<tensor::XTensorImpl*, 8> operands;
   c10::SmallVector<uint64_t, 8> scalars;
-  // How far a view with a runtime index lies behind its operand, in elements.
+  // The storage offset of a view with a runtime index, relative to its operand, in elements.
   int64_t runtime_offset = 0;
-  // Where the user's program made the call; 0 for unknown.
+  // The place in the user's program that made the call; 0 if unknown.
   uint32_t source = 0;
 
  private:

@@ -26,7 +26,7 @@ at::Tensor ToJax(const at::Tensor& tensor) {
   return tensor.device().is_cpu() ? Upload(tensor) : tensor;
 }
 
-// Copies what a CPU kernel wrote to the stand-ins of arguments back to the arguments.
+// Copies what a CPU kernel wrote to the CPU copies of arguments back to the arguments.
 void WriteBack(const c10::IValue& argument, const c10::IValue& on_cpu) {
   std::vector<at::Tensor> written;
   ForEachTensor(on_cpu, [&](const at::Tensor& tensor) { written.push_back(tensor); });
@@ -53,7 +53,7 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     info.op.callBoxed(&on_cpu);
   }
-  // Counted when it went well: a call that the kernel refused ran nowhere.
+  // Counted only if it succeeded: a call that the kernel refused did not run.
   CountFallback(info.name);
   for (size_t i = 0; i < info.mutated.size(); ++i) {
     WriteBack(arguments[info.mutated[i]], mutated[i]);

@@ -1,10 +1,11 @@
-// Ops that cannot be recorded run at once, on the CPU.
+// Runs ops that cannot be recorded, immediately and on the CPU.
 //
-// Their results' shapes depend on data (nonzero), they give something that is no tensor (equal), or
-// they are wrong and the CPU kernel will say so in the words that users know. Everything pending
-// that they need is computed first.
+// These are ops whose result shapes depend on data (nonzero), ops whose result is not a tensor
+// (equal), and invalid calls, for which the CPU kernel raises the error that users know. Pending
+// operands are computed first.
 //
-//   RunOnCpu(info, stack);      // as the op itself: arguments off the stack, results onto it
+//   RunOnCpu(info, stack);      // as the op: pops the arguments from the stack and pushes the
+//   results
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_CPU_FALLBACK_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_CPU_FALLBACK_H_
@@ -21,7 +22,7 @@ namespace torch_xla_lite::dispatch {
 
 void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack);
 
-// How often each op ran outside XLA since the last reset: here, or as an ATen kernel inside a
+// How often each op was not run by XLA since the last reset: here, or as an ATen kernel inside a
 // graph.
 std::map<std::string, uint64_t> Fallbacks();
 void CountFallback(const std::string& op);

@@ -17,7 +17,8 @@ namespace torch_xla_lite::dispatch {
 using c10::IValue;
 using c10::TypeKind;
 
-// Reads the words of one call, argument by argument, each under the type that the schema gives it.
+// Reads the words of one call, argument by argument, and checks them against the types of the
+// schema.
 class CallPlan::Builder {
  public:
   Builder(const c10::FunctionSchema& schema, std::span<const uint64_t> words)
@@ -47,8 +48,8 @@ class CallPlan::Builder {
   int64_t NextInt() { return static_cast<int64_t>(Next()); }
   double NextDouble() { return std::bit_cast<double>(Next()); }
 
-  // A count of words that are really there, so that a broken head cannot make us allocate without
-  // bound.
+  // Checks a count against the remaining words, so that a malformed head cannot cause an unbounded
+  // allocation.
   size_t Count(uint64_t count, size_t words_needed) {
     Expect(words_needed <= words_.size() - position_, "the words end too early");
     return count;
@@ -72,11 +73,11 @@ class CallPlan::Builder {
     const uint64_t payload = PayloadOf(head);
     switch (TagOf(head)) {
       case Tag::kNone:
-        // A missing tensor that the schema does not call optional is an undefined one.
+        // A missing tensor that is not optional in the schema is an undefined tensor.
         if (type.kind() == TypeKind::TensorType) return Constant(at::Tensor());
         return Constant(IValue());
       case Tag::kTensor:
-        Expect(type.kind() == TypeKind::TensorType, "a tensor stands where the op takes none");
+        Expect(type.kind() == TypeKind::TensorType, "the op does not take a tensor here");
         return Operand();
       case Tag::kScalar:
         return Runtime(type, payload);
@@ -91,10 +92,10 @@ class CallPlan::Builder {
         return Number(type, c10::complex<double>(real, NextDouble()));
       }
       case Tag::kString:
-        Expect(type.kind() == TypeKind::StringType, "a string stands where the op takes none");
+        Expect(type.kind() == TypeKind::StringType, "the op does not take a string here");
         return Constant(ReadString(payload));
       case Tag::kDevice:
-        Expect(type.kind() == TypeKind::DeviceObjType, "a device stands where the op takes none");
+        Expect(type.kind() == TypeKind::DeviceObjType, "the op does not take a device here");
         return Constant(c10::Device(c10::DeviceType::CPU));
       case Tag::kList:
         return ReadList(type, payload);
@@ -109,7 +110,7 @@ class CallPlan::Builder {
     return {};
   }
 
-  // A constant number, as the type that the schema asks for.
+  // A constant number, converted to the type in the schema.
   Argument Number(const c10::Type& type, const c10::Scalar& value) const {
     switch (type.kind()) {
       case TypeKind::NumberType:
@@ -118,7 +119,7 @@ class CallPlan::Builder {
         return Constant(value.toBool());
       case TypeKind::IntType:
       case TypeKind::SymIntType:
-        Expect(value.isIntegral(/*includeBool=*/true), "the op takes an integer");
+        Expect(value.isIntegral(/*includeBool=*/true), "the op takes an integer here");
         return Constant(value.toLong());
       case TypeKind::FloatType:
         return Constant(value.toDouble());
@@ -129,14 +130,14 @@ class CallPlan::Builder {
         return Constant(std::move(tensor));
       }
       default:
-        Expect(false, "a number stands where the op takes none");
+        Expect(false, "the op does not take a number here");
         return {};
     }
   }
 
   template <typename T, typename NextItem>
   Argument NumberList(const c10::Type& type, uint64_t count, NextItem next) {
-    Expect(type.kind() == TypeKind::ListType, "a list stands where the op takes none");
+    Expect(type.kind() == TypeKind::ListType, "the op does not take a list here");
     c10::List<T> list;
     list.reserve(Count(count, count));
     for (; count > 0; --count) list.push_back(next());
@@ -176,7 +177,7 @@ class CallPlan::Builder {
         argument.source = Source::kFloat;
         break;
       default:
-        Expect(false, "a runtime scalar stands where the op takes no number");
+        Expect(false, "the op does not take a runtime scalar here");
     }
     return argument;
   }
@@ -193,12 +194,12 @@ class CallPlan::Builder {
   }
 
   Argument ReadList(const c10::Type& type, uint64_t count) {
-    Expect(type.kind() == TypeKind::ListType, "a list stands where the op takes none");
+    Expect(type.kind() == TypeKind::ListType, "the op does not take a list here");
     const c10::Type& item = *type.castRaw<c10::ListType>()->getElementType();
     const bool optional = item.kind() == TypeKind::OptionalType;
     const TypeKind kind =
         optional ? item.castRaw<c10::OptionalType>()->getElementType()->kind() : item.kind();
-    // An item takes at least its head, so more items than words is a broken count.
+    // Each item has at least a head, so a count above the number of words is malformed.
     std::vector<Argument> items(Count(count, count));
     for (Argument& value : items) value = Read(item);
     switch (kind) {
@@ -234,7 +235,7 @@ class CallPlan::Builder {
     c10::List<T> list;
     for (const Argument& item : items) {
       Expect(item.source == Source::kConstant && !item.constant.isNone(),
-             "an item of this list cannot change at run time");
+             "items of this list cannot be runtime scalars");
       list.push_back(convert(item.constant));
     }
     return list;
@@ -320,7 +321,7 @@ IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> oper
 void CallPlan::Fill(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,
                     torch::jit::Stack* stack) const {
   TORCH_CHECK(operands.size() == operand_count_ && scalars.size() == scalar_count_,
-              "The words of the call name ", operand_count_, " operands and ", scalar_count_,
+              "The words of the call have ", operand_count_, " operands and ", scalar_count_,
               " runtime scalars, but ", operands.size(), " and ", scalars.size(), " were passed.");
   for (const Argument& argument : arguments_) {
     stack->push_back(Make(argument, operands, scalars));

@@ -1,12 +1,12 @@
-// From the words of a recorded call back to a call: the reader of words.h.
+// Decodes the words of a recorded call (words.h) back into the arguments of the call.
 //
-// The words stay the same from run to run of a graph, only operands and runtime scalars change. So
-// a CallPlan is made once per call site: it checks the words against the op's schema and keeps the
-// constant arguments ready. Filling it in costs little more than pushing the arguments.
+// The words of a call site never change, only operands and runtime scalars do. So a CallPlan is
+// built once per call site: it checks the words against the op's schema and stores the constant
+// arguments. Filling it in costs little more than pushing the arguments.
 //
-//   CallPlan plan(op.schema(), words);          // raises when the words do not fit the schema
+//   CallPlan plan(op.schema(), words);          // raises if the words do not match the schema
 //   torch::jit::Stack stack;
-//   plan.Fill(operands, scalars, &stack);       // in the order in which the words name them
+//   plan.Fill(operands, scalars, &stack);       // in the order of the words
 //   op.callBoxed(&stack);
 //
 // Device arguments become the CPU, generators None. Thread-safe after construction: Fill() is
@@ -34,14 +34,14 @@ struct ScalarView {
   const void* data;
 };
 
-// The value as torch's number type. Raises for a dtype that no number has.
+// The value as torch's number type. Raises for dtypes that numbers cannot have.
 c10::Scalar ToScalar(ScalarView view);
 
 class CallPlan {
  public:
   CallPlan(const c10::FunctionSchema& schema, std::span<const uint64_t> words);
 
-  // How many of each the words name.
+  // The numbers of operands and runtime scalars in the words.
   size_t operand_count() const { return operand_count_; }
   size_t scalar_count() const { return scalar_count_; }
 
@@ -50,7 +50,7 @@ class CallPlan {
             torch::jit::Stack* stack) const;
 
  private:
-  // How an argument, or an item of a list argument, comes about.
+  // The source of an argument, or of an item of a list argument.
   enum class Source : uint8_t {
     kConstant,
     kOperand,  // operands[index]
@@ -66,7 +66,7 @@ class CallPlan {
   struct Argument {
     Source source = Source::kConstant;
     c10::ScalarType dtype = c10::ScalarType::Undefined;  // of kNumberTensor
-    bool wrapped = false;                                // kNumberTensor stands for a Python number
+    bool wrapped = false;                                // kNumberTensor represents a Python number
     uint32_t index = 0;
     c10::IValue constant;
     std::vector<Argument> items;

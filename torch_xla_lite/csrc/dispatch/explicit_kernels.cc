@@ -26,7 +26,7 @@ constexpr c10::DeviceType kJax = c10::DeviceType::PrivateUse1;
 
 bool IsJax(const at::Tensor& tensor) { return tensor.device().type() == kJax; }
 
-// The whole of what a tensor shares memory with.
+// A tensor for the whole storage.
 at::Tensor BaseOf(c10::StorageImpl* storage) {
   auto* alias = dynamic_cast<tensor::Alias*>(storage);
   TORCH_CHECK(alias != nullptr, "expected a storage on jax, found one on ", storage->device(),
@@ -40,7 +40,7 @@ c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-// The whole as one dimension of elements of a dtype, less what is left over at its end.
+// The whole storage as a vector of a dtype, without a remainder at its end.
 at::Tensor FlatBase(c10::StorageImpl* storage, c10::ScalarType dtype) {
   const at::Tensor flat = BaseOf(storage).view({-1});
   if (flat.scalar_type() == dtype) return flat;
@@ -48,8 +48,8 @@ at::Tensor FlatBase(c10::StorageImpl* storage, c10::ScalarType dtype) {
   return flat.narrow(0, 0, flat.numel() - left_over).view(dtype);
 }
 
-// Gives a storage at least `num_bytes`. What it has stays; what is new, and undefined in torch, is
-// zero. `sizes` are those of the new base if they fit exactly.
+// Grows a storage to at least `num_bytes`. Its contents stay; new elements, undefined in torch, are
+// zero. `sizes` become those of the new base if they fit exactly.
 void Grow(c10::StorageImpl* storage, int64_t num_bytes, at::IntArrayRef sizes) {
   const at::Tensor base = BaseOf(storage);
   if (static_cast<int64_t>(base.nbytes()) >= num_bytes) return;
@@ -66,7 +66,7 @@ void Grow(c10::StorageImpl* storage, int64_t num_bytes, at::IntArrayRef sizes) {
 }
 
 at::Tensor CopyOf(const at::Tensor& tensor) {
-  // Values never change, so a copy is a new place for the same one.
+  // Values are immutable, so a copy is a new tensor with the same value.
   const RecordScope scope;
   return at::Tensor(tensor::MakeTensor(XTensorImpl::From(tensor)->Read()));
 }
@@ -76,9 +76,9 @@ void Assign(const at::Tensor& target, const at::Tensor& source) {
   XTensorImpl::From(target)->Write(XTensorImpl::From(source)->Read());
 }
 
-// Makes `self` what `view` is.
+// Makes `self` an alias of `view`.
 void Become(const at::Tensor& self, const at::Tensor& view) {
-  c10::Storage before;  // Dies after the lock was released.
+  c10::Storage before;  // Released after the lock.
   const RecordScope scope;
   before = XTensorImpl::From(self)->BecomeViewOf(*XTensorImpl::From(view));
 }
@@ -94,8 +94,8 @@ void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
     self.copy_(Download(source));
   } else {
     if (!source.is_same(self)) CheckWritable(self, "aten::copy_");
-    // Sizes and dtypes that differ are resolved where the data is. A CPU tensor is converted before
-    // it is sent.
+    // Broadcasting and conversion happen on the device of the data: a CPU tensor is converted
+    // before it is uploaded.
     at::Tensor value = source;
     if (value.scalar_type() != self.scalar_type()) value = value.to(self.scalar_type());
     if (!IsJax(value)) value = Upload(value);
@@ -120,7 +120,7 @@ void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   }
   torch::jit::drop(*stack, 7);
   if (!IsJax(self)) {
-    // torch asks the kernel of the device that the copy goes to.
+    // torch calls the kernel of the target device.
     stack->emplace_back(Upload(self.to(dtype.value_or(self.scalar_type()))));
   } else if (leaves) {
     const at::Tensor on_cpu = Download(self);
@@ -137,7 +137,7 @@ void Clone(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(CopyOf(self));
 }
 
-// detach(Tensor(a) self) -> Tensor(a), and others that give their argument back
+// detach(Tensor(a) self) -> Tensor(a), and other ops that return an alias of their argument
 void Share(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor self = torch::jit::pop(*stack).toTensor();
   stack->emplace_back(at::Tensor(XTensorImpl::From(self)->Twin()));
@@ -149,7 +149,7 @@ void LocalScalarDense(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(Download(self).item());
 }
 
-// torch's meta kernel does not look at the storage.
+// torch's meta kernel does not check the bounds of the storage.
 void CheckInBounds(const c10::StorageImpl& storage, const at::Tensor& tensor, at::IntArrayRef size,
                    at::IntArrayRef stride, int64_t offset) {
   const size_t itemsize = tensor.element_size();
@@ -162,7 +162,7 @@ void CheckInBounds(const c10::StorageImpl& storage, const at::Tensor& tensor, at
 
 // as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor(a)
 //
-// Sizes and strides are those of the memory and not of the tensor, so the step starts at the base.
+// Sizes and strides refer to the storage and not to the tensor, so the step starts at the base.
 void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 4);
   const at::Tensor self = arguments[0].toTensor();
@@ -197,8 +197,8 @@ void Resize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::DimVector size = arguments[1].toDimVector();
   torch::jit::drop(*stack, 3);
   if (self.sizes() != at::IntArrayRef(size)) {
-    // The tensor shows another part of its storage, row-major; other views of that stay as they
-    // are.
+    // The tensor becomes a row-major view of another part of its storage; other views do not
+    // change.
     const int64_t numel = c10::multiply_integers(size), offset = self.storage_offset();
     c10::StorageImpl* storage = StorageOf(self);
     if (numel > 0) Grow(storage, (offset + numel) * self.element_size(), size);
@@ -258,8 +258,8 @@ void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 //                   Tensor? running_var, bool training, float momentum, float eps)
 //     -> (Tensor, Tensor, Tensor)
 //
-// In training it updates the running statistics, which its schema does not say.
-// _native_batch_norm_legit is the same op with a schema that does.
+// In training it writes to the running statistics, which its schema does not mark as written.
+// _native_batch_norm_legit is the same op with a correct schema.
 void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 8);
   const bool updates = arguments[5].toBool() && arguments[3].isTensor() &&
@@ -275,9 +275,9 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
 }
 
 // _linalg_det(Tensor A) -> ..., _linalg_slogdet(Tensor A) -> ...
-// torch factorises the transpose of a contiguous real matrix and the matrix itself otherwise, and
-// its gradient asks for the strides again to know which. Behind the recorder there are no strides:
-// what arrives there is factorised as if contiguous.
+// torch factorises the transpose of a contiguous real matrix, otherwise the matrix itself, and its
+// gradient formula checks the strides again. Recorded values have no strides, so the lowering
+// always factorises as for a contiguous matrix.
 void Determinant(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const at::Tensor matrix = stack->back().toTensor();
   if (!matrix.is_contiguous() && !matrix.is_complex()) stack->back() = matrix.transpose(-2, -1);
@@ -288,7 +288,7 @@ void Determinant(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
 }
 
 // _nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool
-// Transformer modules ask whether they may go on with a nested tensor, which does not exist here.
+// Transformer modules use nested tensors if this returns true; device jax has none.
 void NotNested(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   torch::jit::drop(*stack, 2);
   torch::jit::push(*stack, false);
@@ -296,14 +296,14 @@ void NotNested(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 
 using Kernel = void (*)(const OperatorHandle&, DispatchKeySet, Stack*);
 
-// A fake tensor is a meta tensor that says that it is on jax, or is just being made of one.
+// Whether a tensor is fake: a meta tensor with device jax, or one that is just being converted.
 bool IsForeign(const c10::IValue& argument) {
   if (!argument.isTensor() || !argument.toTensor().defined()) return false;
   const at::Tensor& tensor = argument.toTensor();
   return (tensor.is_meta() || IsJax(tensor)) && XTensorImpl::From(tensor) == nullptr;
 }
 
-// Fake tensors know shapes and no values: so do meta kernels.
+// Fake tensors have shapes but no values, so meta kernels serve them.
 template <Kernel kernel>
 void OwnTensorsOnly(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());

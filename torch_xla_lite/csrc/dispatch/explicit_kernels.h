@@ -1,11 +1,11 @@
-// The ops that are not recorded like all others: those that move data between devices or change
-// what a tensor is.
+// Kernels for the ops that need more than being recorded: they move data between devices, or change
+// the storage of a tensor.
 //
 //   for (const ExplicitKernel& kernel : ExplicitKernels()) {
 //     library.impl(kernel.name, kernel.function());
 //   }
 //
-// They are boxed like the recorder, so that each costs a line here and nothing at compile time.
+// They are boxed like the recorder, so that each takes a line in a table and little compile time.
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_EXPLICIT_KERNELS_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_EXPLICIT_KERNELS_H_
@@ -17,7 +17,7 @@
 namespace torch_xla_lite::dispatch {
 
 struct ExplicitKernel {
-  const char* name;  // In aten: "copy_", "set_.source_Tensor".
+  const char* name;  // Without "aten::": "copy_", "set_.source_Tensor".
   torch::CppFunction (*function)();
 };
 

@@ -19,7 +19,7 @@ using tensor::Layout;
 using tensor::OpSignature;
 
 at::Tensor MetaOf(const at::Tensor& tensor, bool with_strides) {
-  // A number keeps its value: some meta kernels read it, and it decides type promotion as a number.
+  // A number keeps its value: some meta kernels read it, and numbers take part in type promotion.
   if (tensor.device().is_cpu()) return tensor;
   const at::Tensor meta(
       with_strides
@@ -28,8 +28,7 @@ at::Tensor MetaOf(const at::Tensor& tensor, bool with_strides) {
   return meta;
 }
 
-// Calls the op on meta tensors and leaves its results on the stack. Returns the arguments that were
-// written to.
+// Calls the op on meta tensors and leaves its results on the stack. Returns the written arguments.
 std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                    torch::jit::Stack* stack) {
   const bool with_strides = info.IsView();
@@ -91,7 +90,7 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
       info.name, std::vector<uint64_t>(call.words.begin(), call.words.end()),
       std::vector<const ir::Shape*>());
   if (info.op.schema().returns().empty() && info.mutated.empty()) {
-    // What gives nothing is there to check its arguments (is the matrix singular?).
+    // Ops without results check their arguments (whether a matrix is singular, for example).
     signature->runs_on_cpu = true;
     return signature;
   }
@@ -100,10 +99,10 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   try {
     mutated = RunOnMeta(info, arguments, &stack);
   } catch (const std::exception&) {
-    // A view never depends on data; on the CPU, where data is dense, a wrong one might succeed.
+    // A view never depends on data; on the CPU, where data is dense, an invalid one might succeed.
     if (info.IsView()) throw;
-    // The shape depends on data, torch has no meta kernel, or the call is wrong. The CPU kernel
-    // knows which.
+    // The shape depends on data, torch has no meta kernel, or the call is invalid. In each case the
+    // CPU kernel does the right thing.
     signature->runs_on_cpu = true;
     return signature;
   }

@@ -1,12 +1,12 @@
-// The signature of a call that was not seen before: torch's own meta kernels say what comes out.
+// Infers the signature of a new call: runs torch's meta kernel for the shapes of the results.
 //
 //   std::unique_ptr<OpSignature> signature = Infer(info, arguments, call);
 //   signature->outputs;        // shapes
-//   signature->runs_on_cpu;    // shapes depend on data, or the call is wrong: ask the CPU kernel
+//   signature->runs_on_cpu;    // shapes depend on data, or the call is invalid: run the CPU kernel
 //
-// Runs the very op that was called (add_ and not add), so that what it refuses is refused here: the
-// error itself comes from the CPU kernel, whose words users know. May run Python; not to be called
-// under the record lock.
+// Runs the op that was called (add_ and not add), so that invalid calls are found here; the error
+// itself is then raised by the CPU kernel, so that users see the message they know. May run Python:
+// do not call it under the record lock.
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_INFER_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_INFER_H_

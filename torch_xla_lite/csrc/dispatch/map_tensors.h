@@ -1,9 +1,10 @@
-// An argument with every tensor in it replaced, in lists too, and devices and generators with them.
+// Replaces the tensors in an argument, including those in lists, and its devices and generators.
 //
 //   IValue on_meta = MapArgument(argument, at::kMeta,
 //                                [](const at::Tensor& t) { return MetaOf(t); });
 //
-// Undefined tensors stay undefined. A generator belongs to a device, so none is passed on.
+// Undefined tensors stay undefined. Generators become None, because they belong to a
+// device.
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_MAP_TENSORS_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_MAP_TENSORS_H_

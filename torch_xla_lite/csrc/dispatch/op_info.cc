@@ -11,7 +11,7 @@ namespace {
 
 using Overloads = std::unordered_multimap<std::string, c10::OperatorHandle>;
 
-// All aten overloads by their base name ("aten::add"). Built on first use: it takes a millisecond.
+// All aten overloads by their base name ("aten::add"). Built on first use, in a millisecond.
 const Overloads& AllOverloads() {
   static const auto* overloads = [] {
     auto* all = new Overloads;
@@ -37,7 +37,7 @@ bool Mutates(const c10::FunctionSchema& schema) {
   return std::ranges::any_of(schema.arguments(), IsWritten);
 }
 
-// Whether `functional` takes what `schema` takes, apart from out= arguments, and writes to nothing.
+// Whether `functional` has the arguments of `schema`, without out= arguments, and writes to none.
 bool IsFunctionalFormOf(const c10::FunctionSchema& functional, const c10::FunctionSchema& schema) {
   if (Mutates(functional)) return false;
   std::vector<const c10::Argument*> wanted;
@@ -75,9 +75,9 @@ std::optional<std::string> FunctionalForm(const c10::FunctionSchema& schema) {
   return found;
 }
 
-// Whether an op that writes to arguments has a lowering under its own name, which then gives their
-// new values behind its results, as a functional form does. An out= argument has no old value to
-// give to it.
+// Whether an op that writes to arguments has a lowering under its own name. The lowering returns
+// their new values after its results, as a functional form does. Not for out= arguments, whose old
+// values cannot be passed to it.
 bool HasLoweringOfItsOwn(const c10::FunctionSchema& schema, const std::string& name,
                          const LoweredOps& lowered) {
   return lowered.contains(name) && !std::ranges::any_of(schema.arguments(), &c10::Argument::is_out);
@@ -98,7 +98,7 @@ const IndexArguments* FindIndexArguments(std::string_view name) {
   return nullptr;
 }
 
-// The type of an argument's elements, behind Optional and List.
+// The type of an argument without Optional and List.
 c10::TypePtr ElementType(c10::TypePtr type) {
   while (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::ListType) {
     type = type->containedType(0);
@@ -125,7 +125,7 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
         const c10::Scalar value = argument.default_value()->toScalar();
         if (!value.isComplex()) result.constant = value.toDouble();
       }
-      // Squares are worth a graph of their own: pow is a transcendental function, x * x is not.
+      // Squares get their own graph: pow is a transcendental function, x * x is not.
       if (argument.name() == "exponent") result.constant = 2;
       break;
     default:
@@ -182,7 +182,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     is_lowered = true;
     has_runtime_scalars = !it->second;
   }
-  // A kernel of ATen would draw from the CPU's generator, each time that the graph runs.
+  // An ATen kernel would draw from the CPU's generator whenever the graph runs.
   if (is_random && !is_lowered) kind = Kind::kOnCpu;
   takes_cpu_indices = name.starts_with("aten::index") || name.starts_with("aten::_index_put") ||
                       name.starts_with("aten::_unsafe_index");

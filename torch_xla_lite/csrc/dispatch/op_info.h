@@ -1,12 +1,12 @@
-// OpInfo: what the recorder has to know of an op, read from its schema once.
+// OpInfo: the properties of an op that determine how it is recorded, read from its schema once.
 //
-// torch's schemas say what an op writes to and what its results share memory with. From that
-// follows how it is recorded: a functional op as it is; an in-place or out= op as its functional
-// twin whose results are written back; a view as a step on its operand's storage.
+// A schema declares what an op writes to and which results share memory with arguments. A
+// functional op is recorded as it is, an in-place or out= op as its functional form, whose results
+// are written back, and a view as a step on its operand's storage.
 //
 //   const OpInfo info(handle, lowered_ops);     // handle: aten::add_.Tensor
 //   info.kind == OpInfo::Kind::kMutating;       // true
-//   info.name;                                  // "aten::add.Tensor", what lowerings are found by
+//   info.name;                                  // "aten::add.Tensor", the key of its lowering
 //   info.mutated;                               // {0}
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_OP_INFO_H_
@@ -23,14 +23,14 @@
 
 namespace torch_xla_lite::dispatch {
 
-// The ops that have a lowering of their own, by the name of their functional form. True: the
-// lowering needs its Scalar arguments as constants.
+// The ops that have a lowering, by the name of their functional form. True: the lowering needs its
+// Scalar arguments as constants.
 using LoweredOps = std::unordered_map<std::string, bool>;
 
-// Which arguments of an op are positions in one dimension of a tensor, so that x[i] need not be
-// compiled for each i.
+// The arguments of an op that index one dimension of a tensor. They are runtime scalars, so that
+// x[i] is not compiled for each i.
 struct IndexArguments {
-  int sizes;  // The tensor that is indexed, or its sizes.
+  int sizes;  // The indexed tensor, or its sizes.
   int dim;
   int start;  // The index itself, or the start of a slice.
   int end;    // -1: a single index.
@@ -47,8 +47,8 @@ struct OpInfo {
   };
 
   enum class Role : uint8_t {
-    kTensor,  // Also optional ones and lists of them.
-    kScalar,  // Number, and lists of them.
+    kTensor,  // Also optional tensors and lists of tensors.
+    kScalar,  // Number, and lists of numbers.
     kGenerator,
     kOut,    // Not an argument of the functional form.
     kStart,  // See IndexArguments.
@@ -58,14 +58,14 @@ struct OpInfo {
 
   struct Argument {
     Role role;
-    // A Scalar that has this value is part of the op: it is what callers leave unsaid (alpha=1),
-    // and compilers simplify it away.
+    // A Scalar with this value is part of the key: it is the default (alpha=1), which XLA
+    // simplifies away.
     std::optional<double> constant;
   };
 
   OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered);
 
-  // Views have layouts; everything else is row-major and does not look at its operands' strides.
+  // Views have layouts; results of other ops are row-major, and do not depend on strides.
   bool IsView() const { return kind == Kind::kView || kind == Kind::kInplaceView; }
 
   c10::OperatorHandle op;
@@ -78,12 +78,12 @@ struct OpInfo {
   // Takes CPU tensors in its list of indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;
-  // Arguments that are written to, in order. The functional form returns their new values behind
-  // its other results.
+  // Arguments that are written to, in order. The functional form returns their new values
+  // after its other results.
   std::vector<int> mutated;
   // Whether there are out= arguments among them.
   bool has_out = false;
-  // For each result: the argument that it is (in-place, out=), or -1 for a new tensor.
+  // For each result: the argument that is returned (in-place, out=), or -1 for a new tensor.
   std::vector<int> results;
   const IndexArguments* index = nullptr;
 };

@@ -47,7 +47,7 @@ ir::SignatureTable& Signatures() {
 
 std::atomic<SourceHook> source_hook = nullptr;
 
-// Index tensors may lie on the CPU, as on CUDA; all others have to be moved by the user.
+// Index tensors may be on the CPU, as on CUDA; users must move all others.
 void UploadIndices(size_t num_arguments, Stack* stack) {
   for (size_t i = stack->size() - num_arguments; i < stack->size(); ++i) {
     c10::IValue& argument = (*stack)[i];
@@ -72,9 +72,10 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   call->scalars.push_back(state.offset);
 }
 
-// Whether writes to an element that stands for several are of one value, or none.
+// Whether the op writes the same value to all elements, or nothing, so that expanded tensors are
+// allowed.
 bool MayWriteToExpanded(const OpInfo& info) {
-  // A new shape is no write.
+  // Changing the shape is not a write.
   return info.kind == OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
          info.name == "aten::zero";
 }
@@ -106,7 +107,7 @@ at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t out
       source.storage_offset() + layout.offset + call.runtime_offset);
 }
 
-// Writes the results of a mutating op back to its arguments, from output `first` on.
+// Writes the results of a mutating op, from output `first` on, back to its arguments.
 void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                   const ir::Ref<ir::Node>& node, uint32_t first) {
   for (const int i : info.mutated) {
@@ -125,7 +126,7 @@ uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> argu
   return count;
 }
 
-// Calls `visit` with each tensor that the op writes to, and the sizes that it then has.
+// Calls `visit` with each tensor that the op writes to, and its new sizes.
 template <typename Visit>
 void ForEachWritten(const OpInfo& info, const OpSignature& signature,
                     c10::ArrayRef<c10::IValue> arguments, Visit&& visit) {
@@ -148,8 +149,7 @@ bool OutputsFit(const OpInfo& info, const OpSignature& signature,
   return fit;
 }
 
-// The results of the op as its caller gets them: written arguments, new tensors, lists of new
-// tensors.
+// The results of the op for its caller: written arguments, new tensors, lists of new tensors.
 template <typename Make>
 void CollectResults(const OpInfo& info, const OpSignature& signature,
                     c10::ArrayRef<c10::IValue> arguments, Make&& make, ResultList* results) {
@@ -176,7 +176,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
             c10::ArrayRef<c10::IValue> arguments, ResultList* results) {
   if (info.kind == OpInfo::Kind::kInplaceView) {
     const at::Tensor view = MakeView(signature, call, 0);
-    // The storage stays the same, so the one that comes back is not the last reference to it.
+    // The storage stays the same, so the returned one is not the last reference to it.
     const c10::Storage same = call.operands[0]->BecomeViewOf(*XTensorImpl::From(view));
   }
   if (info.IsView()) {
@@ -194,7 +194,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
       info, signature, arguments, [&](uint32_t k) { return MakeOutput(node, k); }, results);
 }
 
-// The signature of the call, inferred without the lock if it is new.
+// The signature of the call; inferred, without the lock, if it is new.
 const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                  const Call& call, RecordScope* scope) {
   const ir::Signature* signature = Signatures().Find(call.key());
@@ -220,7 +220,7 @@ const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*
   const std::lock_guard lock(lowered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
   const OpInfo* expected = nullptr;
-  // Another thread may have been faster; its info may already be part of keys.
+  // If another thread was faster, use its info, which may already be part of keys.
   if (slot->compare_exchange_strong(expected, info.get())) return info.release();
   return expected;
 }
@@ -267,7 +267,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
     case Call::Status::kOk:
       break;
     case Call::Status::kForeign:
-      // Fake tensors know shapes and no values: so do meta kernels.
+      // Fake tensors have shapes but no values, so meta kernels serve them.
       op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
       return;
     case Call::Status::kCpuIndices:
@@ -298,7 +298,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
     ResizeOutputs(*info, *signature, arguments);
     return (*this)(op, keys, stack);
   }
-  // Outside the lock: the arguments may be the last owners of their tensors.
+  // Outside the lock, because the arguments may be the last owners of their tensors.
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
   Runtime::Get().counters().recorded_ops.fetch_add(1, std::memory_order_relaxed);

@@ -1,10 +1,11 @@
-// The recorder: what happens on `a + b` when a and b are on jax.
+// The recorder: records an op call, such as `a + b` for tensors on jax, as a node of the graph.
 //
-//   stack -> Call (words, operands, scalars) -> OpSignature (found, or inferred once) -> Node
+//   stack -> Call (words, operands, scalars) -> OpSignature (looked up, or inferred once) -> Node
 //         -> tensors
 //
-// One boxed kernel serves all ops; what differs between them it reads from their schemas
-// (dispatch/op_info.h). Nothing is computed here: the node waits for a sync (runtime/runtime.h).
+// One boxed kernel serves all ops; it reads their differences from their schemas
+// (dispatch/op_info.h). Nothing is computed here: the node is pending until a sync
+// (runtime/runtime.h).
 //
 //   library.impl("add.Tensor", torch::CppFunction::makeFromBoxedFunctor(
 //                                  std::make_unique<RecordKernel>()));
@@ -36,17 +37,17 @@ class RecordKernel final : public c10::OperatorKernel {
   std::atomic<const OpInfo*> info_ = nullptr;
 };
 
-// Which ops have lowerings of their own. To be set before the first op is recorded.
+// Sets which ops have lowerings. Call it before the first op is recorded.
 void SetLoweredOps(LoweredOps lowered);
-// One more. An op that was called before keeps what was read of it then.
+// Adds an op. If the op was called before, its OpInfo does not change.
 void AddLoweredOp(const std::string& name, bool needs_constants);
 
-// Raises for a tensor that is not on jax, and for one of which an element stands for several:
-// writing would give it the last value that XLA happens to write. `op` is for the message.
+// Raises if a tensor is not on jax, or is expanded: several of its elements then share one memory
+// location, and which value it gets would be undefined. `op` is for the message.
 void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded = false);
 
-// With a hook, each node remembers the number that it gives: where in the user's program the op was
-// called. Without one (nullptr, the default), recording does not look.
+// Sets the function that returns a number for the current line of the user's program; each node
+// stores it. With nullptr, the default, nodes have no source.
 using SourceHook = uint32_t (*)();
 void SetSourceHook(SourceHook hook);
 

@@ -18,7 +18,7 @@
 namespace torch_xla_lite::dispatch {
 namespace {
 
-// Ops of other libraries (torchvision's, a user's own) are recorded too, as long as they have meta
+// Ops of other libraries (torchvision, user-defined ops) are recorded too, if they have meta
 // kernels.
 class ForeignOpsKernel final : public c10::OperatorKernel {
  public:
@@ -41,15 +41,15 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
 
 bool IsRecorded(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
-  // Ops that are made of others on every device arrive here as those others. A few of them have a
-  // gradient that is one op, too: kept whole, an MLP is 18 nodes to record rather than 42.
+  // Composite ops are recorded as the ops that they are made of. These few are recorded whole,
+  // because their gradients are single ops, too: an MLP is then 18 nodes instead of 42.
   static const auto* whole = new std::unordered_set<std::string>{
       "aten::linear",
       "aten::mish_backward",
       "aten::silu_backward",
   };
   if (whole->contains(name)) return true;
-  // One more is made of others: its own kernel asks for sizes alone and calls resize_.
+  // resize_as_ is also left to torch, whose kernel calls resize_.
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          name != "aten::resize_as_";
 }
@@ -63,7 +63,7 @@ bool IsExplicit(const std::string& name) {
 }  // namespace
 
 void RegisterKernels() {
-  // Libraries take their kernels out again when they are destroyed.
+  // Never destroyed: the destructor of a Library removes its kernels.
   static auto* aten = new torch::Library(torch::Library::IMPL, "aten",
                                          c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   static auto* others = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1,
@@ -99,7 +99,7 @@ void RegisterLowering(const std::string& name, bool needs_constants) {
               " is made of other ops on every device (CompositeImplicitAutograd): it is those that "
               "are recorded.\nDefine it as one that is not:  torch.library.custom_op(...)");
   const bool is_aten = base.starts_with("aten::");
-  // Of torch's ops all have a kernel here: the recorder, but for the explicit ones.
+  // All ops of torch have a kernel here: the recorder, or an explicit kernel.
   const bool has_kernel =
       is_aten ? IsExplicit(name) : op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
   TORCH_CHECK(!has_kernel, name,
@@ -111,7 +111,7 @@ void RegisterLowering(const std::string& name, bool needs_constants) {
               functional, "\")");
   AddLoweredOp(name, needs_constants);
   if (is_aten) return;  // It is recorded already.
-  // Libraries take their kernels out again when they are destroyed.
+  // Never destroyed: the destructor of a Library removes its kernels.
   auto* library = new torch::Library(torch::Library::IMPL, base.substr(0, base.find("::")),
                                      c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   library->impl(name.c_str(),

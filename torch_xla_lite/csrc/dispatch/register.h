@@ -1,11 +1,11 @@
-// Puts the kernels of device jax into torch's dispatcher.
+// Registers the kernels of device jax with torch's dispatcher.
 //
 //   RegisterKernels();      // once, when the package is imported
 //
-// The recorder is registered for each op by name. A fallback for the whole key would not do: torch
-// prefers its own composite kernels to a fallback, and they would take an op apart into others,
-// slower and harder to compile well. Of ops of other libraries it is known only later which those
-// are: they come by a fallback, until one gets a lowering of its own.
+// The recorder is registered for each aten op by name. A fallback for the whole dispatch key would
+// not suffice: torch prefers its composite kernels to a fallback, and they would decompose ops into
+// others, which are slower to record and harder to compile well. Ops of other libraries are not
+// known in advance: they use a fallback, until a lowering is registered for them.
 //
 //   RegisterLowering("example::softsign", /*needs_constants=*/false);
 
@@ -18,8 +18,8 @@ namespace torch_xla_lite::dispatch {
 
 void RegisterKernels();
 
-// Makes the op, which the compiler can lower from now on, be recorded whole, also where torch has a
-// composite kernel for it. Throws when there is no such op, or when it cannot arrive whole.
+// Makes the recorder record the op, which now has a lowering, as one node, even if torch has a
+// composite kernel for it. Throws if there is no such op, or if it cannot be recorded as one node.
 void RegisterLowering(const std::string& name, bool needs_constants);
 
 }  // namespace torch_xla_lite::dispatch

@@ -1,4 +1,4 @@
-// Tensors to the device and back.
+// Copies tensors to the device and back.
 //
 //   at::Tensor on_jax = Upload(cpu_tensor);      // a copy; returns at once
 //   at::Tensor on_cpu = Download(on_jax);        // computes what is pending and waits for it
@@ -14,7 +14,7 @@
 
 namespace torch_xla_lite::dispatch {
 
-// Of a tensor on jax: computes it. Takes the record lock.
+// Computes a tensor on jax. Takes the record lock.
 ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor);
 
 at::Tensor Upload(const at::Tensor& cpu_tensor);

@@ -1,8 +1,8 @@
-// How the arguments of one op call are written down as 64-bit words.
+// The encoding of the arguments of an op call as 64-bit words.
 //
-// The words of a call are its cache key, the description that the lowerings read, and what the FFI
-// handler turns back into a call. Each value is one head word `tag | payload << 8`, followed by the
-// words that the tag asks for:
+// The words of a call are its cache key; lowerings read them, and the FFI handler decodes them into
+// a call. Each value is one head word `tag | payload << 8`, followed by the words that the tag
+// requires:
 //
 //   kNone                  None, an undefined tensor, a generator
 //   kTensor    (anything)  the next operand; the recorder puts its shape there, readers skip it
@@ -11,13 +11,13 @@
 //   kDouble                + 1 word, the bits
 //   kComplex               + 2 words, the bits of both parts
 //   kString    (length)    + length/8 words rounded up, little endian, zero padded
-//   kList      (count)     then the items, each with a head of its own
+//   kList      (count)     then the items, each with its own head
 //   kScalar    (see below) the next runtime scalar
 //   kDevice    (0)
 //   kIntList, kDoubleList, kBoolList   (count)   + count words
 //
 // In parentheses: the payload. That of kScalar is a c10::ScalarType, plus kWrappedNumber for a
-// Python number that stands for a tensor.
+// Python number in the place of a tensor.
 //
 //   std::vector<uint64_t> words;
 //   words.push_back(Head(Tag::kInt));  words.push_back(3);

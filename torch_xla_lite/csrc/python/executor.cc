@@ -20,7 +20,7 @@ namespace {
 std::mutex dropped_mutex;
 std::vector<PyObject*> dropped;
 
-// With Python's lock held.
+// The caller holds the GIL.
 void ReleaseDropped() {
   std::vector<PyObject*> objects;
   {
@@ -30,14 +30,14 @@ void ReleaseDropped() {
   for (PyObject* object : objects) Py_DECREF(object);
 }
 
-// Small graphs would run in a forked process, and the first big one would wait for ever for threads
-// that were not forked.
+// In a forked process small graphs would run, and the first large one would hang, waiting for
+// threads that were not forked.
 void CheckNotForked() {
   static const pid_t home = getpid();
   if (getpid() == home) return;
   throw std::runtime_error(
-      "device jax cannot be used in a forked process: XLA's threads are not there.\n"
-      "Start the process anew:  torch.multiprocessing.set_start_method('spawn')");
+      "device jax cannot be used in a forked process: XLA's threads were not forked.\n"
+      "Start a new process instead:  torch.multiprocessing.set_start_method('spawn')");
 }
 
 class PyExecutable final : public runtime::Executable {
@@ -81,7 +81,7 @@ py::tuple StepTuple(const ir::Step& step, const ir::Node& node) {
                         SourceText(node.source));
 }
 
-// The graph's scalars as int32[n, 2], because jax would cut 64-bit arguments to 32 bits.
+// The graph's scalars as int32[n, 2], because jax would truncate 64-bit arguments to 32 bits.
 py::object PackScalars(const std::vector<uint64_t>& scalars) {
   py::array_t<int32_t> packed({static_cast<py::ssize_t>(scalars.size()), py::ssize_t{2}});
   std::memcpy(packed.mutable_data(), scalars.data(), scalars.size() * sizeof(uint64_t));
@@ -97,7 +97,7 @@ PyBuffer::~PyBuffer() {
 
 PyExecutor::PyExecutor(py::function compile, py::function upload, py::dict dtypes)
     : compile_(std::move(compile)), upload_(std::move(upload)), dtypes_(std::move(dtypes)) {
-  CheckNotForked();  // Notes which process this is.
+  CheckNotForked();  // Stores the id of this process.
 }
 
 int PyExecutor::TorchDtype(py::handle dtype) const {
@@ -154,7 +154,7 @@ ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data)
   const py::gil_scoped_acquire gil;
   const auto dtype =
       py::reinterpret_borrow<py::dtype>(dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
-  // jax may keep this array's memory instead of copying it; nobody else knows it.
+  // jax may use this array's memory instead of copying it; nothing else refers to it.
   py::array array(dtype, shape->dims());
   std::memcpy(array.mutable_data(), data, array.nbytes());
   return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array)));
@@ -166,7 +166,7 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   if (!array) throw py::error_already_set();
   if (static_cast<size_t>(array.nbytes()) != num_bytes) {
     throw std::logic_error("a jax array of " + std::to_string(array.nbytes()) +
-                           " bytes stands for a tensor of " + std::to_string(num_bytes) + ".");
+                           " bytes belongs to a tensor of " + std::to_string(num_bytes) + ".");
   }
   std::memcpy(data, array.data(), num_bytes);
 }
@@ -174,7 +174,7 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
 void PyExecutor::AwaitAll() {
   const py::gil_scoped_acquire gil;
   const py::module_ jax = py::module_::import("jax");
-  // jax keeps no order among executions, so the last one says nothing about the others.
+  // jax does not order executions, so waiting for the last one would not suffice.
   for (const py::handle array : jax.attr("live_arrays")()) {
     if (!array.attr("is_deleted")().cast<bool>()) array.attr("block_until_ready")();
   }

@@ -1,13 +1,12 @@
-// The executor that computes with jax.
+// The executor that compiles and runs graphs with jax.
 //
-// It hands a graph's description to a Python function, which traces it and gives back a compiled
-// executable; runs that on jax arrays; and moves data between torch's memory and jax arrays. All
-// else about a graph is decided in C++.
+// It passes a graph's description to a Python function, which traces it and returns a compiled
+// executable; it runs that on jax arrays, and copies data between torch's memory and jax arrays.
 //
 //   PyExecutor executor(compile, upload, dtypes);
 //   Runtime::Get().SetExecutor(&executor);
 //
-// Takes Python's lock where it needs it; callers hold none of ours but the sync lock.
+// Takes the GIL where it needs it. Callers hold no lock of the runtime except the sync lock.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_
@@ -21,8 +20,8 @@
 
 namespace torch_xla_lite::python {
 
-// A jax.Array. It may be dropped on any thread and under any lock, so Python's reference is given
-// back later, by whoever has Python's lock anyway.
+// A jax.Array. It may be released on any thread and under any lock, so its Python reference is
+// released later, by a thread that has the GIL.
 class PyBuffer final : public ir::Buffer {
  public:
   explicit PyBuffer(pybind11::object array) : array_(array.release().ptr()) {}
@@ -41,7 +40,7 @@ class PyExecutor final : public runtime::Executor {
   // dtypes: {torch's number: numpy.dtype}.
   PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::dict dtypes);
 
-  // torch's number of a numpy.dtype. Throws TypeError for one that torch has not.
+  // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
 
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;

@@ -1,7 +1,7 @@
-// The module _XLAC: what Python needs of the bridge, and no more.
+// The Python module _XLAC: the functions of the bridge that Python calls.
 //
-// Its interface is stated in torch_xla_lite/_XLAC.pyi. Functions that may run a graph let go of
-// Python's lock first.
+// Its interface is declared in torch_xla_lite/_XLAC.pyi. Functions that may run a graph release the
+// GIL first.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -28,7 +28,7 @@ namespace {
 using runtime::Runtime;
 
 void SetCallbacks(py::function compile, py::function upload, py::dict dtypes) {
-  // Lives for ever: tensors may be dropped after the interpreter has begun to shut down.
+  // Never destroyed: tensors may be released after the interpreter has begun to shut down.
   Runtime::Get().SetExecutor(
       new PyExecutor(std::move(compile), std::move(upload), std::move(dtypes)));
 }
@@ -78,7 +78,7 @@ PYBIND11_MODULE(_XLAC, module) {
       "set_lowered_ops",
       [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); },
       py::arg("lowered"));
-  // As torch's own functions are: what is refused is said without a C++ stack.
+  // Wrapped like torch's own functions, so that errors have no C++ stack trace.
   module.def("register_lowering", torch::wrap_pybind_function(&dispatch::RegisterLowering),
              py::arg("op"), py::arg("needs_constants"));
   module.def(

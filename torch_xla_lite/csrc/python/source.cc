@@ -18,15 +18,15 @@ std::vector<std::string>& Texts() {
   return *texts;
 }
 
-// Of torch and of this package, each ending in a slash. Written before the first line is looked
-// for.
+// Folders of torch and of this package, each ending in a slash. Written before the first
+// CurrentSource().
 std::vector<std::string>& LibraryFolders() {
   static auto* folders = new std::vector<std::string>;
   return *folders;
 }
 
 bool IsLibrary(const std::string& file) {
-  // Other names in angle brackets are the user's: <stdin>, <ipython-input-1>.
+  // Other names in angle brackets are user code: <stdin>, <ipython-input-1>.
   if (file.starts_with("<frozen") || file.starts_with("<eval_with_key>")) return true;
   if (file.find("/torch_xla_lite/examples/") != std::string::npos) return false;
   return std::ranges::any_of(LibraryFolders(),

@@ -1,11 +1,12 @@
-// Where in the user's program an op was recorded, for messages (TORCH_XLA_LITE_IR_DEBUG=1).
+// Finds the line of the user's program that records an op, for messages
+// (TORCH_XLA_LITE_IR_DEBUG=1).
 //
 //   FindLibraryFolders();
 //   dispatch::SetSourceHook(CurrentSource);
 //   SourceText(node.source);      // "train.py:41 in step", or "" when it is not known
 //
-// The innermost Python frame outside torch and this package counts. In the backward pass there is
-// none: autograd runs it on a thread of its own.
+// This is the innermost Python frame outside torch and this package. Autograd runs the backward
+// pass on the thread that called backward() (CPU and jax), so its ops have the line of that call.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
@@ -15,11 +16,11 @@
 
 namespace torch_xla_lite::python {
 
-// Asks Python where torch and this package are installed. To be called once, with Python's lock
-// held, before the first CurrentSource().
+// Looks up where torch and this package are installed. Call it once, with the GIL held, before the
+// first CurrentSource().
 void FindLibraryFolders();
 
-// A number for the line that is running now; takes Python's lock.
+// A number for the line that is running now. Takes the GIL.
 uint32_t CurrentSource();
 
 std::string SourceText(uint32_t source);

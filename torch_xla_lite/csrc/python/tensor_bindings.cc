@@ -44,7 +44,8 @@ at::Tensor FromJax(py::object array) {
 }  // namespace
 
 void BindTensors(py::module_& module) {
-  // As torch's own functions are: a c10::TypeError is Python's TypeError, without a C++ stack.
+  // Wrapped like torch's own functions: a c10::TypeError becomes a TypeError without a C++ stack
+  // trace.
   module.def("to_jax", torch::wrap_pybind_function(&ToJax), py::arg("tensor"));
   module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"));
 }

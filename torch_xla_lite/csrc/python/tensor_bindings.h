@@ -1,7 +1,6 @@
-// The functions of _XLAC that take or give torch tensors.
+// The functions of _XLAC that take or return torch tensors.
 //
-// On their own because torch's headers for Python are the most expensive ones that the bridge
-// includes.
+// They have their own file because torch's headers for Python take the longest to compile.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_TENSOR_BINDINGS_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_TENSOR_BINDINGS_H_

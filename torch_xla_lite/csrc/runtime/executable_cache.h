@@ -1,10 +1,10 @@
-// Executables by the exact key of their graph, the least recently used dropped first.
+// An LRU cache of executables, by the exact key of their graph.
 //
 //   ExecutableCache cache(1024);
 //   Executable* hit = cache.Find(graph.key);      // nullptr: compile it
 //   cache.Insert(graph.key, executable);
 //
-// Keys are compared word for word, so a hit is never another graph. Not thread-safe.
+// Keys are compared word by word, so a hit is always the same graph. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTABLE_CACHE_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTABLE_CACHE_H_

@@ -1,8 +1,8 @@
-// The executor: what the runtime needs of a compiler and a device.
+// The executor: the interface of the runtime to a compiler and a device.
 //
 // The runtime decides what runs and when; an Executor turns a graph's description into an
-// executable, runs it on buffers, and moves data in and out. The one that ships calls jax
-// (csrc/python/executor.h); tests bring their own.
+// executable, runs it on buffers, and moves data in and out. The implementation for users
+// calls jax (csrc/python/executor.h); tests have others.
 //
 // All methods are called without the record lock and may throw; Compile and Execute are never
 // called concurrently.
@@ -41,8 +41,8 @@ class Executor {
   // Waits until everything that was started has finished.
   virtual void AwaitAll() = 0;
 
-  // Locks a mutex whose holders may be waiting for a lock that the caller has (Python's, say):
-  // gives that one up meanwhile.
+  // Locks a mutex whose owner may be waiting for a lock of the caller (the GIL, for example), which
+  // is released meanwhile.
   virtual void Lock(std::mutex& mutex) { mutex.lock(); }
 };
 

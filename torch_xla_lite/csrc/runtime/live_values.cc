@@ -30,7 +30,8 @@ void LiveValue::LinkLast() {
 }
 
 void LiveValue::Unlink() {
-  // Its own state and not the list's: what is not in the list may die without the lock.
+  // Checks its own member and not the list: a value that is not linked may be destroyed without the
+  // lock.
   if (!is_linked_) return;
   (previous_ == nullptr ? first : previous_->next_) = next_;
   (next_ == nullptr ? last : next_->previous_) = previous_;

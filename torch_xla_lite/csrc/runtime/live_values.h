@@ -1,9 +1,9 @@
-// Live values: the places that hold a value which the program can still ask for.
+// Live values: variables for values that the program can still read.
 //
-// What a tensor stands for changes when it is written to; a LiveValue is the place that stays. All
-// places whose value is pending are linked in the order in which they were last written, so that a
-// sync knows what has to be computed and, for the same program, always in the same order: the order
-// is part of the graph's key.
+// The value of a tensor changes when it is written to; a LiveValue is the variable that holds the
+// current one. Those whose value is pending are linked in the order of their last write, so that a
+// sync finds what to compute, and in the same order for the same program: the order is part of the
+// graph's key.
 //
 //   LiveValue place;
 //   place.Set(value);        // pending: now in the list
@@ -28,11 +28,11 @@ class LiveValue {
   ~LiveValue() { Unlink(); }
 
   const ir::Value& value() const { return value_; }
-  // The last leaf that was here: whose memory a new value may have. It may be gone by now.
+  // The last leaf that was here, whose memory a new value may reuse. It may have been freed.
   const ir::Node* last_leaf() const { return last_leaf_; }
-  // Returns the value that was there, so that the caller can let go of it after unlocking.
+  // Returns the old value, so that the caller can release it after unlocking.
   ir::Value Set(ir::Value value);
-  // Takes the place out of the list of pending ones: its value exists, or cannot be computed.
+  // Removes it from the list of pending values: its value exists, or cannot be computed.
   void Unlink();
 
  private:
@@ -47,7 +47,7 @@ class LiveValue {
   bool is_linked_ = false;
 };
 
-// Those whose value is pending, in the order of their last write.
+// The live values that are pending, in the order of their last write.
 std::vector<LiveValue*> PendingValues();
 
 }  // namespace torch_xla_lite::runtime

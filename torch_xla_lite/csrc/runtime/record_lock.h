@@ -1,11 +1,12 @@
-// The record lock: a mutex for sections of some hundred nanoseconds that are hardly ever contended.
+// RecordLock: a mutex for short critical sections that are rarely contended.
 //
-// Every recorded op takes it twice (once to be recorded, once when its tensor dies). Free, it costs
-// one atomic exchange and one store; std::mutex took a seventh of all recording time.
+// Every recorded op locks it at least twice (when it is recorded, and when its tensor is
+// destroyed). Without contention that costs an atomic exchange, a store and a check for waiting
+// threads; std::mutex took a seventh of all recording time.
 //
 //   const std::lock_guard lock(runtime.record_lock());
 //
-// Not recursive. A thread that has to wait sleeps.
+// Not recursive. Waiting threads sleep.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_RECORD_LOCK_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_RECORD_LOCK_H_
@@ -25,8 +26,8 @@ class RecordLock {
   }
 
  private:
-  // Not inline: the C++ library counts the threads that wait in a table that each shared object
-  // has for itself, so a thread that slept in one would not be woken from another.
+  // Not inline: each shared object has its own table of waiting threads (in the C++ library), so a
+  // thread that sleeps in one shared object would not be woken from another.
   void Sleep();
   void Wake();
 

@@ -40,7 +40,7 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   };
   if (auto existing = buffer()) return existing;
   const auto sync_lock = LockSync();
-  if (auto existing = buffer()) return existing;  // Another thread's sync was faster.
+  if (auto existing = buffer()) return existing;  // Computed by another thread's sync.
   try {
     Run(&value);
   } catch (...) {
@@ -69,8 +69,8 @@ void Runtime::Run(const ir::Value* value) {
   RunRoots(roots, replaced, lock);
 }
 
-// A live value that fails leaves the list of pending ones, so that it cannot fail the next sync
-// too; whoever reads it meets the error again.
+// A live value that fails is removed from the pending values, so that it does not fail the next
+// sync, too; reading it raises the error again.
 void Runtime::RunOneByOne(bool rethrow) {
   std::exception_ptr error;
   for (;;) {
@@ -104,7 +104,7 @@ void Runtime::RunRoots(const std::vector<const ir::Value*>& roots,
   for (LiveValue* place : PendingValues()) {
     const ir::Value& value = place->value();
     if (value.buffer() == nullptr) continue;
-    // A leaf of its own for each result, so that each can be donated on its own later.
+    // Each result gets its own leaf, so that it can be donated separately.
     place->Set({ir::Node::Leaf(value.shape(), ir::Ref<ir::Buffer>::Share(value.buffer())), 0});
   }
 }

@@ -1,12 +1,12 @@
-// The runtime: turns what was recorded into data when somebody asks for it.
+// The runtime: compiles and runs recorded graphs when a value is needed.
 //
-// A sync computes all pending live values, not only the one that was asked for, as one graph: a
-// training step is then one executable, and nothing is computed twice. Executables are cached by
-// the exact key of the graph.
+// A sync computes all pending live values, not only the requested one, as one graph: a training
+// step is then one executable, and nothing is computed twice. Executables are cached by the exact
+// key of the graph.
 //
 //   Runtime& runtime = Runtime::Get();
 //   runtime.SetExecutor(&executor);
-//   runtime.Materialize(value);      // the buffer of a value, computed first when it is pending
+//   runtime.Materialize(value);      // the buffer of a value, which is computed if it is pending
 //   runtime.Sync();                  // all pending live values
 //
 // Two locks. The record lock guards nodes and live values; it is held for well under a microsecond,
@@ -47,10 +47,10 @@ class Runtime {
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
 
-  // Computes all pending live values. When one fails, the others are computed all the same; then
-  // the first error is thrown.
+  // Computes all pending live values. If one fails, the others are still computed; then the first
+  // error is thrown.
   void Sync();
-  // Sync, and waits until the device has nothing left to do.
+  // Sync, then waits until the device is idle.
   void Synchronize();
   // Computes the value, and all pending live values with it. Throws only for the value's own
   // failure.
@@ -58,7 +58,7 @@ class Runtime {
   void ClearCache();
 
  private:
-  // More than a program has distinct steps; an executable takes some hundred kB.
+  // More than the distinct graphs of a typical program; an executable takes some hundred kB.
   static constexpr size_t kCacheCapacity = 1024;
 
   Runtime() : cache_(kCacheCapacity) {}
@@ -77,7 +77,8 @@ class Runtime {
   Counters counters_;
 };
 
-// Holds the record lock. Values that are replaced meanwhile are freed when it is released for good.
+// Holds the record lock. Values that are replaced meanwhile are freed at the end of the scope,
+// after the lock is released.
 class RecordScope {
  public:
   RecordScope() : lock_(Runtime::Get().record_lock()) {}

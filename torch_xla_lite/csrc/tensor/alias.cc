@@ -25,7 +25,8 @@ Alias::Alias(const ir::Shape* shape)
 Alias::~Alias() {
   ir::Value last;
   const std::lock_guard lock(runtime::Runtime::Get().record_lock());
-  // Unlinked under the lock; `last` was declared first, so the value itself is let go of after it.
+  // Unlinked under the lock. `last` was declared before the lock, so the value is released after
+  // it.
   last = place_.Set({});
 }
 

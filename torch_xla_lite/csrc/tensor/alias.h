@@ -1,15 +1,15 @@
-// Alias: the storage of a tensor and of all its views, and the value that it stands for now.
+// Alias: the storage of a tensor and all its views, with its current value.
 //
-// XLA's values never change; torch's tensors do. An Alias is what stays: tensors that share memory
-// in torch share an Alias here. It holds the current value of the whole (the base, dense and
-// row-major); a view is the Alias plus the steps that lead from the base to it
-// (tensor/view_step.h). A write puts a new value into the Alias, and every tensor that shares it
-// sees the change when it is read next.
+// XLA's values are immutable, torch's tensors are not. Tensors that share memory in torch share an
+// Alias here. It holds the current value of the whole storage (the base, dense and row-major); a
+// view is the Alias plus the steps that lead from the base to the view (tensor/view_step.h). A
+// write replaces the value in the Alias, and every tensor that shares it sees the change when it is
+// read next.
 //
-// Memory can grow (resize_) and never shrinks: views made before would look behind its end. What
-// was the base before it grew is a view of the new base from then on.
+// A storage can grow (resize_) but never shrinks: existing views would exceed it. After it has
+// grown, the old base is a view of the new base.
 //
-// It is a c10::StorageImpl, because torch compares storages to find out what shares memory
+// It is a c10::StorageImpl, because torch compares storages to find out which tensors share memory
 // (autograd's view tracking, deepcopy, state dicts). It has no data pointer.
 //
 //   auto alias = c10::make_intrusive<Alias>(shape);
@@ -38,20 +38,20 @@ class Alias : public c10::StorageImpl {
 
   // All that follows is guarded by the record lock.
 
-  // Of the base.
+  // The shape of the base.
   const ir::Shape* shape() const { return shape_; }
-  // Counts the writes, so that a view knows when what it read before is old.
+  // The number of writes, so that a view knows when its cached value is outdated.
   uint64_t generation() const { return generation_; }
 
   const ir::Value& value() const { return place_.value(); }
   // Takes a value of the same shape. Returns the one that was there.
   ir::Value SetValue(ir::Value value);
 
-  // How often the memory has grown: which base the steps of a view start at.
+  // How often the storage has grown. It identifies the base at which the steps of a view start.
   uint32_t growths() const { return growths_; }
-  // Takes a larger value, and the steps that lead from it to what was the base so far.
+  // Replaces the base by a larger one. `to_old_base`: the steps from the new base to the old one.
   void Grow(ir::Value value, c10::intrusive_ptr<ViewStep> to_old_base);
-  // The steps of a view that start at the base of an earlier time, from the base of now.
+  // Converts steps that start at an earlier base to steps that start at the current one.
   c10::intrusive_ptr<ViewStep> StepsFromNow(const c10::intrusive_ptr<ViewStep>& steps,
                                             uint32_t growths) const;
 
@@ -59,7 +59,7 @@ class Alias : public c10::StorageImpl {
   const ir::Shape* shape_;
   uint64_t generation_ = 0;
   uint32_t growths_ = 0;
-  // After each growth, from the base that it made to the one before.
+  // For each growth: the steps from the new base to the one before.
   std::vector<c10::intrusive_ptr<ViewStep>> to_old_bases_;
   runtime::LiveValue place_;
 };

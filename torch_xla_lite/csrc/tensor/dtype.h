@@ -1,7 +1,7 @@
-// Element types between torch and the IR.
+// Converts element types between torch and the IR.
 //
-// The IR's DType is the number of the c10::ScalarType. Only types that XLA has get a Shape; all
-// others are refused here, at the one door through which shapes come from torch.
+// The IR's DType is the number of the c10::ScalarType. ShapeOf refuses types that XLA does
+// not have.
 //
 //   const ir::Shape* shape = ShapeOf(at::kFloat, {2, 3}, "aten::zeros");
 //   ScalarTypeOf(shape) == at::kFloat;   // true
@@ -18,7 +18,7 @@
 
 namespace torch_xla_lite::tensor {
 
-// Throws c10::TypeError, naming the op, for a type that XLA has not.
+// Throws c10::TypeError, naming the op, for a type that XLA does not have.
 const ir::Shape* ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes, std::string_view op);
 
 inline c10::ScalarType ScalarTypeOf(const ir::Shape* shape) {

@@ -1,10 +1,10 @@
-// OpSignature: a Signature with what torch wants to know of an op's results beyond their shapes.
+// OpSignature: a Signature with the properties of an op's results that only torch needs.
 //
 //   const auto& signature = static_cast<const OpSignature&>(node.signature());
 //   signature.layouts[0].strides;    // of a view's result; empty: row-major
 //
-// All values are dense and row-major; strides and offsets exist only so that a view's tensor shows
-// those that torch promises. One writer under the record lock, then read-only.
+// All values are dense and row-major; strides and offsets exist only so that a view's tensor
+// reports those that torch specifies. Written once, under the record lock, then read-only.
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_OP_SIGNATURE_H_
 #define TORCH_XLA_LITE_CSRC_TENSOR_OP_SIGNATURE_H_
@@ -19,20 +19,20 @@ namespace torch_xla_lite::tensor {
 
 struct Layout {
   std::vector<int64_t> strides;  // Empty: row-major.
-  int64_t offset = 0;            // Elements behind the operand's own storage offset.
+  int64_t offset = 0;            // In elements, relative to the operand's storage offset.
 };
 
 struct OpSignature : ir::Signature {
   using Signature::Signature;
 
-  // How the operation behaves when it is called; decided once, when the signature is new.
+  // Whether calls run on the CPU; determined when the signature is created.
   bool runs_on_cpu = false;
   std::vector<Layout> layouts;
-  // For each result of the op's schema: how many outputs it is, or -1 for one that is not a list.
+  // For each result in the op's schema: the length of the list, or -1 if it is not a list.
   std::vector<int> result_sizes;
 
-  // The signature of writing through a view: (base, value of result `output`) -> new base. Made on
-  // first use.
+  // The signature of writing through a view: (base, value of result `output`) -> new base.
+  // Created on first use.
   const ir::Signature* WriteSignature(uint32_t output, const ir::Shape* base) const;
 
  private:

@@ -45,8 +45,8 @@ ir::Value XTensorImpl::Read() {
   const Alias& source = alias();
   if (step_ == nullptr && growths_ == source.growths()) return source.value();
   const bool is_pending = source.value().buffer() == nullptr;
-  // When the base has been computed, the view follows from it in a few steps. What was cached
-  // before would be computed from the start again: the graph of a loop would grow and grow.
+  // Once the base has been computed, a view of it takes a few steps. A cached value from before
+  // would be recomputed from the start, so that the graph of a loop would grow without bound.
   const bool is_superseded =
       cached_ && cached_from_pending_ && !is_pending && cached_.buffer() == nullptr;
   if (!cached_ || is_superseded || cached_generation_ != source.generation()) {

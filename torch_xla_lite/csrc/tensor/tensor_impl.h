@@ -1,12 +1,13 @@
 // XTensorImpl: a torch tensor on the device `jax`.
 //
-// It is an Alias (what it shares memory with), the view steps from the Alias' base to it (none for
-// a base), and the sizes, strides and dtype that torch shows. Data exists only after a sync.
+// It consists of an Alias (its storage), the view steps from the base of the Alias to the tensor
+// (none for a base), and the sizes, strides and dtype that torch reports. Data exists only after a
+// sync.
 //
 //   at::Tensor t = MakeTensor(value);                  // a new base
-//   XTensorImpl* impl = XTensorImpl::From(t);          // nullptr for tensors of other kinds
+//   XTensorImpl* impl = XTensorImpl::From(t);          // nullptr for other tensors
 //   std::lock_guard lock(runtime.record_lock());
-//   ir::Value v = impl->Read();                        // what it stands for now
+//   ir::Value v = impl->Read();                        // its current value
 //   impl->Write(v2);                                   // in place, for all that share the Alias
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_TENSOR_IMPL_H_
@@ -35,8 +36,8 @@ class XTensorImpl final : public c10::TensorImpl {
       : XTensorImpl(source, std::move(step), source.alias().growths(), shape, layout,
                     storage_offset) {}
 
-  // nullptr unless the tensor is one of ours: fake tensors and wrappers carry our dispatch key but
-  // are not.
+  // nullptr if the tensor is not an XTensorImpl: fake tensors and wrappers have our dispatch key,
+  // too.
   static XTensorImpl* From(const c10::TensorImpl* impl) {
     return typeid(*impl) == typeid(XTensorImpl)
                ? static_cast<XTensorImpl*>(const_cast<c10::TensorImpl*>(impl))
@@ -49,24 +50,24 @@ class XTensorImpl final : public c10::TensorImpl {
   const ir::Shape* shape() const { return shape_; }
   bool is_row_major() const { return is_row_major_; }
   Alias& alias() const { return static_cast<Alias&>(*storage_.unsafeGetStorageImpl()); }
-  // A second tensor on the same memory, seen in the same way.
+  // A second tensor with the same storage, view steps and layout.
   c10::intrusive_ptr<XTensorImpl> Twin() const;
 
-  // All that follows is guarded by the record lock, and so is making a tensor.
+  // The methods below, and the constructors, require the record lock.
 
-  // The last one of those that lead here from the base of the Alias; null for the base itself.
+  // The last of the steps from the base of the Alias to this tensor; null for the base itself.
   c10::intrusive_ptr<ViewStep> step() const {
     return growths_ == alias().growths() ? step_ : alias().StepsFromNow(step_, growths_);
   }
   ir::Value Read();
-  // The value has this tensor's shape. Returns what it replaced.
+  // The value must have this tensor's shape. Returns the replaced value.
   ir::Value Write(ir::Value value);
 
   // Makes this tensor share memory with `source` from now on (set_, .data =, in-place views).
-  // Returns the storage that it had, which may only die without the lock.
+  // Returns the old storage, which must be released without the lock.
   [[nodiscard]] c10::Storage BecomeViewOf(const XTensorImpl& source);
 
-  // False, so that torch does not look for bytes behind it (pickle takes the numpy path).
+  // False, so that torch does not access its bytes (pickle takes the numpy path).
   bool has_storage() const override { return false; }
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(
       const c10::VariableVersion& version_counter, bool allow_metadata_change) const override;
@@ -83,16 +84,16 @@ class XTensorImpl final : public c10::TensorImpl {
 
   const ir::Shape* shape_;
   bool is_row_major_ = true;
-  // Of the Alias when step_ was made, which starts at its base of that time.
+  // growths() of the Alias when step_ was created: step_ starts at the base of that time.
   uint32_t growths_ = 0;
   c10::intrusive_ptr<ViewStep> step_;
-  // What a view was when it was read last, and whether its base was pending then.
+  // The value of a view when it was last read, and whether its base was pending then.
   ir::Value cached_;
   uint64_t cached_generation_ = 0;
   bool cached_from_pending_ = false;
 };
 
-// A new base that stands for the value. The caller holds the record lock.
+// A new base with the given value. The caller holds the record lock.
 at::TensorBase MakeTensor(ir::Value value);
 
 }  // namespace torch_xla_lite::tensor

@@ -47,7 +47,7 @@ ir::Value ReadThrough(const ViewStep* last, ir::Value base) {
 
 ir::Value WriteThrough(const ViewStep* last, ir::Value base, ir::Value value) {
   const auto steps = FromBase(last);
-  // What each step was applied to; the last one's result is replaced, so it need not be computed.
+  // The operand of each step. The result of the last step is replaced, so it is not computed.
   c10::SmallVector<ir::Value, 8> operands{std::move(base)};
   for (size_t i = 0; i + 1 < steps.size(); ++i) operands.push_back(Apply(*steps[i], operands[i]));
   for (size_t i = steps.size(); i-- > 0;) {

@@ -1,14 +1,13 @@
-// View steps: how a view's value follows from its base.
+// View steps: the ops that compute a view's value from its base.
 //
-// A ViewStep is one view op, with its runtime scalars (the i of x[i]), behind the steps that its
-// operand was made by. The chain is read from the view back to the base. Nothing is recorded when a
-// view is made; reading a view records its steps on the base's current value, writing through it
-// records their inverses.
+// A ViewStep is one view op with its runtime scalars (the i of x[i]), linked to the step before it.
+// The chain leads from the view back to the base. Creating a view records nothing; reading a view
+// records its steps on the base's current value, writing through it records their inverses.
 //
 //   ir::Value v = ReadThrough(step.get(), base);             // step3(step2(step1(base)))
 //   ir::Value b = WriteThrough(step.get(), base, new_v);     // the base with that part replaced
 //
-// Immutable once it is made, hence shared between views and threads.
+// Immutable after construction, so views and threads can share it.
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
 #define TORCH_XLA_LITE_CSRC_TENSOR_VIEW_STEP_H_
@@ -43,7 +42,7 @@ struct ViewStep : c10::intrusive_ptr_target {
   const Scalars scalars;
 };
 
-// The steps of `first`, then those of `last`, which starts at what `first` leads to.
+// The steps of `first`, followed by those of `last`, which start at the result of `first`.
 c10::intrusive_ptr<ViewStep> Concatenate(c10::intrusive_ptr<ViewStep> first, const ViewStep* last);
 
 ir::Value ReadThrough(const ViewStep* step, ir::Value base);
