@@ -118,7 +118,8 @@ def _host_name(host: str, command: str) -> str:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """A text without credentials: those in addresses, headers and tokens, and the given ones."""
-    for secret in secrets:
+    # The longest first: one may be the beginning of another. Other threads may add to them.
+    for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= 4:
             text = text.replace(secret, "***")
     text = _USER_INFO.sub(_without_user_info, text)

@@ -86,6 +86,10 @@ def test_secrets_of_a_configuration_are_not_shown_wherever_they_are():
     assert shown == "*** and ***"
 
 
+def test_a_secret_that_begins_another_leaves_nothing_of_it():
+    assert urls.redact("s3cret-value", ["s3cret", "s3cret-value"]) == "***"
+
+
 def test_what_is_no_credential_is_shown():
     text = "https://github.com/pytorch/pytorch.git, git@github.com:pytorch/pytorch.git"
     text += ", ssh://git@github.com/pytorch/pytorch.git"
