@@ -111,7 +111,7 @@ def base_requirements(root: Path, options: Options) -> "Metadata":
     """What is to be packaged in this mode, and what it requires when it is installed."""
     from bazel.pybuild.dist import metadata
 
-    return metadata.for_content(metadata.read(root, options.version), options.content)
+    return metadata.for_wheel(root, options, "")
 
 
 def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:

@@ -177,7 +177,7 @@ def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
     if cuda and "+" not in described.version and not (is_from_sdist(root) and is_fetched(root)):
         local = "".join(cuda.split(".")[:2])
         described = described._replace(version=f"{described.version}+cu{local}")
-    return for_content(described, options.content)
+    return _for_content(described, options.content)
 
 
 def is_from_sdist(root: Path) -> bool:
@@ -198,7 +198,7 @@ def is_fetched(root: Path) -> bool:
     )
 
 
-def for_content(described: Metadata, content: Content) -> Metadata:
+def _for_content(described: Metadata, content: Content) -> Metadata:
     """The metadata of a wheel that contains only a part of the package.
 
     The libraries require no Python package; the Python code requires the libraries of its version.
