@@ -159,9 +159,10 @@ def checkout(
             name = entry[len("# branch.head ") :]
             branch = None if name == "(detached)" else name
         elif entry.startswith("1 "):
-            _, letters, sub, *_, name = entry.split(" ", 8)
+            _, letters, sub, _, mode, *_, name = entry.split(" ", 8)
             staged += letters[0] != "."
-            is_problem = sub[0] == "S" and sub != "S..."
+            # A repository in the place of a file is a change of the file.
+            is_problem = sub[0] == "S" and sub != "S..." and mode == "160000"
             problem = _submodule_problem(path, name, sub, pending) if is_problem else ""
             submodules += [(name, problem)] if problem else []
             unstaged += letters[1] != "." and not is_problem

@@ -53,6 +53,7 @@ def find(
     *,
     ignore_case: bool = False,
     emptied: Collection[str] = (),
+    undoing: bool = False,
 ) -> Obstacles:
     """Looks for what is in the way of a checkout that moves from one commit to another.
 
@@ -60,9 +61,10 @@ def find(
       local: its local work.
       ignore_case: whether names that differ only in case are one file.
       emptied: submodules whose folders will be empty before the move.
+      undoing: whether submodules that come back were here before with what is in them now.
     """
     differing = changes(path, old, new)
-    search = _Search(path, differing, ignore_case)
+    search = _Search(path, differing, ignore_case, emptied, undoing)
     found = list(_local(differing, local))
     for change in differing:
         if change.old_mode == _SUBMODULE:
@@ -103,8 +105,15 @@ def _folders(name: str) -> list[str]:
 class _Search:
     """Looks for files on disk at paths that a commit brings."""
 
-    def __init__(self, path: Path, differing: list[_Change], ignore_case: bool):
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        differing: list[_Change],
+        ignore_case: bool,
+        emptied: Collection[str],
+        undoing: bool,
+    ):
+        self.path, self.emptied, self.undoing = path, emptied, undoing
         self.old_names = {change.name for change in differing if change.old_mode}
         self.new_names = [change.name for change in differing if change.new_mode]
         self.folded = {name.casefold() for name in self.old_names} if ignore_case else set()
@@ -119,11 +128,17 @@ class _Search:
                 return []
             if not stat.S_ISDIR(mode):
                 return [] if self._is_replaced(name) else [name]
-        place = self.path / change.name
-        if change.new_mode == _SUBMODULE and (place / ".git").exists():
-            # As after an undo: git leaves the folder alone.
-            return [] if git.commit(place, "HEAD") == change.new_id else [change.name]
+            if name != change.name and self._is_repository(name):
+                return [name]
+        if change.new_mode == _SUBMODULE and self._is_repository(change.name):
+            # git leaves the folder alone; the submodule would follow.
+            head = git.commit(self.path / change.name, "HEAD")
+            return [] if self.undoing or head == change.new_id else [change.name]
         return self._unknown_below(change.name)
+
+    def _is_repository(self, name: str) -> bool:
+        """Whether a folder is another repository, and stays one."""
+        return name not in self.emptied and (self.path / name / ".git").exists()
 
     def in_submodule(self, change: _Change) -> list[str]:
         """The submodule, when something else takes its place and its folder is not empty."""
@@ -167,10 +182,12 @@ def _hidden(path: Path, differing: list[_Change]) -> list[str]:
     changed = {change.name for change in differing if change.old_mode}
     if not changed:
         return []
+    sparse = git.run(path, "config", "--bool", "core.sparseCheckout").out.strip() == "true"
     found = []
     for entry in git.ask(path, "ls-files", "-v", "-z").split("\0"):
         flag, _, name = entry.partition(" ")
         hidden = flag.islower() or flag == "S"
-        if hidden and name in changed and os.path.lexists(path / name):
+        # Without a sparse checkout a file that is not there was removed by the user.
+        if hidden and name in changed and (os.path.lexists(path / name) or not sparse):
             found.append(f"{name} (hidden from git by a flag)")
     return found

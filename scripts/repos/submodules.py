@@ -51,9 +51,12 @@ def find_obstacles(
     local: LocalWork,
     ignore_case: bool = False,
     emptied: Collection[str] = (),
+    undoing: bool = False,
 ) -> obstacles.Obstacles:
     """As `obstacles.find`; with submodules that get another path, which git would set up twice."""
-    found = obstacles.find(path, old, new, local, ignore_case=ignore_case, emptied=emptied)
+    found = obstacles.find(
+        *(path, old, new, local), ignore_case=ignore_case, emptied=emptied, undoing=undoing
+    )
     places = {name: place for place, (name, _) in recorded(path, new).items()}
     moved = [
         (place, f"moves to {places[name]}; git submodule deinit it first")

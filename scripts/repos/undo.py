@@ -141,6 +141,7 @@ class _Undo:
                 *(self.repo.head or "", head, self.repo.local),
                 ignore_case=self.repo.ignore_case,
                 emptied=emptied,
+                undoing=True,
             )
             _or_refuse(plan.blocked(self.repo, found))
         self.journal.keep(moves)
