@@ -1,25 +1,18 @@
-"""Shared objects whose most used functions lie side by side, so that they share pages and cache lines.
+"""Places the most used functions of a shared object side by side, with a linker script for GNU ld.
 
     USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop
     bazel build --//bazel/link_order:enabled //torch_xla_lite:outputs
 
-Only links differ: optimised code is compiled with a section a function anyway. Where it is off, nothing here is part of
-the graph.
+As PyTorch does for 64-bit ARM. Only links differ: optimised code is compiled with one section a function anyway.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@python//:python.bzl", "PYTHON")
 
-def _flag_impl(_ctx):
-    return []
+_GNU_LD = "-fuse-ld=bfd"
 
-_flag = rule(
-    implementation = _flag_impl,
-    build_setting = config.bool(flag = True),
-)
-
-def _link_order_impl(ctx):
+def _lite_link_order_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
         ctx = ctx,
@@ -32,54 +25,43 @@ def _link_order_impl(ctx):
         cc_toolchain = toolchain,
         feature_configuration = features,
         is_linking_dynamic_library = True,
-        # In the order in which a link has them.
-        user_link_flags = ctx.attr.linkopts + ctx.fragments.cpp.linkopts,
+        user_link_flags = ctx.fragments.cpp.linkopts + [_GNU_LD],
     )
-    driver = [cc_common.get_tool_for_action(
-        action_name = action,
+    driver = cc_common.get_tool_for_action(feature_configuration = features, action_name = action)
+    options = cc_common.get_memory_inefficient_command_line(
         feature_configuration = features,
-    )] + cc_common.get_memory_inefficient_command_line(
         action_name = action,
-        feature_configuration = features,
         variables = variables,
     )
-    options = ctx.actions.declare_file(ctx.label.name + ".options")
     script = ctx.actions.declare_file(ctx.label.name + ".lds")
     ctx.actions.run(
-        outputs = [options, script],
+        outputs = [script],
         inputs = depset([ctx.file.symbols, ctx.file._generate], transitive = [toolchain.all_files]),
         executable = PYTHON.executable,
-        arguments = [
-            "-I",
-            ctx.file._generate.path,
-            ctx.file.symbols.path,
-            options.path,
-            script.path,
-            "--",
-        ] + driver,
+        arguments = ["-I", ctx.file._generate.path, ctx.file.symbols.path, script.path, driver] + options,
         env = cc_common.get_environment_variables(
-            action_name = action,
             feature_configuration = features,
+            action_name = action,
             variables = variables,
         ),
         mnemonic = "LinkOrder",
         progress_message = "Ordering functions for %s" % script.short_path,
     )
     return [
-        DefaultInfo(files = depset([options, script])),
+        DefaultInfo(files = depset([script])),
         CcInfo(linking_context = cc_common.create_linking_context(
             linker_inputs = depset([cc_common.create_linker_input(
                 owner = ctx.label,
-                additional_inputs = depset([options, script]),
-                user_link_flags = depset(["@" + options.path]),
+                additional_inputs = depset([script]),
+                user_link_flags = depset([_GNU_LD, "-Wl,-T," + script.path]),
             )]),
         )),
     ]
 
-_link_order = rule(
-    implementation = _link_order_impl,
+lite_link_order = rule(
+    implementation = _lite_link_order_impl,
+    doc = "The order of functions as a library to link with; `symbols` has their mangled names, most used first.",
     attrs = {
-        "linkopts": attr.string_list(),
         "symbols": attr.label(allow_single_file = True, mandatory = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_generate": attr.label(allow_single_file = True, default = "//bazel/link_order:generate.py"),
@@ -89,44 +71,17 @@ _link_order = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-def lite_link_order(name, symbols, linkopts = [], visibility = None):
-    """An order of functions, as a library to link with.
+def _flag_impl(_ctx):
+    return []
 
-    What it gives to the linker depends on which linker that is (see //bazel/link_order:generate.py).
-
-    Args:
-      name: of the target.
-      symbols: file with the functions' names.
-      linkopts: of the shared object, as far as they decide which linker is called and with which script.
-      visibility: of the target.
-    """
-    _link_order(
-        name = name,
-        linkopts = linkopts,
-        symbols = symbols,
-        visibility = visibility,
-    )
-
-def lite_link_order_flag(name, visibility = None):
-    """The option --//PACKAGE:NAME, off by default, and the condition NAME.on.
-
-    Args:
-      name: of the option.
-      visibility: of both.
-    """
-    _flag(
-        name = name,
-        build_setting_default = False,
-        visibility = visibility,
-    )
-    native.config_setting(
-        name = name + ".on",
-        flag_values = {":" + name: "True"},
-        visibility = visibility,
-    )
+lite_link_order_flag = rule(
+    implementation = _flag_impl,
+    build_setting = config.bool(flag = True),
+    doc = "A command-line option that is true or false.",
+)
 
 def wanted_link_order():
-    """What a shared object depends on for it: the order of our functions when that is asked for, else nothing."""
+    """Dependencies of a shared object: the order of our functions where that is enabled, else nothing."""
     return select({
         str(Label("//bazel/link_order:enabled.on")): [str(Label("//bazel/link_order"))],
         "//conditions:default": [],
