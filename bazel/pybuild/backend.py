@@ -1,7 +1,7 @@
 """The PEP 517/660 hooks. They call the same code as setup.py.
 
-No hook requires torch or setuptools: an isolated build uses the torch of the environment that it
-was called in (dist/isolation.py), and requires pybind11 if that environment does not have it.
+An editable install is what `develop` makes, in a wheel of its own. No hook asks for torch or
+setuptools; dist/isolation.py says how isolated builds find torch.
 """
 
 import functools
@@ -45,8 +45,7 @@ def build_editable(
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
     root, options = _root(), _options(config_settings)
-    if isolation.hides_torch():
-        raise isolation.cannot_see_torch()
+    isolation.check()
     report = build.build(root, options, os.environ)
     print(report.line())
     editable.link(root)
@@ -78,8 +77,7 @@ def build_wheel(
 ) -> str:
     """Builds the wheel that variables and settings describe."""
     root, options = _root(), _options(config_settings)
-    if isolation.hides_torch():
-        return isolation.build_outside(root, Path(wheel_directory))
+    isolation.check()
     return wheel.make(root, options, os.environ, Path(wheel_directory))
 
 

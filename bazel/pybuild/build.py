@@ -35,30 +35,6 @@ To build without it and without this advice:
     USE_PRIORITIZED_TEXT_FOR_LD=0"""
 
 
-def bazel_command(
-    root: Path, options: Options, environ: Mapping[str, str], *, headers: bool = False
-) -> invoke.Command:
-    """The command that builds; nothing is run or written.
-
-    Args:
-      root: of the tree.
-      options: from the environment.
-      environ: usually os.environ.
-      headers: whether the public headers are wanted, as for a wheel.
-
-    Raises:
-      BuildError: there is no Bazel, half a package is asked for where no wheel is made, or the
-        library is missing that Python code alone is linked to.
-    """
-    if not headers and options.content is not Content.ALL:
-        raise _half_a_package(options.content)
-    gpu = cuda.inspect(options, environ)
-    if options.content is Content.PYTHON:
-        _check_library(root, options, gpu)
-    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    return invoke.build_command(bazel, options, root / "build", headers=headers, cuda=gpu.packaged)
-
-
 def build(
     root: Path,
     options: Options,

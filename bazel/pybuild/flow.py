@@ -87,9 +87,6 @@ def run(
     distribution = command_line.parse(root, arguments, package, options, environ)
     if distribution is None:
         return
-    if distribution.is_dry_run():
-        command_line.print_plan(distribution)
-        return
     if distribution.builds():
         prepare_and_configure(root, options, environ)
     long_description(distribution, package)

@@ -9,15 +9,11 @@ needed: an isolated build has nothing to fetch. Of a tree that was made for one 
 server and files go with it.
 """
 
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from bazel.pybuild import build, lock
-from bazel.pybuild import options as options_table
 from bazel.pybuild.dist import debug_files, metadata, wheel_format
-from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import configure, cuda
 from bazel.pybuild.options import Mode, Options
@@ -62,22 +58,3 @@ def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
     return wheel_format.write(root, options, built, folder, cuda.inspect(options, environ))
-
-
-def main(folder: str) -> int:
-    """Makes the wheel that the environment variables ask for."""
-    from bazel.pybuild import notices
-
-    try:
-        options = options_table.platform_link_options(options_table.read(os.environ))
-        make(Path(__file__).resolve().parents[2], options, os.environ, Path(folder))
-    except (BuildError, OSError) as error:
-        notices.show()
-        print(f"error: {message(error)}", file=sys.stderr)
-        return 1
-    notices.show()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

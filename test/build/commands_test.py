@@ -59,13 +59,6 @@ def test_a_develop_with_nothing_to_do_imports_nothing_that_is_dear(built: Nested
     assert len(imported) <= 105
 
 
-def test_the_command_of_a_dry_run_does_what_develop_does(built: Nested):
-    command = _run(built, "develop", "-n").stdout
-    process = built.run("sh", "-c", command)
-    assert process.returncode == 0, process.stderr
-    assert built.develop()["actions"] == {"compile": 0, "link": 0, "other": 0}
-
-
 def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nested):
     before = _identity(built)
     _edit(built)

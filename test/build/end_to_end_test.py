@@ -381,14 +381,18 @@ def test_pip_makes_the_same_editable_install_and_develop_accepts_it(built: Neste
     assert installed.stat().st_ctime_ns == before
 
 
-def test_develop_takes_the_place_of_an_installed_wheel(built: Nested):
+def test_develop_names_the_command_that_removes_an_installed_wheel(built: Nested):
     _pip(built, "uninstall", "--yes", "torch_xla_lite")
     process = _pip(built, "install", "--no-build-isolation", "--no-deps", "--no-index", ".")
     assert process.returncode == 0, process.stdout + process.stderr
     assert (built.site / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so").exists()
     process = built.setup("develop")
-    assert process.returncode == 0, process.stdout + process.stderr
-    assert "installed from a wheel, is removed: this tree takes the place" in process.stdout
+    assert process.returncode == 1
+    assert "torch_xla_lite, installed from a wheel in " in process.stderr
+    assert (built.site / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so").exists()
+    command = process.stderr.splitlines()[-1].partition(":  ")[2]
+    assert built.run("/bin/sh", "-c", command).returncode == 0
+    built.develop()
     assert not (built.site / "torch_xla_lite").exists()
     (_, info) = sorted(entry.name for entry in built.site.glob("*torch_xla_lite*"))
     assert info == "torch_xla_lite-0.1.0.dist-info"

@@ -87,7 +87,7 @@ def test_a_question_and_a_wrong_word_start_nothing(
     assert "+---" not in process.stderr
 
 
-@pytest.mark.parametrize("command", ["setup.py build_ext", "-m bazel.pybuild.wheel dist"])
+@pytest.mark.parametrize("command", ["setup.py build_ext", "setup.py bdist_wheel"])
 def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(
     environ: dict[str, str], command: str
 ):

@@ -1,7 +1,6 @@
 """What verify says of shared objects that are really broken, each linked to be so."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -148,18 +147,3 @@ def test_a_record_of_another_torch_is_named(tmp_path: Path):
     output = Output("torch_xla_lite/_build_info.py", info)
     with pytest.raises(BuildError, match=r"says torch 2\.12\.1, but torch 2\.\d+\.\d+ is inst"):
         verify.check([output], [output], ROOT)
-
-
-def test_run_on_its_own_it_says_so_of_each_file_and_fails(tmp_path: Path):
-    library = link(tmp_path, "int nobody(); int f() { return nobody(); }")
-    command = [sys.executable, "-m", "bazel.pybuild.install.verify", str(library)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert "uses _Z6nobodyv" in result.stderr
-
-
-def test_run_on_its_own_it_passes_no_file_that_it_cannot_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    assert verify.main([str(tmp_path / "libmissing.so.1")]) == 1
-    assert "libmissing.so.1" in capsys.readouterr().err

@@ -1,11 +1,9 @@
-"""The commands of setup.py: thin, because what they do is in the other files.
+"""The commands of setup.py, one class each: their options, and a call of the code in other files.
 
-A class has `run`; `plan`, the commands that would be run, where there is a dry run; and `builds`,
-whether it calls Bazel to build.
+`builds` says whether a command calls Bazel to build.
 """
 
-import os
-import sys
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,7 +13,6 @@ from setuptools.command.build_ext import build_ext
 from bazel.pybuild import build, develop, wheel
 from bazel.pybuild.commands import clean, pip_install, show_options
 from bazel.pybuild.dist import sdist
-from bazel.pybuild.machine import configure, find_bazel
 
 if TYPE_CHECKING:
     from bazel.pybuild.commands.distribution import Distribution
@@ -26,28 +23,12 @@ class _Command(setuptools.Command):
 
     distribution: "Distribution"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = []
-    # That of the distribution counts, wherever it stood; setuptools wants a place for it here.
-    dry_run = 0
 
     def initialize_options(self) -> None:
         pass
 
     def finalize_options(self) -> None:
         pass
-
-
-def _bazel_plan(distribution: "Distribution", *, headers: bool = False) -> list[list[str]]:
-    """The call of Bazel, after what it needs in a tree that was never built, or for another
-    environment."""
-    root, options, environ = distribution.root, distribution.variables, distribution.environ
-    command = build.bazel_command(root, options, environ, headers=headers)
-    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    plan = []
-    if not configure.is_right(root, bazel, options, environ):
-        plan.append([sys.executable, "-m", "bazel.pybuild.machine.configure"])
-    if not (root / "build").exists() or "clean" in distribution.commands:
-        plan.append(["mkdir", "build"])
-    return [*plan, list(command.arguments)]
 
 
 class BuildExt(build_ext):
@@ -63,7 +44,6 @@ class BuildExt(build_ext):
     help_options: ClassVar[list[tuple[str, str | None, str]]] = []
     builds = True
     distribution: "Distribution"
-    dry_run = 0
 
     def run(self) -> None:
         tree = self.distribution
@@ -71,10 +51,6 @@ class BuildExt(build_ext):
         report = build.build(tree.root, tree.variables, tree.environ, into=into)
         print(report.line())
         self._built = list(report.changed)
-
-    def plan(self) -> list[list[str]]:
-        inplace = "inplace" in self.distribution.get_option_dict("build_ext")
-        return _bazel_plan(self.distribution, headers=not inplace)
 
     def get_outputs(self) -> list[str]:
         return [str(Path(self.build_lib) / path) for path in getattr(self, "_built", [])]
@@ -92,9 +68,6 @@ class Develop(_Command):
     def run(self) -> None:
         tree = self.distribution
         develop.develop(tree.root, tree.variables, tree.environ)
-
-    def plan(self) -> list[list[str]]:
-        return _bazel_plan(self.distribution)
 
 
 class _DistCommand(_Command):
@@ -124,9 +97,6 @@ class BdistWheel(_DistCommand):
         name = wheel.make(tree.root, tree.variables, tree.environ, folder)
         print(f"torch_xla_lite: wrote {folder / name}")
 
-    def plan(self) -> list[list[str]]:
-        return _bazel_plan(self.distribution, headers=True)
-
 
 class Sdist(_DistCommand):
     """`sdist`: the file that the PEP 517 hook gives."""
@@ -149,23 +119,27 @@ class Install(_Command):
         tree = self.distribution
         pip_install.install(tree.root, tree.variables.content, tree.verbosity())
 
-    def plan(self) -> list[list[str]]:
-        return [pip_install.command(self.distribution.verbosity())]
-
 
 class Clean(_Command):
     """`clean`."""
 
     description = "remove what was built; downloads and caches stay"
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("dry-run", "n", "print the commands that do the same, and do nothing"),
+    ]
+    boolean_options: ClassVar[list[str]] = ["dry-run"]
+
+    def initialize_options(self) -> None:
+        self.dry_run = False
 
     def run(self) -> None:
         tree = self.distribution
-        removed = clean.clean(tree.root, tree.variables, tree.environ)
-        print(f"torch_xla_lite: removed {', '.join(removed)}")
-
-    def plan(self) -> list[list[str]]:
-        tree = self.distribution
-        return clean.plan(tree.root, tree.variables, tree.environ)
+        if not self.dry_run:
+            removed = clean.clean(tree.root, tree.variables, tree.environ)
+            print(f"torch_xla_lite: removed {', '.join(removed)}")
+            return
+        for command in clean.plan(tree.root, tree.variables, tree.environ):
+            print(shlex.join(command))
 
 
 class ShowOptions(_Command):

@@ -96,35 +96,6 @@ def _after_verbosity(options: Options, verbosity: int) -> Options:
     return options._replace(verbose=options.verbose or verbosity > 0)
 
 
-def print_plan(distribution: Distribution) -> None:
-    """Prints the commands that would be run, as a shell takes them.
-
-    Raises:
-      BuildError: for a command of setuptools' own, which only acts.
-    """
-    import shlex
-
-    for name in distribution.commands:
-        if not hasattr(distribution.get_command_class(name), "plan"):
-            able = [
-                name
-                for name, command in command_classes.COMMANDS.items()
-                if hasattr(command, "plan")
-            ]
-            raise BuildError(
-                f"{name} has no dry run; those that have one are {', '.join(able)}.",
-                f"To run it:  python setup.py {name}",
-            )
-    plan = [
-        command
-        for name in distribution.commands
-        for command in distribution.get_command_obj(name).plan()
-    ]
-    if distribution.started_in != distribution.root:
-        plan.insert(0, ["cd", str(distribution.root)])
-    print("\n".join(shlex.join(command) for command in plan))
-
-
 def setup(distribution: Distribution) -> None:
     """Runs the commands: what is left to do for setuptools.setup() after the command line was read.
 

@@ -37,10 +37,9 @@ class Distribution(setuptools.Distribution):
     """
 
     common_usage: ClassVar[str] = _USAGE
-    # Older setuptools have a dry run of their own.
+    # Older setuptools have a dry run of all commands, which ours have not.
     global_options: ClassVar[list[Any]] = [
-        *(option for option in setuptools.Distribution.global_options if option[0] != "dry-run"),
-        ("dry-run", "n", "print the commands that would be run, and do nothing"),
+        option for option in setuptools.Distribution.global_options if option[0] != "dry-run"
     ]
 
     root: Path
@@ -72,18 +71,10 @@ class Distribution(setuptools.Distribution):
             for name in self.commands
         )
 
-    def is_dry_run(self) -> bool:
-        """Whether -n was given, before the commands or behind one."""
-        return bool(self.dry_run) or any(self._given("dry_run"))
-
     def verbosity(self) -> int:
         """-1 after a -q, 1 after a -v, else 0; before the commands or behind one."""
-        given = list(self._given("verbose"))
+        found = [self.get_option_dict(name).get("verbose") for name in self.commands]
+        given = [value for _, value in filter(None, found)]
         if not self.verbose or 0 in given:
             return -1
         return int(self.verbose > 1 or bool(given))
-
-    def _given(self, option: str) -> list[Any]:
-        """Values of a global option that stands behind a command."""
-        found = [self.get_option_dict(name).get(option) for name in self.commands]
-        return [value for _, value in filter(None, found)]

@@ -5,6 +5,5 @@ Out: the package's shared objects, and an installed distribution that leads to t
 
     verify.py     whether the built files would work, here and elsewhere
     outputs.py    built files to their places in the package, atomically and only when they differ
-    uninstall.py  removes an installed wheel that would hide an editable install
     editable.py   the editable install: a .pth file and a .dist-info folder
 """

@@ -68,16 +68,22 @@ def commands_folder() -> Path:
 
 
 def check(site: Path) -> None:
-    """Raises BuildError when the editable install cannot be made there."""
+    """Raises BuildError when the editable install cannot be made there, or would be hidden."""
     if not os.access(site, os.W_OK):
         raise BuildError(
             f"The packages of {sys.executable} are in {site}, where you may not write.",
             "Use an environment of your own:  python3 -m venv .venv && . .venv/bin/activate",
         )
+    wheels = [other.info for other in installed(site) if not other.is_editable]
+    names = [info.name.partition("-")[0] for info in wheels if (info / "RECORD").exists()]
+    if names:
+        names += [f"{NAME}_lib"] if any(site.glob(f"{NAME}_lib-*.dist-info")) else []
+        raise BuildError(
+            f"{' and '.join(names)}, installed from a wheel in {site}, would hide this tree.",
+            f"Uninstall it:  {sys.executable} -m pip uninstall --yes {' '.join(names)}",
+        )
     package = site / NAME / "__init__.py"
-    wheels = [other.info / "RECORD" for other in installed(site) if not other.is_editable]
-    listed = any(r.exists() and f"{NAME}/__init__.py" in r.read_text() for r in wheels)
-    if package.exists() and not listed:
+    if package.exists():
         raise BuildError(
             f"{package.parent} would be imported instead of this tree, and no installed "
             "distribution lists its files.",
@@ -113,7 +119,7 @@ def installed(site: Path) -> list[Installed]:
 
 
 def install(root: Path, site: Path, commands: Path) -> None:
-    """Makes the editable install of this tree, and removes other installs of the package.
+    """Makes the editable install of this tree, in place of one of another tree.
 
     Args:
       root: of the tree.
@@ -121,17 +127,10 @@ def install(root: Path, site: Path, commands: Path) -> None:
       commands: folder for the programs of the package, usually commands_folder().
     """
     from bazel.pybuild.dist import archive, metadata
-    from bazel.pybuild.install import uninstall
 
     check(site)
     described = metadata.read(root)
-    others = installed(site)
-    wheels = [other.info for other in others if not other.is_editable]
-    if wheels:
-        # Only the Python-only wheel uses the library wheel.
-        wheels += sorted(site.glob(f"{NAME}_lib-*.dist-info"))
-        uninstall.remove(wheels)
-    for other in others:
+    for other in installed(site):
         remove(other.info)
     link(root)
     folder = site / described.folder

@@ -1,7 +1,6 @@
 """Opens the shared objects that a build made, before they take the place of those that worked.
 
-    check(changed, outcome.outputs, root)                 # BuildError, or all is well
-    python -m bazel.pybuild.install.verify torch_xla_lite/_XLAC.so torch_xla_lite/lib/*.so
+    check(changed, outcome.outputs, root)     # BuildError, or all is well
 
 What is looked for shows otherwise at import, on another machine than the one that built: a library
 that users do not have, a search path that exists here only, a symbol that no library has, strings
@@ -203,47 +202,3 @@ def _other_torch(info: Path, torch: Torch) -> Iterator[str]:
     match = re.search(r'^TORCH_VERSION = "([^"+]+)', info.read_text(), re.M)
     if match and match[1] != torch.version:
         yield f"says torch {match[1]}, but torch {torch.version} is installed"
-
-
-def main(arguments: list[str]) -> int:
-    """Checks the files named; says of each that it is well, or all that is not."""
-    if not arguments or arguments[0].startswith("-"):
-        print(__doc__)
-        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
-    others = [argument for argument in arguments if not argument.endswith(".so")]
-    if others:
-        # Among the outputs of a build they are passed over.
-        print(f"error: no shared object by its name: {', '.join(others)}", file=sys.stderr)
-        return 1
-    root = Path(__file__).resolve().parents[3]
-    files = [Path(argument).absolute() for argument in arguments]
-    # As in the package: the folder's name is all of the path that matters.
-    outputs = [Output(str(Path("torch_xla_lite", *_below(file))), file) for file in files]
-    beside = [Output(file.name, file) for file in _neighbours(files)]
-    try:
-        check(outputs, [*beside, *outputs], root)
-    except (BuildError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    for argument in arguments:
-        print(f"{argument}: ok")
-    return 0
-
-
-def _below(file: Path) -> tuple[str, ...]:
-    return ("lib", file.name) if file.parent.name == "lib" else (file.name,)
-
-
-def _neighbours(files: list[Path]) -> list[Path]:
-    """Libraries of ours and the record of the build, where a package has them."""
-    folders = {file.parent.parent if file.parent.name == "lib" else file.parent for file in files}
-    return [
-        found
-        for folder in sorted(folders)
-        for pattern in ("lib/*.so", _BUILD_INFO)
-        for found in sorted(folder.glob(pattern))
-    ]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

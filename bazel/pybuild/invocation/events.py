@@ -11,7 +11,6 @@ out.
 
 import collections
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +39,8 @@ class Outcome(NamedTuple):
       outputs: files of the targets; empty unless all were built.
       ran: how many actions of a mnemonic were run.
       disk_hits: how many were found in the disk cache.
-      remote_hits: how many were found in the remote cache.
+      remote_hits: how many were found in the remote cache; of Bazel 4, which does not say which of
+        them, all that were found in either where both are in use.
       local_hits: how many were known from an earlier build in this checkout; None when Bazel does
         not say. A server that has seen the earlier build asks for none, so a repeated build has 0.
         Bazel 4 does not say.
@@ -63,17 +63,14 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
       targets: labels whose files are wanted.
     """
     exit_name = ""
-    started_s = 0.0
-    caches = _Caches(None, False)
+    remote = False
     local_hits = None
     file_sets: dict[str, dict[str, Any]] = {}
     wanted: dict[str, list[str]] = {}
     for event in _events(events):
         identity = event["id"]
-        if "started" in event:
-            started_s = int(event["started"]["startTimeMillis"]) / 1000
-        elif "optionsParsed" in event:
-            caches = _caches(event["optionsParsed"].get("cmdLine", []))
+        if "optionsParsed" in event:
+            remote = _has_remote_cache(event["optionsParsed"].get("cmdLine", []))
         elif "namedSetOfFiles" in event:
             file_sets[identity["namedSet"]["id"]] = event["namedSetOfFiles"]
         elif "completed" in event:
@@ -91,10 +88,10 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     for spawn in _spawns(log):
         if not (spawn.get("cacheHit") or spawn.get("remoteCacheHit")):
             ran[_mnemonic(spawn)] += 1
-        elif _from_disk(spawn, caches, started_s):
-            disk_hits += 1
-        else:
+        elif remote and spawn.get("runner") != "disk cache hit":
             remote_hits += 1
+        else:
+            disk_hits += 1
     if len(wanted) < len(targets):
         wanted = {}
     names = [name for group in wanted.values() for name in group]
@@ -181,33 +178,7 @@ def _mnemonic(spawn: Mapping[str, Any]) -> str:
     return spawn["mnemonic"]
 
 
-class _Caches(NamedTuple):
-    disk: Path | None
-    remote: bool
-
-
-def _caches(command_line: list[str]) -> _Caches:
-    """Which caches were in use, from the options that were in effect; the last one of a name
-    counts."""
+def _has_remote_cache(command_line: list[str]) -> bool:
+    """Whether there was a remote cache; the last option of a name counts."""
     values = dict(option.partition("=")[::2] for option in command_line)
-    disk = values.get("--disk_cache", "")
-    return _Caches(Path(disk) if disk else None, bool(values.get("--remote_cache")))
-
-
-def _from_disk(spawn: Mapping[str, Any], caches: _Caches, started_s: float) -> bool:
-    """Whether a hit came from the disk cache rather than from the remote one.
-
-    Bazel 7 says which; Bazel 4 calls both remote. But what comes from the remote cache is put into
-    the disk cache on its way, so it is new there.
-    """
-    if spawn.get("runner") == "disk cache hit" or not caches.remote:
-        return True
-    if caches.disk is None:
-        return False
-    for output in spawn.get("actualOutputs", []):
-        digest = output["digest"]["hash"]
-        try:
-            return os.stat(caches.disk / "cas" / digest[:2] / digest).st_mtime < started_s
-        except OSError:
-            continue
-    return False
+    return bool(values.get("--remote_cache"))

@@ -76,16 +76,6 @@ def ensure(
         return state
 
 
-def is_right(
-    root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
-) -> bool:
-    """Whether `ensure`, whose arguments these are, would write nothing."""
-    current = read(root)
-    return current is not None and current.facts == _facts(
-        root, bazel, _installed(), options, environ
-    )
-
-
 def read(root: Path) -> State | None:
     """What the tree is configured for; None if it is not, or if the settings were edited since."""
     import json
