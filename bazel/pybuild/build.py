@@ -19,7 +19,7 @@ from bazel.pybuild import lock, notices
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import configure, cuda, find_bazel
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Options, WheelKind
 
 if TYPE_CHECKING:
     from bazel.pybuild.invocation.events import Output
@@ -61,8 +61,8 @@ def build(
       KeyboardInterrupt: says whether it is.
     """
     since = time.perf_counter() if since is None else since
-    if into is None and options.content is not Content.ALL:
-        raise _half_a_package(options.content)
+    if into is None and options.wheel_kind is not WheelKind.ALL:
+        raise _half_a_package(options.wheel_kind)
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.alone(root):
         try:
@@ -70,7 +70,7 @@ def build(
             print(f"torch_xla_lite: CUDA {gpu}", flush=True)
             if gpu.startswith("on") and options.prioritized_text is None:
                 notices.keep(notices.box(_ADVICE))
-            if options.content is Content.PYTHON:
+            if options.wheel_kind is WheelKind.PYTHON:
                 _check_library(root, options, cuda.inspect(options, environ))
             command = invoke.build_command(
                 bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
@@ -105,8 +105,8 @@ def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> N
     verify.check(changed, built, root)
 
 
-def _half_a_package(content: Content) -> BuildError:
-    variable = "BUILD_LIB_WHL" if content is Content.LIBRARY else "BUILD_PYTHON_ONLY"
+def _half_a_package(kind: WheelKind) -> BuildError:
+    variable = "BUILD_LIB_WHL" if kind is WheelKind.LIBRARY else "BUILD_PYTHON_ONLY"
     return BuildError(
         f"{variable}=1 makes one half of the package, and the package in this tree needs both.",
         f"Make a wheel of it:  {variable}=1 python setup.py bdist_wheel\n"

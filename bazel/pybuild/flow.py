@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bazel.pybuild import notices
 from bazel.pybuild import options as options_table
 from bazel.pybuild.errors import BuildError, message
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Options, WheelKind
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -134,7 +134,7 @@ def package_data(distribution: "Distribution", root: Path, options: Options) -> 
     takes the same."""
     from bazel.pybuild.dist import sources
 
-    library = options.content is Content.LIBRARY
+    library = options.wheel_kind is WheelKind.LIBRARY
     distribution.packages, distribution.package_data = [], {}
     for file in [] if library else map(Path, sources.package_files(root)):
         package = ".".join(file.parent.parts)

@@ -29,7 +29,7 @@ class Mode(enum.Enum):
     RELEASE_WITH_DEBUG_INFO = "release with debug information"
 
 
-class Content(enum.Enum):
+class WheelKind(enum.Enum):
     """What a wheel holds: everything, or one of the two parts whose sum that is."""
 
     ALL = "everything"
@@ -55,7 +55,7 @@ class Options(NamedTuple):
       mode: how to compile.
       max_jobs: how many actions run at once; None leaves it to Bazel.
       verbose: whether every command is shown.
-      content: of the wheel that is made.
+      wheel_kind: what the wheel holds that is made.
       debug_files: whether debug information goes into files of its own beside the wheel's.
       cuda: whether the CUDA library is built.
       cuda_home: the CUDA toolkit to take; None to look for one.
@@ -75,7 +75,7 @@ class Options(NamedTuple):
     mode: Mode = Mode.RELEASE
     max_jobs: int | None = None
     verbose: bool = False
-    content: Content = Content.ALL
+    wheel_kind: WheelKind = WheelKind.ALL
     debug_files: bool = False
     cuda: Switch = Switch.AUTO
     cuda_home: str | None = None
@@ -340,7 +340,7 @@ def read(environ: Mapping[str, str]) -> Options:
         mode=mode,
         max_jobs=values["MAX_JOBS"],
         verbose=bool(values["VERBOSE"]),
-        content=_content(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
+        wheel_kind=_wheel_kind(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
         debug_files=bool(values["TORCH_XLA_LITE_DEBUG_FILES"]),
         cuda=values["USE_CUDA"] or Switch.AUTO,
         cuda_home=values[home],
@@ -446,10 +446,10 @@ def _read(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[BuildError]]
     return values, wrong
 
 
-def _content(library: bool, python: bool) -> Content:
+def _wheel_kind(library: bool, python: bool) -> WheelKind:
     if library:
-        return Content.LIBRARY
-    return Content.PYTHON if python else Content.ALL
+        return WheelKind.LIBRARY
+    return WheelKind.PYTHON if python else WheelKind.ALL
 
 
 def _value(variable: Variable, environ: Mapping[str, str]) -> Any:

@@ -50,7 +50,7 @@ def is_for_one_build(root: Path) -> bool:
 
 
 def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path) -> str:
-    stage = root / "build" / "wheel" / options.content.name.lower()
+    stage = root / "build" / "wheel" / options.wheel_kind.name.lower()
     report = build.build(root, options, environ, into=stage)
     print(report.line(), flush=True)
     built = {path: stage / path for path in report.changed}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.dist import cmake, wheel_format
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Options, WheelKind
 from test.build.tree import ROOT
 
 _PROJECT = """\
@@ -40,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = Path("torch_xla_lite")
     files = [*package.glob("lib/*.so"), *package.glob("include/**/*.h")]
     built = {str(file): file for file in files}
-    name = wheel_format.write(ROOT, Options(content=Content.LIBRARY), built, folder)
+    name = wheel_format.write(ROOT, Options(wheel_kind=WheelKind.LIBRARY), built, folder)
     with zipfile.ZipFile(folder / name) as archive:
         archive.extractall(folder)
     torch = next(Path(path) / "torch" for path in sys.path if (Path(path) / "torch").is_dir())

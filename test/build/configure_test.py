@@ -133,6 +133,12 @@ def test_an_upgrade_of_any_package_tells_bazel_that_tests_may_differ(tree: _Tree
     assert changed.startswith("common --repo_env=TORCH_XLA_LITE_ENVIRONMENT=")
 
 
+def test_the_install_of_this_project_changes_nothing(tree: _Tree):
+    tree.ensure()
+    (tree.site / "torch_xla_lite-0.1.0.dist-info").mkdir()
+    assert not tree.writes()
+
+
 # As a Bazel that has no such option.
 _REJECTS = "! grep -qs noenable_bzlmod .bazelrc.generated"
 

@@ -300,4 +300,4 @@ def test_the_halves_are_made_apart_and_make_the_whole(tree: Nested, python: Path
     _follow_remedy(tree, refused)
     _must(tree.run(python, "setup.py", "develop"))
     assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
-    assert not (_site(python) / "torch_xla_lite").exists()
+    assert not (_site(python) / "torch_xla_lite" / "__init__.py").exists()

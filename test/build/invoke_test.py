@@ -10,7 +10,7 @@ import pytest
 
 from bazel.pybuild.invocation.invoke import Command, build_command, started
 from bazel.pybuild.machine.find_bazel import Bazel
-from bazel.pybuild.options import Content, Mode, Options
+from bazel.pybuild.options import Mode, Options, WheelKind
 
 _BAZEL = Bazel(Path("/usr/bin/bazel"), False)
 
@@ -46,12 +46,12 @@ def test_an_option_becomes_a_flag(options: Options, flag: str):
     assert flag not in _arguments(Options())
 
 
-@pytest.mark.parametrize("content", list(Content))
-def test_the_cuda_library_is_built_with_the_other_libraries(content: Content):
+@pytest.mark.parametrize("kind", list(WheelKind))
+def test_the_cuda_library_is_built_with_the_other_libraries(kind: WheelKind):
     targets = build_command(
-        _BAZEL, Options(content=content), Path("/tree/build"), cuda=True
+        _BAZEL, Options(wheel_kind=kind), Path("/tree/build"), cuda=True
     ).targets
-    assert ("//torch_xla_lite:cuda_outputs" in targets) == (content is not Content.PYTHON)
+    assert ("//torch_xla_lite:cuda_outputs" in targets) == (kind is not WheelKind.PYTHON)
 
 
 def test_an_order_of_functions_that_is_declined_is_like_one_that_nobody_spoke_of():

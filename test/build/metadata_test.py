@@ -13,7 +13,7 @@ from bazel.pybuild import backend
 from bazel.pybuild.dist import metadata
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Options, WheelKind
 from test.build.tree import ROOT
 
 
@@ -47,9 +47,9 @@ def _read(folder: Path, *lines: str) -> metadata.Metadata:
     return metadata.read(folder)
 
 
-@pytest.mark.parametrize("content", Content)
-def test_packaging_reads_the_metadata_and_finds_nothing_wrong(content: Content):
-    described = metadata.for_wheel(ROOT, Options(content=content), "13.0.88")
+@pytest.mark.parametrize("kind", WheelKind)
+def test_packaging_reads_the_metadata_and_finds_nothing_wrong(kind: WheelKind):
+    described = metadata.for_wheel(ROOT, Options(wheel_kind=kind), "13.0.88")
     found = Metadata.from_email(described.text(), validate=True)
     assert str(found.version) == "0.1.0+cu130"
     assert found.author == "torch_xla_lite developers"

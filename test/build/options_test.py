@@ -11,10 +11,10 @@ from packaging.version import InvalidVersion, Version
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import (
     VARIABLES,
-    Content,
     Mode,
     Options,
     Switch,
+    WheelKind,
     from_settings,
     ignored,
     platform_link_options,
@@ -56,15 +56,15 @@ def test_two_flags_choose_the_mode(environ: dict[str, str], mode: Mode):
 
 
 @pytest.mark.parametrize(
-    ("environ", "content"),
+    ("environ", "kind"),
     [
-        ({}, Content.ALL),
-        ({"BUILD_LIB_WHL": "1"}, Content.LIBRARY),
-        ({"BUILD_PYTHON_ONLY": "1", "BUILD_LIB_WHL": "0"}, Content.PYTHON),
+        ({}, WheelKind.ALL),
+        ({"BUILD_LIB_WHL": "1"}, WheelKind.LIBRARY),
+        ({"BUILD_PYTHON_ONLY": "1", "BUILD_LIB_WHL": "0"}, WheelKind.PYTHON),
     ],
 )
-def test_two_flags_choose_what_a_wheel_holds(environ: dict[str, str], content: Content):
-    assert read(environ).content is content
+def test_two_flags_choose_what_a_wheel_holds(environ: dict[str, str], kind: WheelKind):
+    assert read(environ).wheel_kind is kind
 
 
 def test_half_a_wheel_is_one_half():

@@ -23,17 +23,17 @@ def _cross_compiler(folder: Path, version: str) -> dict[str, str]:
 
 
 def test_the_same_toolchain_has_the_same_silo():
-    assert toolchain.silo(os.environ) == toolchain.silo(os.environ)
+    assert toolchain.fingerprint(os.environ) == toolchain.fingerprint(os.environ)
 
 
 def test_another_compiler_has_another_silo(tmp_path: Path):
     old, new = _compiler(tmp_path / "old", "12.2"), _compiler(tmp_path / "new", "12.3")
-    assert toolchain.silo(old) != toolchain.silo(new)
+    assert toolchain.fingerprint(old) != toolchain.fingerprint(new)
 
 
 def test_the_place_of_a_compiler_makes_no_difference(tmp_path: Path):
     here, there = _compiler(tmp_path / "here", "12.2"), _compiler(tmp_path / "there", "12.2")
-    assert toolchain.silo(here) == toolchain.silo(there)
+    assert toolchain.fingerprint(here) == toolchain.fingerprint(there)
 
 
 def test_the_compiler_is_among_the_files_that_are_watched(tmp_path: Path):
@@ -42,15 +42,15 @@ def test_the_compiler_is_among_the_files_that_are_watched(tmp_path: Path):
 
 
 def test_there_is_no_silo_for_a_cross_compiler_that_is_not_there(tmp_path: Path):
-    assert toolchain.cross_silo({"PATH": str(tmp_path)}) == "none"
+    assert toolchain.cross_fingerprint({"PATH": str(tmp_path)}) == "none"
 
 
 def test_another_cross_compiler_has_another_silo(tmp_path: Path):
     old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
-    assert "none" != toolchain.cross_silo(old) != toolchain.cross_silo(new)
+    assert "none" != toolchain.cross_fingerprint(old) != toolchain.cross_fingerprint(new)
 
 
 def test_what_is_built_for_this_machine_does_not_depend_on_the_cross_compiler(tmp_path: Path):
     # Nor is it compiled again when one is installed.
     old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
-    assert toolchain.silo(old) == toolchain.silo(new)
+    assert toolchain.fingerprint(old) == toolchain.fingerprint(new)

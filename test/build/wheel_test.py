@@ -20,7 +20,7 @@ from bazel.pybuild.invocation import invoke, report
 from bazel.pybuild.machine import configure
 from bazel.pybuild.machine.cuda import Cuda
 from bazel.pybuild.machine.cuda_toolkits import Toolkit
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Options, WheelKind
 
 _PYPROJECT = """
 [project]
@@ -79,14 +79,14 @@ def _file(file: Path, content: str) -> Path:
     return file
 
 
-def _write(root: Path, built: dict[str, Path], content: Content, folder: Path) -> Path:
+def _write(root: Path, built: dict[str, Path], kind: WheelKind, folder: Path) -> Path:
     half = {
-        Content.ALL: lambda path: True,
-        Content.LIBRARY: lambda path: "/lib/" in path or "/include/" in path,
-        Content.PYTHON: lambda path: "/lib/" not in path and "/include/" not in path,
-    }[content]
+        WheelKind.ALL: lambda path: True,
+        WheelKind.LIBRARY: lambda path: "/lib/" in path or "/include/" in path,
+        WheelKind.PYTHON: lambda path: "/lib/" not in path and "/include/" not in path,
+    }[kind]
     files = {path: file for path, file in built.items() if half(path)}
-    return folder / wheel_format.write(root, Options(content=content), files, folder)
+    return folder / wheel_format.write(root, Options(wheel_kind=kind), files, folder)
 
 
 def _members(file: Path) -> dict[str, bytes]:
@@ -100,17 +100,17 @@ def _package(file: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def whole(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
-    return _write(root, built, Content.ALL, tmp_path)
+    return _write(root, built, WheelKind.ALL, tmp_path)
 
 
 @pytest.fixture
 def library(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
-    return _write(root, built, Content.LIBRARY, tmp_path)
+    return _write(root, built, WheelKind.LIBRARY, tmp_path)
 
 
 @pytest.fixture
 def python_only(root: Path, built: dict[str, Path], tmp_path: Path) -> Path:
-    return _write(root, built, Content.PYTHON, tmp_path)
+    return _write(root, built, WheelKind.PYTHON, tmp_path)
 
 
 def _metadata(file: Path) -> list[str]:
@@ -149,7 +149,7 @@ def test_the_library_has_no_python_code(library: Path):
 def test_the_python_code_requires_the_library_of_its_own_version(
     root: Path, tmp_path: Path, gpu: Cuda | None, version: str
 ):
-    options = Options(content=Content.PYTHON)
+    options = Options(wheel_kind=WheelKind.PYTHON)
     made = tmp_path / wheel_format.write(root, options, {}, tmp_path, gpu)
     assert f"Requires-Dist: torch_xla_lite_lib=={version}" in _metadata(made)
 
@@ -185,16 +185,16 @@ def test_the_halves_and_the_whole_have_names_of_their_own(
         (Options(version="0.2.0+mine"), _CUDA, "0.2.0+mine"),
     ],
 )
-@pytest.mark.parametrize("content", Content)
+@pytest.mark.parametrize("kind", WheelKind)
 def test_an_index_can_hold_wheels_with_and_without_cuda_and_of_any_version(
     root: Path,
     tmp_path: Path,
-    content: Content,
+    kind: WheelKind,
     options: Options,
     gpu: Cuda | None,
     version: str,
 ):
-    options = options._replace(content=content)
+    options = options._replace(wheel_kind=kind)
     made = tmp_path / wheel_format.write(root, options, {}, tmp_path, gpu)
     assert made.name.split("-")[1] == version
     assert f"Version: {version}" in _metadata(made)
@@ -269,7 +269,7 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
     for file in [*built.values(), root / "torch_xla_lite" / "__init__.py"]:
         file.chmod(0o600)
         file.touch()
-    assert _write(root, built, Content.ALL, tmp_path / "again").read_bytes() == before
+    assert _write(root, built, WheelKind.ALL, tmp_path / "again").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.dist import sdist, wheel_format
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import Options, WheelKind
 from test.build.nested import environment
 from test.build.tree import ROOT
 from third_party import elf
@@ -44,10 +44,10 @@ def archives(
     (folder / "python").mkdir()
     return [
         whole,
-        folder / wheel_format.write(ROOT, Options(content=Content.LIBRARY), library, folder),
+        folder / wheel_format.write(ROOT, Options(wheel_kind=WheelKind.LIBRARY), library, folder),
         folder
         / "python"
-        / wheel_format.write(ROOT, Options(content=Content.PYTHON), python, folder / "python"),
+        / wheel_format.write(ROOT, Options(wheel_kind=WheelKind.PYTHON), python, folder / "python"),
         folder / sdist.make(ROOT, Options(), folder),
     ]
 

@@ -117,7 +117,7 @@ class Install(_Command):
 
     def run(self) -> None:
         tree = self.distribution
-        pip_install.install(tree.root, tree.variables.content, tree.verbosity())
+        pip_install.install(tree.root, tree.variables.wheel_kind, tree.verbosity())
 
 
 class Clean(_Command):

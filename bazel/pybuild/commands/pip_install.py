@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
-from bazel.pybuild.options import Content
+from bazel.pybuild.options import WheelKind
 
 # The two wheels whose files together are those of the whole package.
 _HALVES = frozenset({packages.LIBRARY, "torch-xla-lite-python"})
@@ -35,22 +35,22 @@ def command(verbosity: int = 0) -> list[str]:
     return [*words, "."]
 
 
-def install(root: Path, content: Content, verbosity: int = 0) -> None:
+def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
     """Calls pip.
 
     Args:
       root: of the tree.
-      content: what the wheel holds.
+      kind: what the wheel holds.
       verbosity: as for `command`.
 
     Raises:
       BuildError: there is no pip, it failed, or it would install files over those of another wheel.
     """
-    names = _HALVES if content is Content.ALL else {"torch-xla-lite"}
+    names = _HALVES if kind is WheelKind.ALL else {"torch-xla-lite"}
     if others := packages.installed(names, packages.search_path()):
         shown = " ".join(sorted(others))
         raise BuildError(
-            f"{shown} is installed. pip would install {content.value} over its files, and "
+            f"{shown} is installed. pip would install {kind.value} over its files, and "
             "uninstalling either would break the other.",
             f"Uninstall it first:  {sys.executable} -m pip uninstall --yes {shown}",
         )

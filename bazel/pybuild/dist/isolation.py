@@ -15,6 +15,9 @@ from bazel.pybuild.machine import packages
 
 def missing_headers(root: Path) -> list[str]:
     """What a front end has to install for the build: pybind11, unless the wanted one is there."""
+    if not _sees_torch():
+        # `check` ends this build, without a download before.
+        return []
     pin = packages.wanted(root)["pybind11"]
     found = packages.installed(["pybind11"], packages.search_path()).get("pybind11")
     there = found is not None and packages.same_release(found.version, pin)
@@ -23,13 +26,16 @@ def missing_headers(root: Path) -> list[str]:
 
 def check() -> None:
     """Raises BuildError where this interpreter sees no torch."""
-    if "torch" in packages.installed(["torch"], packages.search_path()):
-        return
-    raise BuildError(
-        f"There is no torch for {sys.executable}.\n"
-        "An isolated build cannot see the torch of the environment that it is for.",
-        "In an environment that has torch and jax, run one of:\n"
-        "  pip install --no-build-isolation .\n"
-        "  uv pip install --no-build-isolation .\n"
-        "  python -m build --wheel --no-isolation",
-    )
+    if not _sees_torch():
+        raise BuildError(
+            f"There is no torch for {sys.executable}.\n"
+            "An isolated build cannot see the torch of the environment that it is for.",
+            "In an environment that has torch and jax, run one of:\n"
+            "  pip install --no-build-isolation .\n"
+            "  uv pip install --no-build-isolation .\n"
+            "  python -m build --wheel --no-isolation",
+        )
+
+
+def _sees_torch() -> bool:
+    return "torch" in packages.installed(["torch"], packages.search_path())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import WheelKind, Options
 
 # In the root of a tree that was unpacked from a source distribution.
 PKG_INFO = "PKG-INFO"
@@ -108,7 +108,7 @@ class Metadata(NamedTuple):
             lines.append(f"Provides-Extra: {extra}")
             lines += [f"Requires-Dist: {_only_for(extra, name)}" for name in dependencies]
         if self.description:
-            lines += ["Description-Content-Type: text/markdown", "", self.description.rstrip("\n")]
+            lines += ["Description-WheelKind-Type: text/markdown", "", self.description.rstrip("\n")]
         return "\n".join(lines) + "\n"
 
     def entry_points_text(self) -> str:
@@ -177,7 +177,7 @@ def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
     if cuda and "+" not in described.version and not (is_from_sdist(root) and is_fetched(root)):
         local = "".join(cuda.split(".")[:2])
         described = described._replace(version=f"{described.version}+cu{local}")
-    return _for_content(described, options.content)
+    return _for_kind(described, options.wheel_kind)
 
 
 def is_from_sdist(root: Path) -> bool:
@@ -198,13 +198,13 @@ def is_fetched(root: Path) -> bool:
     )
 
 
-def _for_content(described: Metadata, content: Content) -> Metadata:
+def _for_kind(described: Metadata, kind: WheelKind) -> Metadata:
     """The metadata of a wheel that contains only a part of the package.
 
     The libraries require no Python package; the Python code requires the libraries of its version.
     """
     library = f"{described.name}_lib"
-    if content is Content.LIBRARY:
+    if kind is WheelKind.LIBRARY:
         return described._replace(
             name=library,
             summary=f"Libraries and headers of {described.name}, for all versions of Python",
@@ -212,7 +212,7 @@ def _for_content(described: Metadata, content: Content) -> Metadata:
             extras={},
             entry_points={},
         )
-    if content is Content.PYTHON:
+    if kind is WheelKind.PYTHON:
         return described._replace(
             name=f"{described.name}_python",
             summary=f"Python code of {described.name}, without the libraries that it requires",

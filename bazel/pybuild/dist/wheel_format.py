@@ -17,7 +17,7 @@ from bazel.pybuild.dist import archive, cmake, licenses, metadata, sources
 from bazel.pybuild.dist.archive import Source
 from bazel.pybuild.dist.metadata import Metadata
 from bazel.pybuild.machine.cuda import Cuda
-from bazel.pybuild.options import Content, Options
+from bazel.pybuild.options import WheelKind, Options
 
 
 def write(
@@ -35,11 +35,11 @@ def write(
     described = metadata.for_wheel(root, options, gpu.version if gpu else "")
     described = described._replace(license=licenses.expression(described.license, built))
     members: dict[str, Source] = dict(built)
-    if options.content is not Content.LIBRARY:
+    if options.wheel_kind is not WheelKind.LIBRARY:
         members |= {path: root / path for path in sources.package_files(root)}
-    if options.content is not Content.PYTHON:
+    if options.wheel_kind is not WheelKind.PYTHON:
         members |= cmake.files(described.version)
-    tag, build = _tag(options.content), options.build_number
+    tag, build = _tag(options.wheel_kind), options.build_number
     members |= dist_info(root, described, tag, pure=False, build=build)
     if licenses.OURS in described.license_files:
         place = f"{described.folder}/licenses/{licenses.OURS}"
@@ -96,10 +96,10 @@ def dist_info(
     return {f"{described.folder}/{file}": source for file, source in files.items()}
 
 
-def _tag(content: Content) -> str:
+def _tag(kind: WheelKind) -> str:
     """Which interpreters and platforms a wheel is for, in the words of PEP 425."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    if content is Content.LIBRARY:
+    if kind is WheelKind.LIBRARY:
         return f"py3-none-{platform}"
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     return f"{python}-{python}{sys.abiflags}-{platform}"

@@ -23,13 +23,13 @@ from typing import IO, NamedTuple
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.machine.find_bazel import Bazel
-from bazel.pybuild.options import Content, Mode, Options
+from bazel.pybuild.options import Mode, Options, WheelKind
 
 # The files that become part of the package, by what is to be packaged.
 _TARGETS = {
-    Content.ALL: ("//torch_xla_lite:outputs",),
-    Content.LIBRARY: ("//torch_xla_lite:library_outputs",),
-    Content.PYTHON: ("//torch_xla_lite:python_outputs",),
+    WheelKind.ALL: ("//torch_xla_lite:outputs",),
+    WheelKind.LIBRARY: ("//torch_xla_lite:library_outputs",),
+    WheelKind.PYTHON: ("//torch_xla_lite:python_outputs",),
 }
 
 # What a wheel needs beside; an editable install has them in the tree.
@@ -37,7 +37,7 @@ _HEADERS = "//torch_xla_lite:headers"
 _CUDA = "//torch_xla_lite:cuda_outputs"
 
 # Python code alone is linked to the library that is installed; see third_party/torch_xla_lite_lib.
-_CONTENT_OPTIONS = {Content.PYTHON: ["--define=torch_xla_lite_lib=installed"]}
+_WHEEL_OPTIONS = {WheelKind.PYTHON: ["--define=torch_xla_lite_lib=installed"]}
 
 _MODE_OPTIONS = {
     # Release is what .bazelrc says; to repeat it here would only be a chance to differ from a bare
@@ -98,7 +98,7 @@ def build_command(
         # lives.
         arguments += ["--show_progress_rate_limit=5"]
     arguments += _MODE_OPTIONS[_mode(options)]
-    arguments += _CONTENT_OPTIONS.get(options.content, [])
+    arguments += _WHEEL_OPTIONS.get(options.wheel_kind, [])
     if options.prioritized_text:
         arguments += ["--//bazel/link_order:enabled"]
     if options.max_jobs is not None:
@@ -108,10 +108,10 @@ def build_command(
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
     arguments += ["--config=report"]
     arguments += options.build_options
-    targets = _TARGETS[options.content]
-    if headers and options.content is not Content.PYTHON:
+    targets = _TARGETS[options.wheel_kind]
+    if headers and options.wheel_kind is not WheelKind.PYTHON:
         targets += (_HEADERS,)
-    if cuda and options.content is not Content.PYTHON:
+    if cuda and options.wheel_kind is not WheelKind.PYTHON:
         targets += (_CUDA,)
     return Command((*arguments, *targets), targets, events, log, filtered and not options.verbose)
 

@@ -168,6 +168,7 @@ def settings(
     library = {name: found for name, found in installed.items() if name == packages.LIBRARY}
     others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
     fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(others)}"
+    native, cross = toolchain.fingerprint(environ), toolchain.cross_fingerprint(environ)
     lines = [
         "# Written by bazel/pybuild/machine/configure.py.",
         "",
@@ -191,10 +192,10 @@ def settings(
         _option("build", f"--disk_cache={cache_home(environ) / 'bazel'}"),
         "",
         "# Part of every cache key: compiler, C library, linker. Bazel does not hash them.",
-        _option("build", f"--remote_default_exec_properties=toolchain={toolchain.silo(environ)}"),
+        _option("build", f"--remote_default_exec_properties=toolchain={native}"),
         "",
         "# The compiler for 64-bit ARM: when this changes, the rule that finds it runs again.",
-        _option("common", f"--repo_env=TORCH_XLA_LITE_AARCH64={toolchain.cross_silo(environ)}"),
+        _option("common", f"--repo_env=TORCH_XLA_LITE_AARCH64={cross}"),
     ]
     headers = installed.get("pybind11")
     if headers is not None and str(headers.info.parent) not in packages.own_folders():

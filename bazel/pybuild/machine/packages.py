@@ -61,12 +61,12 @@ def _of_prefix(folders: list[str]) -> list[str]:
 
 
 def environment() -> list[str]:
-    """Names and versions of all packages in this interpreter's environment."""
+    """Names and versions of all packages in this interpreter's environment but our own."""
     found = set()
     for folder in _of_prefix(search_path()):
         if os.path.isdir(folder):
             found |= {name for name in os.listdir(folder) if name.endswith(".dist-info")}
-    return sorted(found)
+    return sorted(name for name in found if not name.startswith("torch_xla_lite"))
 
 
 def environment_hash() -> str:

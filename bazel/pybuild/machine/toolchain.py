@@ -5,7 +5,7 @@ Bazel hashes the sources, the flags and the path of the compiler, but not the co
 that share a cache and differ in it would take each other's objects. So a hash of what these
 programs say of themselves goes into the key of every cached action:
 
-    silo(os.environ)     # "3f1a0c9b2d44"
+    fingerprint(os.environ)     # "3f1a0c9b2d44"
 """
 
 import os
@@ -22,7 +22,7 @@ _C_LIBRARY = ("-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null")
 _EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
 
-def silo(environ: Mapping[str, str]) -> str:
+def fingerprint(environ: Mapping[str, str]) -> str:
     """Twelve hexadecimal digits that differ when the toolchain does."""
     import hashlib
 
@@ -32,7 +32,7 @@ def silo(environ: Mapping[str, str]) -> str:
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
 
 
-def cross_silo(environ: Mapping[str, str]) -> str:
+def cross_fingerprint(environ: Mapping[str, str]) -> str:
     """The same for the compiler for 64-bit ARM; "none" where there is none.
 
     It is no part of every key: what is built for this machine does not depend on it. The
