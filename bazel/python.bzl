@@ -93,7 +93,7 @@ def lite_py_modules(name, modules):
 
     Args:
       name: of the target that has all of them, and the folder's `__init__.py`.
-      modules: name of a file without its ending -> the other targets that it imports.
+      modules: name of a file without its ending -> targets that it imports, without those that come with the others.
     """
     for module, deps in modules.items():
         lite_py_library(

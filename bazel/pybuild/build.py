@@ -1,10 +1,8 @@
-"""One build: everything between "these are the options" and "these files are in the package".
+"""Builds: configures the tree, calls Bazel and installs the built files into the package.
 
     report = build(root, options, os.environ)
 
-The steps are those of PyTorch's setup.py, in its order: look for what is missing, prepare and
-configure, build, install. Each raises BuildError with a message for the user; until all is built,
-nothing in the package changes.
+Until everything is built and checked, nothing in the package changes.
 """
 
 import functools
@@ -26,10 +24,10 @@ if TYPE_CHECKING:
     from bazel.pybuild.invocation.report import Report
 
 _AS_BEFORE = "The installed files are as they were."
-# As PyTorch's setup.py gives it: processors wait for instructions there more than elsewhere.
+# As in PyTorch's setup.py.
 _ADVICE = """\
-This is a build for 64-bit ARM with CUDA. There it can pay that the linker places
-the functions that run most side by side (bazel/link_order). Only links differ:
+This is a build for 64-bit ARM with CUDA. Programs may run faster when the linker
+places the functions that run most side by side. Only linking is repeated:
     USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop
 To build without it and without this advice:
     USE_PRIORITIZED_TEXT_FOR_LD=0"""
@@ -43,18 +41,17 @@ def build(
     into: Path | None = None,
     since: float | None = None,
 ) -> "Report":
-    """Builds and puts what was built into the package.
+    """Builds and installs.
 
     Args:
       root: of the tree.
       options: from the environment.
       environ: usually os.environ.
-      into: folder that gets the files at their places in the package; None for the tree itself,
-        which any other folder leaves as it is. Another folder gets the public headers too.
+      into: folder to write the package's files to, with the public headers; None for the tree.
       since: time.perf_counter() when the command began; None for now.
 
     Returns:
-      What was done; build/report.json has it too.
+      The report, which is also in build/report.json.
 
     Raises:
       BuildError: the build failed; the package is as it was.
@@ -99,7 +96,7 @@ def build(
 
 
 def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:
-    # Here: a build that changes nothing has nothing to verify.
+    # Imported only when files have changed.
     from bazel.pybuild.install import verify
 
     verify.check(changed, built, root)
@@ -115,7 +112,7 @@ def _half_a_package(kind: WheelKind) -> BuildError:
 
 
 def _check_library(root: Path, options: Options, gpu: cuda.Cuda) -> None:
-    """Looks for the installed library that Python code alone is linked to."""
+    """Checks the installed library that a wheel without libraries is linked to."""
     from bazel.pybuild.dist import metadata
     from bazel.pybuild.machine import packages, preflight
 
@@ -127,18 +124,19 @@ def _check_library(root: Path, options: Options, gpu: cuda.Cuda) -> None:
 def _failure(
     root: Path, bazel: find_bazel.Bazel, command: invoke.Command, code: int, exit_name: str
 ) -> BuildError:
-    """The error for a Bazel that ended with something else than success."""
+    """The error for a Bazel that failed."""
     import shlex
 
-    shown = shlex.join(command.arguments)
-    # Bazel's own code, or the end of a client that had not yet found its server.
+    command_line = shlex.join(command.arguments)
+    # Bazel's own code, or a client that was interrupted before it reached its server.
     if exit_name == "INTERRUPTED" or code in (8, -signal.SIGINT):
-        return BuildError(f"The build was interrupted. {_AS_BEFORE}", f"It was:  {shown}")
+        return BuildError(f"The build was interrupted. {_AS_BEFORE}", f"It was:  {command_line}")
     if exit_name == "COMMAND_LINE_ERROR" or code == 2:
         return BuildError(
             "Bazel rejects its command line; it says above why.",
-            "Options of your own are in TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS, "
-            f"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n  {shown}",
+            "Your own options are in TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS, "
+            "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n"
+            f"  {command_line}",
         )
     if not exit_name and not command.events.exists():
         return find_bazel.cannot_start(bazel, command.arguments, root)

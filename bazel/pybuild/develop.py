@@ -1,7 +1,6 @@
-"""`python setup.py develop`: the everyday command. Builds what a change touches and keeps the tree
-importable.
+"""`python setup.py develop`: builds what changed and makes the tree importable.
 
-It needs neither setuptools nor pip, and flow.py imports neither where it stands alone.
+It needs neither setuptools nor pip.
 """
 
 import sys
@@ -14,11 +13,7 @@ from bazel.pybuild.options import Options
 
 
 def develop(
-    root: Path,
-    options: Options,
-    environ: Mapping[str, str],
-    *,
-    since: float | None = None,
+    root: Path, options: Options, environ: Mapping[str, str], *, since: float | None = None
 ) -> None:
     """Builds, and makes the editable install where it is not in place.
 

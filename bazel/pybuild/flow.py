@@ -1,7 +1,7 @@
-"""What happens on `python setup.py ...`, step by step, in the order of PyTorch's setup.py.
+"""The steps of `python setup.py ...`, in the order of PyTorch's setup.py.
 
-The order matters: what can be found wrong at once is said before a long build, nothing is written
-before all of it was looked at, and the last thing on the screen is what the user has to read.
+Errors that can be found at once are reported before a long build and before anything is written;
+warnings come last, where the user sees them.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bazel.pybuild.commands.distribution import Distribution
     from bazel.pybuild.dist.metadata import Metadata
 
-# The first that takes a license expression. A new environment may have an older one.
+# The first version that accepts a licence expression in pyproject.toml.
 _SETUPTOOLS = 77
 
 
@@ -34,7 +34,7 @@ def main(arguments: list[str], since: float | None = None) -> int:
       since: time.perf_counter() at the start of the process.
 
     Returns:
-      The exit status: 0, or another one after a message on standard error.
+      The exit status; what is not 0 follows a message on standard error.
     """
     root = Path(__file__).resolve().parents[2]
     problem, status = "", 0
@@ -66,11 +66,11 @@ def run(
 ) -> None:
     """The steps.
 
-    A lone `develop`, the everyday command, needs neither setuptools nor pip. Importing setuptools
-    would double its time when there is nothing to do, so its steps are those that need none of it.
+    A lone `develop`, the everyday command, does without setuptools, whose import would double its
+    time when there is nothing to do.
 
     Raises:
-      BuildError: whatever the user has to mend.
+      BuildError: something that the user has to correct.
     """
     lone_develop = arguments == ["develop"]
     options = check_modes(arguments, environ)
@@ -79,8 +79,7 @@ def run(
     if package is None:
         from bazel.pybuild import develop
 
-        # Prepares, configures and builds; requirements and metadata are those of the editable
-        # install, which is seldom made anew.
+        # Prepares, configures and builds. Only a new editable install needs the metadata.
         develop.develop(root, options, environ, since=since)
         return
     command_line = _setuptools_half()
@@ -99,23 +98,23 @@ def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
     if said := options_table.ignored(environ):
         notices.keep(said)
     if arguments[:1] == ["options"]:
-        # The command tells all that is wrong with them, and not only the first thing.
+        # This command reports every wrong variable instead of the first one.
         return Options()
     return options_table.read(environ)
 
 
 def base_requirements(root: Path, options: Options) -> "Metadata":
-    """What is to be packaged in this mode, and what it requires when it is installed."""
+    """The metadata of this mode's package, with its requirements."""
     from bazel.pybuild.dist import metadata
 
     return metadata.for_wheel(root, options, "")
 
 
 def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:
-    """Looks for Bazel, Python's headers, torch and jax, and writes what Bazel must know of them.
+    """Finds Bazel and writes .bazelrc.generated.
 
-    Every build does it itself. Here it is done before setuptools begins, which would leave
-    half of its folders behind.
+    Every build does so itself. Here it happens before setuptools starts, which would leave some of
+    its folders behind on an error.
     """
     from bazel.pybuild.machine import configure, find_bazel
 
@@ -130,8 +129,7 @@ def long_description(distribution: "Distribution", package: "Metadata") -> None:
 
 
 def package_data(distribution: "Distribution", root: Path, options: Options) -> None:
-    """The files of the package that are not built, by mode, for setuptools' own commands; wheel.py
-    takes the same."""
+    """The files of the package that are not built, by mode, for setuptools' own commands."""
     from bazel.pybuild.dist import sources
 
     library = options.wheel_kind is WheelKind.LIBRARY
@@ -145,23 +143,22 @@ def package_data(distribution: "Distribution", root: Path, options: Options) -> 
 
 
 def _setuptools_half() -> "ModuleType":
-    get_it = f"{sys.executable} -m pip install 'setuptools>={_SETUPTOOLS}'"
+    """The module that parses command lines, which needs setuptools."""
+    version = f">={_SETUPTOOLS}"
     try:
         import setuptools
     except ModuleNotFoundError as error:
         if error.name != "setuptools":
             raise
-        raise BuildError(
-            f"setuptools is not installed for {sys.executable}; every command but a lone develop "
-            "needs it.",
-            f"Install it:  {get_it}",
-        ) from None
-    if int(setuptools.__version__.partition(".")[0]) < _SETUPTOOLS:
-        raise BuildError(
-            f"setuptools {setuptools.__version__} of {sys.executable} is too old: it cannot read "
-            "our pyproject.toml.",
-            f"Get a newer one:  {get_it}",
-        )
-    from bazel.pybuild.commands import command_line
+        problem = "is missing; every command but a lone develop needs it"
+    else:
+        version = setuptools.__version__
+        problem = "cannot read our pyproject.toml"
+        if int(version.partition(".")[0]) >= _SETUPTOOLS:
+            from bazel.pybuild.commands import command_line
 
-    return command_line
+            return command_line
+    raise BuildError(
+        f"setuptools {version} of {sys.executable} {problem}.",
+        f"Install a newer one:  {sys.executable} -m pip install 'setuptools>={_SETUPTOOLS}'",
+    )

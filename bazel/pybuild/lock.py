@@ -1,10 +1,10 @@
 """One command at a time writes into a tree: builds, wheels and `clean` wait for each other.
 
     with lock.alone(root):
-        ...         # whoever asks in this process gets it again
+        ...         # the same process may take the lock again
 
-The lock is on a file below build/, which `clean` removes last: who waited for a file that is gone
-takes its successor.
+The lock is on a file below build/, which `clean` removes last. A waiter that held a deleted lock
+file opens the new one.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ _held: set[Path] = set()
 
 @contextmanager
 def alone(root: Path) -> Iterator[None]:
-    """Waits until no other process has the tree, and has it until the block is left."""
+    """Waits for the lock of a tree, and holds it until the block is left."""
     if root in _held:
         yield
         return

@@ -1,10 +1,8 @@
-"""What the user should still know when all is done: kept while a command runs, printed at its end.
+"""Messages that are kept while a command runs and printed at its end, where they are seen.
 
-    notices.keep(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
-    ...
-    notices.show()      # by who was called, after everything else but an error
-
-A message in the middle of a build scrolls away.
+notices.keep(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
+...
+notices.show()      # before the error, if there is one
 """
 
 import sys
@@ -22,7 +20,7 @@ def show() -> None:
     """Prints what was kept, in its order, and forgets it."""
     if not _kept:
         return
-    # Otherwise what was printed before could come after it, where the output is not a terminal.
+    # Keeps the order of both streams where they are not a terminal.
     sys.stdout.flush()
     for text in _kept:
         print(text, file=sys.stderr)

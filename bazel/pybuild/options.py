@@ -475,10 +475,10 @@ def _unknown(name: str) -> BuildError:
 
 
 def platform_link_options(options: Options) -> Options:
-    """Whether hot functions are placed first: no, where that does not pay and nobody asks for it.
+    """Decides whether hot functions are placed first: not on other machines than 64-bit ARM.
 
-    Where it can pay and nothing is said, that stays open. A build that finds CUDA gives advice
-    then; to look for CUDA here would start nvcc before the command line is read.
+    There, an unset variable stays None, and a build with CUDA gives advice. To search for CUDA here
+    would start nvcc before the command line is read.
     """
     machine = os.uname().machine
     if machine in ("aarch64", "arm64") or options.prioritized_text is not None:

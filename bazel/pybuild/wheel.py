@@ -24,7 +24,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
 
     Args:
       root: of the tree.
-      options: from the environment; `content` says what the wheel holds.
+      options: from the environment; `wheel_kind` says what the wheel holds.
       environ: usually os.environ.
       folder: to write it to.
 
@@ -44,8 +44,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
 
 
 def is_for_one_build(root: Path) -> bool:
-    """Whether a tree was made for one build and goes after it: unpacked from a source distribution,
-    or fetched by pip from a repository, into a temporary folder."""
+    """Whether a tree is temporary: unpacked from a source distribution, or fetched by pip."""
     return metadata.is_fetched(root) or metadata.is_from_sdist(root)
 
 

@@ -127,7 +127,7 @@ def test_a_path_of_the_checkout_is_named(tmp_path: Path):
     library = link(tmp_path, "const char* where() { return __FILE__; }")
     own = tmp_path / "torch_xla_lite"
     library = link(own.parent, f'const char* where() {{ return "{own}/csrc/f.cc"; }}')
-    assert f"holds the path of this tree, {own}" in said_of(library, root=tmp_path)
+    assert f"contains the path of this tree, {own}" in said_of(library, root=tmp_path)
 
 
 def test_a_file_that_is_no_shared_object_is_named(tmp_path: Path):

@@ -1,10 +1,10 @@
-"""The command line of setup.py, as setuptools reads it, but for a lone `develop`, which has none.
+"""Parses the command line of setup.py with setuptools, and runs its commands.
 
     distribution = parse(root, ["build_ext", "--inplace"], package, options, environ)
     setup(distribution)
 
-All of it is read before the first command runs, with the options of each command, so that a wrong
-word costs no build.
+The whole line is parsed before the first command runs, so that a wrong word costs no build. A lone
+`develop` does not come here.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ def parse(
             "script_name": "setup.py",
             "script_args": arguments,
             "cmdclass": dict(command_classes.COMMANDS),
-            # Everything that setuptools writes goes where git does not look and `clean` does.
+            # All that setuptools writes goes to build/, which git ignores and `clean` removes.
             "options": {
                 "egg_info": {"egg_base": "build"},
                 "build": {"build_base": "build/setuptools"},
@@ -82,7 +82,7 @@ def parse(
             "See what there is:  python setup.py --help-commands",
         )
     if distribution.verbosity() < 1:
-        # What setuptools is doing is of interest to those who ask; its warnings stay.
+        # Without -v, only warnings of setuptools are printed.
         logging.getLogger().setLevel(logging.WARNING)
     distribution.root, distribution.started_in = root, started_in
     distribution.environ = environ
@@ -97,7 +97,7 @@ def _after_verbosity(options: Options, verbosity: int) -> Options:
 
 
 def setup(distribution: Distribution) -> None:
-    """Runs the commands: what is left to do for setuptools.setup() after the command line was read.
+    """Runs the commands, as setuptools.setup() does after it has parsed the command line.
 
     Raises:
       BuildError: one has failed.
@@ -107,7 +107,7 @@ def setup(distribution: Distribution) -> None:
         with contextlib.redirect_stdout(io.StringIO() if quiet else sys.stdout):
             distribution.run_commands()
     except (errors.BaseError, errors.CCompilerError) as error:
-        shown = " ".join(distribution.commands)
+        names = " ".join(distribution.commands)
         raise BuildError(
-            f"{error}.", f"See what the command takes:  {sys.executable} setup.py {shown} --help"
+            f"{error}.", f"See what the command takes:  {sys.executable} setup.py {names} --help"
         ) from error

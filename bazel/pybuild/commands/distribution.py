@@ -31,9 +31,9 @@ class Distribution(setuptools.Distribution):
 
     Attributes:
       root: of the tree.
-      started_in: the working directory of whoever called.
-      variables: options from the environment, after the command line had its word.
-      environ: where they came from.
+      started_in: the working directory of the caller.
+      variables: options from the environment, changed by -q and -v.
+      environ: the environment.
     """
 
     common_usage: ClassVar[str] = _USAGE
@@ -49,14 +49,13 @@ class Distribution(setuptools.Distribution):
     dry_run = 0
 
     def has_ext_modules(self) -> bool:
-        """Says that the package has compiled parts: setuptools knows only of extensions that it
-        compiles itself."""
+        """Says that the package has compiled parts, which setuptools does not compile."""
         return True
 
     def run_commands(self) -> None:
         """Runs those of the command line."""
         if set(self.commands) - set(self.cmdclass):
-            # Where setuptools' own put their files; here, because what fails before writes nothing.
+            # For setuptools' own commands. Not earlier, so that an error writes nothing.
             (self.root / "build").mkdir(exist_ok=True)
         super().run_commands()
 

@@ -1,10 +1,9 @@
-"""`python setup.py install`: pip does it, and the user is told how.
+"""Runs pip for `python setup.py install`.
 
     command(verbosity=0)
     # [".venv/bin/python", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "."]
 
-pip calls backend.py for the wheel, and is the one who knows how to put a wheel in the place of what
-is installed. What the wheel requires was looked for before the build: it is built against it.
+pip calls backend.py for the wheel and replaces what is installed.
 """
 
 import importlib.util

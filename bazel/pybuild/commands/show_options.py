@@ -31,9 +31,9 @@ def show(environ: Mapping[str, str]) -> None:
     print(current(environ))
     wrong = options_table.problems(environ)
     if wrong:
-        shown = "\n".join(textwrap.indent(str(problem), "  ") for problem in wrong)
+        details = "\n".join(textwrap.indent(str(problem), "  ") for problem in wrong)
         count = "One variable is" if len(wrong) == 1 else f"{len(wrong)} variables are"
-        raise BuildError(f"{count} wrong:\n{shown}", "No command runs until that is put right.")
+        raise BuildError(f"{count} wrong:\n{details}", "Correct them; until then no command runs.")
 
 
 def current(environ: Mapping[str, str]) -> str:
@@ -41,7 +41,7 @@ def current(environ: Mapping[str, str]) -> str:
     rows = [("variable", "type", "value", "from", "default")]
     for variable in options_table.VARIABLES:
         text = environ.get(variable.name, "").strip()
-        # The word before the colon is the value, what follows says what it amounts to.
+        # The word before the colon is the value; the rest explains it.
         value = text or variable.default.partition(":")[0]
         source = "environment" if text else "default"
         rows.append((variable.name, variable.kind.description, value, source, variable.default))

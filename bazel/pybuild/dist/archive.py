@@ -1,10 +1,10 @@
-"""Archives that are the same, byte for byte, whenever and wherever their content is.
+"""Writes zip and tar archives that are reproducible to the byte.
 
     write_zip(Path("a.whl"), {"a/b.py": Path("tree/a/b.py"), "a/RECORD": b"..."})
     write_tar(Path("a.tar.gz"), {"a-1/setup.py": Path("tree/setup.py")})
 
-Nothing of the files' owners, times and permissions gets in; the order is that of the names. All
-members have one time, and a caller may name it (SOURCE_DATE_EPOCH).
+They do not contain the files' owners, times and permissions; members are sorted by name and have
+one time, which a caller may choose (SOURCE_DATE_EPOCH).
 """
 
 import gzip

@@ -1,11 +1,10 @@
-"""Shared objects as a wheel has them: without what only a debugger needs, which may go beside it.
+"""Removes symbols and debug information from a wheel's shared objects, or puts them beside it.
 
     stripped = strip(built, folder)                       # path in the wheel -> file
     stripped = strip(built, folder, keep=Path("dist"))    # and dist/libtorch_xla_lite.so.debug ...
 
-A debugger finds a debug file by its name and checksum, which the library keeps, in the folder of
-the library, in the .debug folder there, or by its build ID. The files in the tree keep their
-symbols, for profilers.
+A debugger finds a debug file by the name and checksum in the library, or by its build ID. The files
+in the tree keep their symbols, for profilers.
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""Which files of the tree belong to the package, and which to a source distribution.
+"""Lists the files of the tree that belong to the package and to a source distribution.
 
     package_files(root)     # torch_xla_lite/__init__.py, ...: what a wheel copies
     all_files(root)         # those, C++ sources, setup.py, tests ...: a source distribution

@@ -3,13 +3,11 @@
     if not in_place(root, site):
         install(root, site, commands_folder())
 
-It consists of a .pth file, of a .dist-info folder as pip would write it, so that `pip list`,
-`importlib.metadata` and `pip uninstall` work, and of the commands. The .pth file adds a folder of
-the tree to sys.path that contains only a link to the package. With the tree itself on sys.path,
-`bazel`, `scripts`, `setup` and `third_party` could be imported, too. Type checkers and editors
-follow a .pth file; they do not follow an import hook.
-`develop` writes them itself, because starting pip for that takes longer than a whole incremental
-build; the PEP 660 hook packs the same files into a wheel.
+It consists of a .pth file, a .dist-info folder as pip makes it (for `pip list`, `pip uninstall` and
+`importlib.metadata`) and the commands. The .pth file names a folder that holds only a link to the
+package: in the tree itself, `bazel`, `scripts`, `setup` and `third_party` would be importable, too.
+Tools that read code follow a .pth file but no finder. `develop` writes all of it without pip, whose
+start takes longer than an incremental build; the PEP 660 hook packs the same files into a wheel.
 """
 
 import os

@@ -135,10 +135,7 @@ def _stage(output: Output, root: Path) -> Path:
 
 
 def _stamp(output: Output, root: Path) -> list[int]:
-    """Size, times and identity of a built file and of its installed copy.
-
-    The time of change is among them: a program can set the time of modification back.
-    """
+    """Size, times and identity of a built file and of its installed copy."""
     stamp = []
     for file in (output.file, root / output.path):
         try:

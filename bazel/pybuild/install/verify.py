@@ -1,10 +1,10 @@
-"""Opens the shared objects that a build made, before they take the place of those that worked.
+"""Checks the shared objects of a build before they replace those that worked.
 
     check(changed, outcome.outputs, root)     # BuildError, or all is well
 
-What is looked for shows otherwise at import, on another machine than the one that built: a library
-that users do not have, a search path that exists here only, a symbol that no library has, strings
-of another C++ ABI than torch's. torch is read, never imported.
+It finds what would otherwise fail at import, perhaps on another machine: a library that users do
+not have, a search path of this machine, an undefined symbol, strings of another C++ ABI than
+torch's. torch is read, never imported.
 """
 
 import os
@@ -20,7 +20,7 @@ from bazel.pybuild.invocation.events import Output
 from bazel.pybuild.machine import packages
 from third_party import elf
 
-# What every machine has that can run torch.
+# Libraries of every machine that can run torch.
 _SYSTEM = (
     r"ld-linux-[\w-]+\.so\.\d",
     r"lib(c|m)\.so\.6",
@@ -30,7 +30,7 @@ _SYSTEM = (
     r"libstdc\+\+\.so\.6",
 )
 _TORCH = (r"libc10\.so", r"libtorch_cpu\.so")
-# Beyond these, what an extension module may need.
+# Those that an extension module may need, too.
 _MODULE = (r"libtorch_python\.so", r"libtorch_xla_lite\.so")
 _BUILD_INFO = "_build_info.py"
 
@@ -53,9 +53,9 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
     """Checks shared objects.
 
     Args:
-      changed: files to check; those that are no shared objects are passed over.
-      built: all files of the same build; libraries of ours are looked for among them.
-      root: of the tree, whose path no file may hold.
+      changed: files to check; only shared objects are.
+      built: all files of the same build, our own libraries among them.
+      root: of the tree, whose path no file may contain.
 
     Raises:
       BuildError: names each file and all that is wrong with it.
@@ -77,13 +77,13 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
         raise BuildError(
             "What was built would not work, or not everywhere. The installed files are as they "
             "were.\n" + "\n".join(found),
-            "If torch or the compiler was replaced, build anew:  "
+            "If torch or the compiler was replaced, build again:  "
             "python setup.py clean && python setup.py develop",
         )
 
 
 def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path) -> Iterator[str]:
-    """What is wrong with a shared object, each a phrase to stand behind its name.
+    """The problems of a shared object, each a phrase that continues its name.
 
     Args:
       output: the file, and its path in the package.
@@ -99,7 +99,7 @@ def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path)
             yield from _undefined(file, _files(file, torch, ours))
             own = root / "torch_xla_lite"
             if file.contains(os.fsencode(own)):
-                yield f"holds the path of this tree, {own}"
+                yield f"contains the path of this tree, {own}"
     except elf.NotElf as error:
         yield str(error).removeprefix(f"{output.file} ")
 

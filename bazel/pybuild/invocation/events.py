@@ -4,9 +4,8 @@
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
     outcome.ran["CppCompile"]     # how many compilers were started
 
-Both files have the form that Bazel 4.2.3 and 7.7.1 share. What they count are actions that start a
-process or would have; Bazel's own internal ones (writing a parameter file, making a link) are left
-out.
+Bazel 4.2.3 and 7.7.1 share the form of both files. Counted are actions that start a process, or
+would have without a cache; Bazel's internal actions are not.
 """
 
 import collections
@@ -32,18 +31,17 @@ class Output(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a call of Bazel.
+    """The result of a call of Bazel.
 
     Attributes:
-      exit_name: such as SUCCESS or BUILD_FAILURE; empty when Bazel did not come so far as to say.
+      exit_name: such as SUCCESS or BUILD_FAILURE; empty when Bazel ended before it wrote one.
       outputs: files of the targets; empty unless all were built.
       ran: how many actions of a mnemonic were run.
       disk_hits: how many were found in the disk cache.
-      remote_hits: how many were found in the remote cache; of Bazel 4, which does not say which of
-        them, all that were found in either where both are in use.
-      local_hits: how many were known from an earlier build in this checkout; None when Bazel does
-        not say. A server that has seen the earlier build asks for none, so a repeated build has 0.
-        Bazel 4 does not say.
+      remote_hits: how many were found in the remote cache. Bazel 4 does not distinguish the two:
+        where a remote cache is in use, all hits are counted here.
+      local_hits: how many were known from an earlier build in this checkout; None under Bazel 4,
+        which does not report it; 0 where the server still has the earlier build in memory.
     """
 
     exit_name: str
@@ -55,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
-    """Reads both files; what is missing of them counts as nothing.
+    """Reads both files; a missing file counts as empty.
 
     Args:
       events: written by --build_event_json_file.
@@ -99,7 +97,7 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     return Outcome(exit_name, tuple(outputs.values()), ran, disk_hits, remote_hits, local_hits)
 
 
-# Most of the file repeats the command line and what was shown; it is not worth parsing.
+# Most of the file repeats the command line and the output; these lines are not parsed.
 _UNUSED = (b'{"id":{"progress"', b'{"id":{"structured', b'{"id":{"unstructured')
 
 
@@ -119,7 +117,7 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _default_group(completed: Mapping[str, Any]) -> list[str]:
-    """Names of the sets of files that a target has for those who ask for nothing in particular."""
+    """Names of the file sets in the default output group of a target."""
     return [
         file_set["id"]
         for group in completed.get("outputGroup", [])
@@ -131,14 +129,14 @@ def _default_group(completed: Mapping[str, Any]) -> list[str]:
 def _outputs(names: list[str], file_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[Output]:
     """The files of some sets and of the sets that they include, in the order in which Bazel names
     them."""
-    pending, seen = list(reversed(names)), set(names)
+    pending, visited = list(reversed(names)), set(names)
     while pending:
         file_set = file_sets.get(pending.pop(), {})
         for file in file_set.get("files", []):
             yield Output(file["name"], _path(file["uri"]))
         for inner in reversed(file_set.get("fileSets", [])):
-            if inner["id"] not in seen:
-                seen.add(inner["id"])
+            if inner["id"] not in visited:
+                visited.add(inner["id"])
                 pending.append(inner["id"])
 
 

@@ -1,13 +1,12 @@
-"""The one call of Bazel in a build.
+"""Calls Bazel.
 
     command = build_command(bazel, options, root / "build")
     with started(command, root) as process:    # Bazel works; there is time to do something else
         ...
     process.returncode
 
-On a terminal Bazel writes to it itself, so that its progress and the compiler's messages look as
-they do without us. Elsewhere what it says is passed on, but for the lines that tell nothing in a
-log.
+On a terminal Bazel writes to it itself. Elsewhere its messages are passed on without the lines that
+are useless in a log.
 """
 
 import os
@@ -40,8 +39,7 @@ _CUDA = "//torch_xla_lite:cuda_outputs"
 _WHEEL_OPTIONS = {WheelKind.PYTHON: ["--define=torch_xla_lite_lib=installed"]}
 
 _MODE_OPTIONS = {
-    # Release is what .bazelrc says; to repeat it here would only be a chance to differ from a bare
-    # `bazel build`.
+    # Set in .bazelrc, as for a bare `bazel build`.
     Mode.RELEASE: [],
     Mode.DEBUG: ["--compilation_mode=dbg"],
     Mode.RELEASE_WITH_DEBUG_INFO: ["--copt=-g", "--strip=never"],
@@ -81,7 +79,7 @@ def build_command(
       bazel: to call.
       options: from the environment.
       folder: for the files that Bazel writes about the build.
-      terminal: whether a person is watching; None to look.
+      terminal: whether the output is a terminal; None to find out.
       headers: whether the public headers are wanted, where the libraries are.
       cuda: whether the CUDA library is wanted, where the others are.
     """
@@ -90,12 +88,11 @@ def build_command(
     if options.verbose:
         arguments += ["--subcommands"]
     else:
-        # What was built is said in our last line; warnings, errors and progress stay.
+        # Our last line says what was built; warnings, errors and progress stay.
         arguments += ["--ui_event_filters=-info"]
     filtered = not (sys.stderr.isatty() if terminal is None else terminal)
     if filtered:
-        # In a log each step of the progress is a line of its own; one in five seconds shows that it
-        # lives.
+        # In a log every step of the progress is a line; one in five seconds is enough.
         arguments += ["--show_progress_rate_limit=5"]
     arguments += _MODE_OPTIONS[_mode(options)]
     arguments += _WHEEL_OPTIONS.get(options.wheel_kind, [])
@@ -103,8 +100,8 @@ def build_command(
         arguments += ["--//bazel/link_order:enabled"]
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
-    # The log is the one place where every Bazel says of each action what it was and whether it ran.
-    # It costs the server 10 ms an action that is not up to date.
+    # Only the log says in every version of Bazel what each action was and whether it ran. It costs
+    # 10 ms for each action that is not up to date.
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
     arguments += ["--config=report"]
     arguments += options.build_options
@@ -117,7 +114,7 @@ def build_command(
 
 
 def _mode(options: Options) -> Mode:
-    """Debug files are made of debug information, so that has to be there."""
+    """The compilation mode; debug files need debug information."""
     if options.debug_files and options.mode is Mode.RELEASE:
         return Mode.RELEASE_WITH_DEBUG_INFO
     return options.mode
@@ -156,7 +153,7 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
             raise KeyboardInterrupt
 
 
-# Phases that every build goes through, and the end that our own last line tells better.
+# Phases of every build, and the end, which our own last line describes.
 _NOISE = (
     b"Loading:",
     b"Analyzing:",
@@ -170,7 +167,7 @@ _NOISE = (
 def _pass_on(messages: IO[bytes] | None) -> None:
     for line in messages or ():
         if line.strip() and not line.startswith(_NOISE):
-            # Where nobody reads it any more, Bazel would wait for us, and we for it.
+            # A reader that has gone must not stop Bazel.
             with suppress(OSError):
                 sys.stderr.buffer.write(line)
                 sys.stderr.buffer.flush()
@@ -205,11 +202,10 @@ def client(options: Options, environ: Mapping[str, str]) -> list[str]:
 
 
 def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
-    """Ends Bazel's server for a tree that nobody will build in again, and removes all it has made.
+    """Ends Bazel's server for a tree that is not used again, and removes Bazel's files for it.
 
-    Where a user has told Bazel to keep its files at some place (--output_base), they stay: they may
-    be another tree's too. What fails here is no reason to fail: it would only take memory and disk
-    for some hours.
+    Files in an --output_base of the user's stay: another tree may use them. Errors are ignored: all
+    that remains is memory and disk space.
     """
     import hashlib
 
@@ -219,7 +215,7 @@ def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
     said = subprocess.run(
         [*bazel, "info", "output_base"], cwd=root, check=False, capture_output=True, text=True
     )
-    # What Bazel itself calls the place of a tree.
+    # The name that Bazel gives to the folder of a tree.
     own = hashlib.md5(str(root).encode(), usedforsecurity=False).hexdigest()
     end = ["clean", "--expunge"] if Path(said.stdout.strip()).name == own else ["shutdown"]
     subprocess.run([*bazel, *end], cwd=root, check=False, capture_output=True)

@@ -56,13 +56,12 @@ class Report(NamedTuple):
         caches = f"{self.disk_hits + self.remote_hits} from a cache"
         if self.remote_hits:
             caches += f" ({self.remote_hits} remote)"
-        # A wheel's headers are many.
-        shown = ", ".join(replaced) if len(replaced) < 7 else f"{len(replaced)} files"
+        names = ", ".join(replaced) if len(replaced) < 7 else f"{len(replaced)} files"
         parts = [
             f"torch_xla_lite: {verb} in {self.wall_s:.2f} s",
             f"{self.compiled} compiled, {self.linked} linked, {self.other} other",
             caches,
-            f"replaced {shown or 'no file'}",
+            f"replaced {names or 'no file'}",
         ]
         return "; ".join(parts)
 

@@ -11,5 +11,5 @@ Out: which Bazel to call (find_bazel), the file .bazelrc.generated (configure), 
     cuda_archs.py     for which GPUs CUDA code is compiled
     cuda.py           whether there is a CUDA library
     preflight.py      what must be there before a build is worth starting
-    configure.py      writes .bazelrc.generated
+    configure.py      writes .bazelrc.generated and its state
 """

@@ -168,6 +168,9 @@ def settings(
     library = {name: found for name, found in installed.items() if name == packages.LIBRARY}
     others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
     fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(others)}"
+    import hashlib
+
+    environment = hashlib.sha256("\0".join(packages.environment()).encode()).hexdigest()[:12]
     native, cross = toolchain.fingerprint(environ), toolchain.cross_fingerprint(environ)
     lines = [
         "# Written by bazel/pybuild/machine/configure.py.",
@@ -180,7 +183,7 @@ def settings(
         _option("common", f"--repo_env=TORCH_XLA_LITE_FINGERPRINT={fingerprint}"),
         "",
         "# All packages that tests may import: results of before an upgrade are not used.",
-        _option("common", f"--repo_env=TORCH_XLA_LITE_ENVIRONMENT={packages.environment_hash()}"),
+        _option("common", f"--repo_env=TORCH_XLA_LITE_ENVIRONMENT={environment}"),
         "",
         "# The CUDA toolkit, for its repository rule.",
         *(

@@ -1,4 +1,4 @@
-"""TORCH_CUDA_ARCH_LIST: from what people write to what nvcc is to put into the library.
+"""Translates TORCH_CUDA_ARCH_LIST into the GPU codes that nvcc compiles.
 
     codes("8.0;9.0+PTX", listed, accepts)      # ("sm_80", "sm_90", "compute_90")
     codes("Hopper", listed, accepts)           # ("sm_90", "compute_90")
@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 
 from bazel.pybuild.errors import BuildError
 
-# GPUs in use, from Turing to Blackwell. None is asked: the machine that builds says nothing about
-# the one that runs.
+# GPUs in use, from Turing to Blackwell; the GPU of the building machine does not matter.
 COMMON = ("7.5", "8.0", "8.6", "9.0", "10.0", "12.0")
 
 # Names as PyTorch understands them.

@@ -3,9 +3,8 @@
     toolkit, problems = find(watched(options, os.environ, folders), "gcc", 13)
     toolkit.home, toolkit.version        # Path("/usr/local/cuda-13.0"), "13.0.88"
 
-They are looked for in CUDA_HOME or CUDA_PATH, by nvcc on PATH, in /usr/local/cuda, and where
-NVIDIA's wheels put one together. One that has a part missing, or cannot compile on this machine, is
-none.
+Searched are CUDA_HOME or CUDA_PATH, nvcc on PATH, /usr/local/cuda and NVIDIA's wheels. A toolkit
+that lacks a part or cannot compile on this machine is not used.
 """
 
 import os
@@ -58,8 +57,7 @@ def watched(
 ) -> list[tuple[Path, str]]:
     """The nvcc programs of this machine in order of preference, and where each was looked for.
 
-    A few looks at the disk, for it happens at every build: when one of these files changes, what
-    follows from it is looked up again.
+    Cheap, because it runs at every build: a change of these files makes the tree configure again.
     """
     if options.cuda_home:
         return [(Path(options.cuda_home).absolute() / "bin" / "nvcc", options.cuda_home_from)]
@@ -98,12 +96,12 @@ def find(
       The toolkit, if there is one, and what is wrong with those before it.
     """
     problems: list[str] = []
-    seen: set[Path] = set()
+    visited: set[Path] = set()
     for nvcc, found in candidates:
         home = _home(nvcc)
-        if home.resolve() in seen:
+        if home.resolve() in visited:
             continue
-        seen.add(home.resolve())
+        visited.add(home.resolve())
         missing = missing_part(home)
         version = re.search(r"V((\d+)\.\d+\.\d+)", nvcc_says(home, "--version"))
         if missing:

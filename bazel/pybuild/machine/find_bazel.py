@@ -31,11 +31,11 @@ def find(wanted: str | None, path: str) -> Bazel:
     """Finds Bazel.
 
     Args:
-      wanted: value of TORCH_XLA_LITE_BAZEL: a path or a name on `path`; None to look for one.
+      wanted: value of TORCH_XLA_LITE_BAZEL: a path or a name on `path`; None if it is not set.
       path: folders to search, as in PATH.
 
     Raises:
-      BuildError: there is none; the message has the command that installs one.
+      BuildError: none was found; the message has the command that installs one.
     """
     for name in [wanted] if wanted else ["bazelisk", "bazel"]:
         executable = which(name, path)
@@ -60,7 +60,7 @@ def find(wanted: str | None, path: str) -> Bazel:
 def which(name: str, path: str) -> Path | None:
     """The program of a name, as a shell finds it; absolute, links kept.
 
-    As shutil.which, whose module brings compression libraries that a null build has no use for.
+    As shutil.which, but without the imports of that module: a null build is faster.
     """
     folders = [""] if os.sep in name else path.split(os.pathsep)
     for folder in folders:

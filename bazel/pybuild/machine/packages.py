@@ -69,13 +69,6 @@ def environment() -> list[str]:
     return sorted(name for name in found if not name.startswith("torch_xla_lite"))
 
 
-def environment_hash() -> str:
-    """Twelve hexadecimal digits that differ when a package is installed, upgraded or removed."""
-    import hashlib
-
-    return hashlib.sha256("\0".join(environment()).encode()).hexdigest()[:12]
-
-
 def own_folders(python: str | Path = sys.executable) -> list[str]:
     """Where packages of an interpreter are, without those that only one process was told of.
 

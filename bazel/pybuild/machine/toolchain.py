@@ -1,9 +1,8 @@
-"""Which compiler, C library and linker make the object files: the part of a cache key that Bazel
-cannot see.
+"""A fingerprint of the compiler, C library and linker, which Bazel does not put into cache keys.
 
-Bazel hashes the sources, the flags and the path of the compiler, but not the compiler. Two machines
-that share a cache and differ in it would take each other's objects. So a hash of what these
-programs say of themselves goes into the key of every cached action:
+Bazel hashes the sources, the flags and the compiler's path, but not the compiler. Two machines that
+share a cache and have different compilers would use each other's objects. So a hash of these
+programs' versions becomes part of the key of every cached action:
 
     fingerprint(os.environ)     # "3f1a0c9b2d44"
 """
@@ -35,9 +34,8 @@ def fingerprint(environ: Mapping[str, str]) -> str:
 def cross_fingerprint(environ: Mapping[str, str]) -> str:
     """The same for the compiler for 64-bit ARM; "none" where there is none.
 
-    It is no part of every key: what is built for this machine does not depend on it. The
-    repository rule that is told of it makes the compiler's version an input of what is built for
-    ARM.
+    It is not part of every key: what is built for this machine does not depend on it. A repository
+    rule (third_party/aarch64_gcc) makes it an input of what is built for ARM.
     """
     import hashlib
 
