@@ -221,7 +221,7 @@ def test_nothing_else_of_the_tree_can_be_imported(environment: Path, root: Path)
         "print([n for n in ('setup', 'scripts', 'bazel') if importlib.util.find_spec(n)])"
     )
     process = subprocess.run(
-        [environment, "-c", script], cwd="/", capture_output=True, text=True, check=True
+        [environment, "-I", "-c", script], cwd="/", capture_output=True, text=True, check=True
     )
     imported, others = process.stdout.splitlines()
     assert Path(imported).samefile(root / "torch_xla_lite" / "__init__.py")

@@ -156,12 +156,12 @@ _UV = str(Path(sys.executable).parent / "uv")
     "front_end",
     [
         ("{python}", "-m", "pip", "wheel", "--no-deps", "-w", "{out}", "."),
-        ("{python}", "-m", "build", "--wheel", "-o", "{out}"),
-        (_UV, "build", "--wheel", "--offline", "--python", "{python}", "-o", "{out}"),
+        ("{python}", "-m", "build", "--no-isolation", "--wheel", "-o", "{out}"),
+        (_UV, "build", "--no-build-isolation", "--wheel", "--python", "{python}", "-o", "{out}"),
     ],
     ids=["pip", "build", "uv"],
 )
-def test_config_settings_reach_an_isolated_build(
+def test_config_settings_reach_the_build_of_each_front_end(
     tree: Nested, tmp_path: Path, front_end: tuple[str, ...]
 ):
     settings = ("-C", "build-version=0.2.0.dev1", "-C", "build-number=3")

@@ -2,8 +2,8 @@
 
 pyproject.toml does not ask for torch, so none is downloaded, and the build needs the one of the
 environment that the wheel is for. pip hides that environment's packages, and packages.search_path()
-finds them again. `python -m build` and uv start another interpreter, which knows nothing of it:
-they get an error that names their option. pybind11, which is small, is asked for where it is missing.
+finds them again. `python -m build` and uv use another interpreter, which knows nothing of it: they
+get an error that names their option. pybind11 is small: front ends install it where it is missing.
 """
 
 import sys

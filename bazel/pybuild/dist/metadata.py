@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import WheelKind, Options
+from bazel.pybuild.options import Options, WheelKind
 
 # In the root of a tree that was unpacked from a source distribution.
 PKG_INFO = "PKG-INFO"
@@ -108,7 +108,7 @@ class Metadata(NamedTuple):
             lines.append(f"Provides-Extra: {extra}")
             lines += [f"Requires-Dist: {_only_for(extra, name)}" for name in dependencies]
         if self.description:
-            lines += ["Description-WheelKind-Type: text/markdown", "", self.description.rstrip("\n")]
+            lines += ["Description-Content-Type: text/markdown", "", self.description.rstrip("\n")]
         return "\n".join(lines) + "\n"
 
     def entry_points_text(self) -> str:

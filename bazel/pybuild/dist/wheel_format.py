@@ -17,7 +17,7 @@ from bazel.pybuild.dist import archive, cmake, licenses, metadata, sources
 from bazel.pybuild.dist.archive import Source
 from bazel.pybuild.dist.metadata import Metadata
 from bazel.pybuild.machine.cuda import Cuda
-from bazel.pybuild.options import WheelKind, Options
+from bazel.pybuild.options import Options, WheelKind
 
 
 def write(

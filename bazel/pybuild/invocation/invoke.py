@@ -132,23 +132,23 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
     command.events.parent.mkdir(parents=True, exist_ok=True)
     for file in (command.events, command.log):
         file.unlink(missing_ok=True)
+    # Held back from here on, in the thread too, but not in Bazel.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     process = subprocess.Popen(
         command.arguments,
         cwd=root,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE if command.filtered else None,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
     )
-    # After the start, because Bazel would inherit it; before the thread, so that it does.
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     reader = threading.Thread(target=_pass_on, args=(process.stderr,))
     reader.start()
-    interrupted = False
     try:
         yield process
     finally:
         interrupted = _wait(process)
         reader.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if interrupted:
             raise KeyboardInterrupt
 
