@@ -41,6 +41,16 @@ from torch.overrides import TorchFunctionMode
 
 from .device import NAME, _is_in_bad_fork
 
+_SETTINGS = ("use_torch_native_for_cpu_tensor",)
+
+
+def _unknown_setting(name: str) -> str:
+    import difflib  # only a mistake pays for this import
+
+    near = difflib.get_close_matches(name, _SETTINGS, n=1, cutoff=0.3)
+    guess = f" Did you mean {near[0]}?" if near else ""
+    return f"an environment has no setting {name}.{guess}\nSettings: {', '.join(_SETTINGS)}."
+
 
 class Config:
     """Settings of an Environment. A change takes effect at once, in the thread that makes it."""
@@ -48,6 +58,14 @@ class Config:
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._native_cpu = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in ("_changed", "_native_cpu", *_SETTINGS):
+            raise AttributeError(_unknown_setting(name))
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> object:  # only for names that do not exist
+        raise AttributeError(_unknown_setting(name))
 
     @property
     def use_torch_native_for_cpu_tensor(self) -> bool:

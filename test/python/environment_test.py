@@ -302,6 +302,39 @@ def test_the_setting_is_a_bool():
         default_env().config.use_torch_native_for_cpu_tensor = "no"
 
 
+@pytest.mark.parametrize(
+    "name", ["use_torch_native_cpu_tensor", "use_torch_native_for_cpu_tensors"]
+)
+def test_an_unknown_setting_raises_with_the_nearest_name(name):
+    config = torch_xla_lite.default_env().config
+    with pytest.raises(AttributeError, match="Did you mean use_torch_native_for_cpu_tensor"):
+        setattr(config, name, False)
+    with pytest.raises(AttributeError, match="Did you mean use_torch_native_for_cpu_tensor"):
+        getattr(config, name)
+    assert config.use_torch_native_for_cpu_tensor
+
+
+def test_a_setting_that_is_like_no_other_raises():
+    with pytest.raises(AttributeError, match="no setting xyz"):
+        torch_xla_lite.default_env().config.xyz = 1
+
+
+def test_the_legacy_constructors_give_cpu_tensors(jax_env):
+    with jax_env:
+        assert torch.Tensor([1.0, 2.0]).is_cpu
+        assert torch.FloatTensor([1.0]).is_cpu
+        assert torch.tensor([1.0, 2.0]).device.type == "jax"
+
+
+def test_from_numpy_shares_memory_and_as_tensor_copies(jax_env):
+    source = np.zeros(2, np.float32)
+    with jax_env:
+        shared, copied = torch.from_numpy(source), torch.as_tensor(source)
+    source[0] = 5
+    assert (shared.is_cpu, copied.device.type) == (True, "jax")
+    assert (shared.tolist(), copied.tolist()) == ([5, 0], [0, 0])
+
+
 def test_an_exception_leaves_the_context(jax_env):
     with pytest.raises(KeyError), jax_env:
         raise KeyError
