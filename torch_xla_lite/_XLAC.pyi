@@ -14,13 +14,15 @@ from .debug import Metrics
 def set_callbacks(
     compile: Callable[[list[tuple], list[tuple[int, int]]], Callable[..., list[jax.Array]]],
     upload: Callable[[np.ndarray], jax.Array],
+    report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
     """Connects the compiler: functions that compile a graph and upload an array, and the dtypes by
     torch's numbers."""
 
-def set_lowered_ops(lowered: Mapping[str, bool]) -> None:
-    """Sets which ops have lowerings, and whether their numbers are constants of the graph."""
+def set_lowered_ops(lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex]]) -> None:
+    """Sets which ops have lowerings: whether their numbers are constants of the graph, and the bits
+    of the dtypes that they cannot take."""
 
 def register_lowering(op: str, needs_constants: bool) -> None:
     """Adds the lowering of an op of another library."""

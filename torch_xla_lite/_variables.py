@@ -15,6 +15,7 @@ PREFIX = "TORCH_XLA_LITE_"
 
 # Read when the package is imported: name -> the values it may hold.
 RUN_TIME: dict[str, tuple[str, ...]] = {
+    "TORCH_XLA_LITE_CHECK_INDICES": ("0", "1"),
     "TORCH_XLA_LITE_COMPILATION_CACHE": ("0", "1"),
     "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
 }

@@ -56,15 +56,18 @@ class Program:
 
     Attributes:
       executable: a function of the leaves and the scalars, see compiler.compile_graph.
-      num_leaves, num_roots: how many arrays it takes and gives.
-      fallbacks: ops that run as ATen kernels in it.
+      num_arguments, num_results: how many arrays it takes and gives.
+      fallbacks: ops that run as ATen kernels in it, one for each call.
+      checks: the step of the graph and the message of each element of its last result, which says
+        what failed; if there are none, there is no such result.
       targets: names of the custom calls in it that this package provides.
     """
 
     executable: Callable[..., list]
     num_arguments: int
-    num_roots: int
-    fallbacks: frozenset[str]
+    num_results: int
+    fallbacks: tuple[str, ...]
+    checks: tuple[tuple[int, str], ...]
     targets: frozenset[str]
 
 
@@ -137,8 +140,9 @@ def store(key: str | None, program: Program) -> None:
         return
     header = {
         "num_arguments": program.num_arguments,
-        "num_roots": program.num_roots,
-        "fallbacks": sorted(program.fallbacks),
+        "num_results": program.num_results,
+        "fallbacks": program.fallbacks,
+        "checks": program.checks,
         "targets": sorted(program.targets),
     }
     body = json.dumps(header).encode() + b"\n" + executable
@@ -170,11 +174,16 @@ def _deserialize(header: dict, executable: bytes) -> Program:
     loaded = serialize_executable.deserialize_and_load(
         executable,
         jax.tree_util.tree_structure(arguments),
-        jax.tree_util.tree_structure([0] * header["num_roots"]),
+        jax.tree_util.tree_structure([0] * header["num_results"]),
         execution_devices=jax.devices()[:1],
     )
     return Program(
-        loaded, header["num_arguments"], header["num_roots"], frozenset(header["fallbacks"]), names
+        executable=loaded,
+        num_arguments=header["num_arguments"],
+        num_results=header["num_results"],
+        fallbacks=tuple(header["fallbacks"]),
+        checks=tuple((step, message) for step, message in header["checks"]),
+        targets=names,
     )
 
 

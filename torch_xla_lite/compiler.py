@@ -26,9 +26,9 @@ import numpy as np
 import torch
 from jax import lax
 
-from . import _XLAC, compilation_cache
+from . import _XLAC, compilation_cache, index_errors
 from .compilation_cache import Program
-from .lowering import registry
+from .lowering import checks, dtypes, promotion, registry
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -36,8 +36,18 @@ Shape = tuple[int, tuple[int, ...]]
 
 def register() -> None:
     """Makes this module the compiler of the bridge."""
-    _XLAC.set_callbacks(compile=compile_graph, upload=_upload, dtypes=registry.DTYPES)
-    _XLAC.set_lowered_ops({name: entry.constants for name, entry in registry.LOWERINGS.items()})
+    _XLAC.set_callbacks(
+        compile=compile_graph,
+        upload=_upload,
+        report=index_errors.report,
+        dtypes=registry.DTYPES,
+    )
+    _XLAC.set_lowered_ops(
+        {
+            name: (entry.constants, dtypes.refused(name))
+            for name, entry in registry.LOWERINGS.items()
+        }
+    )
 
 
 def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[..., list]:
@@ -60,11 +70,15 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     leaves = [step for step in steps if not isinstance(step[0], str)]
     with jax.enable_x64(True):
         program = _program(calls, leaves, roots)
-    for op in program.fallbacks:
-        _XLAC.note_fallback(op)
-    if program.fallbacks or any(_may_fail(call.op) for call in calls if call is not None):
-        return _raising_with_source(program.executable, calls)
-    return program.executable
+    function = program.executable
+    may_fail = any(_may_fail(call.op) for call in calls if call is not None)
+    if program.checks:
+        messages = tuple(calls[step].describe(message) for step, message in program.checks)
+        function = index_errors.reporting(function, messages)
+        may_fail = may_fail or index_errors.immediate()
+    if program.fallbacks or may_fail:
+        return _raising_with_source(function, calls, program.fallbacks)
+    return function
 
 
 def _program(
@@ -79,7 +93,7 @@ def _program(
         key = compilation_cache.key(repr((graph, leaves, roots)))
         if (program := compilation_cache.load(key)) is not None:
             return program
-    lowered, fallbacks = _lower_graph(calls, leaves, roots)
+    lowered, fallbacks, found = _lower_graph(calls, leaves, roots)
     hlo = lowered.as_text()
     if traces_first:
         key = compilation_cache.key(repr((hlo, leaves)))
@@ -88,8 +102,9 @@ def _program(
     program = Program(
         executable=lowered.compile(),
         num_arguments=len(leaves) + any(call.num_scalars for call in calls if call is not None),
-        num_roots=len(roots),
-        fallbacks=frozenset(fallbacks),
+        num_results=len(roots) + bool(found),
+        fallbacks=tuple(fallbacks),
+        checks=tuple(found),
         targets=compilation_cache.targets(hlo),
     )
     compilation_cache.store(key, program)
@@ -98,23 +113,31 @@ def _program(
 
 def _lower_graph(
     calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
-) -> tuple[jax.stages.Lowered, set[str]]:
-    """The graph as a program for XLA, and the ops in it that are calls of ATen. To be called under
-    `jax.enable_x64(True)`."""
+) -> tuple[jax.stages.Lowered, list[str], list[tuple[int, str]]]:
+    """The graph as a program for XLA, the ops in it that are calls of ATen, and its checks, each
+    with the step that it is part of. To be called under `jax.enable_x64(True)`."""
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
-    by_ffi: set[str] = set()
+    by_ffi: list[str] = []
+    found: list[tuple[int, str]] = []
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
+        by_ffi.clear()  # jax may trace this a second time.
+        found.clear()
+        failed: list[jax.Array] = []
         inputs = iter(arguments)
         scalars = _Scalars.unpack(arguments[-1] if num_scalars else jnp.zeros((0, 2), np.int32))
         results: list[list[jax.Array | None]] = []
-        for call in calls:
+        for number, call in enumerate(calls):
             if call is None:
                 results.append([next(inputs)])
                 continue
             operands = [results[step][output] for step, output in call.operands]
-            results.append(call.lower(operands, scalars, by_ffi))
-        return [results[step][output] for step, output in roots]
+            with checks.collect(index_errors.enabled()) as of_call:
+                results.append(call.lower(operands, scalars, by_ffi))
+            failed += [check.failed for check in of_call]
+            found.extend((number, check.message) for check in of_call)
+        values = [results[step][output] for step, output in roots]
+        return [*values, jnp.stack(failed)] if failed else values
 
     structs = [_struct((dtype, dims)) for dtype, dims, _ in leaves]
     if num_scalars:
@@ -122,10 +145,11 @@ def _lower_graph(
     donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
     traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
     may_fail = bool(by_ffi) or any(_may_fail(call.op) for call in calls if call is not None)
+    may_fail = may_fail or (bool(found) and index_errors.immediate())
     if may_fail and donated:
         # A graph that may fail while it runs must not donate its arguments.
         traced = jax.jit(run, keep_unused=True).trace(*structs)
-    return traced.lower(), by_ffi
+    return traced.lower(), by_ffi, found
 
 
 def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
@@ -139,12 +163,22 @@ def _may_fail(op: str) -> bool:
     return entry is not None and entry.fallible
 
 
-def _raising_with_source(executable: Callable[..., list], calls: Sequence[Any]) -> Callable:
-    """Waits for the results, so that an error is raised here and names the recording line."""
+def _raising_with_source(
+    executable: Callable[..., list], calls: Sequence[Any], by_ffi: Sequence[str]
+) -> Callable:
+    """Waits for the results, so that an error is raised here and names the recording line.
+
+    Counts the calls of ATen's kernels, `by_ffi`, each time that the graph runs.
+    """
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         try:
-            return jax.block_until_ready(executable(*arguments))
+            results = jax.block_until_ready(executable(*arguments))
+            for op in by_ffi:
+                _XLAC.note_fallback(op)
+            return results
+        except IndexError:
+            raise
         except Exception as error:
             message = str(error)
             sources = {c.source for c in calls if c and c.source and _names(message, c.op)}
@@ -190,8 +224,13 @@ class _Call:
         default_dtype = self.words[0] >> 56
         return self.op, default_dtype, words, self.operands, self.outputs, self.num_scalars
 
+    def describe(self, message: str) -> str:
+        """`message`, and which op it is about."""
+        sources = {self.source} if self.source else set()
+        return _with_sources(f"{message} (in {self.op})", sources)
+
     def lower(
-        self, operands: list[jax.Array], scalars: _Scalars, by_ffi: set[str]
+        self, operands: list[jax.Array], scalars: _Scalars, by_ffi: list[str]
     ) -> list[jax.Array | None]:
         """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls ATen's kernel."""
         outs = [None if shape is None else _struct(shape) for shape in self.outputs]
@@ -199,10 +238,15 @@ class _Call:
         try:
             if self.op.startswith("write:"):
                 return [self._write_view(operands, own, outs)]
-            return self._lower(operands, own, outs, by_ffi)
+            with promotion.default_dtype(self._default_dtype()):
+                return self._lower(operands, own, outs, by_ffi)
         except Exception as error:
             sources = {self.source} if self.source else set()
             raise RuntimeError(_with_sources(str(error), sources)) from error
+
+    def _default_dtype(self) -> np.dtype:
+        """torch's when the op was recorded (csrc/dispatch/call.cc)."""
+        return registry.DTYPES[self.words[0] >> 56]
 
     def _write_view(
         self, operands: list[jax.Array], scalars: _Scalars, outs: list[Any]
@@ -215,7 +259,7 @@ class _Call:
         return lax.convert_element_type(written, outs[0].dtype)
 
     def _lower(
-        self, operands: list[jax.Array], scalars: _Scalars, outs: list[Any], by_ffi: set[str]
+        self, operands: list[jax.Array], scalars: _Scalars, outs: list[Any], by_ffi: list[str]
     ) -> list[jax.Array | None]:
         entry = registry.LOWERINGS.get(self.op)
         key = scalars.key() if entry is not None and entry.wants_key else None
@@ -231,7 +275,7 @@ class _Call:
         lowered = decomposition.decompose(self.op, decoded.args, outs)
         if lowered is not None:
             return lowered
-        by_ffi.add(self.op)
+        by_ffi.append(self.op)
         words = _argument_words(self.op, self.words)
         return ffi.lower_by_ffi(self.op, words, operands, decoded.numbers, outs)
 

@@ -18,7 +18,7 @@ from typing import TypedDict
 
 from . import _XLAC, _variables, compilation_cache
 
-_IR_DEBUG = "TORCH_XLA_LITE_IR_DEBUG"
+_WITH_LINES = ("TORCH_XLA_LITE_IR_DEBUG", "TORCH_XLA_LITE_CHECK_INDICES")
 
 
 class Metrics(TypedDict):
@@ -47,6 +47,6 @@ def reset_metrics() -> None:
 
 
 def register() -> None:
-    """Enables line recording if TORCH_XLA_LITE_IR_DEBUG=1."""
-    if _variables.enabled(os.environ, _IR_DEBUG):
+    """Enables line recording if a variable is set whose errors name lines."""
+    if any(_variables.enabled(os.environ, name) for name in _WITH_LINES):
         _XLAC.set_ir_debug(True)

@@ -277,6 +277,13 @@ VARIABLES = (
         "Timestamp of the files in wheels and source distributions.",
     ),
     Variable(
+        "TORCH_XLA_LITE_CHECK_INDICES",
+        DIGIT,
+        "unset: an index out of range raises when a value is read",
+        "Read at run time: 1 raises when the graph runs, with the line that recorded the "
+        "operation; 0 checks nothing.",
+    ),
+    Variable(
         "TORCH_XLA_LITE_IR_DEBUG",
         DIGIT,
         "0",

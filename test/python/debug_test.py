@@ -74,3 +74,31 @@ def test_metrics_are_a_snapshot():
     torch.ones(2, device="jax").add(1)
     assert before["recorded_ops"] == count
     assert debug.metrics()["recorded_ops"] > count
+
+
+def test_calls_of_aten_in_a_graph_are_counted_each_time_that_it_runs():
+    x, target = torch.arange(6.0, device="jax"), torch.tensor([3, 1, -1, 0, 0, 0], device="jax")
+
+    def step():
+        loss = torch.nn.functional.multilabel_margin_loss
+        return (loss(x, target) + loss(x * 2, target)).tolist()
+
+    torch_xla_lite.sync()
+    step()
+    debug.reset_metrics()
+    step()
+    step()
+    assert debug.metrics()["compiles"] == 0
+    assert debug.metrics()["fallbacks"] == {"aten::multilabel_margin_loss_forward": 4}
+
+
+def test_what_only_reads_metadata_is_no_fallback():
+    x = torch.arange(6.0, device="jax")
+    debug.reset_metrics()
+    assert torch.ops.aten.is_same_size(x, x + 1)
+    assert not torch.ops.aten.is_same_size(x, x[:2])
+    assert x.is_set_to(x)
+    assert not x.is_set_to(x.clone())
+    assert not torch._use_cudnn_ctc_loss(x, x, [1], [1], 0)
+    assert debug.metrics()["fallbacks"] == {}
+    assert debug.metrics()["executions"] == 0

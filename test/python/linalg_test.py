@@ -26,3 +26,19 @@ def test_value_and_gradient_do_not_depend_on_how_the_matrix_lies_in_memory(name,
 
     got, wanted = result(MATRIX.jax()), result(MATRIX.clone())
     torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (4, 4), (2, 6, 4)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_the_gradient_of_a_householder_product(shape, dtype):
+    torch.manual_seed(0)
+    factors, tau = torch.randn(shape, dtype=dtype), torch.randn(*shape[:-2], shape[-1], dtype=dtype)
+    tau[..., 0] = 0
+    grad = torch.randn(shape, dtype=dtype)
+
+    def gradients(device):
+        leaves = [x.to(device).requires_grad_() for x in (factors, tau)]
+        product = torch.linalg.householder_product(*leaves)
+        return [x.cpu() for x in (product, *torch.autograd.grad(product, leaves, grad.to(device)))]
+
+    torch.testing.assert_close(gradients("jax"), gradients("cpu"))

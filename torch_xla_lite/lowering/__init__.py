@@ -10,6 +10,7 @@ from torch_xla_lite.lowering import (  # noqa: F401
     activation,
     attention,
     binary,
+    composites,
     convolution,
     distance,
     embedding,

@@ -151,7 +151,7 @@ def elu(
 ) -> jax.Array:
     x = opmath(self)
     negative = lax.mul(lax.expm1(lax.mul(x, _like(x, input_scale))), _like(x, alpha))
-    return lax.mul(lax.select(lax.gt(x, _like(x, 0)), x, negative), _like(x, scale))
+    return lax.mul(lax.select(lax.lt(x, _like(x, 0)), negative, x), _like(x, scale))
 
 
 @lower("aten::elu_backward")

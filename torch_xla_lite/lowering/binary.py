@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy import special
 
+from torch_xla_lite.lowering import unary
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -21,6 +21,7 @@ from torch_xla_lite.lowering.promotion import (
     is_integral,
     is_number,
     operands,
+    opmath,
     opmath_dtype,
 )
 from torch_xla_lite.lowering.registry import WrappedNumber, lower
@@ -39,6 +40,11 @@ def _wide_pair(a: Operand, b: Operand, out: jax.ShapeDtypeStruct) -> list[jax.Ar
     return operands(a, b, dtype=opmath_dtype(out.dtype), shape=out.shape)
 
 
+def _rounded_pair(a: Operand, b: Operand, out: jax.ShapeDtypeStruct) -> list[jax.Array]:
+    """As `_wide_pair`, for ops whose operands torch rounds to halves first, numbers too."""
+    return [opmath(x) for x in _pair(a, b, out)]
+
+
 def scaled(x: jax.Array, alpha: Operand) -> jax.Array:
     if is_number(alpha, 1):
         return x
@@ -55,30 +61,30 @@ def _mul(a: jax.Array, b: jax.Array) -> jax.Array:
 
 @lower("aten::add.Tensor", "aten::add.Scalar")
 def add(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
-    a, b = _pair(self, other, outs[0])
+    a, b = _wide_pair(self, other, outs[0])
     return _add(a, scaled(b, alpha))
 
 
 @lower("aten::sub.Tensor", "aten::sub.Scalar")
 def sub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
-    a, b = _pair(self, other, outs[0])
+    a, b = _wide_pair(self, other, outs[0])
     return lax.sub(a, scaled(b, alpha))
 
 
 @lower("aten::rsub.Tensor", "aten::rsub.Scalar")
 def rsub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
-    a, b = _pair(self, other, outs[0])
+    a, b = _wide_pair(self, other, outs[0])
     return lax.sub(b, scaled(a, alpha))
 
 
 @lower("aten::mul.Tensor", "aten::mul.Scalar")
 def mul(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return _mul(*_pair(self, other, outs[0]))
+    return _mul(*_wide_pair(self, other, outs[0]))
 
 
 @lower("aten::div.Tensor", "aten::div.Scalar")
 def div(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.div(*_pair(self, other, outs[0]))
+    return lax.div(*_wide_pair(self, other, outs[0]))
 
 
 @lower("aten::div.Tensor_mode", "aten::div.Scalar_mode")
@@ -127,12 +133,12 @@ def floor_divide(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.rem(*_wide_pair(self, other, outs[0]))
+    return lax.rem(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(self: Operand, other: Operand, *, outs) -> jax.Array:
-    a, b = _wide_pair(self, other, outs[0])
+    a, b = _rounded_pair(self, other, outs[0])
     rest = lax.rem(a, b)
     zero = lax.full_like(a, 0)
     other_sign = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(b, zero)))
@@ -160,7 +166,7 @@ def power(self: Operand, exponent: Operand, out: jax.ShapeDtypeStruct) -> jax.Ar
             return lax.div(lax.full_like(x, 1), x)
         if exponent == 0:
             return lax.full_like(x, 1)
-    a, b = operands(self, exponent, dtype=dtype, shape=out.shape)
+    a, b = _rounded_pair(self, exponent, out)
     if not is_integral(dtype):
         return lax.pow(a, b)
     if dtype == np.bool_:
@@ -171,12 +177,16 @@ def power(self: Operand, exponent: Operand, out: jax.ShapeDtypeStruct) -> jax.Ar
 def _integer_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
     """Integer power by squaring, with wrap-around; 0 for a negative exponent unless |base| is 1."""
     one, zero = lax.full_like(base, 1), lax.full_like(base, 0)
-    result, factor, left = one, base, lax.max(exponent, zero)
-    for _ in range(6 if base.dtype.itemsize == 8 else 5 if base.dtype.itemsize == 4 else 4):
+
+    def square(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        result, factor, left = state
         odd = lax.eq(lax.bitwise_and(left, one), one)
         result = lax.select(odd, lax.mul(result, factor), result)
-        factor = lax.mul(factor, factor)
-        left = lax.shift_right_logical(left, one)
+        return result, lax.mul(factor, factor), lax.shift_right_logical(left, one)
+
+    # A loop, because an exponent may have as many bits as its dtype, but few have more than three.
+    state = (one, base, lax.max(exponent, zero))
+    result, _, _ = lax.while_loop(lambda state: jnp.any(lax.gt(state[2], zero)), square, state)
     if base.dtype.kind == "u":
         return result
     odd = lax.eq(lax.bitwise_and(exponent, one), one)
@@ -300,7 +310,7 @@ def copysign(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::hypot")
 def hypot(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return jnp.hypot(*_wide_pair(self, other, outs[0]))
+    return jnp.hypot(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::nextafter")
@@ -310,12 +320,12 @@ def nextafter(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::logaddexp")
 def logaddexp(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return jnp.logaddexp(*_wide_pair(self, other, outs[0]))
+    return jnp.logaddexp(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::logaddexp2")
 def logaddexp2(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return jnp.logaddexp2(*_wide_pair(self, other, outs[0]))
+    return jnp.logaddexp2(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::ldexp.Tensor")
@@ -344,17 +354,17 @@ def heaviside(self: Operand, values: Operand, *, outs) -> jax.Array:
 
 @lower("aten::igamma")
 def igamma(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.igamma(*_wide_pair(self, other, outs[0]))
+    return lax.igamma(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::igammac")
 def igammac(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.igammac(*_wide_pair(self, other, outs[0]))
+    return lax.igammac(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::xlogy.Tensor", "aten::xlogy.Scalar_Self", "aten::xlogy.Scalar_Other")
 def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
-    a, b = _wide_pair(self, other, outs[0])
+    a, b = _rounded_pair(self, other, outs[0])
     zero = lax.full_like(a, 0)
     product = lax.select(lax.eq(a, zero), zero, lax.mul(a, lax.log(b)))
     return lax.select(lax.ne(b, b), b, product)
@@ -366,7 +376,7 @@ def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
     "aten::special_xlog1py.other_scalar",
 )
 def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
-    a, b = _wide_pair(self, other, outs[0])
+    a, b = _rounded_pair(self, other, outs[0])
     zero = lax.full_like(a, 0)
     product = lax.select(lax.eq(a, zero), zero, lax.mul(a, lax.log1p(b)))
     return lax.select(lax.ne(b, b), b, product)
@@ -374,7 +384,7 @@ def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::special_zeta", "aten::special_zeta.self_scalar", "aten::special_zeta.other_scalar")
 def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return special.zeta(*_wide_pair(self, other, outs[0]))
+    return unary.zeta(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::complex")

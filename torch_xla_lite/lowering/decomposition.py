@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering import promotion, registry
 
 # A longer trace is an unrolled loop; the kernel is then the better choice.
 _MAX_STEPS = 300
@@ -92,7 +92,10 @@ def decompose(
     """
     if sum(math.prod(out.shape) for out in outs if out is not None) < _MIN_ELEMENTS:
         return None
-    program = _program(op_name, tuple(_describe(arg) for arg in args))
+    default = promotion.default_float()
+    if default != registry.DTYPES[_code(torch.get_default_dtype())]:
+        return None  # The program would be that of another default dtype than the recorded one.
+    program = _program(op_name, default, tuple(_describe(arg) for arg in args))
     if program is None or len(program.results) != len(outs):
         return None
     values: list[Any] = list(_tensors(args))
@@ -154,7 +157,7 @@ def _resolve(arg: Any, values: Sequence[Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def _program(op_name: str, signature: tuple[Any, ...]) -> _Program | None:
+def _program(op_name: str, default: np.dtype, signature: tuple[Any, ...]) -> _Program | None:
     op = _overload(op_name)
     if torch.Tag.nondeterministic_seeded in op.tags:
         return None

@@ -1,14 +1,11 @@
-"""Embedding tables: lookup, bags, and their gradients.
-
-Indices are not checked, because a check would need their values: for an index out of range, XLA
-reads the nearest row.
-"""
+"""Embedding tables: lookup, bags, and their gradients."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
@@ -26,6 +23,7 @@ def embedding(
 
 def rows(table: jax.Array, indices: jax.Array) -> jax.Array:
     """`table[indices]` for indices that are not negative."""
+    index_in_range(indices, table.shape[0])
     return table.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 

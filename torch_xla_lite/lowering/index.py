@@ -1,7 +1,7 @@
 """Indexing, gathering and scattering.
 
-Indices may be negative where torch allows it. They are not checked, because a check would need
-their values.
+Indices may be negative where torch allows it. One out of range reads the nearest element, or is not
+written, and is reported (checks.py).
 """
 
 import jax
@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.binary import scaled, to_bool
+from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -33,8 +34,15 @@ def _key(indices: Indices) -> tuple[object, ...]:
     return tuple(key)
 
 
+def _check(x: jax.Array, indices: Indices) -> None:
+    for size, index in zip(x.shape, indices, strict=False):
+        if index is not None and index.dtype.kind != "b":
+            index_in_range(index, size, wraps=True)
+
+
 @lower("aten::index.Tensor", "aten::_unsafe_index.Tensor")
 def index(self: jax.Array, indices: Indices) -> jax.Array:
+    _check(self, indices)
     return self.at[_key(indices)].get(mode="promise_in_bounds")
 
 
@@ -58,6 +66,7 @@ def index_put(
     if masked is not None:
         return masked
     place = self.at[_key(indices)]
+    _check(self, indices)
     values = convert(values, self.dtype)
     if not accumulate:
         return place.set(values, mode="promise_in_bounds")
@@ -95,12 +104,14 @@ def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     if self.ndim == 0:
         return self
     dim = canonical_dim(dim, self.ndim)
+    index_in_range(index, self.shape[dim])
     key = (*(slice(None),) * dim, index if index.ndim else index[None])
     return self.at[key].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 @lower("aten::take")
 def take(self: jax.Array, index: jax.Array) -> jax.Array:
+    index_in_range(index, self.size, wraps=True)
     return lax.reshape(self, (self.size,)).at[index].get(mode="promise_in_bounds")
 
 
@@ -108,6 +119,7 @@ def take(self: jax.Array, index: jax.Array) -> jax.Array:
 def put(
     self: jax.Array, index: jax.Array, source: jax.Array, accumulate: bool = False
 ) -> jax.Array:
+    index_in_range(index, self.size, wraps=True)
     place = lax.reshape(self, (self.size,)).at[lax.reshape(index, (index.size,))]
     values = lax.reshape(convert(source, self.dtype), (source.size,))
     return lax.reshape(place.add(values) if accumulate else place.set(values), self.shape)
@@ -130,7 +142,9 @@ def _over_slices(
 ) -> jax.Array:
     x = _as_row(self)
     source = _as_row(convert(source, self.dtype))
-    place = _slices(x, canonical_dim(dim, x.ndim), index)
+    dim = canonical_dim(dim, x.ndim)
+    index_in_range(index, x.shape[dim])
+    place = _slices(x, dim, index)
     return lax.reshape(update(place, source), self.shape)
 
 
@@ -151,7 +165,9 @@ def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -
 @lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
 def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     x = _as_row(self)
-    place = _slices(x, canonical_dim(dim, x.ndim), index)
+    dim = canonical_dim(dim, x.ndim)
+    index_in_range(index, x.shape[dim], wraps=True)
+    place = _slices(x, dim, index)
     return lax.reshape(place.set(convert(value, self.dtype)), self.shape)
 
 
@@ -167,6 +183,7 @@ def index_reduce(
 ) -> jax.Array:
     x, source = _as_row(self), _as_row(source)
     dim = canonical_dim(dim, x.ndim)
+    index_in_range(index, x.shape[dim])
     spread = lax.broadcast_in_dim(_as_row(index), source.shape, (dim,))
     return lax.reshape(_reduced(x, dim, spread, source, reduce, include_self), self.shape)
 
@@ -186,7 +203,9 @@ def gather(self: jax.Array, dim: int, index: jax.Array, *, sparse_grad: bool = F
     if index.size == 0:
         return lax.full(index.shape, 0, self.dtype)
     if self.ndim == 0:
+        index_in_range(index, 1)
         return broadcast(self, index.shape)
+    index_in_range(index, self.shape[canonical_dim(dim, self.ndim)])
     if index.ndim == 0:
         return lax.reshape(self[index], ())
     dim = canonical_dim(dim, self.ndim)
@@ -201,6 +220,7 @@ def _scatter(self: jax.Array, dim: int, index: jax.Array, src: jax.Array, update
         return self
     x, index, src = _as_row(self), _as_row(index), _as_row(src)
     dim = canonical_dim(dim, x.ndim)
+    index_in_range(index, x.shape[dim])
     src = lax.slice(src, (0,) * src.ndim, index.shape)
     return lax.reshape(update(x.at[_coordinates(index, dim)], src), self.shape)
 
@@ -255,6 +275,7 @@ def scatter_reduce(
         return self
     x, index, src = _as_row(self), _as_row(index), _as_row(src)
     dim = canonical_dim(dim, x.ndim)
+    index_in_range(index, x.shape[dim])
     src = lax.slice(src, (0,) * src.ndim, index.shape)
     return lax.reshape(_reduced(x, dim, index, src, reduce, include_self), self.shape)
 

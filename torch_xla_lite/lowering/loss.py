@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import Operand, broadcast, convert, operands, opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -222,6 +223,7 @@ def nll_loss_forward(
     x = opmath(self)
     dim = _class_dim(x)
     target = lax.reshape(target, tuple(n for i, n in enumerate(x.shape) if i != dim))
+    index_in_range(target, x.shape[dim], ignored=ignore_index)
     hit = _one_hot(target, x.shape, dim)
     chosen = lax.reduce_sum(lax.select(hit, x, lax.full_like(x, 0)), (dim,))
     weights = _sample_weight(target, weight, ignore_index, x.dtype)
@@ -275,6 +277,7 @@ def multi_margin_loss(
     weight: jax.Array | None = None,
     reduction: int = _MEAN,
 ) -> jax.Array:
+    index_in_range(target, self.shape[-1])
     return _multi_margin(p, margin, weight, reduction, target)(self)
 
 

@@ -15,6 +15,7 @@ from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
     convert,
+    full,
     is_number,
     opmath_dtype,
 )
@@ -65,9 +66,12 @@ def vdot(self: jax.Array, other: jax.Array) -> jax.Array:
 
 def _plus(self: Operand, product: jax.Array, beta: Operand, alpha: Operand) -> jax.Array:
     product = scaled(product, alpha)
-    if is_number(beta, 0):
-        return product
-    return lax.add(scaled(broadcast(convert(self, product.dtype), product.shape), beta), product)
+    added = scaled(broadcast(convert(self, product.dtype), product.shape), beta)
+    if not is_number(beta, 1):
+        none = full(product.shape, convert(beta, product.dtype), product.dtype)
+        none = lax.eq(none, lax.full_like(none, 0))
+        added = lax.select(none, lax.full_like(added, 0), added)
+    return lax.add(added, product)
 
 
 @lower("aten::addmm")

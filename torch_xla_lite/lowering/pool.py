@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import convert, is_float, is_integral, opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -512,6 +513,7 @@ def _unpool(x: jax.Array, indices: jax.Array, output_size: list[int]) -> jax.Arr
     rank = len(output_size)
     lead = x.shape[: x.ndim - rank]
     rows, spatial = math.prod(lead), math.prod(output_size)
+    index_in_range(indices, spatial)
     column = lax.reshape(indices, (rows, x.size // rows))
     row = lax.broadcasted_iota(np.int64, column.shape, 0)
     zeros = lax.full((rows, spatial), 0, x.dtype)

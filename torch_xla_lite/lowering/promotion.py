@@ -7,6 +7,8 @@ Lowerings use lax primitives, which neither promote nor broadcast; `operands` do
 no operation for arrays that already have the right dtype and shape.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import jax
@@ -48,8 +50,25 @@ def category(dtype: np.dtype) -> int:
     return _COMPLEX if kind == "c" else _FLOAT
 
 
+_recorded_default: np.dtype | None = None
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: np.dtype) -> Iterator[None]:
+    """Lowers what was recorded when `dtype` was torch's default dtype, which is another by now.
+
+    Not for several threads at once: the runtime compiles one graph at a time.
+    """
+    global _recorded_default
+    before, _recorded_default = _recorded_default, dtype
+    try:
+        yield
+    finally:
+        _recorded_default = before
+
+
 def default_float() -> np.dtype:
-    return _OF_TORCH[torch.get_default_dtype()]
+    return _recorded_default or _OF_TORCH[torch.get_default_dtype()]
 
 
 def is_float(dtype: np.dtype) -> bool:

@@ -28,10 +28,55 @@ from torch_xla_lite.lowering.registry import LOWERINGS, Lowering, lower
 
 
 def digamma(x: jax.Array) -> jax.Array:
-    """digamma with torch's values at the pole at zero, which XLA leaves undefined."""
-    pole = lax.full_like(x, np.inf)
-    at_zero = lax.select(jnp.signbit(x), pole, lax.neg(pole))
-    return lax.select(lax.eq(x, lax.full_like(x, 0)), at_zero, lax.digamma(x))
+    """With torch's values at its poles and precise beside them, which XLA's is not."""
+    negative = x < 0
+    positive = lax.digamma(jnp.where(negative, 1 - x, x))
+    # The distance to the pole first: pi times x has lost the digits that the tangent needs.
+    fraction = lax.sub(x, lax.round(x))
+    reflected = positive - np.pi / lax.tan(np.pi * fraction)
+    value = jnp.where(negative, jnp.where(fraction == 0, np.nan, reflected), positive)
+    return jnp.where(x == 0, jnp.copysign(np.inf, -x), value)
+
+
+def trigamma(x: jax.Array) -> jax.Array:
+    """torch's series, which is finite where its sine of a multiple of pi is not zero."""
+    small = x < 0.5
+    sine = lax.sin(np.array(np.pi, x.dtype) * x)
+    reflection = np.array(np.pi**2, x.dtype) / (sine * sine)
+    z = jnp.where(small, 1 - x, x)
+    total = jnp.zeros_like(x)
+    for _ in range(6):
+        total = total + 1 / (z * z)
+        z = z + 1
+    inverse = 1 / (z * z)
+    series = 1 + 1 / (2 * z) + inverse * (1 / 6 - inverse * (1 / 30 - inverse / 42))
+    total = total + series / z
+    return jnp.where(small, reflection - total, total)
+
+
+def zeta(x: jax.Array, q: jax.Array) -> jax.Array:
+    """Hurwitz's, for q below zero too: the terms up to the first positive one are added by hand."""
+    steps = jnp.where(jnp.isfinite(q), jnp.ceil(jnp.maximum(1 - q, 0)), 0)
+    steps = jnp.where(steps > _MANY_TERMS, 0, steps)
+
+    most = jnp.max(steps, initial=0).astype(np.int32)
+    negated = jnp.negative(x)
+    terms = lax.fori_loop(
+        0,
+        most,
+        lambda k, total: jnp.where(
+            k < steps, total + lax.pow(q + lax.convert_element_type(k, q.dtype), negated), total
+        ),
+        jnp.zeros_like(q),
+    )
+    value = terms + special.zeta(x, q + steps)
+    value = jnp.where((q <= 0) & (q == jnp.floor(q)), np.inf, value)
+    value = jnp.where((q < 0) & (q != jnp.floor(q)) & (x != jnp.floor(x)), np.nan, value)
+    return jnp.where(x == 1, np.inf, jnp.where(x < 1, np.nan, value))
+
+
+# Terms of a zeta function at a negative place that are still added.
+_MANY_TERMS = 10_000
 
 
 _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
@@ -242,7 +287,11 @@ def mvlgamma(self: jax.Array, p: int, *, outs) -> jax.Array:
 @lower("aten::polygamma")
 def polygamma(n: int, self: jax.Array, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
-    return lax.digamma(x) if n == 0 else lax.polygamma(lax.full_like(x, n), x)
+    if n < 2:
+        return trigamma(x) if n else digamma(x)
+    factorial = lax.exp(lax.lgamma(lax.full_like(x, n + 1)))
+    value = lax.mul(factorial, zeta(lax.full_like(x, n + 1), x))
+    return value if n % 2 else lax.neg(value)
 
 
 @lower("aten::reciprocal")

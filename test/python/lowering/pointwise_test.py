@@ -62,6 +62,27 @@ def test_nan_to_num():
     check(aten.nan_to_num, SPECIALS, 1.0, 2.0, -3.0)
 
 
+NEAR_POLES = [0.0, -0.0, -1.0, -2.0, -7.0, -1 + 1e-6, -1 - 1e-6, 1e-6, -1e-3, -2.0001, 0.3, 0.5]
+NEAR_POLES += [-0.5, -3.3, -12.7, -100.2, 4.2, 1e6, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
+def test_polygamma_at_its_poles_and_beside_them(n, dtype):
+    x = torch.tensor(NEAR_POLES, dtype=dtype)
+    rtol = 2e-4 if dtype == torch.float32 else 1e-8
+    check(aten.polygamma, n, x, rtol=rtol, atol=1e-6)
+    if n == 0:
+        check(aten.digamma, x, rtol=rtol, atol=1e-6)
+
+
+def test_zeta_of_negative_places():
+    order, place = torch.meshgrid(
+        torch.tensor([0.5, 1, 1.5, 2, 3, 7, -1]), torch.tensor(NEAR_POLES), indexing="ij"
+    )
+    check(aten.special_zeta, order.contiguous(), place.contiguous(), rtol=2e-4, atol=1e-6)
+
+
 def test_reciprocal_of_zero_is_infinite():
     check(aten.reciprocal, torch.tensor([0.0, -0.0, 2.0]))
 

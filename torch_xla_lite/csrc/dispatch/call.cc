@@ -27,6 +27,12 @@ c10::Scalar ReadNumber(const at::Tensor& tensor) {
   return tensor.item();
 }
 
+bool IsConstant(const c10::Scalar& value, const OpInfo::Argument& argument) {
+  if (value.isComplex()) return false;
+  const double number = value.toDouble();
+  return number == argument.constant || (argument.negative_is_constant && number < 0);
+}
+
 }  // namespace
 
 void Call::PushInt(int64_t value) {
@@ -160,10 +166,7 @@ void Call::ReadScalar(const c10::IValue& value, const OpInfo::Argument& argument
     for (const c10::IValue& item : items) ReadScalar(item, argument);
     return;
   }
-  const bool is_constant =
-      !info_->has_runtime_scalars || (argument.constant && !value.isComplexDouble() &&
-                                      value.toScalar().toDouble() == *argument.constant);
-  if (is_constant) {
+  if (!info_->has_runtime_scalars || IsConstant(value.toScalar(), argument)) {
     ReadGeneric(value);
     return;
   }

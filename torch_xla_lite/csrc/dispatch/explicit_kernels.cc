@@ -287,10 +287,26 @@ void Determinant(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   (is_log ? *log_recorder : *recorder)(op, keys, stack);
 }
 
-// _nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool
-// Transformer modules use nested tensors if this returns true; device jax has none.
-void NotNested(const OperatorHandle&, DispatchKeySet, Stack* stack) {
-  torch::jit::drop(*stack, 2);
+// is_same_size(Tensor self, Tensor other) -> bool
+void IsSameSize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor other = torch::jit::pop(*stack).toTensor();
+  const at::Tensor self = torch::jit::pop(*stack).toTensor();
+  torch::jit::push(*stack, self.sizes() == other.sizes());
+}
+
+// is_set_to(Tensor self, Tensor tensor) -> bool
+void IsSetTo(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor other = torch::jit::pop(*stack).toTensor();
+  const at::Tensor self = torch::jit::pop(*stack).toTensor();
+  torch::jit::push(*stack, IsJax(self) && IsJax(other) && self.is_alias_of(other) &&
+                               self.storage_offset() == other.storage_offset() &&
+                               self.sizes() == other.sizes() && self.strides() == other.strides());
+}
+
+// Questions whose answer is no: may a transformer module use a nested tensor, which does not exist
+// here; has cuDNN or MIOpen a kernel?
+void No(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
   torch::jit::push(*stack, false);
 }
 
@@ -323,14 +339,20 @@ constexpr ExplicitKernel kKernels[] = {
     {"_linalg_det", Boxed<Determinant>},
     {"_linalg_slogdet", Boxed<Determinant>},
     {"_local_scalar_dense", Boxed<LocalScalarDense>},
-    {"_nested_tensor_from_mask_left_aligned", Boxed<NotNested>},
+    {"_nested_tensor_from_mask_left_aligned", Boxed<No>},
     {"_to_copy", Boxed<ToCopy>},
+    {"_use_cudnn_ctc_loss", Boxed<No>},
+    {"_use_cudnn_ctc_loss.Tensor", Boxed<No>},
+    {"_use_miopen_ctc_loss", Boxed<No>},
+    {"_use_miopen_ctc_loss.Tensor", Boxed<No>},
     {"alias", Boxed<Share>},
     {"as_strided", Boxed<AsStrided>},
     {"as_strided_", Boxed<AsStridedInPlace>},
     {"clone", Boxed<Clone>},
     {"copy_", Boxed<Copy>},
     {"detach", Boxed<Share>},
+    {"is_same_size", Boxed<IsSameSize>},
+    {"is_set_to", Boxed<IsSetTo>},
     {"lift_fresh", Boxed<Share>},
     {"native_batch_norm", Boxed<NativeBatchNorm>},
     {"resize_", Boxed<Resize>},

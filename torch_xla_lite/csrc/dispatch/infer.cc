@@ -44,6 +44,27 @@ std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue
   return mutated;
 }
 
+// Whether the CPU kernel must decide what becomes of the call.
+bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
+               const OpSignature& signature) {
+  const auto refuses = [&](const ir::Shape* shape) {
+    return shape != nullptr &&
+           (info.refused_dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
+  };
+  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
+  // Some meta functions say float for integers, which the kernel refuses all the same.
+  if (refuses(signature.outputs[0])) return true;
+  if (!call.operands.empty() && refuses(call.operands[0]->shape())) return true;
+  const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
+  if (!c10::isIntegralType(dtype, /*includeBool=*/true)) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    // 2 ** -1 is no integer.
+    if (info.arguments[i].negative_is_constant && arguments[i].isInt() && arguments[i].toInt() < 0)
+      return true;
+  }
+  return false;
+}
+
 class Outputs {
  public:
   Outputs(const OpInfo& info, const Call& call, OpSignature* signature)
@@ -111,6 +132,7 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
     if (info.results[i] < 0) outputs.Add(stack[i]);
   }
   for (const c10::IValue& argument : mutated) outputs.Add(argument);
+  if (IsRefused(info, arguments, call, *signature)) signature->runs_on_cpu = true;
   return signature;
 }
 

@@ -107,7 +107,7 @@ c10::TypePtr ElementType(c10::TypePtr type) {
 }
 
 OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
-  OpInfo::Argument result{OpInfo::Role::kOther, std::nullopt};
+  OpInfo::Argument result{OpInfo::Role::kOther, std::nullopt, false};
   if (argument.is_out()) {
     result.role = OpInfo::Role::kOut;
     return result;
@@ -127,6 +127,7 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
       }
       // Squares get their own graph: pow is a transcendental function, x * x is not.
       if (argument.name() == "exponent") result.constant = 2;
+      result.negative_is_constant = argument.name() == "exponent" || argument.name() == "lambd";
       break;
     default:
       break;
@@ -180,7 +181,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   if (const auto it = lowered.find(name); it != lowered.end()) {
     is_lowered = true;
-    has_runtime_scalars = !it->second;
+    has_runtime_scalars = !it->second.needs_constants;
+    refused_dtypes = it->second.refused_dtypes;
   }
   // An ATen kernel would draw from the CPU's generator whenever the graph runs.
   if (is_random && !is_lowered) kind = Kind::kOnCpu;

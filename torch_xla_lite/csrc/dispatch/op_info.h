@@ -23,9 +23,17 @@
 
 namespace torch_xla_lite::dispatch {
 
-// The ops that have a lowering, by the name of their functional form. True: the lowering needs its
-// Scalar arguments as constants.
-using LoweredOps = std::unordered_map<std::string, bool>;
+// What the recorder has to know of an op's lowering.
+struct Lowered {
+  Lowered(bool needs_constants, uint64_t refused_dtypes = 0)  // NOLINT: most are a bool
+      : needs_constants(needs_constants), refused_dtypes(refused_dtypes) {}
+
+  bool needs_constants;     // Scalar arguments are constants.
+  uint64_t refused_dtypes;  // A bit for each c10::ScalarType that the op cannot take.
+};
+
+// The ops that have a lowering of their own, by the name of their functional form.
+using LoweredOps = std::unordered_map<std::string, Lowered>;
 
 // The arguments of an op that index one dimension of a tensor. They are runtime scalars, so that
 // x[i] is not compiled for each i.
@@ -61,6 +69,8 @@ struct OpInfo {
     // A Scalar with this value is part of the key: it is the default (alpha=1), which XLA
     // simplifies away.
     std::optional<double> constant;
+    // So is a negative one, because torch's meta kernel may refuse it.
+    bool negative_is_constant = false;
   };
 
   OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered);
@@ -75,6 +85,9 @@ struct OpInfo {
   bool is_lowered = false;
   // Scalars are parameters of the compiled graph and not part of its key.
   bool has_runtime_scalars = false;
+  // Calls whose first operand or result has one of these dtypes are left to the CPU kernel, which
+  // refuses them or rounds in a way of its own.
+  uint64_t refused_dtypes = 0;
   // Takes CPU tensors in its list of indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;

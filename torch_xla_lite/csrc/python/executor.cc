@@ -95,8 +95,12 @@ PyBuffer::~PyBuffer() {
   dropped.push_back(array_);
 }
 
-PyExecutor::PyExecutor(py::function compile, py::function upload, py::dict dtypes)
-    : compile_(std::move(compile)), upload_(std::move(upload)), dtypes_(std::move(dtypes)) {
+PyExecutor::PyExecutor(py::function compile, py::function upload, py::function report,
+                       py::dict dtypes)
+    : compile_(std::move(compile)),
+      upload_(std::move(upload)),
+      report_(std::move(report)),
+      dtypes_(std::move(dtypes)) {
   CheckNotForked();  // Stores the id of this process.
 }
 
@@ -169,6 +173,7 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
                            " bytes belongs to a tensor of " + std::to_string(num_bytes) + ".");
   }
   std::memcpy(data, array.data(), num_bytes);
+  report_();
 }
 
 void PyExecutor::AwaitAll() {
@@ -178,6 +183,7 @@ void PyExecutor::AwaitAll() {
   for (const py::handle array : jax.attr("live_arrays")()) {
     if (!array.attr("is_deleted")().cast<bool>()) array.attr("block_until_ready")();
   }
+  report_();
 }
 
 void PyExecutor::Lock(std::mutex& mutex) {

@@ -37,8 +37,10 @@ class PyBuffer final : public ir::Buffer {
 class PyExecutor final : public runtime::Executor {
  public:
   // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array;
+  // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::dict dtypes);
+  PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::function report,
+             pybind11::dict dtypes);
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
@@ -54,6 +56,7 @@ class PyExecutor final : public runtime::Executor {
  private:
   pybind11::function compile_;
   pybind11::function upload_;
+  pybind11::function report_;
   pybind11::dict dtypes_;
 };
 

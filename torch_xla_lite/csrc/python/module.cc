@@ -7,6 +7,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,10 +28,10 @@ namespace {
 
 using runtime::Runtime;
 
-void SetCallbacks(py::function compile, py::function upload, py::dict dtypes) {
+void SetCallbacks(py::function compile, py::function upload, py::function report, py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
   Runtime::Get().SetExecutor(
-      new PyExecutor(std::move(compile), std::move(upload), std::move(dtypes)));
+      new PyExecutor(std::move(compile), std::move(upload), std::move(report), std::move(dtypes)));
 }
 
 py::dict Metrics() {
@@ -73,10 +74,14 @@ void BindRandom(py::module_& module) {
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
   module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("upload"),
-             py::arg("dtypes"));
+             py::arg("report"), py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
-      [](dispatch::LoweredOps lowered) { dispatch::SetLoweredOps(std::move(lowered)); },
+      [](const std::map<std::string, std::pair<bool, uint64_t>>& lowered) {
+        dispatch::LoweredOps ops;
+        for (const auto& [name, what] : lowered) ops.insert({name, {what.first, what.second}});
+        dispatch::SetLoweredOps(std::move(ops));
+      },
       py::arg("lowered"));
   // Wrapped like torch's own functions, so that errors have no C++ stack trace.
   module.def("register_lowering", torch::wrap_pybind_function(&dispatch::RegisterLowering),

@@ -1,0 +1,133 @@
+"""float16 and bfloat16 with numbers: computed in float32 and rounded once, as torch's CPU does.
+
+The CPU's kernel of `x + number` rounds the number first, that of `x * number` does not. Ops that
+round once are compared with the CPU's float32 kernels, all others with its kernels for halves.
+"""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import torch_xla_lite
+
+VALUES = [1e-3, 6e4, -3.0, 0.1, 1.0, 70.0, 0.0, -0.0, 2.5, 1 / 3, 3e4, -1e-4, math.inf, math.nan]
+NUMBERS = [
+    70000.0,
+    6e4,
+    1 / 3,
+    65520.0,
+    -70000.0,
+    1e10,
+    0.1,
+    1e-3,
+    3,
+    2**17,
+    -2.5,
+    1e-8,
+    0,
+    math.inf,
+]
+
+Function = Callable[[torch.Tensor, float], torch.Tensor]
+
+ROUNDS_ONCE: dict[str, Function] = {
+    "add": lambda x, s: x + s,
+    "sub": lambda x, s: x - s,
+    "mul": lambda x, s: x * s,
+    "mul from the left": lambda x, s: s * x,
+    "mul by a tensor without dimensions": lambda x, s: x * torch.tensor(float(s), device=x.device),
+    "mul by a number on the CPU": lambda x, s: x * torch.tensor(float(s)),
+    "mul in place": lambda x, s: x.clone().mul_(s),
+    "div": lambda x, s: x / s,
+    "rsub": lambda x, s: torch.rsub(x, s),
+    "alpha of add": lambda x, s: torch.add(x, x, alpha=s),
+    "alpha of sub": lambda x, s: torch.sub(x, x, alpha=s),
+    "alpha of a number": lambda x, s: torch.add(x, 0.375, alpha=s),
+    "addcmul": lambda x, s: torch.addcmul(x, x, x, value=s),
+    "addcdiv": lambda x, s: torch.addcdiv(x, x, x, value=s),
+    "lerp": lambda x, s: torch.lerp(x, -x, s),
+    "foreach add": lambda x, s: torch._foreach_add([x], s)[0],
+    "foreach sub": lambda x, s: torch._foreach_sub([x], [s])[0],
+    "foreach mul": lambda x, s: torch._foreach_mul([x], [s])[0],
+    "foreach div": lambda x, s: torch._foreach_div([x], s)[0],
+    "foreach alpha": lambda x, s: torch._foreach_add([x], [x], alpha=s)[0],
+    "foreach lerp": lambda x, s: torch._foreach_lerp([x], [-x], s)[0],
+    "foreach addcmul": lambda x, s: torch._foreach_addcmul([x], [x], [x], s)[0],
+    "foreach addcdiv": lambda x, s: torch._foreach_addcdiv([x], [x], [x], [s])[0],
+}
+AS_THE_CPU: dict[str, Function] = {
+    "div from the left": lambda x, s: s / x,  # reciprocal, then mul
+    "fmod": torch.fmod,
+    "remainder": torch.remainder,
+    "remainder from the left": lambda x, s: s % x,
+    "pow": torch.pow,
+    "pow from the left": lambda x, s: s**x,
+    "atan2": lambda x, s: torch.atan2(x, torch.tensor(float(s))),
+    "xlogy": torch.xlogy,
+    "xlogy from the left": lambda x, s: torch.xlogy(s, x),
+    "floor_divide": lambda x, s: x // s,
+    "div trunc": lambda x, s: torch.div(x, s, rounding_mode="trunc"),
+    "eq": torch.eq,
+    "lt": torch.lt,
+    "ge": torch.ge,
+    "clamp": lambda x, s: torch.clamp(x, -1, s),
+    "clamp_min": torch.clamp_min,
+    "maximum": lambda x, s: torch.maximum(x, torch.tensor(float(s))),
+    "where": lambda x, s: torch.where(x > 1, x, s),
+    "masked_fill": lambda x, s: torch.masked_fill(x, x > 1, s),
+    "leaky_relu": torch.nn.functional.leaky_relu,
+    "elu": torch.nn.functional.elu,
+    "foreach pow": lambda x, s: torch._foreach_pow([x], s)[0],
+    "foreach clamp_max": lambda x, s: torch._foreach_clamp_max([x], s)[0],
+    "foreach maximum": lambda x, s: torch._foreach_maximum([x], s)[0],
+}
+
+dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+
+
+def on_jax(function: Function, x: torch.Tensor, numbers: list[float]) -> list[torch.Tensor]:
+    """One graph for all numbers."""
+    results = [function(x.jax(), number) for number in numbers]
+    torch_xla_lite.sync()
+    return [result.cpu() for result in results]
+
+
+@dtypes
+@pytest.mark.parametrize("function", ROUNDS_ONCE.values(), ids=ROUNDS_ONCE.keys())
+def test_a_number_keeps_its_digits_until_the_result_is_rounded(function, dtype):
+    x = torch.tensor(VALUES).to(dtype)
+    wanted = [function(x.float(), number).to(dtype) for number in NUMBERS]
+    got = on_jax(function, x, NUMBERS)
+    # Within a unit of the last place: float32 itself is rounded once more in a multiply-add.
+    rtol = torch.finfo(dtype).eps
+    torch.testing.assert_close(got, wanted, rtol=rtol, atol=0, equal_nan=True)
+
+
+def accepted(function: Function, x: torch.Tensor) -> list[tuple[float, torch.Tensor]]:
+    """The numbers that the CPU takes, and its results: many kernels refuse what is no half."""
+    pairs = []
+    for number in NUMBERS:
+        try:
+            pairs.append((number, function(x, number)))
+        except RuntimeError:
+            continue
+    assert len(pairs) > 4
+    return pairs
+
+
+@dtypes
+@pytest.mark.parametrize("function", AS_THE_CPU.values(), ids=AS_THE_CPU.keys())
+def test_other_ops_agree_with_the_cpu(function, dtype):
+    x = torch.tensor(VALUES).to(dtype)
+    numbers, wanted = zip(*accepted(function, x), strict=True)
+    got = on_jax(function, x, list(numbers))
+    rtol = 2 * torch.finfo(dtype).eps
+    torch.testing.assert_close(got, list(wanted), rtol=rtol, atol=0, equal_nan=True)
+
+
+def test_the_examples_that_were_wrong():
+    x = torch.tensor([1e-3, 6e4], dtype=torch.float16, device="jax")
+    assert (x * 70000.0).tolist() == [70.0, math.inf]
+    assert (x / 70000.0).tolist() == pytest.approx([1.4e-8, 0.857], rel=1e-3, abs=1e-7)

@@ -1,0 +1,163 @@
+"""An index out of range raises when a value is read, whatever op it was given to."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_xla_lite
+
+X = torch.arange(12.0).reshape(3, 4)
+BAD, NEGATIVE, GOOD = (torch.tensor(v) for v in ([0, 7], [0, -5], [0, 2]))
+
+
+def scatter(x, i, name, *args, **kwargs):
+    return getattr(x, name)(0, i[:, None], *args, **kwargs)
+
+
+def filled(x, rows=2):
+    return torch.ones(rows, 4, device=x.device)
+
+
+OPS = {
+    "index": lambda x, i: x[i],
+    "index of the second dimension": lambda x, i: x[:, i],
+    "setitem": lambda x, i: x.clone().index_put_((i,), filled(x)),
+    "index_put": lambda x, i: x.index_put((i,), filled(x), accumulate=True),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "index_add": lambda x, i: x.index_add(0, i, filled(x)),
+    "index_copy": lambda x, i: x.index_copy(0, i, filled(x)),
+    "index_fill": lambda x, i: x.index_fill(0, i, 5),
+    "index_reduce": lambda x, i: x.index_reduce(0, i, filled(x), "amax"),
+    "take": lambda x, i: x.take(i * 3),
+    "put": lambda x, i: x.put(i * 3, torch.ones(2, device=x.device)),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "scatter": lambda x, i: scatter(x, i, "scatter", filled(x)),
+    "scatter of a number": lambda x, i: scatter(x, i, "scatter", 5),
+    "scatter_add": lambda x, i: scatter(x, i, "scatter_add", filled(x)),
+    "scatter_reduce": lambda x, i: scatter(x, i, "scatter_reduce", filled(x), reduce="amax"),
+    "embedding": lambda x, i: F.embedding(i, x),
+    "embedding_bag": lambda x, i: F.embedding_bag(i, x, torch.zeros(1, dtype=i.dtype).to(x.device)),
+    "nll_loss": lambda x, i: F.nll_loss(x[:2, :3], i),
+    "nll_loss2d": lambda x, i: F.nll_loss(x[:2, :3, None], i[:, None]),
+    "cross_entropy": lambda x, i: F.cross_entropy(x[:2, :3], i),
+    "multi_margin_loss": lambda x, i: F.multi_margin_loss(x[:2, :3], i),
+    "max_unpool": lambda x, i: F.max_unpool1d(x[:2, :1], i[:, None] // 2, 2),
+}
+ops = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
+
+
+@ops
+@pytest.mark.parametrize("index", [BAD, NEGATIVE], ids=["too large", "negative"])
+def test_reading_the_result_raises(op, index):
+    with pytest.raises((IndexError, RuntimeError)):
+        op(X, index)
+    result = op(X.jax(), index.jax())
+    with pytest.raises(IndexError, match="out of range: it must be in"):
+        result.tolist()
+
+
+@ops
+def test_good_indices_give_what_they_give_on_the_cpu(op):
+    torch.testing.assert_close(op(X.jax(), GOOD.jax()).cpu(), op(X, GOOD))
+
+
+def test_negative_indices_count_from_the_end_where_torch_counts_them():
+    index = torch.tensor([-1, -3])
+    assert torch.equal(X.jax()[index.jax()].cpu(), X[index])
+    assert torch.equal(X.jax().take(index.jax()).cpu(), X.take(index))
+
+
+def test_an_ignored_class_is_no_error():
+    labels = torch.tensor([0, -100, 2])
+    got = F.cross_entropy(X.jax(), labels.jax())
+    torch.testing.assert_close(got.cpu(), F.cross_entropy(X, labels))
+
+
+def test_the_error_names_the_op_and_the_range():
+    with pytest.raises(IndexError, match=r"must be in \[0, 3\) \(in aten::embedding\)"):
+        F.embedding(BAD.jax(), X.jax()).sum().item()
+
+
+def test_an_error_is_raised_once_and_breaks_nothing():
+    x, index = X.jax(), BAD.jax()
+    rows = x[index]
+    with pytest.raises(IndexError):
+        rows.sum().item()
+    assert x.sum().item() == 66
+    assert rows.shape == (2, 4)
+
+
+def test_another_value_of_the_graph_raises_too():
+    """As on CUDA, but the tensors stay usable."""
+    lost = X.jax()[BAD.jax()]
+    other = X.jax() + 1
+    with pytest.raises(IndexError):
+        other.tolist()
+    assert other.sum().item() == 78
+    del lost
+
+
+def test_synchronize_raises():
+    kept = X.jax()[BAD.jax()]
+    with pytest.raises(IndexError):
+        torch.jax.synchronize()
+    del kept
+
+
+def test_bytes_are_checked_by_their_value():
+    table = torch.arange(300.0).jax()
+    index = torch.tensor([250, 3], dtype=torch.int64)
+    assert table.gather(0, index.jax()).tolist() == [250, 3]
+
+
+def test_passed_checks_are_forgotten_without_a_read():
+    from torch_xla_lite import index_errors
+
+    x, index = X.jax(), GOOD.jax()
+    for _ in range(20):
+        x = x + x[index].sum()
+        torch_xla_lite.sync()
+    x.tolist()
+    gc.collect()
+    assert len(index_errors._pending) == 0
+
+
+PROGRAM = """
+import torch, torch_xla_lite
+table = torch.ones(3, 4, device="jax")
+index = torch.tensor([0, 7], device="jax")
+rows = table[index]  # this line
+torch_xla_lite.sync()
+print("ran")
+print(rows.tolist())
+"""
+
+
+def run_program(value: str, tmp_path) -> subprocess.CompletedProcess:
+    import os
+
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    return subprocess.run(
+        [sys.executable, str(program)],
+        env={**os.environ, "TORCH_XLA_LITE_CHECK_INDICES": value},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_checked_mode_raises_when_the_graph_runs_and_names_the_line(tmp_path):
+    process = run_program("1", tmp_path)
+    assert "ran" not in process.stdout
+    assert "IndexError" in process.stderr
+    assert "program.py:5" in process.stderr
+
+
+def test_without_checks_the_nearest_element_is_read(tmp_path):
+    process = run_program("0", tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert "ran\n[[1.0, 1.0" in process.stdout

@@ -1,0 +1,138 @@
+"""Integers compute as on the CPU: they wrap around, and what has no meaning for them raises."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_xla_lite
+from torch_xla_lite import debug
+
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+integers = pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+
+
+@integers
+def test_powers_wrap_around(dtype):
+    bases = torch.tensor([0, 1, 2, 3, 31, 127, -1, -2, -31]).to(dtype)
+    exponents = torch.arange(100).to(dtype)
+    wanted = bases[:, None] ** exponents
+    got = bases.jax()[:, None] ** exponents.jax()
+    assert torch.equal(got.cpu(), wanted)
+    for number in (3, 16, 31, 63, 64, 100):
+        assert torch.equal((bases.jax() ** number).cpu(), bases**number)
+    assert torch.equal((31 ** exponents.jax()).cpu(), 31**exponents)
+
+
+@integers
+def test_the_largest_exponent_wraps_around(dtype):
+    base = torch.tensor([3, 5, -1]).to(dtype)
+    exponent = torch.full((3,), torch.iinfo(dtype).max, dtype=dtype)
+    assert torch.equal((base.jax() ** exponent.jax()).cpu(), base**exponent)
+
+
+def test_negative_exponents_in_a_tensor():
+    bases, exponents = torch.tensor([0, 1, -1, 2, -2]), torch.tensor([[-1], [-2], [-63]])
+    wanted = bases[1:] ** exponents
+    assert torch.equal((bases[1:].jax() ** exponents.jax()).cpu(), wanted)
+
+
+def test_a_negative_number_as_exponent_raises():
+    x = torch.arange(3, device="jax")
+    assert (x**3).tolist() == [0, 1, 8]
+    with pytest.raises(RuntimeError, match="negative integer powers"):
+        x**-3
+
+
+def test_softshrink_refuses_a_negative_threshold_after_a_positive_one():
+    x = torch.ones(3, device="jax")
+    torch.nn.functional.softshrink(x, 0.3)
+    with pytest.raises(RuntimeError, match="lambda"):
+        torch.nn.functional.softshrink(x, -0.3)
+
+
+def test_a_comparison_uses_the_default_dtype_of_its_recording():
+    x = torch.tensor([16777217], device="jax")
+    torch.set_default_dtype(torch.float64)
+    try:
+        precise = x > 16777216.5
+        sum_ = x + 0.5
+    finally:
+        torch.set_default_dtype(torch.float32)
+    rounded = x > 16777216.5
+    assert (sum_.dtype, sum_.tolist()) == (torch.float64, [16777217.5])
+    assert (precise.tolist(), rounded.tolist()) == ([True], [False])
+    torch_xla_lite.sync()
+
+
+RESIZES = {
+    f"{mode} to {size}": lambda x, mode=mode, size=size: F.interpolate(x, size, mode=mode)
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic")
+    for size in ((3, 3), (11, 4), (5, 9))
+}
+RESIZES["bilinear antialiased"] = lambda x: F.interpolate(
+    x, (3, 3), mode="bilinear", antialias=True
+)
+
+
+@pytest.mark.parametrize("resize", RESIZES.values(), ids=RESIZES.keys())
+def test_images_of_bytes_are_resized_as_on_the_cpu(resize):
+    image = torch.randint(0, 256, (2, 3, 7, 5), dtype=torch.uint8)
+    assert torch.equal(resize(image.jax()).cpu(), resize(image))
+
+
+IMAGE = torch.arange(36).reshape(1, 1, 6, 6)
+FLOATS_ONLY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "area": lambda x: F.interpolate(x, (4, 4), mode="area"),
+    "linear": lambda x: F.interpolate(x[0], 3, mode="linear"),
+    "trilinear": lambda x: F.interpolate(x[None], (1, 3, 3), mode="trilinear"),
+    "adaptive_avg_pool": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "adaptive_max_pool": lambda x: F.adaptive_max_pool2d(x, 2),
+    "grid_sample": lambda x: F.grid_sample(x, x[..., :2].reshape(1, 2, 6, 1).expand(-1, -1, -1, 2)),
+    "gelu": F.gelu,
+    "glu": F.glu,
+    "celu": F.celu,
+    "mish": F.mish,
+    "silu": F.silu,
+    "softplus": F.softplus,
+    "hardshrink": F.hardshrink,
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "logsigmoid": F.logsigmoid,
+    "frac": torch.frac,
+    "hypot": lambda x: torch.hypot(x, x),
+    "igamma": lambda x: torch.igamma(x, x),
+    "lerp": lambda x: torch.lerp(x, x, 0.5),
+    "logaddexp": lambda x: torch.logaddexp(x, x),
+    "logcumsumexp": lambda x: torch.logcumsumexp(x, 0),
+    "round to decimals": lambda x: torch.round(x, decimals=1),
+    "std": torch.std,
+    "var": torch.var,
+    "var_mean": lambda x: torch.var_mean(x)[0],
+    "histc": lambda x: torch.histc(x, 4, 0, 4),
+    "bernoulli": torch.bernoulli,
+    "mse_loss": lambda x: F.mse_loss(x, x),
+    "huber_loss": lambda x: F.huber_loss(x, x),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, x),
+    "nll_loss": lambda x: F.nll_loss(x[0, 0], torch.zeros(6, dtype=torch.int64, device=x.device)),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("op", FLOATS_ONLY.values(), ids=FLOATS_ONLY.keys())
+def test_what_the_cpu_refuses_is_refused_at_once(op, dtype):
+    x = IMAGE.to(dtype)
+    with pytest.raises(RuntimeError) as wanted:
+        op(x)
+    with pytest.raises(type(wanted.value)) as got:
+        op(x.jax())
+    assert str(got.value).split("\n")[0] == str(wanted.value).split("\n")[0]
+
+
+def test_what_is_refused_is_not_counted_as_a_fallback():
+    debug.reset_metrics()
+    with pytest.raises(NotImplementedError):
+        F.gelu(IMAGE.jax())
+    assert debug.metrics()["fallbacks"] == {}

@@ -1,0 +1,76 @@
+"""What became of the checks of graphs that ran: an index out of range raises IndexError.
+
+    rows = table[torch.tensor([1, 99], device="jax")]     # recorded
+    rows.sum().item()                                     # IndexError
+
+XLA cannot raise in the middle of a graph. So each graph with indices has one more result: which
+checks failed. It is read when the next value leaves the device (`item`, `cpu`, `tolist`,
+`torch.jax.synchronize`), for the graphs that have finished by then; nothing waits for it before.
+Until then an index out of range reads the nearest element, and a write through one is left out.
+
+    TORCH_XLA_LITE_CHECK_INDICES=1    each graph with indices is waited for and raises when it runs;
+                                      the message names the line that recorded the op
+    TORCH_XLA_LITE_CHECK_INDICES=0    no checks
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import _variables
+
+VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
+
+# Results of checks that nobody has looked at yet, oldest first, and the messages for them.
+_pending: collections.deque[tuple[jax.Array, Sequence[str]]] = collections.deque()
+
+
+def enabled() -> bool:
+    """Whether graphs are compiled with checks."""
+    return os.environ.get(VARIABLE) != "0"
+
+
+def immediate() -> bool:
+    """Whether each graph is waited for."""
+    return _variables.enabled(os.environ, VARIABLE)
+
+
+def reporting(executable: Callable[..., list], messages: Sequence[str]) -> Callable[..., list]:
+    """`executable` without its last result, bool[len(messages)], which becomes pending."""
+
+    def run(*arguments: Any) -> list[jax.Array]:
+        *results, failed = executable(*arguments)
+        _forget_passed()
+        _pending.append((failed, messages))
+        return results
+
+    def run_and_wait(*arguments: Any) -> list[jax.Array]:
+        *results, failed = executable(*arguments)
+        _raise_if(failed, messages)
+        return results
+
+    return run_and_wait if immediate() else run
+
+
+def report() -> None:
+    """Raises IndexError if a check failed in a graph that has run; each failure is raised once."""
+    while _pending and _pending[0][0].is_ready():
+        _raise_if(*_pending.popleft())
+
+
+def _forget_passed() -> None:
+    """So that a program that reads no value does not collect results for ever."""
+    while _pending and _pending[0][0].is_ready() and not np.asarray(_pending[0][0]).any():
+        _pending.popleft()
+
+
+def _raise_if(failed: jax.Array, messages: Sequence[str]) -> None:
+    which = np.asarray(failed)
+    if which.any():
+        raise IndexError("\n".join(messages[i] for i in np.flatnonzero(which)))

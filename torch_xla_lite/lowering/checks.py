@@ -1,0 +1,75 @@
+"""Checks of indices: what a graph reports of the values that it met.
+
+A graph of XLA cannot raise. A lowering that takes indices says which of them are out of range:
+
+    index_in_range(indices, size=10)     # while jax traces
+
+The graph then has one more result: whether each check failed. torch_xla_lite/index_errors.py reads
+it when a value leaves the device. Until then an index out of range reads the nearest element, and a
+write through one is left out.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+from jax import lax
+
+from torch_xla_lite.lowering.promotion import is_integral
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One check of a graph.
+
+    failed: `[]` bool.
+    message: what is wrong if it failed.
+    """
+
+    failed: jax.Array
+    message: str
+
+
+_collected: list[Check] | None = None
+
+
+@contextlib.contextmanager
+def collect(enabled: bool = True) -> Iterator[list[Check]]:
+    """Gives the checks of what is lowered inside. Elsewhere they are not computed.
+
+    Not for several threads at once: the runtime compiles one graph at a time.
+    """
+    global _collected
+    found: list[Check] = []
+    before, _collected = _collected, found if enabled else None
+    try:
+        yield found
+    finally:
+        _collected = before
+
+
+def index_in_range(
+    index: jax.Array, size: int, *, wraps: bool = False, ignored: int | None = None
+) -> None:
+    """Notes a check that `0 <= index < size`.
+
+    Args:
+      wraps: negative indices count from the end.
+      ignored: this index may be there, too.
+    """
+    if _collected is None or index.size == 0 or not is_integral(index.dtype):
+        return
+    if index.dtype.kind == "u":
+        # As int64, which holds `size` whatever the indices are.
+        index = lax.convert_element_type(index, np.dtype(np.int64))
+    low = -size if wraps else 0
+    limit = np.iinfo(index.dtype).max
+    bad = lax.lt(index, lax.full_like(index, max(low, np.iinfo(index.dtype).min)))
+    if size <= limit:
+        bad = lax.bitwise_or(bad, lax.ge(index, lax.full_like(index, size)))
+    if ignored is not None:
+        bad = lax.bitwise_and(bad, lax.ne(index, lax.full_like(index, ignored)))
+    failed = lax.reduce_or(bad, tuple(range(bad.ndim)))
+    _collected.append(Check(failed, f"an index is out of range: it must be in [{low}, {size})"))

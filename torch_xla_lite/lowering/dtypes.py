@@ -1,0 +1,73 @@
+"""The dtypes that torch's CPU kernels refuse, or compute in a way of their own.
+
+    refused("aten::mse_loss")     # the bits of bool, of all integers and of the complex dtypes
+
+A lowering computes whatever it is given, and torch's meta kernels refuse few dtypes: without this
+table the mean squared error of integers would be a number, where torch raises. An op whose result
+has a dtype that is refused here runs on the CPU at once, which then raises as it does for tensors
+of its own. The uint8 images that it resizes in fixed point come out as it rounds them.
+
+Halves are never refused, because the CPU has fewer kernels for them than other devices.
+"""
+
+import functools
+
+from torch_xla_lite.lowering import registry
+
+# Kinds as in `numpy.dtype.kind`: bool, signed, unsigned, complex. What is listed is what the CPU
+# kernels of torch 2.13 said to the sample inputs of PyTorch's database of ops.
+_REFUSED = {
+    "biuc": """
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _upsample_bicubic2d_aa
+        _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d bernoulli
+        binary_cross_entropy celu embedding_renorm frac gelu glu grid_sampler_2d grid_sampler_3d
+        hardshrink hardsigmoid hardswish histc huber_loss hypot igamma igammac
+        log_sigmoid_forward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
+        max_unpool2d max_unpool3d mish mse_loss multi_margin_loss native_batch_norm nextafter
+        nll_loss2d_forward nll_loss_forward normal.Tensor_Tensor normal.Tensor_float
+        normal.float_Tensor round.decimals smooth_l1_loss soft_margin_loss softplus
+        upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_trilinear3d
+    """,
+    "bic": """
+        _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
+        upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    """,
+    "biu": """
+        _softmax_backward_data cholesky_inverse cholesky_solve lerp.Scalar lerp.Tensor
+        linalg_householder_product linalg_lu linalg_lu_factor_ex linalg_solve_triangular
+        logaddexp logaddexp2 logcumsumexp silu std.correction std_mean.correction
+        triangular_solve var.correction var_mean.correction
+    """,
+    "bc": """
+        ceil div.Tensor_mode floor fmod.Tensor kthvalue max_pool2d_with_indices
+        max_pool3d_with_indices median median.dim nanmedian nanmedian.dim remainder.Tensor round
+        threshold trunc
+    """,
+    "iu": """
+        im2col
+    """,
+    "b": """
+        abs addbmm addcmul addmv baddbmm bmm convolution cumprod cumsum dot linalg_cross mv
+        reflection_pad1d vdot
+    """,
+    "c": """
+        _safe_softmax amax amin aminmax atan2 binary_cross_entropy_with_logits clamp.Tensor
+        clamp_max.Tensor clamp_min.Tensor copysign.Tensor digamma elu erf erfc erfinv fmax fmin
+        hardtanh heaviside i0 leaky_relu lgamma logit max max.dim maximum min min.dim minimum
+        mvlgamma nansum native_group_norm polygamma relu sign softshrink sort sort.stable
+        special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr
+        special_ndtri special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar
+        special_zeta topk xlogy.Tensor
+    """,
+}
+
+
+@functools.cache
+def _kinds() -> dict[str, str]:
+    return {f"aten::{name}": kinds for kinds, names in _REFUSED.items() for name in names.split()}
+
+
+def refused(op_name: str) -> int:
+    """A bit for each c10::ScalarType that the results of the op cannot have."""
+    kinds = _kinds().get(op_name, "")
+    return sum(1 << code for code, dtype in registry.DTYPES.items() if dtype.kind in kinds)
