@@ -4,7 +4,7 @@
 
 Two of torch's helpers know only the devices of torch itself: the one that copies the inputs reads
 their addresses, which tensors on jax do not have, and the check of the autograd registration knows
-the dispatch keys of CPU, CUDA and XPU alone. For other devices both stay as they are.
+the dispatch keys of CPU, CUDA and XPU alone. Both are unchanged for other devices.
 """
 
 import functools

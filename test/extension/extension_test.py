@@ -179,7 +179,7 @@ def test_torch_func_grad_names_what_torch_s_custom_op_lacks(checks: dict[str, An
 def cuda_library(installed: Installed, folder: Path) -> Path:
     """The CUDA half of the example, which the other tests have loaded beside the CPU's."""
     if find_nvcc() is None:
-        pytest.skip("there is no nvcc; scripts/test.sh installs one")
+        pytest.skip("there is no nvcc in CUDA_HOME, on PATH or in /usr/local/cuda")
     (library,) = (installed.site / "xla_isotonic").glob("_cuda_handlers*.so")
     return library
 
@@ -222,7 +222,7 @@ _ATTRIBUTES_SOURCE = """
 
 namespace ffi = xla::ffi;
 
-// Writes what it was given: numbers as they are, of the string and the lists each element.
+// Writes the attributes: the numbers, then each element of the string and of the lists.
 ffi::Error Echo(int64_t i, double d, bool b, std::string_view text, ffi::Span<const int64_t> ints,
                 ffi::Span<const double> doubles, ffi::Span<const uint8_t> bools,
                 ffi::ResultBuffer<ffi::F64> result) {

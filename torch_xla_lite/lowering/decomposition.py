@@ -208,7 +208,7 @@ def _as_aten(prim: torch._ops.OpOverload) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal running
         if running:
-            raise _NoProgram(f"{prim.name()} stands for an op that has no lowering")
+            raise _NoProgram(f"{prim.name()} implements an op that has no lowering")
         running = True
         try:
             return prim.impl_aten(*args, **kwargs)

@@ -147,9 +147,9 @@ def cauchy(self: jax.Array, median: float = 0, sigma: float = 1, *, outs, key) -
 
 @lower("aten::bernoulli", "aten::bernoulli.Tensor")
 def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.Array:
-    chance = opmath(self if p is None else p)
+    probability = opmath(self if p is None else p)
     u = jax.random.uniform(key, outs[0].shape, np.float32)
-    return lax.lt(convert(u, chance.dtype), broadcast(chance, outs[0].shape))
+    return lax.lt(convert(u, probability.dtype), broadcast(probability, outs[0].shape))
 
 
 @lower("aten::bernoulli.p")

@@ -93,12 +93,12 @@ def _antialiased_matrix(
 
     def matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
         ratio = _ratio(size, count, align_corners, scale)
-        stretch = max(ratio, 1.0)
+        filter_scale = max(ratio, 1.0)
         center = ratio * (np.arange(count) + 0.5)
-        first = np.maximum((center - radius * stretch + 0.5).astype(np.int64), 0)
-        last = np.minimum((center + radius * stretch + 0.5).astype(np.int64), size)
+        first = np.maximum((center - radius * filter_scale + 0.5).astype(np.int64), 0)
+        last = np.minimum((center + radius * filter_scale + 0.5).astype(np.int64), size)
         place = np.arange(size)
-        weights = kernel((place + 0.5 - center[:, None]) / stretch)
+        weights = kernel((place + 0.5 - center[:, None]) / filter_scale)
         weights *= (place >= first[:, None]) & (place < last[:, None])
         return weights / weights.sum(axis=1, keepdims=True)
 

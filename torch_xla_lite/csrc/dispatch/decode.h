@@ -55,7 +55,7 @@ class CallPlan {
     kConstant,
     kOperand,  // operands[index]
     kNumber,   // scalars[index] as a number
-    kBool,     // scalars[index] as the type that the schema asks for
+    kBool,     // scalars[index] as the type in the schema
     kInt,
     kFloat,
     kNumberTensor,  // scalars[index] as a 0-d tensor
