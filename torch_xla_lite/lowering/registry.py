@@ -119,7 +119,9 @@ def lower(
 def registered_by_users() -> list[str]:
     """Ops whose lowering is not part of this package (custom_ops.py)."""
     package = __name__.partition(".")[0]
-    return [op for op, e in LOWERINGS.items() if e.fn.__module__.partition(".")[0] != package]
+    # The module is None for code that runs by exec.
+    modules = {op: entry.fn.__module__ or "" for op, entry in LOWERINGS.items()}
+    return [op for op, module in modules.items() if module.partition(".")[0] != package]
 
 
 def writes(*names: str) -> Callable[[Callable], Callable]:
