@@ -147,7 +147,7 @@ def as_json(
 
 
 def _dumped(content: Mapping[str, Any]) -> str:
-    return json.dumps(_safe_values(content), indent=2)
+    return json.dumps(_without_secrets(content), indent=2)
 
 
 def _repo_as_json(repo: Repo) -> dict[str, Any]:
@@ -166,13 +166,14 @@ def _repo_as_json(repo: Repo) -> dict[str, Any]:
     }
 
 
-def _safe_values(value: Any) -> Any:
+def _without_secrets(value: Any) -> Any:
     if isinstance(value, str):
-        return safe(value)
+        # Names stay exact: JSON escapes what a terminal must not get.
+        return urls.redact(value, git.SECRETS)
     if isinstance(value, Mapping):
-        return {key: _safe_values(inner) for key, inner in value.items()}
+        return {key: _without_secrets(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_safe_values(inner) for inner in value]
+        return [_without_secrets(inner) for inner in value]
     return value
 
 
