@@ -580,6 +580,6 @@ def _differences_of_stores(name: str, was: Store, now: Store, tracking: bool) ->
     for file in sorted({*was.state, *now.state}):
         if was.state.get(file) != now.state.get(file):
             yield f"{name}/{file}: {'changed' if file in now.state else 'gone'}"
-    if was.config != now.config:
+    if sorted(was.config) != sorted(now.config):
         gone, new = set(was.config) - set(now.config), set(now.config) - set(was.config)
         yield f"settings of {name}: gone {sorted(gone)}, new {sorted(new)}"

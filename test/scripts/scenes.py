@@ -101,7 +101,7 @@ STATES = {
     "f:assume-unchanged-dir": "git update-index --assume-unchanged f; rm f; mkdir f; echo 1 > f/x",
     "f:skip-worktree": "git update-index --skip-worktree f; echo mine > f",
     "f:skip-worktree-gone": "git update-index --skip-worktree f; rm f",
-    "f:sparse": "git sparse-checkout set --no-cone '/*' '!/f'",
+    "f:sparse": "git status -s; git sparse-checkout set --no-cone '/*' '!/f'",
     "d:unstaged": "echo mine > d/a",
     "d:staged": "echo mine > d/a; git add d",
     "d:staged-new": "echo mine > d/new; git add d",

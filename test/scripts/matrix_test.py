@@ -1,0 +1,325 @@
+"""Every kind of local work against every kind of upstream change, judged from outside.
+
+A cell is a clone with one piece of local work (a state), a server that has moved on (a change), and
+the options of a run. Several cells are updated by one call of the tool, and then undone. checker.py
+compares what was there before with what is there after:
+
+  * nothing is lost;
+  * the JSON and the exit code agree with what happened;
+  * a clone with nothing in the way is updated, and its other files are those of the upstream;
+  * `undo` restores refs, HEAD, index, settings and files.
+
+The set that runs every day has each state with each change of the same path in a cell of its own,
+and with all changes of other paths at once (the change `wide`). More by a variable:
+
+    UPDATE_REPOS_MATRIX=all python -m pytest test/scripts/matrix_test.py             # all cells
+    UPDATE_REPOS_MATRIX='d:to-file s:* plain' python -m pytest test/scripts/matrix_test.py
+
+A failure names its cells, with the command that runs each of them alone.
+"""
+
+import concurrent.futures
+import fnmatch
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from test.scripts.checker import Checkout, Snapshot, differences, losses, snapshot
+from test.scripts.scenes import CHANGES, STATES, Scenes, plain, point, quick_world
+from test.scripts.world import Ran, Repo
+
+CHOSEN = os.environ.get("UPDATE_REPOS_MATRIX", "")
+
+# Cells that one call of the tool updates, and calls that run at once.
+_GROUP, _THREADS = 12, 2
+
+OPTIONS = {
+    "plain": (),
+    "rebase": ("--rebase",),
+    "merge": ("--merge",),
+    "pinned": ("--pinned",),
+    "plan": ("--plan",),
+    "dry-run": ("--dry-run",),
+}
+# Runs whose clones are on a feature branch: elsewhere these options do nothing.
+_ON_FEATURE_BRANCH = ("rebase", "merge")
+
+# Changes that stop the update of a clone whose submodule is checked out.
+_KINDS_OF_SUBMODULES = ("s:to-file", "s:to-symlink", "s:to-dir", "s:rename")
+
+# States in which the checked-out branch stays whatever the change is.
+_STAYS = {
+    *("-:ahead", "-:detached", "-:detached-ahead", "-:topic", "-:main-elsewhere", "-:locked"),
+    *("-:merging", "-:rebasing", "-:picking", "-:bisecting", "f:commit", "f:topic"),
+    # git takes it for a fault of the repository.
+    "s:to-symlink",
+    # It changes .gitmodules, and so does upstream.
+    "s:rm",
+}
+
+
+# git makes no submodule of a folder that holds files of the user: undo names them instead.
+_STAYS_UPDATED = {
+    (state, change)
+    for state in ("s:deinit-with-files", "s:deinit-ignored", "s:to-dir")
+    for change in ("s:delete", "s:rename")
+}
+
+# git takes a submodule outside of a sparse checkout for changed: undo leaves it, with a note.
+_STAYS_CLONED = ("f:sparse", "f:to-submodule")
+
+
+class Cell(NamedTuple):
+    """One clone, its server, and a run."""
+
+    state: str
+    change: str
+    option: str
+
+    @property
+    def wide(self) -> bool:
+        return self.change == "wide"
+
+    @property
+    def base(self) -> str:
+        """The server that it is a clone of."""
+        return "wide-base" if self.wide else "base"
+
+    @property
+    def template(self) -> str:
+        """Names the clone that it begins with."""
+        branch = "feature" if self.option in _ON_FEATURE_BRANCH else "main"
+        return plain(f"{self.state} {self.base} {branch}")
+
+    def __str__(self) -> str:
+        return " ".join(self)
+
+
+def _everyday() -> Iterator[Cell]:
+    turns = itertools.cycle(["plain", "rebase", "plain", "pinned", "plain", "merge"])
+    for state in STATES:
+        for change in CHANGES:
+            if state[0] == change[0]:
+                yield Cell(state, change, next(turns))
+        yield Cell(state, "wide", next(turns))
+    for change in CHANGES:
+        yield Cell("-:clean", change, "plain")
+    for state in ("-:clean", "-:topic", "f:unstaged", "s:unstaged"):
+        for change in ("wide", "f:modify", "s:to-file"):
+            yield from (Cell(state, change, option) for option in OPTIONS)
+
+
+def _cells() -> list[Cell]:
+    full = itertools.starmap(Cell, itertools.product(STATES, [*CHANGES, "wide"], OPTIONS))
+    if not CHOSEN:
+        return list(dict.fromkeys(_everyday()))
+    return [cell for cell in full if CHOSEN == "all" or fnmatch.fnmatch(str(cell), CHOSEN)]
+
+
+CELLS = _cells()
+
+
+class Place:
+    """The servers, and the clones that cells are copies of."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.scenes = Scenes(folder)
+        self.scenes.base("base", {})
+        self.scenes.base("wide-base", _wide())
+        self.tips: dict[str, tuple[str, str]] = {}
+        for name in sorted({cell.change for cell in CELLS}):
+            changes = _wide() if name == "wide" else {"": name}
+            server = self.scenes.move_on(name, "wide-base" if name == "wide" else "base", changes)
+            # The tip is one commit further than what is pinned.
+            self.tips[name] = server.head, server.commit("last")
+        for base in {cell.base for cell in CELLS}:
+            self.scenes.clone(base, folder / "clones" / base)
+        for cell in {cell.template: cell for cell in CELLS}.values():
+            self._make_template(cell)
+
+    def _make_template(self, cell: Cell) -> None:
+        path = self.folder / "templates" / cell.template / "repo"
+        shutil.copytree(self.folder / "clones" / cell.base, path, symlinks=True)
+        if cell.option in _ON_FEATURE_BRANCH:
+            self.scenes.shell(path, "git switch -q -c feature; commit on-feature")
+        self.scenes.shell(path, STATES[cell.state])
+
+    def copy(self, cell: Cell, folder: Path) -> Repo:
+        """A clone in its state, of the server with its change."""
+        template = self.folder / "templates" / cell.template
+        subprocess.run(["cp", "-a", template, folder], check=True)
+        base, server = self.scenes.server(cell.base), self.scenes.server(cell.change)
+        point(folder / "repo/.git/config", base, server)
+        linked = [*folder.glob("repo/.git/**/worktrees/*/gitdir"), *folder.glob("linked/.git")]
+        for file in linked:
+            point(file, template, folder)
+        return self.scenes.world.repo(folder / "repo")
+
+
+def _wide() -> dict[str, str]:
+    """The changes that happen at once, by what the paths of each end in."""
+    return {f"-{plain(name)}": name for name in CHANGES if name not in _KINDS_OF_SUBMODULES}
+
+
+class Group:
+    """Cells that one call of the tool updates."""
+
+    def __init__(self, place: Place, cells: Sequence[Cell], folder: Path):
+        self.place, self.cells, self.option = place, cells, cells[0].option
+        self.world = quick_world(folder)
+        self.repos = [place.copy(cell, folder / f"c{n}") for n, cell in enumerate(cells)]
+        self.names = [f"c{n}" for n in range(len(cells))]
+        for name, repo, cell in zip(self.names, self.repos, cells, strict=True):
+            upstream = [f"file://{place.scenes.server(cell.change)}"]
+            self.world.table[name] = {"path": str(repo.path), "upstream": upstream}
+        if self.option == "pinned":
+            self._pin()
+
+    def _pin(self) -> None:
+        server, clone = self.world.pair("pinning")
+        for name, cell in zip(self.names, self.cells, strict=True):
+            server.write(name, self.place.tips[cell.change][0] + "\n")
+        server.git("add", ".")
+        server.git("commit", "-q", "-m", "pins")
+        clone.git("pull", "-q")
+        self.world.table["pinning"]["pins"] = {name: name for name in self.names}
+
+    def _snapshots(self) -> list[Snapshot]:
+        return [snapshot(repo.path.parent) for repo in self.repos]
+
+    def run(self) -> dict[Cell, list[str]]:
+        """What is wrong with each cell."""
+        before = self._snapshots()
+        ran = self.world.run(*OPTIONS[self.option])
+        after = self._snapshots()
+        wrong = {
+            cell: self._judge(cell, repo, ran.one(name), was, now)
+            for cell, repo, name, was, now in zip(
+                self.cells, self.repos, self.names, before, after, strict=True
+            )
+        }
+        wrong[self.cells[0]] += _judge_code(ran)
+        if self.option == "dry-run":
+            return wrong
+        undone = self.world.run("undo")
+        # 2: there was nothing to undo.
+        said = {one["name"]: one for one in undone.json["repositories"]} if undone.code != 2 else {}
+        again = self._snapshots()
+        for name, cell, *states in zip(self.names, self.cells, before, after, again, strict=True):
+            wrong[cell] += self._judge_undo(cell, said.get(name), *states)
+        return wrong
+
+    def _judge_undo(
+        self, cell: Cell, said: dict[str, Any] | None, was: Snapshot, now: Snapshot, then: Snapshot
+    ) -> list[str]:
+        if said and (cell.state, cell.change) in _STAYS_UPDATED and "in the way" in said["reason"]:
+            was = now
+        undone = said is not None and said["status"] == "undone"
+        found = losses(was, then)
+        if (cell.state, cell.change) != _STAYS_CLONED:
+            found += differences(was, then, tracking=undone)
+        if said and found:
+            found.append(f"it said: {said['status']}, {said['reason']}")
+        return [f"after undo: {words}" for words in found]
+
+    def _judge(
+        self, cell: Cell, repo: Repo, said: dict[str, Any], was: Snapshot, now: Snapshot
+    ) -> list[str]:
+        wrong = [*losses(was, now), *self._judge_status(cell, repo, said, was, now)]
+        return [*wrong, f"it said: {said['status']}, {said['reason']}"] if wrong else []
+
+    def _judge_status(
+        self, cell: Cell, repo: Repo, said: dict[str, Any], was: Snapshot, now: Snapshot
+    ) -> Iterator[str]:
+        status, old, new = said["status"], was.checkouts["repo"], now.checkouts["repo"]
+        target = self.place.tips[cell.change][self.option != "pinned"]
+        if status not in ("planned", "failed") and (said["old"], said["new"]) != (
+            old.commit,
+            new.commit,
+        ):
+            yield f"it said {said['old']} to {said['new']}, it is {old.commit} to {new.commit}"
+        if status == "updated":
+            # Beside another branch it is the default branch alone that is updated.
+            places = {new.commit, now.stores[new.store].refs.get("refs/heads/main")}
+            contained = target in places or target in repo.git("rev-list", "HEAD").split()
+            moved = was.stores[old.store].refs != now.stores[new.store].refs
+            if not contained or not (moved or was != now):
+                yield f"HEAD is {new.commit}, the upstream {target}"
+            yield from _judge_files(was, now)
+        elif status in ("skipped", "current", "planned"):
+            yield from differences(was, now, tracking=self.option == "dry-run")
+        elif status == "kept":
+            if differences(was, now, tracking=False) and old.commit != new.commit:
+                yield "HEAD has moved"
+        elif status != "failed" or cell.state[0] != "s":
+            yield "an unexpected status"
+        acting = self.option not in ("plan", "dry-run")
+        clean = cell.state == "-:clean" and cell.change not in _KINDS_OF_SUBMODULES
+        free = clean or (cell.wide and cell.state not in _STAYS)
+        if acting and free and status != "updated":
+            yield "nothing is in the way, so it has to be updated"
+        if acting and clean:
+            yield from _judge_submodules(now)
+
+
+def _judge_files(was: Snapshot, now: Snapshot) -> Iterator[str]:
+    """After an update only what was local before differs from what HEAD has."""
+    for name, checkout in now.checkouts.items():
+        before = _local(was.checkouts[name]) if name in was.checkouts else set()
+        for path in sorted(_local(checkout) - before):
+            yield f"{name}/{path} is not as HEAD has it, and was no local change"
+
+
+def _local(checkout: Checkout) -> set[str]:
+    """Paths that differ from HEAD in the index or in the work tree."""
+    changed = {path for (path, _), entry in checkout.staged.items() if entry.flag != "S"}
+    return {*checkout.own, *checkout.deleted, *changed}
+
+
+def _judge_submodules(now: Snapshot) -> Iterator[str]:
+    for path, (mode, commit) in now.checkouts["repo"].tree.items():
+        inner = now.checkouts.get(f"repo/{path}")
+        if mode == "160000" and (inner is None or inner.commit != commit):
+            yield f"submodule {path} is at {inner and inner.commit}, not at {commit}"
+
+
+def _judge_code(ran: Ran) -> list[str]:
+    """Whether the exit code agrees with what is said of the repositories."""
+    statuses = {one["status"] for one in ran.json["repositories"]}
+    bad = bool(statuses & {"skipped", "failed", "missing"})
+    if ran.code == 1 if bad else ran.code == 0 or (ran.code == 1 and "kept" in statuses):
+        return []
+    return [f"exit code {ran.code} with {sorted(statuses)}: {ran.err}"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("matrix"))
+
+
+@pytest.mark.parametrize("option", [o for o in OPTIONS if any(c.option == o for c in CELLS)])
+def test_nothing_is_lost_and_what_is_said_is_so(place: Place, option: str):
+    cells = [cell for cell in CELLS if cell.option == option]
+    groups = [cells[start : start + _GROUP] for start in range(0, len(cells), _GROUP)]
+
+    def run(number: int) -> dict[Cell, list[str]]:
+        folder = place.folder / f"{option}-{number}"
+        wrong = Group(place, groups[number], folder).run()
+        shutil.rmtree(folder)
+        return wrong
+
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        results = list(pool.map(run, range(len(groups))))
+    wrong = {cell: words for result in results for cell, words in result.items() if words}
+    lines = [f"{len(wrong)} of {len(cells)} cells:"]
+    for cell, words in wrong.items():
+        lines += [f"{cell}:", *(f"    {line}" for line in words)]
+        lines += [f"    UPDATE_REPOS_MATRIX='{cell}' python -m pytest test/scripts/matrix_test.py"]
+    assert not wrong, "\n".join(lines)
