@@ -68,7 +68,9 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     for event in _events(events):
         identity = event["id"]
         if "optionsParsed" in event:
-            remote = _has_remote_cache(event["optionsParsed"].get("cmdLine", []))
+            # The last option of a name counts.
+            options = event["optionsParsed"].get("cmdLine", [])
+            remote = bool(dict(o.partition("=")[::2] for o in options).get("--remote_cache"))
         elif "namedSetOfFiles" in event:
             file_sets[identity["namedSet"]["id"]] = event["namedSetOfFiles"]
         elif "completed" in event:
@@ -174,9 +176,3 @@ def _mnemonic(spawn: Mapping[str, Any]) -> str:
     if spawn["mnemonic"] == "CppLink" and made[0].endswith(".a"):
         return "CppArchive"
     return spawn["mnemonic"]
-
-
-def _has_remote_cache(command_line: list[str]) -> bool:
-    """Whether there was a remote cache; the last option of a name counts."""
-    values = dict(option.partition("=")[::2] for option in command_line)
-    return bool(values.get("--remote_cache"))
