@@ -385,3 +385,32 @@ def test_fifty_thousand_files_are_updated(world: World):
     clone.write("0/mine.o", "mine\n")
     assert world.run().code == 0
     assert (clone.head, clone.read("0/0"), clone.read("0/mine.o")) == (new, "new\n", "mine\n")
+
+
+@pytest.mark.parametrize("becomes", ["file", "submodule"])
+def test_a_repository_in_the_place_of_a_file_is_in_the_way(world: World, becomes: str):
+    server, inner = world.server("a"), world.server("inner")
+    server.commit("place")
+    clone = world.clone(server, "a")
+    (clone.path / "place").unlink()
+    mine = world.init(clone.path / "place")
+    if becomes == "submodule":
+        server.git("rm", "-q", "place")
+        server.git("submodule", "--quiet", "add", f"file://{inner.path}", "place")
+        server.git("commit", "-q", "-m", "submodule")
+    else:
+        server.commit("place")
+    before = mine.everything()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    assert mine.everything() == before
+
+
+def test_a_repository_in_the_place_of_a_new_folder_is_in_the_way(world: World):
+    server, clone = world.pair()
+    mine = world.init(clone.path / "folder")
+    server.commit("folder/file")
+    before = mine.everything()
+    ran = world.run()
+    assert (ran.one()["status"], ran.one()["files"]) == ("skipped", ["folder"])
+    assert mine.everything() == before
