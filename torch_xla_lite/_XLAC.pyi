@@ -1,6 +1,6 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import SupportsIndex, SupportsInt
 
 import jax
@@ -20,15 +20,20 @@ def set_callbacks(
     """Connects the compiler: functions that compile a graph and upload an array, and the dtypes by
     torch's numbers."""
 
-def set_lowered_ops(lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex]]) -> None:
-    """Sets which ops have lowerings: whether their numbers are constants of the graph, and the bits
-    of the dtypes that they cannot take."""
+def set_lowered_ops(
+    lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex, Sequence[str]]],
+) -> None:
+    """Sets which ops have lowerings: whether their numbers are constants of the graph, the bits of
+    the dtypes that they cannot take, and which of their floats are no constants."""
 
 def register_lowering(op: str, needs_constants: bool) -> None:
     """Adds the lowering of an op of another library."""
 
 def note_fallback(op: str) -> None:
     """Counts an op that calls a kernel of ATen inside a graph."""
+
+def set_in_kernel(function: int) -> None:
+    """Address of a C function that says whether a kernel of ATen runs on the calling thread."""
 
 # --- running ---
 

@@ -58,6 +58,7 @@ class Program:
       executable: a function of the leaves and the scalars, see compiler.compile_graph.
       num_arguments, num_results: how many arrays it takes and gives.
       fallbacks: ops that run as ATen kernels in it, one for each call.
+      foreign: ops that call any code outside XLA in it.
       checks: the step of the graph and the message of each element of its last result, which says
         what failed; if there are none, there is no such result.
       targets: names of the custom calls in it that this package provides.
@@ -67,6 +68,7 @@ class Program:
     num_arguments: int
     num_results: int
     fallbacks: tuple[str, ...]
+    foreign: frozenset[str]
     checks: tuple[tuple[int, str], ...]
     targets: frozenset[str]
 
@@ -142,6 +144,7 @@ def store(key: str | None, program: Program) -> None:
         "num_arguments": program.num_arguments,
         "num_results": program.num_results,
         "fallbacks": program.fallbacks,
+        "foreign": sorted(program.foreign),
         "checks": program.checks,
         "targets": sorted(program.targets),
     }
@@ -182,6 +185,7 @@ def _deserialize(header: dict, executable: bytes) -> Program:
         num_arguments=header["num_arguments"],
         num_results=header["num_results"],
         fallbacks=tuple(header["fallbacks"]),
+        foreign=frozenset(header["foreign"]),
         checks=tuple((step, message) for step, message in header["checks"]),
         targets=names,
     )

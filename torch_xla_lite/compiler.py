@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from jax import lax
+from jax.extend import core
 
 from . import _XLAC, compilation_cache, index_errors
 from .compilation_cache import Program
@@ -44,7 +45,7 @@ def register() -> None:
     )
     _XLAC.set_lowered_ops(
         {
-            name: (entry.constants, dtypes.refused(name))
+            name: (entry.constants, dtypes.refused(name), list(entry.runtime_floats))
             for name, entry in registry.LOWERINGS.items()
         }
     )
@@ -71,13 +72,13 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     with jax.enable_x64(True):
         program = _program(calls, leaves, roots)
     function = program.executable
-    may_fail = any(_may_fail(call.op) for call in calls if call is not None)
+    waits = bool(program.foreign)
     if program.checks:
         messages = tuple(calls[step].describe(message) for step, message in program.checks)
         function = index_errors.reporting(function, messages)
-        may_fail = may_fail or index_errors.immediate()
-    if program.fallbacks or may_fail:
-        return _raising_with_source(function, calls, program.fallbacks)
+        waits = waits or index_errors.immediate()
+    if waits:
+        return _raising_with_source(function, calls, program)
     return function
 
 
@@ -93,7 +94,7 @@ def _program(
         key = compilation_cache.key(repr((graph, leaves, roots)))
         if (program := compilation_cache.load(key)) is not None:
             return program
-    lowered, fallbacks, found = _lower_graph(calls, leaves, roots)
+    lowered, fallbacks, foreign, found = _lower_graph(calls, leaves, roots)
     hlo = lowered.as_text()
     if traces_first:
         key = compilation_cache.key(repr((hlo, leaves)))
@@ -104,6 +105,7 @@ def _program(
         num_arguments=len(leaves) + any(call.num_scalars for call in calls if call is not None),
         num_results=len(roots) + bool(found),
         fallbacks=tuple(fallbacks),
+        foreign=frozenset(foreign),
         checks=tuple(found),
         targets=compilation_cache.targets(hlo),
     )
@@ -113,9 +115,10 @@ def _program(
 
 def _lower_graph(
     calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
-) -> tuple[jax.stages.Lowered, list[str], list[tuple[int, str]]]:
-    """The graph as a program for XLA, the ops in it that are calls of ATen, and its checks, each
-    with the step that it is part of. To be called under `jax.enable_x64(True)`."""
+) -> tuple[jax.stages.Lowered, list[str], set[str], list[tuple[int, str]]]:
+    """The graph as a program for XLA, the ops in it that are calls of ATen, those that call any
+    code outside XLA, and its checks, each with the step that it is part of. To be called under
+    `jax.enable_x64(True)`."""
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
     found: list[tuple[int, str]] = []
@@ -144,12 +147,24 @@ def _lower_graph(
         structs.append(jax.ShapeDtypeStruct((num_scalars, 2), np.int32))
     donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
     traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
-    may_fail = bool(by_ffi) or any(_may_fail(call.op) for call in calls if call is not None)
-    may_fail = may_fail or (bool(found) and index_errors.immediate())
-    if may_fail and donated:
+    foreign = _foreign_ops(traced.jaxpr)
+    if donated and (foreign or (found and index_errors.immediate())):
         # A graph that may fail while it runs must not donate its arguments.
-        traced = jax.jit(run, keep_unused=True).trace(*structs)
-    return traced.lower(), by_ffi, found
+        function = core.jaxpr_as_fun(traced.jaxpr)
+        traced = jax.jit(function, keep_unused=True).trace(*structs)
+    return traced.lower(), by_ffi, foreign, found
+
+
+def _foreign_ops(traced: core.ClosedJaxpr) -> set[str]:
+    """The ops that call code outside XLA, which may fail while the graph runs."""
+    scopes = (str(eqn.source_info.name_stack) for eqn in traced.jaxpr.eqns if _is_foreign(eqn))
+    return {scope.partition("/")[0] for scope in scopes}  # Each is traced in a scope of its name.
+
+
+def _is_foreign(eqn: core.JaxprEqn) -> bool:
+    if eqn.primitive.name == "ffi_call" or eqn.primitive.name.endswith("_callback"):
+        return True
+    return any(_is_foreign(e) for inner in core.jaxprs_in_params(eqn.params) for e in inner.eqns)
 
 
 def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
@@ -158,33 +173,53 @@ def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
     return any(op in ops or op.startswith("aten::") for op in registry.registered_by_users())
 
 
-def _may_fail(op: str) -> bool:
-    entry = registry.LOWERINGS.get(op)
-    return entry is not None and entry.fallible
-
-
 def _raising_with_source(
-    executable: Callable[..., list], calls: Sequence[Any], by_ffi: Sequence[str]
+    executable: Callable[..., list], calls: Sequence[Any], program: Program
 ) -> Callable:
-    """Waits for the results, so that an error is raised here and names the recording line.
+    """Waits for the results, so that an error is raised here and names op and recording line.
 
-    Counts the calls of ATen's kernels, `by_ffi`, each time that the graph runs.
+    Counts the calls of ATen's kernels each time that the graph runs.
     """
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         try:
             results = jax.block_until_ready(executable(*arguments))
-            for op in by_ffi:
+            for op in program.fallbacks:
                 _XLAC.note_fallback(op)
             return results
-        except IndexError:
-            raise
         except Exception as error:
-            message = str(error)
-            sources = {c.source for c in calls if c and c.source and _names(message, c.op)}
-            raise RuntimeError(_with_sources(message, sources)) from None
+            raise _explained(error, calls, program.foreign) from None
 
     return run
+
+
+def _explained(error: Exception, calls: Sequence[Any], foreign: frozenset[str]) -> Exception:
+    """What is raised for an error of code outside XLA: names the op that called it."""
+    if _is_lack_of_memory(error):
+        return error
+    message = str(error)
+    if isinstance(error, IndexError):  # A failed check (index_errors.py) has its lines already.
+        named = {call.op for call in calls if call is not None and f"(in {call.op})" in message}
+        return _blaming(*named, error) if len(named) == 1 else error
+    named = {call.op for call in calls if call is not None and _names(message, call.op)} or foreign
+    sources = {call.source for call in calls if call and call.source and call.op in named}
+    text = _with_sources(message, sources)
+    return _blaming(*named, RuntimeError(text)) if len(named) == 1 else RuntimeError(text)
+
+
+def _is_lack_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or what caused it, is lack of memory: no op is to blame."""
+    if error is None:
+        return False
+    if isinstance(error, MemoryError) or str(error).startswith("RESOURCE_EXHAUSTED"):
+        return True
+    return _is_lack_of_memory(error.__cause__)
+
+
+def _blaming(op: str, error: Exception) -> Exception:
+    """The error as one of an op: the runtime computes all values that do not need it."""
+    error._torch_xla_lite_op = op  # type: ignore[attr-defined]  # Read by csrc/python/executor.cc.
+    return error
 
 
 def _names(message: str, op: str) -> bool:
@@ -236,13 +271,16 @@ class _Call:
         outs = [None if shape is None else _struct(shape) for shape in self.outputs]
         own = scalars.take(self.num_scalars)
         try:
-            if self.op.startswith("write:"):
-                return [self._write_view(operands, own, outs)]
-            with promotion.default_dtype(self._default_dtype()):
+            with jax.named_scope(self.op), promotion.default_dtype(self._default_dtype()):
+                if self.op.startswith("write:"):
+                    return [self._write_view(operands, own, outs)]
                 return self._lower(operands, own, outs, by_ffi)
         except Exception as error:
+            if _is_lack_of_memory(error):
+                raise
             sources = {self.source} if self.source else set()
-            raise RuntimeError(_with_sources(str(error), sources)) from error
+            failure = RuntimeError(_with_sources(str(error), sources))
+            raise _blaming(self.op, failure) from error
 
     def _default_dtype(self) -> np.dtype:
         """torch's when the op was recorded (csrc/dispatch/call.cc)."""

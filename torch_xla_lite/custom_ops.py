@@ -29,14 +29,16 @@ from . import _XLAC
 from .lowering import registry
 
 
-def register_lowering(
-    op: str, *, constants: bool = False, fallible: bool = False
-) -> Callable[[Callable], Callable]:
+def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable], Callable]:
     """Registers the decorated function as the lowering of an op.
 
     From then on the op is recorded as one op, even if it has an implementation for all devices
     (`custom_op` without `device_types`). Graphs that are compiled already do not change, so
     register the lowering where the op is defined.
+
+    A lowering may call code outside XLA, by `jax.ffi.ffi_call` or a callback of jax. When that
+    fails while the graph runs, the error is raised where a value is needed, names the line that
+    recorded the op, and changes no tensor.
 
     Args:
       op: such as "example::softsign", or "aten::sort.stable" with the name of an overload. The
@@ -46,9 +48,6 @@ def register_lowering(
       constants: whether numbers are constants of the graph: they arrive as Python numbers, and each
         new one compiles a new graph. By default arguments of type `Scalar` arrive as 0-d arrays and
         compile nothing; `float` and `int` are always constants.
-      fallible: whether the lowering calls code that may fail while the graph runs, with a message
-        that names `op`. The error is then raised where a value is needed, names the line that
-        recorded the op, and changes no tensor.
 
     Raises:
       LoweringError: the op has a lowering already.
@@ -62,6 +61,6 @@ def register_lowering(
                 f"{op} has a lowering already: {registry.LOWERINGS[op].fn}"
             )
         _XLAC.register_lowering(op, constants)
-        return registry.lower(op, constants=constants, fallible=fallible)(fn)
+        return registry.lower(op, constants=constants)(fn)
 
     return register

@@ -136,14 +136,14 @@ def _differentiate(ctx: Any, grad: torch.Tensor, _: Any) -> tuple[torch.Tensor, 
 _forward.register_autograd(_differentiate, setup_context=_save)
 
 
-@register_lowering("torch_xla_lite::softmax_cross_entropy", fallible=True)
+@register_lowering("torch_xla_lite::softmax_cross_entropy")
 def _(logits: jax.Array, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
     return kernels.softmax_cross_entropy(
         logits, labels, ignore_index=ignore_index, op="torch_xla_lite::softmax_cross_entropy"
     )
 
 
-@register_lowering("torch_xla_lite::softmax_cross_entropy_backward", fallible=True)
+@register_lowering("torch_xla_lite::softmax_cross_entropy_backward")
 def _(
     grad: jax.Array,
     logits: jax.Array,

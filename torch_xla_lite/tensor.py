@@ -52,8 +52,37 @@ class XLATensor2(torch.Tensor, metaclass=_OnDeviceJax):
         import jax
 
         if isinstance(data, jax.Array):
+            _check_usable(data)
             return _XLAC.from_jax(data)
         return torch.as_tensor(data, device=NAME)
+
+
+def _check_usable(array: Any) -> None:
+    """Raises if a graph cannot take the array: it has no data, or has it in another place.
+
+    Raises:
+      TypeError: it is a tracer, which stands for a value while jax traces a function.
+      RuntimeError: its memory was donated or deleted.
+      ValueError: it is on another device, or spread over several, or in another memory.
+    """
+    import jax
+
+    if isinstance(array, jax.core.Tracer):
+        raise TypeError(
+            f"expected a jax.Array with data, found a tracer: {array.aval}.\n"
+            "Make the tensor outside of the function that jax traces."
+        )
+    if array.is_deleted():
+        raise RuntimeError(
+            "expected a jax.Array with data, found one that was deleted or donated.\n"
+            "Copy it before it is donated:  array.copy()"
+        )
+    used = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    if not array.sharding.is_equivalent_to(used, array.ndim):
+        raise ValueError(
+            f"expected a jax.Array on {jax.devices()[0]}, found one with {array.sharding}.\n"
+            "Move it first:  jax.device_put(array, jax.devices()[0])"
+        )
 
 
 def to_torch(self: torch.Tensor) -> torch.Tensor:

@@ -254,3 +254,53 @@ def test_an_op_that_only_writes_to_out_runs_on_the_cpu(library: torch.library.Li
     torch.ops.custom_ops_test.into(on_jax(), out=out)
     assert out.tolist() == [1, 2, 3, 4]
     assert debug.metrics()["fallbacks"] == {"custom_ops_test::into": 1}
+
+
+# --- lowerings that call code outside XLA ---------------------------------------------------------
+
+
+@torch.library.custom_op("custom_ops_test::checked", mutates_args=())
+def checked(x: torch.Tensor, limit: int) -> torch.Tensor:
+    return x.clone()
+
+
+@checked.register_fake
+def _checked_fake(x: torch.Tensor, limit: int) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+traced: list[int] = []
+
+
+@torch_xla_lite.register_lowering("custom_ops_test::checked")
+def _checked_lowering(x: jax.Array, limit: int) -> jax.Array:
+    def check(values):
+        if values.max() > limit:
+            raise ValueError("beyond the limit")
+        return values
+
+    traced.append(limit)
+    return jax.pure_callback(check, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+
+def test_a_callback_that_fails_says_so_although_its_operand_is_gone():
+    with pytest.raises(RuntimeError, match="beyond the limit"):
+        checked(torch.ones(5).to("jax"), 0).tolist()
+
+
+def test_what_is_updated_beside_a_callback_that_fails_can_be_read():
+    state = torch.zeros(5).to("jax")
+    torch_xla_lite.sync()
+    state.add_(1)
+    with pytest.raises(RuntimeError, match="beyond the limit"):
+        checked(torch.ones(5).to("jax"), 0).tolist()
+    assert state.tolist() == [1] * 5
+    assert debug.metrics()["compiles"] <= 3
+
+
+def test_a_graph_with_a_callback_is_traced_once():
+    state = torch.zeros(1000).to("jax")
+    traced.clear()
+    state.add_(checked(state * 2 + 1, 7))
+    assert state.tolist() == [1] * 1000
+    assert traced == [7]

@@ -1,5 +1,9 @@
 """XLATensor2, and how data leaves the device."""
 
+import os
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -206,3 +210,45 @@ def test_it_can_be_iterated_and_searched():
     assert [int(item) for item in tensor] == [0, 1, 2]
     assert 2 in tensor
     assert len(tensor) == 3
+
+
+# --- arrays of jax --------------------------------------------------------------------------------
+
+
+def test_a_tracer_is_refused():
+    with pytest.raises(TypeError, match="found a tracer"):
+        jax.jit(XLATensor2)(jax.numpy.ones(2))
+
+
+def test_a_deleted_array_is_refused():
+    array = jax.numpy.ones(2)
+    array.delete()
+    with pytest.raises(RuntimeError, match="deleted or donated"):
+        XLATensor2(array)
+
+
+def test_arrays_on_other_devices_are_refused_and_those_of_the_same_are_not():
+    program = """
+import jax, torch_xla_lite
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+first, second = jax.devices()
+mesh = Mesh([first, second], "x")
+for place in (first, second, NamedSharding(mesh, PartitionSpec("x"))):
+    try:
+        print((torch_xla_lite.XLATensor2(jax.device_put(jax.numpy.ones(2), place)) + 1).tolist())
+    except ValueError as error:
+        print(str(error).splitlines()[-1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    refused = "Move it first:  jax.device_put(array, jax.devices()[0])"
+    assert done.stdout.splitlines() == ["[2.0, 2.0]", refused, refused]
+
+
+def test_a_weakly_typed_array_is_an_array_of_its_dtype():
+    assert (XLATensor2(jax.numpy.asarray(1.5) * 2) + torch.ones(2, device="jax")).tolist() == [4, 4]

@@ -25,7 +25,10 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
     Raises:
       OSError: the library is missing or was built for another torch.
     """
+    from torch_xla_lite import _XLAC  # Here, because the package imports this one.
+
     handler = ctypes.CDLL(str(library))
+    _XLAC.set_in_kernel(ctypes.cast(handler.TorchXlaLiteAtenIsInKernel, ctypes.c_void_p).value)
     handler.TorchXlaLiteAtenTypeId.restype = ctypes.c_void_p
     handler.TorchXlaLiteAtenTypeInfo.restype = ctypes.c_void_p
     # Before a client exists, jax only queues registrations, and later performs those of types after

@@ -26,7 +26,7 @@ one.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -52,13 +52,14 @@ class Lowering:
     """One entry of the table.
 
     constants: `Scalar` arguments arrive as Python numbers and belong to the graph's key.
-    fallible: it calls code that may raise while the program runs; the message names the op.
+    runtime_floats: arguments of type `float` that arrive as 0-d arrays, so that a new value
+      compiles nothing.
     wants_outs, wants_key: the function has a parameter `outs` or `key`.
     """
 
     fn: Callable[..., Any]
     constants: bool
-    fallible: bool
+    runtime_floats: frozenset[str]
     wants_outs: bool
     wants_key: bool
 
@@ -99,14 +100,16 @@ DTYPES: dict[int, np.dtype] = {
 
 
 def lower(
-    *names: str, constants: bool = False, fallible: bool = False
+    *names: str, constants: bool = False, runtime_floats: Iterable[str] = ()
 ) -> Callable[[Callable], Callable]:
     """Registers the decorated function as the lowering of the named overloads."""
 
     def register(fn: Callable) -> Callable:
         code = fn.__code__
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        entry = Lowering(fn, constants, fallible, "outs" in parameters, "key" in parameters)
+        entry = Lowering(
+            fn, constants, frozenset(runtime_floats), "outs" in parameters, "key" in parameters
+        )
         for name in names:
             if name in LOWERINGS:
                 raise LoweringError(f"{name} has two lowerings: {LOWERINGS[name].fn} and {fn}")

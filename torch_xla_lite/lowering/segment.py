@@ -13,7 +13,7 @@ from torch_xla_lite.lowering.registry import Unsupported, lower
 _ELEMENTS = ("float32", "float64", "bfloat16", "float16")
 
 
-@lower("aten::segment_reduce", constants=True, fallible=True)
+@lower("aten::segment_reduce", constants=True)
 def segment_reduce(
     data: jax.Array,
     reduce: str,
@@ -38,7 +38,7 @@ def segment_reduce(
     return lax.reshape(reduced, (bounds.shape[0] - 1, *data.shape[1:]))
 
 
-@lower("aten::_segment_reduce_backward", constants=True, fallible=True)
+@lower("aten::_segment_reduce_backward", constants=True)
 def segment_reduce_backward(
     grad: jax.Array,
     output: jax.Array,

@@ -39,7 +39,7 @@ ir::Ref<Executable> MemoryExecutor::Compile(const ir::Graph& graph) {
   executable->description = ir::Describe(graph.key);
   for (const ir::Step& step : executable->description.steps) {
     if (step.signature != nullptr && step.signature->op == "refuse") {
-      throw std::runtime_error("this op is refused");
+      throw OpFailure{"refuse", std::make_exception_ptr(std::runtime_error("this op is refused"))};
     }
   }
   return ir::Ref<Executable>::Share(executable.get());
@@ -49,8 +49,12 @@ std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,
                                                          const ir::Graph& graph) {
   const ExclusiveUse use(&is_busy_);
   const ir::Description& description = static_cast<MemoryExecutable&>(executable).description;
-  const auto results =
-      ir::toy::Interpret(description, ir::toy::DataOf(graph.leaves), graph.scalars);
+  std::vector<Data> results;
+  try {
+    results = ir::toy::Interpret(description, ir::toy::DataOf(graph.leaves), graph.scalars);
+  } catch (const std::runtime_error&) {
+    throw OpFailure{"fail", std::current_exception()};
+  }
   if (during_execution) during_execution();
   size_t leaf = 0;
   for (const ir::Step& step : description.steps) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -176,6 +177,50 @@ TEST_F(RuntimeTest, ASyncThrowsTheFirstErrorYetComputesTheRest) {
     EXPECT_STREQ(error.what(), "this op is refused");
   }
   EXPECT_FALSE(IsPending(good));
+}
+
+TEST_F(RuntimeTest, WhatDoesNotNeedAFailingOpIsOneGraph) {
+  LiveValue failing, dependent, a, b;
+  Set(failing, Call("fail", {Leaf({1})}));
+  Set(dependent, Call("plus", {Get(failing)}, {1}));
+  Set(a, Call("plus", {Leaf({1})}, {1}));
+  Set(b, Call("plus", {Leaf({2})}, {1}));
+  EXPECT_THROW(runtime.Sync(), std::runtime_error);
+  EXPECT_EQ(executions(), 1u);
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_EQ(Read(b), Data{3});
+}
+
+TEST_F(RuntimeTest, AnErrorThatNamesNoOpIsThrownAtOnceAndAllStaysAsItWas) {
+  LiveValue a, b;
+  Set(a, Leaf({1}));
+  Set(a, Call("plus", {Get(a)}, {1}));
+  Set(b, Call("plus", {Leaf({2})}, {1}));
+  executor.during_execution = [] { throw std::bad_alloc(); };
+  EXPECT_THROW(Read(b), std::bad_alloc);
+  executor.during_execution = nullptr;
+  EXPECT_EQ(executions(), 0u);
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_EQ(Read(b), Data{3});
+  EXPECT_EQ(executions(), 1u);
+}
+
+TEST_F(RuntimeTest, ASyncInsideASyncThrowsAndDoesNotWaitForItself) {
+  LiveValue a, b;
+  Set(a, Call("plus", {Leaf({1})}, {1}));
+  bool threw = false;
+  executor.during_execution = [&] {
+    Set(b, Call("plus", {Leaf({2})}, {1}));
+    try {
+      Read(b);
+    } catch (const std::runtime_error&) {
+      threw = true;
+    }
+  };
+  runtime.Sync();
+  executor.during_execution = nullptr;
+  EXPECT_TRUE(threw);
+  EXPECT_EQ(Read(b), Data{3});
 }
 
 TEST_F(RuntimeTest, AFailedValueDoesNotFailTheNextSync) {

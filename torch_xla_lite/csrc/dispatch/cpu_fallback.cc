@@ -15,8 +15,9 @@
 namespace torch_xla_lite::dispatch {
 namespace {
 
-std::mutex counts_mutex;
-std::map<std::string, uint64_t> counts;
+// Never destroyed: threads of other libraries may still call ops while the process exits.
+std::mutex& counts_mutex = *new std::mutex;
+auto& counts = *new std::map<std::string, uint64_t>;
 
 at::Tensor ToCpu(const at::Tensor& tensor) {
   return tensor.device().is_privateuseone() ? Download(tensor) : tensor;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::dispatch {
@@ -119,8 +120,10 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   std::vector<c10::IValue> mutated;
   try {
     mutated = RunOnMeta(info, arguments, &stack);
-  } catch (const std::exception&) {
-    // A view never depends on data; on the CPU, where data is dense, an invalid one might succeed.
+  } catch (const std::exception& error) {
+    // Says nothing about the op, and may not happen the next time.
+    if (runtime::Runtime::Get().executor().IsInterruption(error)) throw;
+    // A view never depends on data; on the CPU, where data is dense, a wrong one might succeed.
     if (info.IsView()) throw;
     // The shape depends on data, torch has no meta kernel, or the call is invalid. In each case the
     // CPU kernel does the right thing.

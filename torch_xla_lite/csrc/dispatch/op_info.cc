@@ -183,6 +183,12 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     is_lowered = true;
     has_runtime_scalars = !it->second.needs_constants;
     refused_dtypes = it->second.refused_dtypes;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto& floats = it->second.runtime_floats;
+      const bool is_runtime =
+          std::ranges::find(floats, schema.arguments()[i].name()) != floats.end();
+      if (is_runtime) arguments[i].role = Role::kScalar;
+    }
   }
   // An ATen kernel would draw from the CPU's generator whenever the graph runs.
   if (is_random && !is_lowered) kind = Kind::kOnCpu;

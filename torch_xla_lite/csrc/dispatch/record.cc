@@ -234,7 +234,7 @@ void SetLoweredOps(LoweredOps lowered) {
 
 void AddLoweredOp(const std::string& name, bool needs_constants) {
   const std::lock_guard lock(lowered_mutex);
-  GetLoweredOps().insert_or_assign(name, Lowered(needs_constants));
+  GetLoweredOps().insert_or_assign(name, LoweredOp(needs_constants));
 }
 
 void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded) {

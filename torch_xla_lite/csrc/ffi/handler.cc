@@ -12,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 #include <c10/util/SmallVector.h>
 #include <xla/ffi/api/ffi.h>
 
@@ -72,6 +73,8 @@ size_t TotalBytes(std::span<const at::Tensor> tensors) {
   return bytes;
 }
 
+thread_local bool is_in_kernel = false;
+
 xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
                     xffi::RemainingRets results) {
   const AtenCall& call = state->call;
@@ -95,6 +98,8 @@ xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
       outputs.push_back(ViewOf(**results.get<xffi::AnyBuffer>(i)));
     }
     SerialBelow serial(TotalBytes(operands) + TotalBytes(outputs));
+    is_in_kernel = true;
+    const auto after = c10::make_scope_exit([] { is_in_kernel = false; });
     call.Run(operands, scalars, outputs);
     return xffi::Error::Success();
   } catch (const std::exception& error) {
@@ -116,6 +121,9 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenExecute, torch_xla_lite::ffi::Exec
                                   .Ctx<xla::ffi::State<torch_xla_lite::ffi::AtenCallState>>()
                                   .RemainingArgs()
                                   .RemainingRets());
+
+// Whether a kernel runs on the calling thread: it cannot wait for the graph that it is part of.
+extern "C" bool TorchXlaLiteAtenIsInKernel() { return torch_xla_lite::ffi::is_in_kernel; }
 
 extern "C" XLA_FFI_TypeId* TorchXlaLiteAtenTypeId() {
   return &torch_xla_lite::ffi::AtenCallState::id;

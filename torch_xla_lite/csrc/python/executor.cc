@@ -1,9 +1,13 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 
 #include <pybind11/numpy.h>
+#include <torch/csrc/Exceptions.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -17,36 +21,89 @@ namespace py = pybind11;
 namespace torch_xla_lite::python {
 namespace {
 
-std::mutex dropped_mutex;
-std::vector<PyObject*> dropped;
-
-// The caller holds the GIL.
-void ReleaseDropped() {
-  std::vector<PyObject*> objects;
-  {
-    const std::lock_guard lock(dropped_mutex);
-    objects.swap(dropped);
-  }
-  for (PyObject* object : objects) Py_DECREF(object);
-}
-
-// In a forked process small graphs would run, and the first large one would hang, waiting for
-// threads that were not forked.
-void CheckNotForked() {
+bool IsForked() {
   static const pid_t home = getpid();
-  if (getpid() == home) return;
-  throw std::runtime_error(
-      "device jax cannot be used in a forked process: XLA's threads were not forked.\n"
-      "Start a new process instead:  torch.multiprocessing.set_start_method('spawn')");
+  return getpid() != home;
 }
+
+// What was dropped and waits for Python's lock. A list without a lock of its own: objects die
+// anywhere, also in a process that was forked while another thread dropped one.
+struct Dropped {
+  PyObject* object;
+  Dropped* next;
+};
+std::atomic<Dropped*> dropped = nullptr;
+std::atomic<bool> is_release_scheduled = false;
+
+// With Python's lock held. In a forked process jax's arrays wait for threads that are not there.
+void ReleaseDropped() {
+  is_release_scheduled = false;
+  if (IsForked()) return;
+  for (Dropped* first = dropped.exchange(nullptr); first != nullptr;) {
+    const std::unique_ptr<Dropped> owned(std::exchange(first, first->next));
+    Py_DECREF(owned->object);
+  }
+}
+
+int ReleaseScheduled(void*) {
+  ReleaseDropped();
+  return 0;
+}
+
+void Drop(PyObject* object) {
+  auto* item = new Dropped{object, dropped.load()};
+  while (!dropped.compare_exchange_weak(item->next, item)) continue;
+  if (is_release_scheduled.exchange(true)) return;
+  // Needs no lock of Python's. Not at its end: all memory goes then.
+  if (!Py_IsInitialized() || Py_AddPendingCall(&ReleaseScheduled, nullptr) != 0) {
+    is_release_scheduled = false;
+  }
+}
+
+// Ctrl-C waits while one lives. Python raises KeyboardInterrupt between any two instructions: after
+// a graph has run, for which donated arguments are gone, and before its results are stored, say.
+class InterruptsWait {
+ public:
+  InterruptsWait() {
+    // Python handles signals on the main thread only.
+    if (getpid() != gettid()) return;
+    struct sigaction remember = {};
+    remember.sa_handler = [](int) { came = 1; };
+    remember.sa_flags = SA_RESTART;
+    is_active_ = sigaction(SIGINT, &remember, &before_) == 0;
+  }
+  ~InterruptsWait() {
+    if (!is_active_) return;
+    sigaction(SIGINT, &before_, nullptr);
+    if (std::exchange(came, 0) != 0) raise(SIGINT);
+  }
+  InterruptsWait(const InterruptsWait&) = delete;
+  InterruptsWait& operator=(const InterruptsWait&) = delete;
+
+ private:
+  static inline volatile std::sig_atomic_t came = 0;
+  struct sigaction before_ = {};
+  bool is_active_ = false;
+};
+
+// Turns what the compiler says of an op (compiler.py, `_blaming`) into an OpFailure.
+template <typename Work>
+auto NamingOps(Work work) {
+  try {
+    return work();
+  } catch (py::error_already_set& error) {
+    const py::object op = py::getattr(error.value(), "_torch_xla_lite_op", py::none());
+    if (op.is_none()) throw;
+    throw runtime::OpFailure{op.cast<std::string>(), std::current_exception()};
+  }
+}
+
+std::atomic<bool (*)()> in_kernel = nullptr;
 
 class PyExecutable final : public runtime::Executable {
  public:
   explicit PyExecutable(py::object callable) : callable_(std::move(callable)) {}
-  ~PyExecutable() override {
-    const std::lock_guard lock(dropped_mutex);
-    dropped.push_back(callable_.release().ptr());
-  }
+  ~PyExecutable() override { Drop(callable_.release().ptr()); }
   PyObject* callable() const { return callable_.ptr(); }
 
  private:
@@ -90,10 +147,7 @@ py::object PackScalars(const std::vector<uint64_t>& scalars) {
 
 }  // namespace
 
-PyBuffer::~PyBuffer() {
-  const std::lock_guard lock(dropped_mutex);
-  dropped.push_back(array_);
-}
+PyBuffer::~PyBuffer() { Drop(array_); }
 
 PyExecutor::PyExecutor(py::function compile, py::function upload, py::function report,
                        py::dict dtypes)
@@ -101,7 +155,36 @@ PyExecutor::PyExecutor(py::function compile, py::function upload, py::function r
       upload_(std::move(upload)),
       report_(std::move(report)),
       dtypes_(std::move(dtypes)) {
-  CheckNotForked();  // Stores the id of this process.
+  IsForked();  // Stores the id of this process.
+}
+
+void PyExecutor::SetInKernel(bool (*hook)()) { in_kernel = hook; }
+
+bool PyExecutor::IsInKernel() const {
+  bool (*const hook)() = in_kernel;
+  return hook != nullptr && hook();
+}
+
+bool PyExecutor::IsInterruption(const std::exception& error) const {
+  PyObject* type = nullptr;
+  if (const auto* ours = dynamic_cast<const py::error_already_set*>(&error)) {
+    type = ours->type().ptr();
+  } else if (const auto* torchs = dynamic_cast<const python_error*>(&error)) {
+    type = torchs->type;
+  }
+  if (type == nullptr) return runtime::Executor::IsInterruption(error);
+  const py::gil_scoped_acquire gil;
+  return PyErr_GivenExceptionMatches(type, PyExc_Exception) == 0 ||
+         PyErr_GivenExceptionMatches(type, PyExc_MemoryError) != 0;
+}
+
+// In a forked process small graphs would run, and the first large one would hang, waiting for
+// threads that were not forked.
+void PyExecutor::CheckUsable() const {
+  if (!IsForked()) return;
+  throw std::runtime_error(
+      "device jax cannot be used in a forked process: XLA's threads were not forked.\n"
+      "Start a new process instead:  torch.multiprocessing.set_start_method('spawn')");
 }
 
 int PyExecutor::TorchDtype(py::handle dtype) const {
@@ -113,7 +196,6 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
-  CheckNotForked();
   const ir::Description description = ir::Describe(graph.key);
   const py::gil_scoped_acquire gil;
   py::list steps;
@@ -122,12 +204,12 @@ ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   }
   py::list roots;
   for (ir::Position root : description.roots) roots.append(PositionTuple(root));
-  return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots)));
+  return NamingOps(
+      [&] { return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots))); });
 }
 
 std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,
                                                      const ir::Graph& graph) {
-  CheckNotForked();
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
   std::vector<PyObject*> arguments;
@@ -141,9 +223,13 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     arguments.push_back(scalars.ptr());
   }
   PyObject* callable = static_cast<PyExecutable&>(executable).callable();
-  const auto returned = py::reinterpret_steal<py::object>(
-      PyObject_Vectorcall(callable, arguments.data(), arguments.size(), nullptr));
-  if (!returned) throw py::error_already_set();
+  const InterruptsWait wait;
+  const py::object returned = NamingOps([&] {
+    auto result = py::reinterpret_steal<py::object>(
+        PyObject_Vectorcall(callable, arguments.data(), arguments.size(), nullptr));
+    if (!result) throw py::error_already_set();
+    return result;
+  });
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : py::reinterpret_borrow<py::sequence>(returned)) {
@@ -154,8 +240,9 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
-  CheckNotForked();
+  CheckUsable();
   const py::gil_scoped_acquire gil;
+  ReleaseDropped();
   const auto dtype =
       py::reinterpret_borrow<py::dtype>(dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
   // jax may use this array's memory instead of copying it; nothing else refers to it.
@@ -166,6 +253,7 @@ ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data)
 
 void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   const py::gil_scoped_acquire gil;
+  ReleaseDropped();
   const auto array = py::array::ensure(static_cast<PyBuffer&>(buffer).array(), py::array::c_style);
   if (!array) throw py::error_already_set();
   if (static_cast<size_t>(array.nbytes()) != num_bytes) {
@@ -178,6 +266,7 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
 
 void PyExecutor::AwaitAll() {
   const py::gil_scoped_acquire gil;
+  ReleaseDropped();
   const py::module_ jax = py::module_::import("jax");
   // jax does not order executions, so waiting for the last one would not suffice.
   for (const py::handle array : jax.attr("live_arrays")()) {

@@ -20,8 +20,8 @@
 
 namespace torch_xla_lite::python {
 
-// A jax.Array. It may be released on any thread and under any lock, so its Python reference is
-// released later, by a thread that has the GIL.
+// A jax.Array. It may be dropped on any thread and under any lock, so Python's reference is given
+// back by whoever has Python's lock next: the executor, or the main thread as soon as it can.
 class PyBuffer final : public ir::Buffer {
  public:
   explicit PyBuffer(pybind11::object array) : array_(array.release().ptr()) {}
@@ -45,6 +45,13 @@ class PyExecutor final : public runtime::Executor {
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
 
+  // A function without arguments in the memory of another library that says whether its kernels run
+  // on the calling thread.
+  static void SetInKernel(bool (*in_kernel)());
+
+  void CheckUsable() const override;
+  bool IsInterruption(const std::exception& error) const override;
+  bool IsInKernel() const override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;

@@ -7,10 +7,13 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "torch_xla_lite/csrc/device/generator.h"
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
@@ -77,9 +80,12 @@ PYBIND11_MODULE(_XLAC, module) {
              py::arg("report"), py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
-      [](const std::map<std::string, std::pair<bool, uint64_t>>& lowered) {
+      [](const std::map<std::string, std::tuple<bool, uint64_t, std::vector<std::string>>>&
+             lowered) {
         dispatch::LoweredOps ops;
-        for (const auto& [name, what] : lowered) ops.insert({name, {what.first, what.second}});
+        for (const auto& [name, op] : lowered) {
+          ops.emplace(name, std::make_from_tuple<dispatch::LoweredOp>(op));
+        }
         dispatch::SetLoweredOps(std::move(ops));
       },
       py::arg("lowered"));
@@ -100,6 +106,10 @@ PYBIND11_MODULE(_XLAC, module) {
       py::call_guard<py::gil_scoped_release>());
   module.def(
       "clear_cache", [] { Runtime::Get().ClearCache(); }, py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "set_in_kernel",
+      [](uintptr_t function) { PyExecutor::SetInKernel(reinterpret_cast<bool (*)()>(function)); },
+      py::arg("function"));
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);
   module.def("note_fallback", &dispatch::CountFallback, py::arg("op"));

@@ -6,13 +6,19 @@
 //
 // All methods are called without the record lock and may throw; Compile and Execute are never
 // called concurrently.
+//
+// An OpFailure says which op of a graph failed: what does not need a call of it can be computed
+// without it. Any other exception, an interrupt or lack of memory, concerns the whole graph.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
 
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -26,12 +32,28 @@ class Executable : public ir::RefCounted {
   virtual ~Executable() = default;
 };
 
+struct OpFailure {
+  std::string op;  // As its signature names it.
+  std::exception_ptr error;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
 
+  // Throws where no graph can ever run: in a forked process.
+  virtual void CheckUsable() const {}
+  // Whether an exception has nothing to do with what was done when it came: an interrupt, or lack
+  // of memory.
+  virtual bool IsInterruption(const std::exception& error) const {
+    return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  }
+  // Whether the calling thread runs a kernel in the middle of a graph.
+  virtual bool IsInKernel() const { return false; }
+
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
-  // One buffer for each root of the graph. May return before they are computed.
+  // One buffer for each root of the graph. May return before they are computed. When it throws, the
+  // leaves are as they were, donated or not.
   virtual std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable,
                                                    const ir::Graph& graph) = 0;
 

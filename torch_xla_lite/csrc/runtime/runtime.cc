@@ -1,12 +1,72 @@
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
-#include <exception>
+#include <pthread.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
 
 namespace torch_xla_lite::runtime {
+namespace {
+
+using NodeSet = std::unordered_set<const ir::Node*>;
+
+// The pending nodes that need one of the calls, these among them.
+NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
+                      const std::vector<const ir::Value*>& roots) {
+  NodeSet found;
+  if (calls.empty()) return found;
+  const ir::Graph graph = ir::Linearize(roots);
+  const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
+  std::vector<bool> needs(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].signature == nullptr) continue;
+    const auto is_this = [&](const auto& call) { return call.get() == graph.nodes[i]; };
+    needs[i] = std::ranges::any_of(calls, is_this) ||
+               std::ranges::any_of(steps[i].operands, [&](auto at) { return needs[at.step]; });
+    if (needs[i]) found.insert(graph.nodes[i]);
+  }
+  return found;
+}
+
+}  // namespace
+
+// The sync lock, and who has it.
+class Runtime::SyncScope {
+ public:
+  explicit SyncScope(Runtime* runtime) : runtime_(*runtime) {
+    const auto self = std::this_thread::get_id();
+    // First: the one who had the lock when a process was forked does not exist there.
+    runtime_.executor_->CheckUsable();
+    if (runtime_.sync_owner_ == self || runtime_.executor_->IsInKernel()) {
+      throw std::runtime_error(
+          "a tensor on jax that is not computed yet was read while a graph is compiled or run: in "
+          "a lowering, in a kernel, or in a __del__ that was called meanwhile.\n"
+          "Pass the tensor to the op as an argument, or compute it before:  "
+          "torch_xla_lite.sync()");
+    }
+    if (!runtime_.sync_lock_.try_lock()) runtime_.executor_->Lock(runtime_.sync_lock_);
+    runtime_.sync_owner_ = self;
+  }
+  ~SyncScope() {
+    runtime_.sync_owner_ = std::thread::id();
+    runtime_.sync_lock_.unlock();
+  }
+  SyncScope(const SyncScope&) = delete;
+  SyncScope& operator=(const SyncScope&) = delete;
+
+ private:
+  Runtime& runtime_;
+};
+
+Runtime::Runtime() : cache_(kCacheCapacity) {
+  // A process that is forked while another thread records must be able to drop its tensors.
+  pthread_atfork([] { Get().record_lock_.lock(); }, [] { Get().record_lock_.unlock(); },
+                 [] { Get().record_lock_.unlock(); });
+}
 
 Runtime& Runtime::Get() {
   // Never destroyed: tensors in static storage may outlive every other static object.
@@ -14,18 +74,9 @@ Runtime& Runtime::Get() {
   return *runtime;
 }
 
-std::unique_lock<std::mutex> Runtime::LockSync() {
-  if (!sync_lock_.try_lock()) executor_->Lock(sync_lock_);
-  return {sync_lock_, std::adopt_lock};
-}
-
 void Runtime::Sync() {
-  const auto sync_lock = LockSync();
-  try {
-    Run(nullptr);
-  } catch (...) {
-    RunOneByOne(/*rethrow=*/true);
-  }
+  const SyncScope sync(this);
+  if (const std::exception_ptr error = RunPending(nullptr)) std::rethrow_exception(error);
 }
 
 void Runtime::Synchronize() {
@@ -39,67 +90,101 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
     return ir::Ref<ir::Buffer>::Share(value.buffer());
   };
   if (auto existing = buffer()) return existing;
-  const auto sync_lock = LockSync();
-  if (auto existing = buffer()) return existing;  // Computed by another thread's sync.
+  const SyncScope sync(this);
+  if (auto existing = buffer()) return existing;  // Another thread's sync was faster.
+  RunPending(&value);
+  if (auto computed = buffer()) return computed;
   try {
-    Run(&value);
-  } catch (...) {
-    RunOneByOne(/*rethrow=*/false);
-    // Without what other threads have recorded since, which may fail too.
-    std::unique_lock lock(record_lock_);
-    if (value.buffer() == nullptr) RunRoots({&value}, {}, lock);
+    RecordScope scope;
+    Run({{&value}, {}}, scope);
+  } catch (const OpFailure& failure) {
+    std::rethrow_exception(failure.error);
   }
   return buffer();
 }
 
-// Computes all pending live values, and `value` when it is given.
-void Runtime::Run(const ir::Value* value) {
-  std::vector<const ir::Value*> roots;
-  std::vector<const ir::Node*> replaced;
-  std::unique_lock lock(record_lock_);
-  const std::vector<LiveValue*> pending = PendingValues();
-  for (const LiveValue* place : pending) {
-    roots.push_back(&place->value());
-    replaced.push_back(place->last_leaf());
-  }
-  if (value != nullptr && value->buffer() == nullptr) {
-    roots.push_back(value);
-    replaced.push_back(nullptr);
-  }
-  RunRoots(roots, replaced, lock);
-}
-
-// A live value that fails is removed from the pending values, so that it does not fail the next
-// sync, too; reading it raises the error again.
-void Runtime::RunOneByOne(bool rethrow) {
+// Computes all pending live values, and `value` when it is given, but for those that need an op
+// that fails. Returns the first error of an op.
+std::exception_ptr Runtime::RunPending(const ir::Value* value) {
   std::exception_ptr error;
+  Calls failed;
   for (;;) {
-    std::unique_lock lock(record_lock_);
-    const std::vector<LiveValue*> pending = PendingValues();
-    if (pending.empty()) break;
-    const ir::Value value = pending.front()->value();
-    pending.front()->Unlink();
-    if (value.buffer() != nullptr) continue;
     try {
-      RunRoots({&value}, {}, lock);
-    } catch (...) {
-      if (!error) error = std::current_exception();
+      RecordScope scope;
+      Run(PendingRoots(value, failed), scope);
+      return error;
+    } catch (const OpFailure& failure) {
+      if (!error) error = failure.error;
+      const Calls more = FindFailed(failure.op, value, failed);
+      if (more.empty()) std::rethrow_exception(failure.error);
+      failed.insert(failed.end(), more.begin(), more.end());
     }
   }
-  if (rethrow && error) std::rethrow_exception(error);
+}
+
+// All pending live values, and `value`, that do not need a failed call. Those that do leave the
+// list of pending ones, so that they cannot fail the next sync too; who reads one meets the error
+// again. To be called with the record lock held.
+Runtime::Roots Runtime::PendingRoots(const ir::Value* value, const Calls& failed) {
+  const std::vector<LiveValue*> pending = PendingValues();
+  std::vector<const ir::Value*> all;
+  for (const LiveValue* place : pending) all.push_back(&place->value());
+  if (value != nullptr && value->buffer() == nullptr) all.push_back(value);
+  const NodeSet doomed = NodesThatNeed(failed, all);
+  Roots roots;
+  for (size_t i = 0; i < all.size(); ++i) {
+    LiveValue* place = i < pending.size() ? pending[i] : nullptr;
+    if (doomed.contains(all[i]->node.get())) {
+      if (place != nullptr) place->Unlink();
+    } else {
+      roots.values.push_back(all[i]);
+      roots.replaced.push_back(place == nullptr ? nullptr : place->last_leaf());
+    }
+  }
+  return roots;
+}
+
+// Which calls of an op fail. If there are several, each is run alone.
+Runtime::Calls Runtime::FindFailed(const std::string& op, const ir::Value* value,
+                                   const Calls& failed) {
+  Calls calls;
+  {
+    RecordScope scope;
+    const ir::Graph graph = ir::Linearize(PendingRoots(value, failed).values);
+    const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].signature == nullptr || steps[i].signature->op != op) continue;
+      calls.push_back(ir::Ref<ir::Node>::Share(graph.nodes[i]));
+    }
+  }
+  if (calls.size() == 1) return calls;
+  Calls found;
+  for (const ir::Ref<ir::Node>& call : calls) {
+    const auto& outputs = call->signature().outputs;
+    const auto defined =
+        std::ranges::find_if(outputs, [](auto* shape) { return shape != nullptr; });
+    const ir::Value result{call, static_cast<uint32_t>(defined - outputs.begin())};
+    try {
+      RecordScope scope;
+      if (result.buffer() == nullptr && NodesThatNeed(found, {&result}).empty()) {
+        Run({{&result}, {}}, scope);
+      }
+    } catch (const OpFailure&) {
+      found.push_back(call);
+    }
+  }
+  return found;
 }
 
 // Enters and leaves with the record lock held, or leaves by an exception with it released.
-void Runtime::RunRoots(const std::vector<const ir::Value*>& roots,
-                       const std::vector<const ir::Node*>& replaced,
-                       std::unique_lock<RecordLock>& lock) {
-  if (roots.empty()) return;
-  ir::Graph graph = ir::Linearize(roots, replaced);
-  lock.unlock();
+void Runtime::Run(const Roots& roots, RecordScope& scope) {
+  if (roots.values.empty()) return;
+  ir::Graph graph = ir::Linearize(roots.values, roots.replaced);
+  scope.Unlock();
   const ir::Ref<Executable> executable = FindOrCompile(graph);
   auto results = executor_->Execute(*executable, graph);
   ++counters_.executions;
-  lock.lock();
+  scope.Lock();
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
     const ir::Value& value = place->value();
@@ -121,7 +206,7 @@ ir::Ref<Executable> Runtime::FindOrCompile(const ir::Graph& graph) {
 }
 
 void Runtime::ClearCache() {
-  const auto sync_lock = LockSync();
+  const SyncScope sync(this);
   cache_.Clear();
 }
 

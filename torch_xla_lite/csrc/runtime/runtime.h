@@ -18,7 +18,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
@@ -36,6 +39,8 @@ struct Counters {
   std::atomic<uint64_t> cache_hits = 0;
 };
 
+class RecordScope;
+
 class Runtime {
  public:
   static Runtime& Get();
@@ -47,13 +52,13 @@ class Runtime {
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
 
-  // Computes all pending live values. If one fails, the others are still computed; then the first
-  // error is thrown.
+  // Computes all pending live values. When an op fails, all values that do not need it are computed
+  // as one graph; then the error is thrown. After an interrupt or for lack of memory all values
+  // stay as they were, and the error is thrown at once.
   void Sync();
   // Sync, then waits until the device is idle.
   void Synchronize();
-  // Computes the value, and all pending live values with it. Throws only for the value's own
-  // failure.
+  // Likewise, and the value; of ops that fail, throws only the error of one that the value needs.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
   void ClearCache();
 
@@ -61,17 +66,24 @@ class Runtime {
   // More than the distinct graphs of a typical program; an executable takes some hundred kB.
   static constexpr size_t kCacheCapacity = 1024;
 
-  Runtime() : cache_(kCacheCapacity) {}
+  Runtime();
 
-  std::unique_lock<std::mutex> LockSync();
-  void Run(const ir::Value* value);
-  void RunOneByOne(bool rethrow);
-  void RunRoots(const std::vector<const ir::Value*>& roots,
-                const std::vector<const ir::Node*>& replaced, std::unique_lock<RecordLock>& lock);
+  class SyncScope;
+  struct Roots {
+    std::vector<const ir::Value*> values;
+    std::vector<const ir::Node*> replaced;  // See ir::Linearize.
+  };
+  using Calls = std::vector<ir::Ref<ir::Node>>;
+
+  std::exception_ptr RunPending(const ir::Value* value);
+  Roots PendingRoots(const ir::Value* value, const Calls& failed);
+  Calls FindFailed(const std::string& op, const ir::Value* value, const Calls& failed);
+  void Run(const Roots& roots, RecordScope& scope);
   ir::Ref<Executable> FindOrCompile(const ir::Graph& graph);
 
   RecordLock record_lock_;
   std::mutex sync_lock_;
+  std::atomic<std::thread::id> sync_owner_;
   ExecutableCache cache_;
   Executor* executor_ = nullptr;
   Counters counters_;

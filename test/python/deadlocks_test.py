@@ -1,0 +1,147 @@
+"""What cannot wait says so: reads while a graph is compiled or run, and forked processes."""
+
+import subprocess
+import sys
+
+
+def run(program: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+OP = """
+import os, sys, threading, time
+import torch, torch_xla_lite
+
+@torch.library.custom_op("test::op", mutates_args=(), device_types="cpu")
+def op(x: torch.Tensor) -> torch.Tensor:
+    return kernel(x)
+
+@op.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+def message(work):
+    try:
+        print(work())
+    except RuntimeError as error:
+        print("was read while a graph is compiled or run" in str(error))
+
+pending = torch.zeros(2, device="jax") + 1
+x = torch.zeros(2).to("jax")
+"""
+
+
+def test_a_lowering_that_reads_a_pending_tensor_raises():
+    done = run(
+        OP
+        + """
+torch_xla_lite.register_lowering("test::op")(lambda x: x + pending.tolist()[0])
+value = op(x)
+message(torch_xla_lite.sync)
+print(value.tolist(), pending.tolist())
+"""
+    )
+    # What the lowering read is computed by then.
+    assert done.stdout.splitlines() == ["True", "[1.0, 1.0] [1.0, 1.0]"], done.stderr
+
+
+def test_a_kernel_that_reads_a_pending_tensor_raises():
+    done = run(
+        OP
+        + """
+def kernel(x):
+    return x + later.tolist()[0]
+
+value = op(x)
+compile_graph = torch_xla_lite.compiler.compile_graph
+def record_another(steps, roots):
+    global later
+    later = torch.zeros(2, device="jax") + 2
+    return compile_graph(steps, roots)
+torch_xla_lite.compiler.compile_graph = record_another
+torch_xla_lite.compiler.register()
+message(lambda: value.tolist())
+print(later.tolist())
+"""
+    )
+    assert done.stdout.splitlines() == ["True", "[2.0, 2.0]"], done.stderr
+
+
+def test_a_del_that_reads_a_pending_tensor_while_a_graph_is_compiled_raises():
+    done = run(
+        OP
+        + """
+class Reader:
+    def __del__(self):
+        print(pending.tolist())
+
+def lowering(x):
+    Reader()
+    return x + 1
+
+torch_xla_lite.register_lowering("test::op")(lowering)
+print(op(x).tolist())
+"""
+    )
+    assert done.stdout.splitlines() == ["[1.0, 1.0]"], done.stderr
+    assert "was read while a graph is compiled or run" in done.stderr
+
+
+def test_a_child_that_is_forked_during_a_sync_gets_an_error():
+    done = run(
+        OP
+        + """
+started = threading.Event()
+
+def lowering(x):
+    started.set()
+    time.sleep(2)
+    return x + 1
+
+torch_xla_lite.register_lowering("test::op")(lowering)
+value = op(x)
+thread = threading.Thread(target=value.tolist)
+thread.start()
+started.wait()
+if os.fork() == 0:
+    try:
+        (x + 1).tolist()
+    except RuntimeError as error:
+        print(str(error).splitlines()[0], flush=True)
+    os._exit(0)
+os.wait()
+thread.join()
+"""
+    )
+    assert done.stdout.splitlines() == [
+        "device jax cannot be used in a forked process: XLA's threads were not forked."
+    ], done.stderr
+
+
+def test_children_that_are_forked_while_another_thread_records_can_drop_tensors():
+    done = run(
+        OP
+        + """
+stop = False
+
+def record():
+    while not stop:
+        y = x + 1
+        del y
+
+thread = threading.Thread(target=record)
+thread.start()
+for _ in range(100):
+    tensors = [x[i % 2] + 1 for i in range(4)]
+    if os.fork() == 0:
+        del tensors
+        os._exit(0)
+    os.wait()
+stop = True
+thread.join()
+print("done")
+"""
+    )
+    assert done.stdout.splitlines() == ["done"], done.stderr

@@ -1,0 +1,252 @@
+"""A graph that fails leaves other values alone; interrupts and lack of memory arrive at once."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# Nothing comes from the disk: the tests count compilations.
+COMPILING = {**os.environ, "TORCH_XLA_LITE_COMPILATION_CACHE": "0"}
+
+# An op whose first compilation takes long, beside values that have nothing to do with it.
+SLOW = """
+import time
+import jax, torch, torch_xla_lite
+
+@torch.library.custom_op("test::slow", mutates_args=())
+def slow(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+@slow.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+traced = 0
+
+@torch_xla_lite.register_lowering("test::slow")
+def _(x):
+    global traced
+    traced += 1
+    if traced == 1:
+        print("compiling", flush=True)
+        time.sleep(60)
+    return x + 1
+
+state = torch.zeros(2).to("jax")
+state.add_(1)
+others = [torch.full((i + 1,), float(i), device="jax") + 1 for i in range(20)]
+value = slow(torch.ones(2, device="jax"))
+"""
+
+
+def test_an_interrupt_while_a_graph_is_compiled_arrives_and_changes_nothing():
+    program = SLOW + (
+        "try:\n"
+        "    value.tolist()\n"
+        "except KeyboardInterrupt:\n"
+        "    print(torch_xla_lite.debug.metrics()['compiles'])\n"
+        "print(value.tolist(), state.tolist(), [other.tolist()[0] for other in others])\n"
+        "print(torch_xla_lite.debug.metrics()['compiles'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=COMPILING
+    ) as child:
+        assert child.stdout.readline() == "compiling\n"
+        child.send_signal(signal.SIGINT)
+        output, _ = child.communicate(timeout=120)
+    assert child.returncode == 0
+    assert output.splitlines() == [
+        "0",
+        f"[2.0, 2.0] [1.0, 1.0] {[i + 1.0 for i in range(20)]}",
+        "1",
+    ]
+
+
+def run(program: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=COMPILING,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+# A compiler whose executables are called by a function `run` of the program.
+WRAPPED = """
+import os, signal
+import jax, torch, torch_xla_lite
+
+compile_graph = torch_xla_lite.compiler.compile_graph
+
+def compile_wrapped(steps, roots):
+    compiled = compile_graph(steps, roots)
+    return lambda *arguments: run(compiled, arguments)
+
+torch_xla_lite.compiler.compile_graph = compile_wrapped
+torch_xla_lite.compiler.register()
+state = torch.zeros(2).to("jax")
+state.add_(1)
+"""
+
+
+def test_an_interrupt_while_a_graph_runs_loses_no_tensor():
+    program = (
+        WRAPPED
+        + """
+def run(compiled, arguments):
+    results = compiled(*arguments)
+    os.kill(os.getpid(), signal.SIGINT)
+    return results
+
+try:
+    print(state.tolist())
+except KeyboardInterrupt:
+    print("interrupted")
+print(state.tolist())
+"""
+    )
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["interrupted", "[1.0, 1.0]"]
+
+
+def test_lack_of_memory_is_one_error_and_the_tensors_stay():
+    program = (
+        WRAPPED
+        + """
+def run(compiled, arguments):
+    global memory_is_short
+    if memory_is_short:
+        memory_is_short = False
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+    return compiled(*arguments)
+
+memory_is_short = True
+others = [torch.full((i + 1,), float(i), device="jax") + 1 for i in range(20)]
+try:
+    others[0].tolist()
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+print(state.tolist(), [other.tolist()[0] for other in others] == [i + 1 for i in range(20)])
+print(torch_xla_lite.debug.metrics()["compiles"])
+"""
+    )
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "RESOURCE_EXHAUSTED: Out of memory",
+        "[1.0, 1.0] True",
+        "1",
+    ]
+
+
+# --- errors that name an op -----------------------------------------------------------------------
+
+BROKEN = """
+import torch, torch_xla_lite
+
+@torch.library.custom_op("test::broken", mutates_args=())
+def broken(x: torch.Tensor, fails: bool) -> torch.Tensor:
+    return x.clone()
+
+@broken.register_fake
+def _(x, fails):
+    return torch.empty_like(x)
+
+traced = 0
+
+@torch_xla_lite.register_lowering("test::broken")
+def _(x, fails):
+    global traced
+    traced += 1
+    if fails:
+        raise ValueError("this op is broken")
+    return x + 1
+"""
+
+
+def test_what_needs_a_failing_op_fails_and_all_else_is_one_graph():
+    program = (
+        BROKEN
+        + """
+failing = broken(torch.zeros(2, device="jax"), True)
+dependents = [failing + i for i in range(20)]
+others = [torch.full((i + 1,), float(i), device="jax") + 1 for i in range(20)]
+fine = broken(torch.zeros(2, device="jax"), False)
+print(others[3].tolist(), fine.tolist())
+print(torch_xla_lite.debug.metrics()["compiles"])
+for value in (failing, dependents[7]):
+    try:
+        value.tolist()
+    except RuntimeError as error:
+        print(type(error).__name__, "this op is broken" in str(error))
+torch_xla_lite.sync()
+"""
+    )
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    # The op that did not fail is run alone to find out that it does not.
+    assert done.stdout.splitlines() == [
+        "[4.0, 4.0, 4.0, 4.0] [1.0, 1.0]",
+        "2",
+        "RuntimeError True",
+        "RuntimeError True",
+    ]
+
+
+def test_a_sync_raises_the_error_once_and_computes_all_else():
+    program = (
+        BROKEN
+        + """
+failing = broken(torch.zeros(2, device="jax"), True)
+others = [torch.full((i + 1,), float(i), device="jax") + 1 for i in range(20)]
+try:
+    torch_xla_lite.sync()
+except RuntimeError as error:
+    print("this op is broken" in str(error))
+torch_xla_lite.sync()
+print(torch_xla_lite.debug.metrics()["compiles"], traced)
+"""
+    )
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", "1 1"]
+
+
+# --- shape inference ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
+def test_an_interrupt_while_shapes_are_inferred_is_not_remembered(error):
+    program = f"""
+import torch, torch_xla_lite
+
+@torch.library.custom_op("test::op", mutates_args=())
+def op(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+@op.register_fake
+def _(x):
+    global fails
+    if fails:
+        fails = False
+        raise {error}()
+    return torch.empty_like(x)
+
+torch_xla_lite.register_lowering("test::op")(lambda x: x + 1)
+fails = True
+x = torch.zeros(2, device="jax")
+try:
+    op(x)
+except {error}:
+    print("raised")
+print(op(x).tolist())
+print(torch_xla_lite.debug.metrics()["fallbacks"])
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["raised", "[1.0, 1.0]", "{}"]

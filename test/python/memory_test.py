@@ -1,0 +1,81 @@
+"""Memory of tensors that are gone is given back at once, without another sync."""
+
+import gc
+import subprocess
+import sys
+import threading
+
+import jax
+import torch
+
+import torch_xla_lite
+
+
+def live_bytes() -> int:
+    gc.collect()
+    return sum(array.nbytes for array in jax.live_arrays())
+
+
+def test_a_dropped_tensor_gives_its_memory_back():
+    before = live_bytes()
+    tensor = torch.ones(1000).to("jax")
+    assert live_bytes() == before + 4000
+    del tensor
+    assert live_bytes() == before
+
+
+def test_a_dropped_model_gives_its_memory_back():
+    before = live_bytes()
+    model = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(40))).to("jax")
+    torch_xla_lite.sync()
+    assert live_bytes() > before
+    del model
+    assert live_bytes() == before
+
+
+def test_a_tensor_that_is_dropped_on_another_thread_gives_its_memory_back():
+    before = live_bytes()
+    tensors = [torch.ones(1000).to("jax")]
+    thread = threading.Thread(target=tensors.clear)
+    thread.start()
+    thread.join()
+    assert live_bytes() == before
+
+
+def test_a_replaced_value_gives_its_memory_back():
+    tensor = torch.ones(1000).to("jax")
+    before = live_bytes()
+    tensor.copy_(torch.zeros(1000))
+    assert live_bytes() == before
+
+
+def test_uploads_do_not_pile_up():
+    program = """
+import resource, torch, torch_xla_lite
+x = torch.ones(4 << 20)
+def megabytes():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
+x.to("jax")
+before = megabytes()
+for _ in range(40):
+    x.to("jax")
+print(megabytes() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert int(done.stdout) < 320  # of 640; XLA frees what it still copies from a little later
+
+
+def test_a_thread_that_only_uploads_gives_memory_back_itself():
+    def work():
+        x = torch.ones(1 << 18)
+        for _ in range(50):
+            x.to("jax")
+        sizes.append(sum(array.nbytes for array in jax.live_arrays()))
+
+    before, sizes = live_bytes(), []
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert sizes[0] - before < 4 << 20
