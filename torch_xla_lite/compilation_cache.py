@@ -34,7 +34,6 @@ import jax
 import jaxlib
 import numpy as np
 import torch
-from jax.experimental import serialize_executable
 
 from . import _caches, _variables
 from .lowering import ffi, kernels
@@ -136,6 +135,9 @@ def store(key: str | None, program: Program) -> None:
     folder = _folder()
     if key is None or folder is None:
         return
+    # Imported here and below, because a program that compiles nothing does not need it.
+    from jax.experimental import serialize_executable
+
     try:
         executable, _, _ = serialize_executable.serialize(program.executable)
     except (ValueError, NotImplementedError, jax.errors.JaxRuntimeError):
@@ -168,6 +170,8 @@ def _checksum(key: str, body: bytes) -> bytes:
 
 
 def _deserialize(header: dict, executable: bytes) -> Program:
+    from jax.experimental import serialize_executable
+
     names = frozenset(header["targets"])
     if "torch_xla_lite.aten" in names:
         ffi.register()

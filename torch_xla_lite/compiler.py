@@ -18,18 +18,20 @@ import functools
 import re
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
 from jax import lax
-from jax.extend import core
 
 from . import _XLAC, compilation_cache, index_errors
 from .compilation_cache import Program
 from .lowering import checks, dtypes, promotion, registry
+
+if TYPE_CHECKING:
+    from jax.extend import core
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -150,6 +152,8 @@ def _lower_graph(
     foreign = _foreign_ops(traced.jaxpr)
     if donated and (foreign or (found and index_errors.immediate())):
         # A graph that may fail while it runs must not donate its arguments.
+        from jax.extend import core
+
         function = core.jaxpr_as_fun(traced.jaxpr)
         traced = jax.jit(function, keep_unused=True).trace(*structs)
     return traced.lower(), by_ffi, foreign, found
@@ -162,6 +166,9 @@ def _foreign_ops(traced: core.ClosedJaxpr) -> set[str]:
 
 
 def _is_foreign(eqn: core.JaxprEqn) -> bool:
+    # Imported where a graph is compiled: it takes 17 ms.
+    from jax.extend import core
+
     if eqn.primitive.name == "ffi_call" or eqn.primitive.name.endswith("_callback"):
         return True
     return any(_is_foreign(e) for inner in core.jaxprs_in_params(eqn.params) for e in inner.eqns)

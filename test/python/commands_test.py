@@ -197,7 +197,11 @@ def test_cache_shows_sizes_and_removes_nothing_by_default(tmp_path: Path):
     ours.mkdir(parents=True)
     (ours / "blob").write_bytes(b"x" * 1_500_000)
     result = run("cache", XDG_CACHE_HOME=str(tmp_path))
-    assert result.stdout == f"results of builds: 1.5 MB, {ours}\n"
+    programs = tmp_path / "torch_xla_lite" / "programs"
+    assert result.stdout.splitlines() == [
+        f"results of builds: 1.5 MB, {ours}",
+        f"compiled programs: empty, {programs}",
+    ]
     assert (ours / "blob").exists()
 
 

@@ -42,3 +42,22 @@ def test_the_gradient_of_a_householder_product(shape, dtype):
         return [x.cpu() for x in (product, *torch.autograd.grad(product, leaves, grad.to(device)))]
 
     torch.testing.assert_close(gradients("jax"), gradients("cpu"))
+
+
+PRODUCTS = {
+    "addmm": lambda x, a, b: torch.addmm(x, a, b, beta=0),
+    "addmv": lambda x, a, b: torch.addmv(x[0], a, b[:, 0], beta=0),
+    "addr": lambda x, a, b: torch.addr(x, a[0], b[0], beta=0),
+    "addbmm": lambda x, a, b: torch.addbmm(x, a[None], b[None], beta=0),
+    "baddbmm": lambda x, a, b: torch.baddbmm(x[None], a[None], b[None], beta=0),
+    "addr in place": lambda x, a, b: x.clone().addr_(a[0], b[0], beta=0, alpha=2),
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS.keys())
+def test_a_recorded_beta_of_zero_drops_nan(product):
+    a, b = torch.randn(3, 3), torch.randn(3, 3)
+    added = torch.full((3, 3), float("nan"))
+    wanted = product(added, a, b)
+    assert not wanted.isnan().any()
+    torch.testing.assert_close(product(added.jax(), a.jax(), b.jax()).cpu(), wanted)

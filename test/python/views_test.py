@@ -631,3 +631,16 @@ def test_assigning_a_cpu_tensor_to_an_index_copies_it():
     base = torch.zeros(2, 2, device="jax")
     base[0] = torch.ones(2)
     assert base.tolist() == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    "sections", [torch.tensor([1, 3]), torch.tensor(3)], ids=["places", "count"]
+)
+@pytest.mark.parametrize("device", ["cpu", "jax"])
+def test_tensor_split_by_a_tensor(sections, device):
+    x = torch.arange(10.0).jax().requires_grad_()
+    parts = torch.tensor_split(x, sections.to(device))
+    wanted = torch.tensor_split(torch.arange(10.0), sections)
+    assert [part.tolist() for part in parts] == [part.tolist() for part in wanted]
+    (parts[1] * 2).sum().backward()
+    assert x.grad.sum().item() == 2 * len(wanted[1])

@@ -66,22 +66,3 @@ def test_linear_and_its_gradients(shape):
 def test_a_product_of_three():
     a, b, c = torch.randn(5, 3), torch.randn(2, 3, 4), torch.randn(5, 4)
     check(aten._trilinear, a, b, c, [1, 3], [0], [1, 2], [2, 3])
-
-
-PRODUCTS = {
-    "addmm": lambda x, a, b: torch.addmm(x, a, b, beta=0),
-    "addmv": lambda x, a, b: torch.addmv(x[0], a, b[:, 0], beta=0),
-    "addr": lambda x, a, b: torch.addr(x, a[0], b[0], beta=0),
-    "addbmm": lambda x, a, b: torch.addbmm(x, a[None], b[None], beta=0),
-    "baddbmm": lambda x, a, b: torch.baddbmm(x[None], a[None], b[None], beta=0),
-    "addr in place": lambda x, a, b: x.clone().addr_(a[0], b[0], beta=0, alpha=2),
-}
-
-
-@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS.keys())
-def test_a_recorded_beta_of_zero_drops_nan(product):
-    a, b = torch.randn(3, 3), torch.randn(3, 3)
-    added = torch.full((3, 3), float("nan"))
-    wanted = product(added, a, b)
-    assert not wanted.isnan().any()
-    torch.testing.assert_close(product(added.jax(), a.jax(), b.jax()).cpu(), wanted)

@@ -148,16 +148,3 @@ def test_any_slice_reads_and_writes_as_in_torch(start, end, step):
     value = torch.full_like(aten.slice.Tensor(x, 1, start, end, step), -1)
     aten.slice.Tensor(wanted, 1, start, end, step).copy_(value)
     assert torch.equal(write(aten.slice.Tensor, [1, start, end, step], x, value), wanted)
-
-
-@pytest.mark.parametrize(
-    "sections", [torch.tensor([1, 3]), torch.tensor(3)], ids=["places", "count"]
-)
-@pytest.mark.parametrize("device", ["cpu", "jax"])
-def test_tensor_split_by_a_tensor(sections, device):
-    x = torch.arange(10.0).jax().requires_grad_()
-    parts = torch.tensor_split(x, sections.to(device))
-    wanted = torch.tensor_split(torch.arange(10.0), sections)
-    assert [part.tolist() for part in parts] == [part.tolist() for part in wanted]
-    (parts[1] * 2).sum().backward()
-    assert x.grad.sum().item() == 2 * len(wanted[1])
