@@ -62,7 +62,7 @@ _MATRIX, _VECTOR = jnp.ones((2, 2)), jnp.zeros(3, "int32")
 @pytest.mark.parametrize(
     ("data", "offsets", "problem"),
     [
-        (_MATRIX, jnp.zeros((3, 1), "int32"), "offsets as a vector"),
+        (_MATRIX, jnp.zeros((3, 1), "int32"), "offsets to be a vector"),
         (_MATRIX, jnp.zeros(3), "int32 or int64"),
         (_MATRIX.astype("int32"), _VECTOR, "float32, float64"),
     ],
