@@ -185,7 +185,7 @@ def test_a_library_that_would_not_work_elsewhere_is_not_installed(built: Nested)
     built.write("one.cc", f'const char* place = "{place}";\nint one() {{ return 1; }}\n')
     process = built.setup("develop")
     assert process.returncode != 0
-    assert "lib/libtorch_xla_lite.so holds the path of this tree" in process.stderr
+    assert "lib/libtorch_xla_lite.so contains the path of this tree" in process.stderr
     assert _identity(built) == before
 
 
