@@ -66,14 +66,14 @@ def main(words: Sequence[str], root: Path) -> int:
         _check_place(parsed.allow_root, os.environ)
         tables = table.read(parsed.config, os.environ)
         project = Path(os.path.realpath(parsed.project or root))
-        session = _Session(parsed, tables, project)
-        code = _COMMANDS[parsed.command](session)
+        invocation = _Invocation(parsed, tables, project)
+        code = _COMMANDS[parsed.command](invocation)
     except UsageError as error:
         text = f"error: {report.safe(error.problem)}\n{report.safe(error.remedy)}"
         print(text, file=sys.stderr)
         return 2
-    if session.output.problem:
-        print(f"error: the output is not whole: {session.output.problem}", file=sys.stderr)
+    if invocation.output.problem:
+        print(f"error: the output is not whole: {invocation.output.problem}", file=sys.stderr)
         return code or 1
     return code
 
@@ -178,7 +178,7 @@ def _finish_on_interrupt() -> None:
         signal.signal(number, stop)
 
 
-class _Session:
+class _Invocation:
     """What all commands share."""
 
     def __init__(self, parsed: argparse.Namespace, tables: table.Table, project: Path):
@@ -235,51 +235,51 @@ def _exit_code(repos: Iterable[Repo]) -> int:
     return int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in listed))
 
 
-def _update(session: _Session) -> int:
-    parsed, tables = session.parsed, session.tables
-    options, names = _options(session)
-    repos, run = session.begin(options, names)
+def _update(invocation: _Invocation) -> int:
+    parsed, tables = invocation.parsed, invocation.tables
+    options, names = _options(invocation)
+    repos, run = invocation.begin(options, names)
     if options.clone:
-        repos = clone.missing(repos, parsed.names, session.project, run)
+        repos = clone.missing(repos, parsed.names, invocation.project, run)
     plans = update.make_plan(repos, tables.entries, run)
     expected = [update.as_planned(repo) for repo in plans]
     is_work = any(repo.status is Status.PLANNED for repo in expected)
     if not options.acting or is_work:
-        session.table("Plan", "what would be done", expected, details=not options.acting)
+        invocation.table("Plan", "what would be done", expected, details=not options.acting)
     if not options.acting:
-        code = session.end(expected)
+        code = invocation.end(expected)
         if code == 0 and not is_work:
-            session.say("All is current." if options.online else _NOT_ASKED)
+            invocation.say("All is current." if options.online else _NOT_ASKED)
         return code
     done = update.apply_all(plans, run)
     # One that failed may have moved before.
     moved = any(
         repo.status is Status.UPDATED or (repo.new or repo.head) != repo.head for repo in done
     )
-    commands = _rebuild(session, done)
-    session.table("Result", "what was done", done)
-    code = session.end(done, run.name if moved else None, commands)
+    commands = _rebuild(invocation, done)
+    invocation.table("Result", "what was done", done)
+    code = invocation.end(done, run.name if moved else None, commands)
     if moved:
-        session.say(f"To bring everything back:  scripts/update_repos.py undo {run.name}")
+        invocation.say(f"To bring everything back:  scripts/update_repos.py undo {run.name}")
     if commands and not parsed.json:
-        report.next_commands(session.output, commands)
+        report.next_commands(invocation.output, commands)
     elif code == 0:
-        session.say("All is current; there is nothing to rebuild.")
+        invocation.say("All is current; there is nothing to rebuild.")
     return code
 
 
 _NOT_ASKED = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
 
 
-def _options(session: _Session) -> tuple[Options, list[str] | None]:
+def _options(invocation: _Invocation) -> tuple[Options, list[str] | None]:
     """What is asked for; and the repositories of --to."""
-    parsed, to, names = session.parsed, None, None
+    parsed, to, names = invocation.parsed, None, None
     if parsed.to is not None:
         if parsed.pinned or parsed.push_fork:
             raise UsageError("--to excludes --pinned and --push-fork.", "Leave one of them out.")
-        to = freeze.read(parsed.to, session.tables.entries)
+        to = freeze.read(parsed.to, invocation.tables.entries)
         chosen = parsed.names or parsed.base_repo or parsed.all
-        selected = table.select(session.tables, parsed.names, parsed.base_repo, parsed.all)
+        selected = table.select(invocation.tables, parsed.names, parsed.base_repo, parsed.all)
         names = [name for name in to if not chosen or name in selected]
     same = ("integrate", "pinned", "fix_remotes", "push_fork", "clone")
     given = {name: getattr(parsed, name) for name in same}
@@ -287,10 +287,10 @@ def _options(session: _Session) -> tuple[Options, list[str] | None]:
     return Options(online=not parsed.dry_run, acting=acting, to=to, **given), names
 
 
-def _rebuild(session: _Session, repos: Iterable[Repo]) -> list[str]:
+def _rebuild(invocation: _Invocation, repos: Iterable[Repo]) -> list[str]:
     """Commands that rebuild what was updated, and what depends on it."""
     new = {repo.name for repo in repos if repo.status in (Status.UPDATED, Status.CLONED)}
-    stale = table.with_dependents(new, session.tables.entries.values())
+    stale = table.with_dependents(new, invocation.tables.entries.values())
     return [
         git.shell_command_in(repo.path, repo.entry.rebuild)
         for repo in repos
@@ -298,27 +298,27 @@ def _rebuild(session: _Session, repos: Iterable[Repo]) -> list[str]:
     ]
 
 
-def _status(session: _Session) -> int:
-    repos, run = session.begin(Options(online=False, acting=False))
+def _status(invocation: _Invocation) -> int:
+    repos, run = invocation.begin(Options(online=False, acting=False))
     shown = [update.as_planned(repo) for repo in update.make_plan(repos, {}, run)]
-    session.table("Status", "as of the last fetch", shown, details=False)
-    session.end(shown)
+    invocation.table("Status", "as of the last fetch", shown, details=False)
+    invocation.end(shown)
     return 0
 
 
-def _freeze(session: _Session) -> int:
-    file = session.parsed.file
+def _freeze(invocation: _Invocation) -> int:
+    file = invocation.parsed.file
     freeze.check(file)
-    repos, run = session.begin(Options(online=False, acting=False))
+    repos, run = invocation.begin(Options(online=False, acting=False))
     done = update.each(lambda repo: freeze.frozen(survey(repo, run)), repos, run)
     freeze.write(file, done)
-    session.table(f"Commits in {file}", "commit", done)
-    return session.end(done)
+    invocation.table(f"Commits in {file}", "commit", done)
+    return invocation.end(done)
 
 
-def _undo(session: _Session) -> int:
-    parsed, output = session.parsed, session.output
-    found = find.find(session.tables.entries.values(), session.project, ())
+def _undo(invocation: _Invocation) -> int:
+    parsed, output = invocation.parsed, invocation.output
+    found = find.find(invocation.tables.entries.values(), invocation.project, ())
     runs = undo.recorded({n: repo.path for n, repo in found.items() if repo.path is not None})
     if parsed.list:
         listed = [entry for run in reversed(list(runs)) for entry in runs[run]]
@@ -336,8 +336,8 @@ def _undo(session: _Session) -> int:
     own, locks = journal.new_run(), journal.Locks()
     # What depends on others goes back first.
     done = [undo.undo(entry, own, locks) for entry in reversed(runs[run])]
-    session.table(f"Undo {run}", "what was done", done)
-    return session.end(done, run)
+    invocation.table(f"Undo {run}", "what was done", done)
+    return invocation.end(done, run)
 
 
 _COMMANDS = {"update": _update, "status": _status, "freeze": _freeze, "undo": _undo}
