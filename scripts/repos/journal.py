@@ -65,6 +65,16 @@ class Move(NamedTuple):
     new: str  # Empty when it is to be removed.
 
 
+# What a change of each kind is recorded with at least.
+_FIELDS = {
+    "ref": {"ref", "old", "new"},
+    "head": {"old", "new", "branch"},
+    "submodule": {"path", "old", "new", "branch"},
+    "remote": {"name", "old", "new"},
+    "clone": set(),
+}
+
+
 def new_run() -> str:
     """The name of a new run; names sort by time."""
     seconds, rest = divmod(time.time_ns(), 1_000_000_000)
@@ -85,7 +95,8 @@ def load(git_dir: Path, run: str) -> dict[str, Any] | None:
     """The record of a run; None when it is damaged."""
     try:
         record = json.loads((folder(git_dir) / f"{run}.json").read_text())
-        is_whole = record["schema"] == SCHEMA and all("kind" in c for c in record["changes"])
+        changes_are_whole = all(_FIELDS[c["kind"]] <= set(c) for c in record["changes"])
+        is_whole = record["schema"] == SCHEMA and changes_are_whole
         return record if is_whole and {"undone", "state", "peers"} <= set(record) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

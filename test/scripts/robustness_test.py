@@ -44,7 +44,15 @@ def test_a_neighbour_that_may_not_be_read_is_passed_by(world: World):
     assert (done.returncode, done.stderr, clone.head) == (0, "", new)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"schema": "x"}', "\0\xff"])
+_CHANGES_WITHOUT_FIELDS = (
+    '{"schema": "update-repos-run/1", "state": "done", "undone": null, "peers": [],'
+    ' "changes": [{"kind": "ref"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "{}", '{"schema": "x"}', "\0\xff", _CHANGES_WITHOUT_FIELDS]
+)
 def test_a_damaged_record_is_named_and_the_others_are_undone(world: World, content: str):
     server_a, a = world.pair("a")
     server_b, b = world.pair("b")
