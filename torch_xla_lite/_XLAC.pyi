@@ -32,7 +32,7 @@ def register_lowering(op: str, needs_constants: bool) -> None:
 def note_fallback(op: str) -> None:
     """Counts an op that calls a kernel of ATen inside a graph."""
 
-def set_in_kernel(function: int) -> None:
+def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
     """Address of a C function that says whether a kernel of ATen runs on the calling thread."""
 
 # --- running ---
