@@ -88,18 +88,19 @@ def _program(
     calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
 ) -> Program:
     """The compiled graph, from the cache if it is there."""
-    key = None
+    graph = [call if call is None else call.description() for call in calls]
+    description = repr((graph, leaves, roots))
     # What a user's lowering does is known only after it was traced.
     traces_first = _has_registered_lowering(calls)
     if not traces_first:
-        graph = [call if call is None else call.description() for call in calls]
-        key = compilation_cache.key(repr((graph, leaves, roots)))
+        key = compilation_cache.key(description)
         if (program := compilation_cache.load(key)) is not None:
             return program
     lowered, fallbacks, foreign, found = _lower_graph(calls, leaves, roots)
     hlo = lowered.as_text()
     if traces_first:
-        key = compilation_cache.key(repr((hlo, leaves)))
+        # With the description, because a program names ops and steps of its graph.
+        key = compilation_cache.key(description + hlo)
         if (program := compilation_cache.load(key)) is not None:
             return program
     program = Program(

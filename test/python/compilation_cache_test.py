@@ -127,6 +127,13 @@ def test_a_registered_lowering_that_changed_is_compiled_again(tmp_path: Path):
     assert run(REGISTERED.format(number=1), tmp_path) == (0, 1, [], [1, 2])
 
 
+def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Path):
+    # Errors and checks of a program name its ops.
+    program = REGISTERED.format(number=1)
+    assert run(program, tmp_path)[:2] == (1, 0)
+    assert run(program.replace("mine::op", "mine::other"), tmp_path)[:2] == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("before", "environ"),
     [
