@@ -4,7 +4,8 @@
 #   install_system_packages   installs missing packages with apt; with the argument `tests`, also those that only tests
 #                             need. Sets BAZEL to the Bazel to call
 #   make_environment          creates .venv, with the versions of requirements.txt
-#   install_cuda_toolkit      installs the CUDA toolkit of requirements-cuda.txt into .venv; for tests only
+#   install_test_packages     installs into .venv what only tests need: the CUDA toolkit of requirements-cuda.txt, and the
+#                             libraries of test/models/requirements.txt
 #   configure_bazel           writes .bazelrc.generated, for the interpreter of .venv
 #
 # Each does nothing if there is nothing to do.
@@ -117,15 +118,18 @@ make_environment() {
   cp requirements.txt "$installed"
 }
 
-# Installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has.
-install_cuda_toolkit() {
-  local installed=.venv/.requirements-cuda.txt
-  cmp -s requirements-cuda.txt "$installed" && return
-  say "Installing the CUDA toolkit of requirements-cuda.txt into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cuda.txt ||
-    give_up "pip could not install the packages of requirements-cuda.txt." \
-      "See its message above; then run this again."
-  cp requirements-cuda.txt "$installed"
+# Installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has, and the third-party libraries that
+# train on the device. --no-deps: both files are complete, and some of the libraries would bring another torch.
+install_test_packages() {
+  local requirements installed
+  for requirements in requirements-cuda.txt test/models/requirements.txt; do
+    installed=.venv/.${requirements//\//-}
+    cmp -s "$requirements" "$installed" && continue
+    say "Installing the packages of $requirements into .venv"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r "$requirements" ||
+      give_up "pip could not install the packages of $requirements." "See its message above; then run this again."
+    cp "$requirements" "$installed"
+  done
 }
 
 configure_bazel() {

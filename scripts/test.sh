@@ -22,7 +22,7 @@ source scripts/setup_env.sh
 
 install_system_packages tests
 make_environment
-install_cuda_toolkit
+install_test_packages
 # Two architectures, one of them with PTX: all six would take longer and test nothing more.
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
