@@ -1,7 +1,7 @@
-"""C++ rules: Bazel's own, with our flags, and shared objects that do not repeat each other's code."""
+"""C++ rules: Bazel's rules with this project's flags, and shared objects that do not contain each other's code."""
 
 load("//bazel:headers.bzl", "PUBLIC_TAG")
-load("//bazel:link_order.bzl", "wanted_link_order")
+load("//bazel:link_order.bzl", "ordered_link")
 load("//bazel:linking.bzl", "link_closure", "version_script")
 
 CPP_STANDARD = "c++20"
@@ -14,15 +14,15 @@ _COPTS = [
 ]
 
 def lite_cc_library(name, copts = [], public = False, tags = [], **kwargs):
-    """A C++20 library: one header, or a tight pair.
+    """A C++20 library with one header or two closely related ones.
 
     Args:
       name: of the target.
-      copts: flags beyond ours.
-      public: whether the header is for others too: in the wheel, and in other Bazel workspaces. What it includes has
-        to be public then.
-      tags: as for all targets.
-      **kwargs: as for cc_library (srcs, hdrs, deps, alwayslink, visibility ...).
+      copts: additional compiler flags.
+      public: whether wheels contain the header and other Bazel workspaces may depend on the library. The headers that
+        it includes must be public, too.
+      tags: of the target.
+      **kwargs: passed to cc_library (srcs, hdrs, deps, alwayslink, visibility ...).
     """
     if public:
         kwargs["visibility"] = ["//visibility:public"]
@@ -35,18 +35,18 @@ def lite_cc_library(name, copts = [], public = False, tags = [], **kwargs):
     )
 
 def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs):
-    """A googletest program; `main` comes with it.
+    """A googletest program, linked with a `main` function.
 
     Args:
       name: of the target.
-      deps: what is under test; googletest itself is added.
-      copts: flags beyond ours.
-      size: as for all tests.
-      env: variables beyond the place of torch's shared libraries.
-      **kwargs: as for cc_test (srcs, data, tags ...).
+      deps: the libraries under test; googletest is added.
+      copts: additional compiler flags.
+      size: of the test; selects its timeout.
+      env: environment variables; LD_LIBRARY_PATH with torch's libraries is added.
+      **kwargs: passed to cc_test (srcs, data, tags ...).
     """
     environment = {
-        # Programs are linked against interface libraries; the real ones are found when they run.
+        # Programs are linked with interface libraries and need torch's real libraries at run time.
         "LD_LIBRARY_PATH": "$(TORCH_LIBRARIES)",
     }
     environment.update(env)
@@ -62,7 +62,7 @@ def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs
     )
 
 def _libraries(dynamic_deps):
-    """The files that are linked to: those built here, or those of an installed torch_xla_lite_lib."""
+    """The files to link with: built in this tree, or from an installed torch_xla_lite_lib."""
     if not dynamic_deps:
         return []
     installed = ["@torch_xla_lite_lib//:" + dep.split("/")[-1] for dep in dynamic_deps]
@@ -82,20 +82,20 @@ def lite_cc_shared_library(
         rpaths = [],
         visibility = None,
         tags = []):
-    """A shared object that holds all code of `deps` but what one of `dynamic_deps` holds already.
+    """A shared object with all code of `deps`, except the code that one of `dynamic_deps` contains.
 
-    Undefined symbols are errors: what is not in `deps` must be in a dynamic dependency or in an interface library.
+    Undefined symbols are errors: each symbol must be in `deps`, in a dynamic dependency or in an interface library.
 
     Args:
       name: path of the file in this package, such as "lib/libtorch_xla_lite.so"; its last part is the SONAME.
-      deps: C++ libraries; everything reachable goes in whole.
-      dynamic_deps: other lite_cc_shared_library targets, linked to at run time.
-      exported_names: what the object offers to others, as the linker sees it. Where neither this nor the next is given,
-        that is everything in it, copies of torch's and the C++ library's inline functions too.
-      exported_namespaces: C++ namespaces that it offers whole.
-      link_order: a lite_link_order target; None for the one of //bazel/link_order, where that is switched on.
-      linkopts: linker flags beyond ours.
-      rpaths: folders in which dynamic dependencies are found, relative to the file itself.
+      deps: C++ libraries; they and all that they depend on are linked whole.
+      dynamic_deps: lite_cc_shared_library targets that are loaded with this one.
+      exported_names: mangled names to export. Without this and the next argument, the object exports all its symbols,
+        among them copies of inline functions of torch and of the C++ library.
+      exported_namespaces: C++ namespaces to export.
+      link_order: a lite_link_order target; None for //bazel/link_order if the user enables it.
+      linkopts: additional linker flags.
+      rpaths: folders of dynamic dependencies, relative to the file itself.
       visibility: of the target.
       tags: of the target.
     """
@@ -108,7 +108,7 @@ def lite_cc_shared_library(
         visibility = visibility,
         deps = deps,
     )
-    inputs = []
+    inputs, options = ordered_link(link_order)
     if exported_names or exported_namespaces:
         script = name + ".exports.lds"
         version_script(
@@ -118,7 +118,7 @@ def lite_cc_shared_library(
             out = script,
             tags = tags,
         )
-        inputs = [":" + script]
+        inputs = inputs + [":" + script]
         linkopts = linkopts + ["-Wl,--version-script=$(location :%s)" % script]
     native.cc_binary(
         name = name,
@@ -126,26 +126,26 @@ def lite_cc_shared_library(
         linkopts = linkopts + [
             "-Wl,-soname," + name.split("/")[-1],
             "-Wl,-z,defs",
-        ] + ["-Wl,-rpath,$$ORIGIN/" + folder for folder in rpaths],
+        ] + ["-Wl,-rpath,$$ORIGIN/" + folder for folder in rpaths] + options,
         linkshared = True,
         linkstatic = True,
         tags = tags,
         visibility = visibility,
-        deps = [":" + closure] + ([link_order] if link_order else wanted_link_order()),
+        deps = [":" + closure],
     )
 
 def lite_pybind_library(name, copts = [], deps = [], **kwargs):
-    """A C++ library that uses pybind11, to be part of a lite_pybind_extension.
+    """A C++ library that uses pybind11, for the deps of a lite_pybind_extension.
 
     Args:
       name: of the target.
-      copts: flags beyond ours.
+      copts: additional compiler flags.
       deps: C++ libraries; pybind11 is added.
-      **kwargs: as for lite_cc_library.
+      **kwargs: passed to lite_cc_library.
     """
     lite_cc_library(
         name = name,
-        # pybind11 asks for hidden symbols: types of two modules must not be taken for each other.
+        # pybind11 requires hidden symbols; otherwise two modules could confuse their types.
         copts = ["-fvisibility=hidden"] + copts,
         deps = deps + ["@pybind11"],
         **kwargs
@@ -156,10 +156,10 @@ def lite_pybind_extension(name, deps, srcs = [], dynamic_deps = [], **kwargs):
 
     Args:
       name: file of the module in this package, such as "_XLAC.so".
-      deps: C++ libraries, those that use pybind11 as lite_pybind_library.
-      srcs: its own sources.
-      dynamic_deps: lite_cc_shared_library targets whose code the module uses but does not repeat.
-      **kwargs: as for lite_cc_shared_library (rpaths, linkopts, visibility ...).
+      deps: C++ libraries; those that use pybind11 are lite_pybind_library targets.
+      srcs: sources of the module itself.
+      dynamic_deps: lite_cc_shared_library targets whose code the module uses and does not contain.
+      **kwargs: passed to lite_cc_shared_library (rpaths, linkopts, visibility ...).
     """
     if srcs:
         lite_pybind_library(
@@ -171,7 +171,7 @@ def lite_pybind_extension(name, deps, srcs = [], dynamic_deps = [], **kwargs):
     lite_cc_shared_library(
         name = name,
         dynamic_deps = dynamic_deps,
-        # All that Python looks for.
+        # Python needs no other symbol.
         exported_names = ["PyInit_" + name.split("/")[-1].partition(".")[0]],
         deps = deps,
         **kwargs

@@ -37,7 +37,7 @@ def test_release_adds_no_flag_that_a_bare_bazel_build_has_not():
         (Options(mode=Mode.RELEASE_WITH_DEBUG_INFO), "--copt=-g"),
         (Options(debug_files=True), "--copt=-g"),
         (Options(max_jobs=3), "--jobs=3"),
-        (Options(prioritized_text=True), "--//bazel/link_order:enabled"),
+        (Options(prioritized_text=True), "--define=link_order=on"),
         (Options(verbose=True), "--subcommands"),
     ],
 )

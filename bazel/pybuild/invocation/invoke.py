@@ -97,7 +97,7 @@ def build_command(
     arguments += _MODE_OPTIONS[_mode(options)]
     arguments += _WHEEL_OPTIONS.get(options.wheel_kind, [])
     if options.prioritized_text:
-        arguments += ["--//bazel/link_order:enabled"]
+        arguments += ["--define=link_order=on"]
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
     # Only the log says in every version of Bazel what each action was and whether it ran. It costs
