@@ -1,4 +1,22 @@
-"""What a build consists of beside the sources that it compiles, for tests that build in a copy of this tree."""
+"""Lists source files, for the BUILD files that export them and for tests that build in a copy of this tree."""
+
+# The files in the root of the tree. bazel/pybuild/dist/sources.py reads this list, too.
+ROOT_FILES = [
+    ".bazelignore",
+    ".bazelrc",
+    ".bazeliskrc",
+    ".clang-format",
+    "BUILD.bazel",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "MODULE.bazel",
+    "README.md",
+    "WORKSPACE",
+    "pyproject.toml",
+    "requirements-cuda.txt",
+    "requirements.txt",
+    "setup.py",
+]
 
 def lite_build_files():
     """All files of the package, as :build_files."""

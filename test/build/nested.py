@@ -17,9 +17,11 @@ from typing import Any
 from bazel.pybuild.dist import sources
 from test.build.tree import ROOT, source_files
 
-# An edit of these changes no build, so it need not run the tests again.
-_WITHOUT_EFFECT = {".clang-format", "CONTRIBUTING.md", "README.md", "requirements-cuda.txt"}
-COPIED = (*sorted(set(sources.FILES) - _WITHOUT_EFFECT), "bazel", "third_party")
+COPIED = (
+    *(name for name in sources.root_files(ROOT) if not name.endswith(".md")),
+    "bazel",
+    "third_party",
+)
 _SMALL = Path(__file__).parent / "testdata" / "small"
 
 

@@ -6,28 +6,12 @@
 git is not used, because a tree from a source distribution has none and gives the same wheel.
 """
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = "torch_xla_lite"
 
-# Files in the root of the tree; a missing one is left out.
-FILES = (
-    ".bazelignore",
-    ".bazelrc",
-    ".bazeliskrc",
-    ".clang-format",
-    "BUILD.bazel",
-    "CONTRIBUTING.md",
-    "LICENSE",
-    "MODULE.bazel",
-    "README.md",
-    "WORKSPACE",
-    "pyproject.toml",
-    "requirements-cuda.txt",
-    "requirements.txt",
-    "setup.py",
-)
 _FOLDERS = ("bazel", "docs", "scripts", "test", "third_party", PACKAGE)
 
 # Kinds of files in a wheel.
@@ -48,7 +32,7 @@ def package_files(root: Path) -> list[str]:
 
 def all_files(root: Path) -> list[str]:
     """All source files, relative to the root, without products of a build."""
-    found = [name for name in FILES if (root / name).is_file()]
+    found = [name for name in root_files(root) if (root / name).is_file()]
     for folder in _FOLDERS:
         found += [
             path
@@ -56,6 +40,13 @@ def all_files(root: Path) -> list[str]:
             if Path(path).suffix in _SOURCES or Path(path).name in _WITHOUT_SUFFIX
         ]
     return sorted(found)
+
+
+def root_files(root: Path) -> list[str]:
+    """Names of the files in the root. Bazel reads the same list; its syntax is also Python's."""
+    code = ast.parse((root / "bazel" / "build_files.bzl").read_text(encoding="utf-8"))
+    (assigned,) = [line for line in code.body if isinstance(line, ast.Assign)]
+    return ast.literal_eval(assigned.value)
 
 
 def _walk(root: Path, folder: str) -> Iterator[str]:

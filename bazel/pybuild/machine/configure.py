@@ -18,10 +18,27 @@ from typing import Any, NamedTuple
 from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.machine import cuda, find_bazel, packages, toolchain
-from bazel.pybuild.options import Options
+from bazel.pybuild.options import PREFIX, Options
 
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
+
+# Flags that older versions of Bazel reject -> lines for a Bazel that has the flag.
+_FLAGS = {
+    "experimental_disk_cache_gc_max_size": (
+        "# This Bazel can limit the size of the cache.",
+        "common --experimental_disk_cache_gc_max_size=5G",
+    ),
+    "experimental_execution_log_file": (
+        "# This Bazel writes a binary log first; without a path it stays in /tmp.",
+        "build:report --experimental_execution_log_file=build/execution.bin",
+    ),
+    "enable_bzlmod": (
+        "# WORKSPACE describes the external dependencies, because older versions read only that.",
+        "common --noenable_bzlmod",
+    ),
+    "enable_workspace": ("common --enable_workspace",),
+}
 
 
 class State(NamedTuple):
@@ -165,77 +182,42 @@ def settings(
       flags: those that not every Bazel knows, as far as this one does.
       environ: usually os.environ.
     """
-    library = {name: found for name, found in installed.items() if name == packages.LIBRARY}
-    others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
-    fingerprint = f"python-{sys.version.split()[0]},{packages.fingerprint(others)}"
     import hashlib
 
+    library = {name: found for name, found in installed.items() if name == packages.LIBRARY}
+    others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
     environment = hashlib.sha256("\0".join(packages.environment()).encode()).hexdigest()[:12]
-    native, cross = toolchain.fingerprint(environ), toolchain.cross_fingerprint(environ)
-    lines = [
+    variables = {
+        "PYTHON": python_executable(),
+        # The packages that the C++ code is built against; then all packages that tests can import.
+        "FINGERPRINT": f"python-{sys.version.split()[0]},{packages.fingerprint(others)}",
+        "ENVIRONMENT": environment,
+        **{f"CUDA_{name}": value for name, value in cuda.facts(gpu).items()},
+        "AARCH64": toolchain.cross_fingerprint(environ),
+    }
+    headers = installed.get("pybind11")
+    if headers is not None and str(headers.info.parent) not in packages.own_folders():
+        # The pybind11 of an isolated build, which the interpreter does not find by itself.
+        variables["PYBIND11"] = str(headers.info.parent)
+    if library:
+        # Separate, so that Bazel does not read torch again when only our library changes.
+        variables["LIBRARY"] = packages.fingerprint(library)
+    return [
         "# Written by bazel/pybuild/machine/configure.py.",
         "",
-        "# The interpreter whose torch, jaxlib and headers are used. Only repository rules see it:",
-        "# it is no part of any cache key.",
-        _option("common", f"--repo_env=TORCH_XLA_LITE_PYTHON={python_executable()}"),
-        "",
-        "# What is installed there: when this changes, the repository rules run again.",
-        _option("common", f"--repo_env=TORCH_XLA_LITE_FINGERPRINT={fingerprint}"),
-        "",
-        "# All packages that tests may import: results of before an upgrade are not used.",
-        _option("common", f"--repo_env=TORCH_XLA_LITE_ENVIRONMENT={environment}"),
-        "",
-        "# The CUDA toolkit, for its repository rule.",
-        *(
-            _option("common", f"--repo_env=TORCH_XLA_LITE_CUDA_{name}={value}")
-            for name, value in cuda.facts(gpu).items()
-        ),
+        "# Only repository rules read these variables. A rule runs again when a value changes. No",
+        "# cache key contains them.",
+        *(_option("common", f"--repo_env={PREFIX}{name}={variables[name]}") for name in variables),
         "",
         "# Results of actions, shared by all checkouts of this user.",
         _option("build", f"--disk_cache={cache_home(environ) / 'bazel'}"),
         "",
-        "# Part of every cache key: compiler, C library, linker. Bazel does not hash them.",
-        _option("build", f"--remote_default_exec_properties=toolchain={native}"),
-        "",
-        "# The compiler for 64-bit ARM: when this changes, the rule that finds it runs again.",
-        _option("common", f"--repo_env=TORCH_XLA_LITE_AARCH64={cross}"),
+        "# Compiler, C library and linker. Bazel does not hash them; this adds them to every key.",
+        _option(
+            "build", f"--remote_default_exec_properties=toolchain={toolchain.fingerprint(environ)}"
+        ),
+        *(line for flag, lines in _FLAGS.items() if flag in flags for line in ("", *lines)),
     ]
-    headers = installed.get("pybind11")
-    if headers is not None and str(headers.info.parent) not in packages.own_folders():
-        lines += [
-            "",
-            "# Where an isolated build has its headers; the interpreter does not see them.",
-            _option("common", f"--repo_env=TORCH_XLA_LITE_PYBIND11={headers.info.parent}"),
-        ]
-    if library:
-        lines += [
-            "",
-            "# Our own library, for a wheel without it; of its own, because torch need not be read",
-            "# again when it changes.",
-            _option("common", f"--repo_env=TORCH_XLA_LITE_LIBRARY={packages.fingerprint(library)}"),
-        ]
-    if "experimental_disk_cache_gc_max_size" in flags:
-        lines += [
-            "",
-            "# This Bazel can keep the cache small; an older one leaves that to the user.",
-            "common --experimental_disk_cache_gc_max_size=5G",
-        ]
-    if "experimental_execution_log_file" in flags:
-        lines += [
-            "",
-            "# This Bazel writes its log of actions to a binary file first, and leaves it in /tmp",
-            "# unless it is given a place.",
-            "build:report --experimental_execution_log_file=build/execution.bin",
-        ]
-    if "enable_bzlmod" in flags:
-        lines += [
-            "",
-            "# The outside world is described in WORKSPACE, which Debian 12's Bazel reads too.",
-            "common --noenable_bzlmod",
-        ]
-    if "enable_workspace" in flags:
-        lines += ["common --enable_workspace"]
-    return lines
 
 
 def _option(command: str, option: str) -> str:
@@ -270,14 +252,8 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
         description = base64.b64decode(process.stdout)
     except binascii.Error:
         description = b""
-    names = (
-        "enable_bzlmod",
-        "enable_workspace",
-        "experimental_disk_cache_gc_max_size",
-        "experimental_execution_log_file",
-    )
-    # A protocol buffer; a field's text stands in it as it is, after its length.
-    return frozenset(name for name in names if bytes([len(name)]) + name.encode() in description)
+    # A protocol buffer: it contains each name unchanged, after its length.
+    return frozenset(name for name in _FLAGS if bytes([len(name)]) + name.encode() in description)
 
 
 def main() -> int:
