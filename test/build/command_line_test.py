@@ -1,4 +1,4 @@
-"""setup.py before Bazel starts: what it prints, what fails at once, and in which order it looks."""
+"""setup.py before Bazel starts: what it prints, what fails at once, and in what order."""
 
 import ast
 import fcntl
@@ -20,8 +20,9 @@ _MARK = "bazel was started"
 def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
     folder = tmp_path / "tree"
-    folder.mkdir()
-    for name in ("LICENSE", "pyproject.toml", "requirements.txt", "setup.py"):
+    (folder / "bazel").mkdir(parents=True)
+    names = ["LICENSE", "pyproject.toml", "requirements.txt", "setup.py", "bazel/build_files.bzl"]
+    for name in names:
         shutil.copy(ROOT / name, folder / name)
     (folder / "README.md").write_text("# A tree\n")
     bytecode = shutil.ignore_patterns("__pycache__")
@@ -221,70 +222,19 @@ def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree:
     assert "error: The build was interrupted." in process.stderr
 
 
-def test_the_variables_are_looked_at_before_the_command_line(tree: Path):
-    process = _run(tree, "developp", MAX_JOBS="two")
-    assert "MAX_JOBS" in process.stderr
-    assert "developp" not in process.stderr
-
-
-def test_the_command_line_is_looked_at_before_bazel(tree: Path):
-    process = _run(tree, "develop", "--bogus", PATH="/nowhere")
-    assert "--bogus" in process.stderr
-    assert "bazelisk" not in process.stderr
-
-
-_RECORD = """
-import sys
-from pathlib import Path
-
-STEPS = {
-    "check_modes", "base_requirements", "platform_link_options", "parse", "find", "ensure",
-    "long_description", "package_data", "setup", "build", "show",
-}
-seen = []
-
-def record(frame, event, argument):
-    code = frame.f_code
-    if event == "call" and "/bazel/pybuild/" in code.co_filename and code.co_name in STEPS:
-        if code.co_name not in seen:
-            seen.append(code.co_name)
-
-sys.argv = ["setup.py", *sys.argv[1:]]
-sys.path.insert(0, "")
-sys.setprofile(record)
-try:
-    exec(compile(Path("setup.py").read_text(), "setup.py", "exec"), {
-        "__name__": "__main__", "__file__": str(Path("setup.py").resolve()),
-    })
-except SystemExit:
-    pass
-print(*seen)
-"""
-
-
-def _steps(tree: Path, *arguments: str, **environ: str) -> str:
-    """The steps of the flow, in the order in which each was first taken."""
-    process = subprocess.run(
-        [sys.executable, "-c", _RECORD, *arguments],
-        cwd=tree,
-        env=_environ(tree, **environ),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return process.stdout.splitlines()[-1]
-
-
 def test_the_steps_are_those_of_pytorch_in_its_order(tree: Path):
-    expected = (
-        "check_modes base_requirements platform_link_options parse find ensure "
-        "long_description package_data setup build show"
-    )
-    assert _steps(tree, "build_ext") == expected
-
-
-def test_a_lone_develop_takes_the_steps_that_need_no_setuptools(tree: Path):
-    assert _steps(tree, "develop") == "check_modes platform_link_options build find ensure show"
+    """Each step has something to complain about, and the first one that does ends the command."""
+    project = (tree / "pyproject.toml").read_text()
+    (tree / "pyproject.toml").write_text(project.replace("[project]", "[project]\nreadme2 = 1"))
+    bazel = {"TORCH_XLA_LITE_BAZEL": "/no/bazel", "CC": "/no/gcc"}
+    halves = {"BUILD_LIB_WHL": "1", "BUILD_PYTHON_ONLY": "1"}
+    assert "exclude each other" in _run(tree, "build_ext", "--bogus", **halves, **bazel).stderr
+    assert "[project] has readme2" in _run(tree, "build_ext", "--bogus", **bazel).stderr
+    (tree / "pyproject.toml").write_text(project)
+    assert "option --bogus" in _run(tree, "build_ext", "--bogus", **bazel).stderr
+    assert "TORCH_XLA_LITE_BAZEL=/no/bazel" in _run(tree, "build_ext", **bazel).stderr
+    assert "The compiler /no/gcc" in _run(tree, "build_ext", CC="/no/gcc").stderr
+    assert not (tree / ".bazelrc.generated").exists()
 
 
 def test_a_command_that_builds_nothing_is_not_kept_from_running_by_a_missing_bazel(tree: Path):

@@ -122,7 +122,7 @@ def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested)
 
 
 def test_an_edit_of_one_source_compiles_one_source(built: Nested):
-    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
     report = built.develop()
     # The archive of the library that the source belongs to is made again too.
     assert report["actions"] == {"compile": 1, "link": 1, "other": 1}
@@ -190,7 +190,7 @@ def test_a_library_that_would_not_work_elsewhere_is_not_installed(built: Nested)
 
 
 def test_a_develop_that_was_killed_is_made_good_by_the_next(built: Nested):
-    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
     before = _identity(built)
     process = _at_work(built, TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache=")
     os.killpg(process.pid, signal.SIGKILL)
@@ -407,6 +407,34 @@ def test_pip_shows_our_message_and_not_a_traceback(built: Nested):
     assert "Traceback" not in process.stdout + process.stderr
 
 
+# root may write to every folder; without this capability it is bound to permissions as others are.
+_AS_A_USER = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+
+
+@pytest.fixture
+def read_only(built: Nested) -> Iterator[Nested]:
+    """The tree, with an editable install in a folder of packages that the user may not write to."""
+    built.site.chmod(0o555)
+    yield built
+    built.site.chmod(0o755)
+
+
+def test_develop_works_where_the_folder_of_packages_is_read_only(read_only: Nested):
+    read_only.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
+    process = read_only.run(*_AS_A_USER, read_only.python, "setup.py", "develop")
+    assert process.returncode == 0, process.stderr
+    assert "1 compiled, 1 linked" in process.stdout
+
+
+def test_an_install_into_a_read_only_folder_is_refused_before_the_build(read_only: Nested):
+    read_only.write("one.cc", "int one() { return 1 }\n")
+    (read_only.root / ".editable" / "torch_xla_lite").unlink()
+    process = read_only.run(*_AS_A_USER, read_only.python, "setup.py", "develop")
+    assert process.returncode == 1
+    assert f"are in {read_only.site}, where you may not write." in process.stderr
+    assert process.stdout == ""
+
+
 def test_options_that_bazel_rejects_are_said_with_the_variables_they_come_from(built: Nested):
     process = built.setup("develop", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--no_such_option")
     assert process.returncode == 1
@@ -419,7 +447,7 @@ def _report(tree: Nested) -> dict[str, Any]:
 
 
 def test_two_develops_at_once_take_turns(built: Nested):
-    built.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    built.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
     command = [built.python, "setup.py", "develop"]
     processes = [subprocess.Popen(command, cwd=built.root, env=built.environ()) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]

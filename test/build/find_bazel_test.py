@@ -49,6 +49,23 @@ def test_a_variable_that_names_no_program_is_an_error(tmp_path: Path):
         find(str(tmp_path / "missing"), str(tmp_path))
 
 
+@pytest.mark.parametrize("wanted", [None, "bazelisk", "{folder}/bazelisk"])
+def test_a_bazel_that_is_not_executable_is_named_with_the_command_that_helps(
+    tmp_path: Path, wanted: str | None
+):
+    file = _program(tmp_path, "bazelisk")
+    file.chmod(0o644)
+    with pytest.raises(BuildError) as error:
+        find(wanted and wanted.format(folder=tmp_path), str(tmp_path))
+    assert str(error.value) == f"{file} is not executable.\nMake it executable:  chmod +x {file}"
+
+
+def test_an_executable_bazel_is_preferred_to_one_that_is_not(tmp_path: Path):
+    _program(tmp_path, "bazelisk").chmod(0o644)
+    program = _program(tmp_path, "bazel")
+    assert find(None, str(tmp_path)).executable == program
+
+
 def test_without_any_the_message_ends_in_a_command_that_installs_one(tmp_path: Path):
     with pytest.raises(BuildError) as error:
         find(None, str(tmp_path))

@@ -209,8 +209,10 @@ def test_a_setting_that_is_given_twice_is_an_error(settings: dict[str, object]):
 
 def test_variables_of_other_builds_are_named_in_one_line_with_what_has_their_effect():
     environ = {"CXXFLAGS": "-O1", "BUILD_LIBTORCH_WHL": "1", "USE_CUAD": "1", "USE_MKLDNN": "0"}
-    (line,) = ignored({**environ, "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "x"}).splitlines()
+    others = {"CXX": "c++", "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "x"}
+    (line,) = ignored({**environ, **others}).splitlines()
     assert "BUILD_LIBTORCH_WHL (use BUILD_LIB_WHL)" in line
+    assert "CXX (use CC)" in line
     assert "CXXFLAGS (use TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--cxxopt=...)" in line
     assert line.endswith("PYTORCH_EXTRA_INSTALL_REQUIREMENTS, USE_CUAD (use USE_CUDA), USE_MKLDNN")
 

@@ -37,15 +37,15 @@ def find(wanted: str | None, path: str) -> Bazel:
     Raises:
       BuildError: none was found; the message has the command that installs one.
     """
-    for name in [wanted] if wanted else ["bazelisk", "bazel"]:
+    names = [wanted] if wanted else ["bazelisk", "bazel"]
+    for name in names:
         executable = which(name, path)
         if executable:
             return Bazel(executable, _is_bazelisk(executable))
-    if wanted and os.sep in wanted and os.path.isfile(wanted):
-        raise BuildError(
-            f"TORCH_XLA_LITE_BAZEL={wanted} is a file that may not be executed.",
-            f"Make it executable:  chmod +x {wanted}",
-        )
+    for name in names:
+        file = which(name, path, os.F_OK)
+        if file:
+            raise BuildError(f"{file} is not executable.", f"Make it executable:  chmod +x {file}")
     if wanted:
         raise BuildError(
             f"TORCH_XLA_LITE_BAZEL={wanted} is not a program that can be run.",
@@ -57,15 +57,15 @@ def find(wanted: str | None, path: str) -> Bazel:
     )
 
 
-def which(name: str, path: str) -> Path | None:
+def which(name: str, path: str, mode: int = os.X_OK) -> Path | None:
     """The program of a name, as a shell finds it; absolute, links kept.
 
-    As shutil.which, but without the imports of that module: a null build is faster.
+    Like shutil.which, whose module takes too long to import for a null build.
     """
     folders = [""] if os.sep in name else path.split(os.pathsep)
     for folder in folders:
         candidate = os.path.abspath(os.path.join(folder, name))
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+        if os.path.isfile(candidate) and os.access(candidate, mode):
             return Path(candidate)
     return None
 
