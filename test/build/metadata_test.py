@@ -53,7 +53,6 @@ def test_packaging_reads_the_metadata_and_finds_nothing_wrong(kind: WheelKind):
     found = Metadata.from_email(described.text(), validate=True)
     assert str(found.version) == "0.1.0+cu130"
     assert found.author == "torch_xla_lite developers"
-    assert {"Source", "Issues"} <= (found.project_urls or {}).keys()
 
 
 def test_the_python_that_runs_the_tests_is_among_the_classifiers():
@@ -67,14 +66,19 @@ def test_links_of_the_readme_to_files_are_absolute(tmp_path: Path):
         (tmp_path / name).touch()
     (tmp_path / "README.md").write_text(
         "[a](docs/a.md#part) ![b](docs/b.svg) [c](https://x.org/d) [e](#here) `f[0](x)`\n"
-        '<img src="docs/b.svg">\n'
     )
     said = _read(tmp_path, "readme='README.md'", "urls.Source='https://host/p'").description
     assert said == (
         "[a](https://host/p/blob/HEAD/docs/a.md#part) ![b](https://host/p/raw/HEAD/docs/b.svg) "
         "[c](https://x.org/d) [e](#here) `f[0](x)`\n"
-        '<img src="https://host/p/raw/HEAD/docs/b.svg">\n'
     )
+
+
+def test_without_an_address_links_of_the_readme_to_files_become_text(tmp_path: Path):
+    (tmp_path / "LICENSE").touch()
+    (tmp_path / "README.md").write_text("[the licence](LICENSE#a) [LICENSE](LICENSE) [e](#here)\n")
+    described = _read(tmp_path, "readme='README.md'")
+    assert described.description == "the licence (LICENSE) LICENSE [e](#here)\n"
 
 
 def test_our_readme_has_no_relative_link_left():

@@ -243,16 +243,22 @@ def _entry_points(project: dict[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _description(root: Path, readme: str, source: str) -> str:
-    """The README. Links to files of the tree become links to `source`, for package indexes."""
+    """The README for package indexes, which have no other file of the tree.
+
+    Links to files become links to `source`; without one, the text of the link and the path.
+    """
     if not readme:
         return ""
 
     def absolute(link: "re.Match[str]") -> str:
-        path = link[2].partition("#")[0]
-        if not source or not path or not (root / path).exists():
+        text, target = link[1], link[2]
+        path = target.partition("#")[0]
+        if not path or not (root / path).exists():
             return link[0]
+        if not source:
+            return text if text == path else f"{text} ({path})"
         kind = "raw" if Path(path).suffix in (".svg", ".png", ".gif") else "blob"
-        return f"{link[1]}{source}/{kind}/HEAD/{link[2]}"
+        return f"[{text}]({source}/{kind}/HEAD/{target})"
 
     text = (root / readme).read_text(encoding="utf-8")
-    return re.sub(r'(\]\(|(?:src|href)=")([^)"\s]+)', absolute, text)
+    return re.sub(r"\[([^\]]*)\]\(([^)\s]+)\)", absolute, text)
