@@ -1,12 +1,11 @@
-"""C++ tests for 64-bit ARM, built by the cross compiler (third_party/aarch64_gcc) and run by an emulator.
+"""Builds single targets for 64-bit ARM with a cross compiler (third_party/aarch64_gcc) and tests them in an emulator.
 
-What --config=aarch64 is for a whole command, the rules here are for single targets, so that one command builds and
-tests for both machines.
+--config=aarch64 does the same for a whole command. With these rules, one command builds and tests for both machines.
 """
 
 load("@aarch64_gcc//:aarch64_gcc.bzl", "AARCH64_GCC")
 
-# As in .bazelrc, where the reasons are.
+# The same flags as in .bazelrc, which gives the reasons.
 _SETTINGS = {
     "//command_line_option:cpu": "aarch64",
     "//command_line_option:crosstool_top": "@aarch64_gcc//toolchain:suite",
@@ -39,7 +38,7 @@ exec '{emulator}' -L /usr/aarch64-linux-gnu '{program}' "$@"
 def _aarch64_test_impl(ctx):
     launcher = ctx.actions.declare_file(ctx.label.name)
     if not ctx.attr.test:
-        fail("%s can be neither built nor run here." % ctx.label)
+        fail("%s needs a cross compiler and an emulator for 64-bit ARM." % ctx.label)
     test = ctx.attr.test[0][DefaultInfo]
     program = test.files_to_run.executable
     ctx.actions.write(
@@ -75,12 +74,12 @@ _aarch64_files = rule(
     ),
 )
 
-# As a constraint: with --config=aarch64 everything is built for ARM already.
-_ABLE = AARCH64_GCC.tools and AARCH64_GCC.emulator
-_WHERE = [str(Label("//third_party/aarch64_gcc:" + ("here" if _ABLE else "elsewhere")))]
+# Targets are skipped without a compiler or an emulator, and with --config=aarch64, which builds everything for ARM.
+_IS_AVAILABLE = AARCH64_GCC.tools and AARCH64_GCC.emulator
+_COMPATIBLE_WITH = [str(Label("//third_party/aarch64_gcc:" + ("here" if _IS_AVAILABLE else "elsewhere")))]
 
 def lite_aarch64_files(name, srcs, visibility = None):
-    """Files of targets, built for 64-bit ARM. What depends on it is skipped where that cannot be done.
+    """Builds the files of targets for 64-bit ARM. Without a compiler for it, this and what depends on it is skipped.
 
     Args:
       name: of the target.
@@ -89,22 +88,19 @@ def lite_aarch64_files(name, srcs, visibility = None):
     """
     _aarch64_files(
         name = name,
-        srcs = srcs if _ABLE else [],
-        target_compatible_with = _WHERE,
+        srcs = srcs if _IS_AVAILABLE else [],
+        target_compatible_with = _COMPATIBLE_WITH,
         visibility = visibility,
     )
 
 def lite_aarch64_tests():
-    """Adds, for each lite_cc_test above it in the package, NAME.aarch64: the same test on 64-bit ARM.
-
-    Where there is no cross compiler or no emulator they are skipped.
-    """
+    """Adds the test NAME.aarch64 for each lite_cc_test NAME that stands above this call in the BUILD file."""
     for name, rule in native.existing_rules().items():
         if rule["kind"] == "cc_test":
             _aarch64_test(
                 name = name + ".aarch64",
                 size = rule["size"],
-                # Not even looked at where the compiler is missing: that would be an error.
-                test = name if _ABLE else None,
-                target_compatible_with = _WHERE,
+                # Without a compiler, Bazel must not analyse the test for ARM: that would be an error.
+                test = name if _IS_AVAILABLE else None,
+                target_compatible_with = _COMPATIBLE_WITH,
             )

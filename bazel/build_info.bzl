@@ -1,4 +1,4 @@
-"""A Python module that says what the C++ code was built with and for."""
+"""Writes a Python module with the versions and options that the C++ code was built with."""
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -8,8 +8,8 @@ load("@python//:python.bzl", "PYTHON")
 load("@torch//:torch.bzl", "TORCH")
 load("//bazel:cc.bzl", "CPP_STANDARD")
 
-# Lines after @ are the module's. The compiler fills in what it knows best itself, in the form of C's strings, which
-# Python reads as well.
+# The preprocessor expands this text; the lines that start with @ become the module. Its string literals are valid in C
+# and in Python.
 _TEMPLATE = """#include <string>
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
@@ -56,7 +56,7 @@ def _lite_build_info_impl(ctx):
             jaxlib = JAXLIB.version,
             mode = _mode(ctx),
             python = PYTHON.version,
-            # The compiler would take the name of a standard for something else.
+            # Quoted here, because the preprocessor does not treat C++20 as one word.
             standard = "\"%s\"" % CPP_STANDARD.upper(),
             torch = TORCH.version,
         ),
@@ -69,7 +69,7 @@ def _lite_build_info_impl(ctx):
         inputs = depset([template], transitive = [toolchain.all_files]),
         outputs = [ctx.outputs.out],
         arguments = [compiler, "-std=" + CPP_STANDARD, template.path, ctx.outputs.out.path],
-        # Neighbouring strings become one.
+        # sed joins adjacent string literals.
         command = "set -o pipefail; { echo '%s\n' && \"$1\" \"$2\" -E -P -x c++ \"$3\" | " % _DOCSTRING +
                   "sed -n -e 's/\"  *\"//g' -e 's/^@//p'; } > \"$4\"",
         mnemonic = "LiteBuildInfo",
@@ -79,7 +79,7 @@ def _lite_build_info_impl(ctx):
 
 lite_build_info = rule(
     implementation = _lite_build_info_impl,
-    doc = "Writes the module `out`. No stamp, no commit, no path: it changes only when the build would be another.",
+    doc = "Writes the module `out`. It has no date, commit or path, so it changes only when the build changes.",
     attrs = {
         "out": attr.output(mandatory = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

@@ -1,14 +1,13 @@
-"""CUDA sources, compiled by nvcc as exactly as Bazel compiles C++: declared inputs, same object everywhere.
+"""Compiles CUDA sources with nvcc, as precisely as Bazel compiles C++, to the same object file on every machine.
 
-A source is recompiled when a header changes that it reads, and not when one changes that it only could have read.
-What it reads without declaring it is an error. The programs of the toolkit are inputs too, so a cache entry is used
-only by who has the same compiler.
+A source is recompiled when a header that it includes changes, but not when another declared header changes. Including
+an undeclared header is an error. The toolkit's programs are inputs, so only the same compiler uses a cache entry.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "CUDA")
 
-# For the host compiler: as for our C++ code.
+# For the host compiler; cc.bzl has the same for C++.
 _HOST_FLAGS = [
     "-fPIC",
     "-Wall",
@@ -28,19 +27,19 @@ _MODE_FLAGS = {
 }
 
 def _code_flags(codes):
-    """nvcc's options for what the library is to hold: sm_90 is machine code, compute_90 is PTX."""
+    """nvcc's options for GPU codes: sm_90 is machine code, compute_90 is PTX."""
     return ["-gencode=arch=compute_%s,code=%s" % (code.partition("_")[2], code) for code in codes]
 
 def _escaped(option):
-    """An option in a file that gcc reads. Between quotes a backslash means different things to versions of it."""
+    """Escapes an option for a file that gcc reads; versions of gcc differ in reading backslashes inside quotes."""
     for character in ["\\", " ", "\t", "'", "\""]:
         option = option.replace(character, "\\" + character)
     return option
 
 def _host_arguments(ctx, context):
-    """What nvcc hands to the host compiler, which preprocesses for it too.
+    """The options that nvcc passes to the host compiler, which also preprocesses the source.
 
-    In a file: nvcc takes a comma for the end of an option, and gives the rest to a shell.
+    They are in a file, because nvcc splits an option at commas and passes the parts through a shell.
     """
     arguments = ctx.actions.args()
     arguments.add_all(_HOST_FLAGS + ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts, map_each = _escaped)
@@ -72,7 +71,7 @@ def _compile(ctx, toolchain, context, source):
     arguments.add_all(ctx.attr.copts)
     arguments.add_all(_include_flags(context))
 
-    # Names in unnamed namespaces are made unique by a hash of the source's path; by default of the absolute one.
+    # nvcc puts a hash of the source's path into names in unnamed namespaces; by default, of the absolute path.
     arguments.add("-Xcudafe", "--orig_src_path_name=" + source.path)
     arguments.add("-c", source)
     ctx.actions.run(
@@ -86,7 +85,7 @@ def _compile(ctx, toolchain, context, source):
         ],
         env = {
             "PATH": "/bin:/usr/bin",
-            # What gcc writes into debug information, as for C++.
+            # gcc writes this folder into debug information; Bazel sets the same for C++.
             "PWD": "/proc/self/cwd",
         },
         executable = ctx.executable._driver,
@@ -109,8 +108,8 @@ def _lite_cuda_library_impl(ctx):
     )
     deps = [dep[CcInfo] for dep in ctx.attr.deps]
     exported = cc_common.merge_cc_infos(cc_infos = [CcInfo(compilation_context = own)] + deps)
-    seen = cc_common.merge_cc_infos(cc_infos = [exported, ctx.attr._headers[CcInfo]])
-    objects = [_compile(ctx, toolchain, seen.compilation_context, source) for source in ctx.files.srcs]
+    available = cc_common.merge_cc_infos(cc_infos = [exported, ctx.attr._headers[CcInfo]])
+    objects = [_compile(ctx, toolchain, available.compilation_context, source) for source in ctx.files.srcs]
     linking_context, _ = cc_common.create_linking_context_from_compilation_outputs(
         actions = ctx.actions,
         cc_toolchain = toolchain,
@@ -131,7 +130,7 @@ def _lite_cuda_library_impl(ctx):
 _lite_cuda_library = rule(
     implementation = _lite_cuda_library_impl,
     attrs = {
-        "copts": attr.string_list(doc = "Options of nvcc beyond ours."),
+        "copts": attr.string_list(doc = "Additional options of nvcc."),
         "deps": attr.label_list(doc = "C++ or CUDA libraries.", providers = [CcInfo]),
         "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
         "srcs": attr.label_list(allow_files = [".cu"]),
@@ -156,22 +155,22 @@ _lite_cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-# The toolkit compiles for the machine that it is on.
-_WHERE = ["@cuda//:found", str(Label("//third_party/aarch64_gcc:here"))]
+# nvcc compiles only for the machine that it runs on.
+_COMPATIBLE_WITH = ["@cuda//:found", str(Label("//third_party/aarch64_gcc:here"))]
 
 def lite_cuda_library(name, **kwargs):
     """A library of CUDA sources, for the GPU architectures that this tree is configured for.
 
-    It can be in `deps` of every C++ rule; the CUDA runtime comes with it. Where there is no toolkit, and where another
-    compiler builds for 64-bit ARM, it and all that depend on it are left out of `bazel build //...`.
+    Every C++ rule can have it in `deps`; it includes the CUDA runtime. Without a toolkit, and in a cross build for
+    64-bit ARM, `bazel build //...` skips it and all targets that depend on it.
 
     Args:
       name: of the target.
-      **kwargs: srcs (.cu), hdrs (.h, .cuh), deps (what has the headers that are included; `@cuda//:cccl` for cub and
-        thrust; what every CUDA source includes is there), copts (options of nvcc beyond ours), visibility ...
+      **kwargs: srcs (.cu), hdrs (.h, .cuh), deps (the libraries whose headers are included; `@cuda//:cccl` for cub and
+        thrust; the headers that every CUDA source includes are added), copts (options of nvcc), visibility ...
     """
     _lite_cuda_library(
         name = name,
-        target_compatible_with = _WHERE,
+        target_compatible_with = _COMPATIBLE_WITH,
         **kwargs
     )

@@ -1,4 +1,4 @@
-"""The headers of a library that others may include, in the folders in which they include them.
+"""Collects the public headers of libraries in one folder, for a wheel.
 
     public_headers(
         name = "headers",
@@ -6,11 +6,11 @@
         deps = ["//torch_xla_lite/csrc:bridge"],
     )
 
-There is no list of them: a header is public when its library is (`lite_cc_library(public = True)`), and then another
-Bazel workspace may use the library too. What a wheel and what this tree offer to others are so the same.
+A header is public when its library is (`lite_cc_library(public = True)`). Other Bazel workspaces may depend on the same
+libraries, so a wheel and this tree have the same public headers.
 """
 
-# On the targets whose headers are public. Visibility would say it as well, but rules and aspects cannot read that.
+# The tag of targets with public headers. Rules and aspects cannot read visibility.
 PUBLIC_TAG = "public-headers"
 
 _PublicHeadersInfo = provider(
@@ -44,7 +44,7 @@ def _public_headers_impl(ctx):
 
 public_headers = rule(
     implementation = _public_headers_impl,
-    doc = "The public headers of `deps`, each under `folder` by its path from the root of the tree.",
+    doc = "The public headers of `deps`, below `folder`, with their paths from the root of the tree.",
     attrs = {
         "deps": attr.label_list(aspects = [_collect], mandatory = True),
         "folder": attr.string(mandatory = True),

@@ -1,17 +1,17 @@
-"""What goes into a shared object, and how one is linked to another.
+"""Links shared objects: selects the code that goes into one, and links it to others by path.
 
-Bazel's cc_shared_library is experimental in 4.2.3; these few lines do what we need of it on every Bazel.
+Bazel 4.2.3 has cc_shared_library only as an experiment; these rules work with every supported Bazel.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 _LinkClosureInfo = provider(
-    doc = "Which libraries a shared object holds.",
-    fields = {"owners": "depset of Label: the libraries whose code is inside."},
+    doc = "The libraries in a shared object.",
+    fields = {"owners": "depset of Label: the libraries whose code it contains."},
 )
 
 def _linked_by_path(owner, libraries):
-    """Linking context of files given to the linker by path, which leaves no rpath behind."""
+    """A linking context that passes files to the linker by path, so that Bazel adds no rpath."""
     return cc_common.create_linking_context(
         linker_inputs = depset([cc_common.create_linker_input(
             owner = owner,
@@ -21,7 +21,7 @@ def _linked_by_path(owner, libraries):
     )
 
 def _whole(ctx, toolchain, features, library):
-    """The same library, all of it linked: nothing in a shared object refers to what it offers."""
+    """The same library, linked whole: a shared object contains no calls of the functions that it exports."""
     return cc_common.create_library_to_link(
         actions = ctx.actions,
         alwayslink = True,
@@ -34,15 +34,15 @@ def _whole(ctx, toolchain, features, library):
 def _link_closure_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
-    held_elsewhere = {}
+    in_dynamic_deps = {}
     for closure in ctx.attr.dynamic_closures:
         for owner in closure[_LinkClosureInfo].owners.to_list():
-            held_elsewhere[owner] = True
+            in_dynamic_deps[owner] = True
 
     merged = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
     owners, inputs = [], []
     for linker_input in merged.linking_context.linker_inputs.to_list():
-        if linker_input.owner in held_elsewhere:
+        if linker_input.owner in in_dynamic_deps:
             continue
         libraries = linker_input.libraries
         if linker_input.owner.workspace_name in ("", "torch_xla_lite") and libraries:
@@ -61,12 +61,12 @@ def _link_closure_impl(ctx):
             CcInfo(linking_context = own),
             CcInfo(linking_context = others),
         ]),
-        _LinkClosureInfo(owners = depset(owners + held_elsewhere.keys())),
+        _LinkClosureInfo(owners = depset(owners + in_dynamic_deps.keys())),
     ]
 
 link_closure = rule(
     implementation = _link_closure_impl,
-    doc = "All code reachable from `deps` but what `dynamic_closures` hold, ready to be linked into one file.",
+    doc = "Links all code of `deps` and their dependencies into one file, except the code in `dynamic_closures`.",
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
         "dynamic_closures": attr.label_list(providers = [_LinkClosureInfo]),
@@ -78,7 +78,7 @@ link_closure = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-# What the names of C++ start with: functions, their local statics and the guards of those, tables and names of types.
+# The prefixes of mangled names: functions, their static variables and the guards of these, and type information.
 _MANGLED = ["_ZN", "_ZNK", "_ZZN", "_ZZNK", "_ZGVN", "_ZGVZN", "_ZGVZNK", "_ZTVN", "_ZTIN", "_ZTSN"]
 
 def _version_script_impl(ctx):
@@ -93,10 +93,10 @@ def _version_script_impl(ctx):
 
 version_script = rule(
     implementation = _version_script_impl,
-    doc = "Tells the linker which names a shared object offers; all others are its own affair.",
+    doc = "A version script: a shared object exports these names and no others.",
     attrs = {
-        "names": attr.string_list(doc = "As the linker sees them, with * for any characters."),
-        "namespaces": attr.string_list(doc = "C++ namespaces, all of which is offered."),
+        "names": attr.string_list(doc = "Mangled; * stands for any characters."),
+        "namespaces": attr.string_list(doc = "C++ namespaces."),
         "out": attr.output(mandatory = True),
     },
 )
@@ -106,20 +106,20 @@ def _linked_library_impl(ctx):
 
 linked_library = rule(
     implementation = _linked_library_impl,
-    doc = "A shared object to link with by path. Its users find the real one by SONAME when they run.",
+    doc = "A shared object to link with by path. Programs load the real one by its SONAME.",
     attrs = {"library": attr.label(allow_single_file = True, mandatory = True)},
     provides = [CcInfo],
 )
 
 def interface_library(name, soname, srcs, visibility = None):
-    """A shared object with the symbols of another but none of its code, to link against.
+    """A shared object with the symbols of another one and without its code, to link with.
 
-    Linking against the real libraries of torch would make 434 MB an input of every link. A symbol that the real
-    library has not is undefined here too, and so found when we build rather than when a user imports.
+    torch's real libraries would make 434 MB an input of every link. A symbol that the real library lacks is also
+    missing here, so the link fails, and not the user's import.
 
     Args:
-      name: of the target to put into `deps`.
-      soname: name under which the real library is found when the program runs.
+      name: of the target, for `deps`.
+      soname: name by which programs load the real library.
       srcs: assembler files that define the symbols.
       visibility: of the target.
     """

@@ -1,21 +1,21 @@
 #!/bin/bash
-# Runs nvcc for one source and looks at what it has read.
+# Runs nvcc for one source and checks that the target declares all headers that it includes.
 #
 #   nvcc.sh OBJECT UNUSED DECLARED SYSTEM NVCC ARGUMENT...
 #
-#   OBJECT    to be written
-#   UNUSED    to be written: the lines of DECLARED that the compiler did not read
-#   DECLARED  a file with the paths of all headers that the target may include, one a line
+#   OBJECT    object file to write
+#   UNUSED    file to write: the lines of DECLARED that the compiler did not read
+#   DECLARED  file with the paths of all headers that the target may include, one on each line
 #   SYSTEM    folders of the host compiler's own headers, separated by colons
-#   NVCC      the compiler, then its arguments but for the output
+#   NVCC      the compiler, followed by its arguments without the output
 #
-# A header that was read and not declared is an error: nothing would be compiled again when it changes.
+# Including an undeclared header is an error: when it changes, Bazel would not compile the source again.
 set -euo pipefail
 object=$1 unused=$2 declared=$3 system=$4
 shift 4
 
-# Temporary files have names with the number of a process in them, and some of these get into the object; kept ones
-# are named after the source.
+# nvcc writes the names of some temporary files into the object. They contain a process number, unless nvcc keeps the
+# files; then they are named after the source.
 kept=$object.kept
 rm -rf "$kept"
 mkdir -p "$kept"
@@ -28,7 +28,7 @@ while IFS= read -r file; do
   known[$file]=1
 done <"$declared"
 
-# The rule "object : file file \" in words, without the name of the object; "bin/../include" is "include".
+# Splits the rule "object : file file \" into paths without the object, and shortens "bin/../include" to "include".
 read -r -d '' -a files < <(tr -d '\\' <"$kept/dependencies" | sed '1s/^[^:]*://') || true
 mapfile -t files < <(realpath --canonicalize-missing --no-symlinks --relative-base=. "${files[@]}")
 IFS=: read -r -a folders <<<"$system"

@@ -1,7 +1,7 @@
-"""Python rules: sources as run-time files, and tests run by pytest with the interpreter of @python.
+"""Python rules: sources are run-time files, and pytest runs the tests with the interpreter of @python.
 
-Not Bazel's py_test: its stub needs a `python` to start itself with (Debian has none), starts two interpreters a
-test, and left Bazel's core in version 8.
+Bazel's py_test is not used: its stub needs a program named `python`, which Debian lacks, it starts two interpreters for
+each test, and Bazel 8 does not contain it.
 """
 
 load("@python//:python.bzl", "PYTHON")
@@ -22,7 +22,7 @@ def _lite_py_library_impl(ctx):
 _COMMON_ATTRS = {
     "data": attr.label_list(
         allow_files = True,
-        doc = "Files and targets that are there when the code runs.",
+        doc = "Files and targets that the code needs at run time.",
     ),
     "deps": attr.label_list(doc = "Libraries that the code imports."),
     "srcs": attr.label_list(allow_files = [".py"]),
@@ -36,7 +36,7 @@ lite_py_library = rule(
 
 _LAUNCHER = """\
 #!/bin/sh
-# Starts one test target: pytest, with the interpreter that this tree was configured for.
+# Runs one test target with pytest and the interpreter that this tree is configured for.
 export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
 exec '{python}' -P '{runner}' {tests} "$@"
 """
@@ -65,7 +65,7 @@ _lite_py_test = rule(
     attrs = dict(
         _COMMON_ATTRS,
         env = attr.string_dict(doc = "Variables to set."),
-        # The environment's packages are not inputs one by one; a change of any runs the tests again.
+        # Versions of all packages in the environment: after an upgrade, tests run again.
         _packages = attr.label(allow_single_file = True, default = "@python//:packages.txt"),
         _runner = attr.label(allow_single_file = True, default = "//bazel:pytest_runner.py"),
     ),
@@ -73,12 +73,12 @@ _lite_py_test = rule(
 )
 
 def lite_py_test(name, srcs, size = "small", **kwargs):
-    """Test files, run by pytest.
+    """A test target whose files pytest runs.
 
     Args:
       name: of the target.
       srcs: the test files.
-      size: as for all tests: small is 1 minute, medium 5, large 15.
+      size: selects the timeout; see test_timeout in .bazelrc.
       **kwargs: deps, data, env, tags, shard_count ...
     """
     _lite_py_test(
@@ -89,11 +89,11 @@ def lite_py_test(name, srcs, size = "small", **kwargs):
     )
 
 def lite_py_modules(name, modules):
-    """A folder of Python files: one target a file, so that an edit runs only the tests that use it, and one for all.
+    """One target for each Python file of a folder, so that an edit runs only the tests that use the file.
 
     Args:
-      name: of the target that has all of them, and the folder's `__init__.py`.
-      modules: name of a file without its ending -> targets that it imports, without those that come with the others.
+      name: of the target that contains all of them and `__init__.py`.
+      modules: name of a file without its suffix -> targets that it imports, without indirect ones.
     """
     for module, deps in modules.items():
         lite_py_library(

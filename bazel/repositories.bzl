@@ -1,9 +1,8 @@
-"""Everything the build takes from beyond this tree, as one macro: for our WORKSPACE, and for that of others.
+"""Declares all external dependencies of the build, for this WORKSPACE and for other workspaces.
 
-Another workspace uses our libraries and rules like this. The name has to be torch_xla_lite; where this tree lies does
-not matter.
+Another workspace uses our libraries and rules as follows. The repository must be named torch_xla_lite.
 
-    local_repository(name = "torch_xla_lite", path = "/where/torch_xla_lite/is")
+    local_repository(name = "torch_xla_lite", path = "/path/of/torch_xla_lite")
 
     load("@torch_xla_lite//third_party/bazel_rules:repository.bzl", "bazel_rule_sets")
 
@@ -13,12 +12,12 @@ not matter.
 
     torch_xla_lite_repositories()
 
-Its BUILD files may then depend on the libraries that are marked public, such as
-@torch_xla_lite//torch_xla_lite/csrc/ir:shape, on @jaxlib//:xla_ffi, and load @torch_xla_lite//bazel:defs.bzl. Two
-steps, because a file can only be loaded from a repository that was declared before.
+These are two steps, because a file can be loaded only from a repository that is declared above. BUILD files of that
+workspace may depend on public libraries, such as @torch_xla_lite//torch_xla_lite/csrc/ir:shape, and on
+@jaxlib//:xla_ffi, and may load @torch_xla_lite//bazel:defs.bzl.
 
-A library of ours that is linked into a program there is a copy. Code that is to see the tensors of a running
-torch_xla_lite shares its library instead, as _XLAC.so does:
+A program that links one of these libraries contains a copy of it. Code that uses the tensors of a running
+torch_xla_lite must link to the shared library instead, as _XLAC.so does:
 
     lite_cc_shared_library(
         name = "libmine.so",
@@ -26,8 +25,8 @@ torch_xla_lite shares its library instead, as _XLAC.so does:
         deps = [":mine"],
     )
 
-What setup.py has found out about this machine, the interpreter above all, is in this tree's .bazelrc.generated; the
-other workspace's .bazelrc imports it: `import /where/torch_xla_lite/is/.bazelrc.generated`.
+The settings for this machine, such as the interpreter, are in this tree's .bazelrc.generated. The .bazelrc of the other
+workspace imports it: `import /path/of/torch_xla_lite/.bazelrc.generated`.
 """
 
 load("@bazel_rule_sets//:declare.bzl", "declare_rule_sets")
@@ -52,7 +51,7 @@ _REPOSITORIES = {
 }
 
 def torch_xla_lite_repositories():
-    """Declares all of them, and Bazel's own rule sets where those are on the disk."""
+    """Declares the repositories, and Bazel's own rule sets if they are on the disk."""
     declare_rule_sets()
     for name, repository in _REPOSITORIES.items():
         repository(name = name)

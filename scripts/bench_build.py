@@ -131,8 +131,8 @@ class Clone:
         )
         took = time.perf_counter() - began
         if process.returncode != 0:
-            shown = " ".join(str(word) for word in command)
-            sys.exit(f"error: {shown}\nfailed:\n{process.stdout}{process.stderr}")
+            text = " ".join(str(word) for word in command)
+            sys.exit(f"error: {text}\nfailed:\n{process.stdout}{process.stderr}")
         return took
 
     def develop(self) -> float:

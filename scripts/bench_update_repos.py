@@ -124,8 +124,8 @@ class Bench:
         )
         took = time.perf_counter() - began
         if done.returncode != 0:
-            shown = " ".join(str(word) for word in words)
-            sys.exit(f"error: {shown}\nfailed in {folder}:\n{done.stdout}{done.stderr}")
+            text = " ".join(str(word) for word in words)
+            sys.exit(f"error: {text}\nfailed in {folder}:\n{done.stdout}{done.stderr}")
         return took
 
     def peers(self) -> Path:

@@ -4,13 +4,13 @@ Folders and files, from the lowest to the highest. A file imports only what stan
 (test/lint/imports_test.py):
 
     errors.py, notices.py      failures with a remedy; messages for the end of a command
-    files.py                   writes files whole, and removes nothing outside of a folder
+    files.py                   writes files atomically, and removes files inside a folder
     options.py                 the environment variables that steer the build, as one typed table
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA
     invocation/                the call of Bazel, what it did, and the report
     dist/                      file formats: metadata, wheels, source distributions
-    install/                   built files into the package, the editable install
+    install/                   copies built files into the package; the editable install
     build.py                   one build, from the options to the files in the package
     develop.py, wheel.py       a build with an editable install; a build with a wheel
     commands/                  the command line of setup.py
@@ -21,15 +21,14 @@ Folders and files, from the lowest to the highest. A file imports only what stan
 machine/configure, invocation/invoke, invocation/events, install/verify, install/outputs,
 install/editable and invocation/report, in this order.
 
-A `develop` that finds nothing to do takes little longer than Bazel itself. So what it imports is
-kept small: modules that only a real change needs (hashing, TOML, setuptools) are imported where
-they are used.
+A `develop` that has nothing to do takes little longer than Bazel itself. So it imports little:
+functions import the modules that only a real change needs (hashing, TOML, setuptools).
 """
 
 import sys
 
-# Here, because all ways to a build lead through this file, and pip calls the backend before it
-# reads requires-python. Older interpreters can read it.
+# Checked here, because every build imports this file first, and pip calls the backend before it
+# reads requires-python. The syntax is valid in older interpreters.
 if sys.version_info < (3, 11):
     sys.exit(
         "error: Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n"

@@ -1,7 +1,7 @@
-"""The PEP 517/660 hooks. They call the same code as setup.py.
+"""The PEP 517/660 hooks, which call the same code as setup.py.
 
-An editable install is what `develop` makes, in a wheel of its own. No hook asks for torch or
-setuptools; dist/isolation.py says how isolated builds find torch.
+The editable install is the same as that of `develop`, packed into a wheel. No hook requires torch
+or setuptools; dist/isolation.py explains how isolated builds find torch.
 """
 
 import functools
@@ -89,7 +89,7 @@ def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
 
 @_explained
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
-    """The requirements that the environment does not have, and the front end installs."""
+    """The missing requirements, which the front end installs."""
     options_table.from_settings(config_settings)
     return isolation.missing_headers(_root())
 
@@ -99,14 +99,14 @@ get_requires_for_build_editable = get_requires_for_build_wheel
 
 @_explained
 def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:
-    """None. Wrong settings are errors here, too."""
+    """Nothing is required; wrong settings are errors."""
     options_table.from_settings(config_settings)
     return []
 
 
 def _options(settings: _Settings) -> options_table.Options:
-    """The options, read as flow.py reads them. Settings override variables; each hook runs in a
-    process of its own, so they become variables for it and for the processes that it starts."""
+    """The options, as flow.py reads them. Settings override variables: each hook runs in its own
+    process, so the settings become variables of this process and of those that it starts."""
     os.environ |= options_table.from_settings(settings)
     if said := options_table.ignored(os.environ):
         notices.keep(said)

@@ -1,4 +1,4 @@
-"""Builds: configures the tree, calls Bazel and installs the built files into the package.
+"""Configures the tree, calls Bazel and installs the built files into the package.
 
     report = build(root, options, os.environ)
 
@@ -55,7 +55,7 @@ def build(
 
     Raises:
       BuildError: the build failed; the package is as it was.
-      KeyboardInterrupt: says whether it is.
+      KeyboardInterrupt: its message says whether the package changed.
     """
     since = time.perf_counter() if since is None else since
     if into is None and options.wheel_kind is not WheelKind.ALL:
@@ -73,7 +73,7 @@ def build(
                 bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
             )
             with invoke.started(command, root) as process:
-                # Two dozen milliseconds of imports, while Bazel works.
+                # These imports take 24 ms, while Bazel works.
                 from bazel.pybuild.install import outputs
                 from bazel.pybuild.invocation import events, report
             outcome = events.read(command.events, command.log, command.targets)
@@ -128,7 +128,7 @@ def _failure(
     import shlex
 
     command_line = shlex.join(command.arguments)
-    # Bazel's own code, or a client that was interrupted before it reached its server.
+    # 8 is Bazel's exit code; the signal ends a client that has not reached its server.
     if exit_name == "INTERRUPTED" or code in (8, -signal.SIGINT):
         return BuildError(f"The build was interrupted. {_AS_BEFORE}", f"It was:  {command_line}")
     if exit_name == "COMMAND_LINE_ERROR" or code == 2:

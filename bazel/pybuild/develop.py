@@ -1,6 +1,6 @@
 """`python setup.py develop`: builds what changed and makes the tree importable.
 
-It needs neither setuptools nor pip.
+It uses neither setuptools nor pip.
 """
 
 import sys
@@ -15,7 +15,7 @@ from bazel.pybuild.options import Options
 def develop(
     root: Path, options: Options, environ: Mapping[str, str], *, since: float | None = None
 ) -> None:
-    """Builds, and makes the editable install where it is not in place.
+    """Builds, and makes the editable install if it is missing or outdated.
 
     Args:
       root: of the tree.
@@ -29,7 +29,7 @@ def develop(
     site = editable.site_folder()
     in_place = editable.in_place(root, site)
     if not in_place:
-        # Before the build, which takes long.
+        # Errors of the install are reported before the long build.
         editable.check(site)
     report = build.build(root, options, environ, since=since)
     if not in_place:

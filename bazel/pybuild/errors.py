@@ -1,4 +1,4 @@
-"""The error of this package: what is wrong, where, and what to do now.
+"""The error that this package raises: what is wrong, where, and what the user can do.
 
     raise BuildError(
         "torch is not installed for /venv/bin/python3.",
@@ -19,7 +19,7 @@ _REMEDIES = {
 
 
 class BuildError(Exception):
-    """A failure that the user can do something about.
+    """A failure that the user can correct.
 
     Attributes:
       problem: what is wrong and where; one or more lines.
@@ -33,8 +33,7 @@ class BuildError(Exception):
 
 
 def message(error: BuildError | OSError) -> str:
-    """The text to print, also for what the operating system refuses: a tree that is read-only, a
-    full disk."""
+    """The text to print, also for errors of the operating system, such as a full disk."""
     if isinstance(error, BuildError):
         return str(error)
     remedy = _REMEDIES.get(error.errno or 0, "Remove the cause")

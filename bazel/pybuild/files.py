@@ -1,4 +1,4 @@
-"""Writes and removes files of the tree and of the environment.
+"""Writes files atomically, and removes files and folders without following links.
 
 replace(root / "build" / "report.json", text)
 is_inside(root / "torch_xla_lite/lib/x.so", root)     # False where lib is a link to elsewhere
@@ -10,15 +10,15 @@ from pathlib import Path
 
 
 def replace(file: Path, content: str | bytes, mode: int | None = None) -> None:
-    """Writes a file whole: others see the old content or the new one, and after an error the old.
+    """Writes a file atomically: a reader gets the old or the new content; after an error, the old.
 
     Args:
       file: to write; its folder is made where it is missing.
       content: of the file.
-      mode: its permissions; None for the usual ones.
+      mode: its permissions; None for those of the user's umask.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    # With the process in its name: two commands may write the same file at once.
+    # The process number keeps two commands apart that write the same file at once.
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -32,13 +32,13 @@ def replace(file: Path, content: str | bytes, mode: int | None = None) -> None:
 
 
 def is_inside(path: Path, root: Path) -> bool:
-    """Whether to change `path` changes what is in `root`, however links and `..` lead."""
+    """Whether `path` is inside `root`, after links and `..` in its folder are resolved."""
     place = Path(os.path.normpath(path))
     return (place.parent.resolve() / place.name).is_relative_to(root.resolve())
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a folder with its content, or a link, but never what a link leads to."""
+    """Removes a file, a folder with its content, or a link without its target."""
     if path.is_dir() and not path.is_symlink():
         import shutil
 

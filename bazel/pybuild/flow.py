@@ -34,7 +34,7 @@ def main(arguments: list[str], since: float | None = None) -> int:
       since: time.perf_counter() at the start of the process.
 
     Returns:
-      The exit status; what is not 0 follows a message on standard error.
+      The exit status. If it is not 0, a message was printed to standard error.
     """
     root = Path(__file__).resolve().parents[2]
     problem, status = "", 0
@@ -42,7 +42,7 @@ def main(arguments: list[str], since: float | None = None) -> int:
         run(root, arguments, os.environ, since)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has gone, as `head` does.
+        # The reader has closed the pipe, as `head` does.
         status = 128 + signal.SIGPIPE
     except (BuildError, OSError) as error:
         problem, status = message(error), 1
@@ -50,10 +50,10 @@ def main(arguments: list[str], since: float | None = None) -> int:
         state = str(interrupt) or "What is finished stays; the same command does the rest."
         problem, status = f"interrupted. {state}", 128 + signal.SIGINT
     try:
-        # Before the messages below, also where the output is not a terminal.
+        # Keeps the order of the output and the messages below, in a file, too.
         sys.stdout.flush()
     except OSError:
-        # Python tries once more at its end.
+        # Otherwise Python flushes again when it exits, and prints a second error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     notices.show()
     if problem:
@@ -66,11 +66,11 @@ def run(
 ) -> None:
     """The steps.
 
-    A lone `develop`, the everyday command, does without setuptools, whose import would double its
-    time when there is nothing to do.
+    The everyday command, `develop` without other words, does not import setuptools: that would
+    double its time when there is nothing to do.
 
     Raises:
-      BuildError: something that the user has to correct.
+      BuildError: something that the user must correct.
     """
     lone_develop = arguments == ["develop"]
     options = check_modes(arguments, environ)
@@ -94,7 +94,7 @@ def run(
 
 
 def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
-    """Modes that exclude each other, misspelt names, malformed values."""
+    """Rejects modes that exclude each other, misspelt names and malformed values."""
     if said := options_table.ignored(environ):
         notices.keep(said)
     if arguments[:1] == ["options"]:
@@ -113,8 +113,8 @@ def base_requirements(root: Path, options: Options) -> "Metadata":
 def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:
     """Finds Bazel and writes .bazelrc.generated.
 
-    Every build does so itself. Here it happens before setuptools starts, which would leave some of
-    its folders behind on an error.
+    Every build does this. Here it happens before setuptools starts, which would leave folders
+    behind after an error.
     """
     from bazel.pybuild.machine import configure, find_bazel
 
@@ -123,13 +123,13 @@ def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, st
 
 
 def long_description(distribution: "Distribution", package: "Metadata") -> None:
-    """The README."""
+    """Passes the README to setuptools."""
     distribution.metadata.long_description = package.description
     distribution.metadata.long_description_content_type = "text/markdown"
 
 
 def package_data(distribution: "Distribution", root: Path, options: Options) -> None:
-    """The files of the package that are not built, by mode, for setuptools' own commands."""
+    """Tells setuptools' own commands which source files the package has in this mode."""
     from bazel.pybuild.dist import sources
 
     library = options.wheel_kind is WheelKind.LIBRARY
@@ -143,7 +143,7 @@ def package_data(distribution: "Distribution", root: Path, options: Options) -> 
 
 
 def _setuptools_half() -> "ModuleType":
-    """The module that parses command lines, which needs setuptools."""
+    """The module that parses command lines. Raises BuildError without a suitable setuptools."""
     version = f">={_SETUPTOOLS}"
     try:
         import setuptools

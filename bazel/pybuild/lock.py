@@ -21,7 +21,7 @@ _held: set[Path] = set()
 
 @contextmanager
 def alone(root: Path) -> Iterator[None]:
-    """Waits for the lock of a tree, and holds it until the block is left."""
+    """Waits for the lock of a tree, and holds it until the end of the block."""
     if root in _held:
         yield
         return
@@ -55,5 +55,5 @@ def _open(path: Path) -> IO[str]:
         try:
             return path.open("w")
         except FileNotFoundError:
-            # `clean` has removed the folder in between.
+            # `clean` has removed the folder meanwhile.
             continue

@@ -1,4 +1,4 @@
-"""Messages that are kept while a command runs and printed at its end, where they are seen.
+"""Keeps messages while a command runs, and prints them after all other output.
 
 notices.keep(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
 ...
@@ -11,16 +11,16 @@ _kept: list[str] = []
 
 
 def keep(text: str) -> None:
-    """Keeps a message for the end; one that is kept already is not repeated."""
+    """Keeps a message for the end; the same message is kept once."""
     if text not in _kept:
         _kept.append(text)
 
 
 def show() -> None:
-    """Prints what was kept, in its order, and forgets it."""
+    """Prints the kept messages in their order, and forgets them."""
     if not _kept:
         return
-    # Keeps the order of both streams where they are not a terminal.
+    # Keeps the order of both streams in a file, too.
     sys.stdout.flush()
     for text in _kept:
         print(text, file=sys.stderr)

@@ -1,12 +1,11 @@
-"""Builds a wheel: the whole package, its libraries and headers alone, or its Python code alone.
+"""Builds a wheel of the whole package, of its libraries and headers, or of its Python code.
 
     make(root, options, os.environ, Path("dist"))
     # "torch_xla_lite-0.1.0-cp311-cp311-linux_x86_64.whl"
 
-What is built goes from Bazel's outputs into a folder below build/ and from there into the wheel;
-the package in the tree, which an editable install imports, is not touched. setuptools is not
-needed: an isolated build has nothing to fetch. Of a tree that was made for one wheel, Bazel's
-server and files go with it.
+Bazel's outputs are copied into a folder below build/ and from there into the wheel. The package in
+the tree, which an editable install imports, does not change. Neither setuptools nor the network is
+needed. In a temporary tree, Bazel's server and files are removed at the end.
 """
 
 from collections.abc import Mapping
@@ -38,7 +37,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
         try:
             return _make(root, options, environ, folder)
         finally:
-            # Before there are settings, no Bazel has been started.
+            # Without settings, no Bazel was started.
             if is_for_one_build(root) and (root / configure.FILE).exists():
                 invoke.forget(root, options, environ)
 

@@ -297,7 +297,7 @@ def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go
 ):
     done, taken = getattr(module, step), []
 
-    def look(*arguments: Any) -> Any:
+    def check(*arguments: Any) -> Any:
         with (root / "build" / "lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -310,7 +310,7 @@ def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go
     (root / configure.FILE).touch()
     nothing = report.Report(True, 0, 0, 0, 0, 0, 0, 0, {})
     monkeypatch.setattr(build, "build", lambda *arguments, into: nothing)
-    monkeypatch.setattr(module, step, look)
+    monkeypatch.setattr(module, step, check)
     wheel.make(root, Options(), {"PATH": str(tmp_path)}, tmp_path / "dist")
     assert taken
 

@@ -367,8 +367,8 @@ def peek(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 def test_c_plus_plus_code_of_others_uses_the_same_runtime(peek: dict[str, Any]):
-    seen, counted = peek["recorded"]
-    assert seen == counted > 0
+    recorded, counted = peek["recorded"]
+    assert recorded == counted > 0
 
 
 def test_headers_that_include_torch_s_can_be_used(peek: dict[str, Any]):

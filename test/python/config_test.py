@@ -27,10 +27,10 @@ def test_the_abi_is_that_of_torch():
 
 
 def test_the_description_has_every_parameter():
-    shown = torch_xla_lite.__config__.show()
-    assert shown.startswith("torch_xla_lite ")
+    text = torch_xla_lite.__config__.show()
+    assert text.startswith("torch_xla_lite ")
     for value in __config__.parameters().values():
-        assert value in shown
+        assert value in text
 
 
 def test_two_builds_of_the_same_sources_record_the_same():

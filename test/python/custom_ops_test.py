@@ -118,15 +118,15 @@ def test_a_new_scalar_compiles_nothing(library: torch.library.Library):
 def test_a_lowering_can_ask_for_scalars_as_python_numbers(library: torch.library.Library):
     library.define("powered(Tensor x, Scalar exponent) -> Tensor")
     library.impl("powered", lambda x, exponent: torch.empty_like(x), "Meta")
-    seen = []
+    exponents = []
 
     @torch_xla_lite.register_lowering("custom_ops_test::powered", constants=True)
     def _powered(x: jax.Array, exponent: float) -> jax.Array:
-        seen.append(exponent)
+        exponents.append(exponent)
         return x**exponent
 
     torch.ops.custom_ops_test.powered(on_jax(), 3).tolist()
-    assert seen == [3]
+    assert exponents == [3]
 
 
 def test_each_overload_has_a_lowering_of_its_own(library: torch.library.Library):

@@ -363,7 +363,7 @@ def test_two_environments_may_overlap_without_nesting(jax_env):
 
 
 def test_a_mode_entered_inside_stays_on_top(jax_env):
-    class Seen(TorchFunctionMode):
+    class Recorder(TorchFunctionMode):
         def __init__(self):
             super().__init__()
             self.devices = []
@@ -372,9 +372,9 @@ def test_a_mode_entered_inside_stays_on_top(jax_env):
             self.devices.append((kwargs or {}).get("device"))
             return func(*args, **(kwargs or {}))
 
-    with jax_env, Seen() as seen:
+    with jax_env, Recorder() as recorder:
         assert isinstance(torch.ones(1, device="cpu"), XLATensor2)
-    assert seen.devices[0] == "cpu"
+    assert recorder.devices[0] == "cpu"
 
 
 def test_a_mode_left_inside_does_not_take_the_environment_with_it():

@@ -119,11 +119,11 @@ def test_a_terminal_of_any_width_shows_what_was_done(world: World, columns: int)
     environ = {**world.environ, "TERM": "xterm"}
     subprocess.run(world.command(), env=environ, stdout=slave, stderr=slave, check=False)
     os.close(slave)
-    shown = b""
+    output = b""
     while data := _read(master):
-        shown += data
-    assert b"skipped:" in shown
-    assert b"README" in shown
+        output += data
+    assert b"skipped:" in output
+    assert b"README" in output
 
 
 def _read(master: int) -> bytes:

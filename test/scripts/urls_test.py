@@ -82,8 +82,8 @@ def test_secrets_of_a_configuration_are_not_shown_wherever_they_are():
         ("http.https://host/.extraheader", "X-Token: s3cret-value"),
         ("remote.origin.url", "https://me:p@ss-word@host/x"),
     ]
-    shown = urls.redact("s3cret-value and p@ss-word", urls.secrets_in(config))
-    assert shown == "*** and ***"
+    text = urls.redact("s3cret-value and p@ss-word", urls.secrets_in(config))
+    assert text == "*** and ***"
 
 
 def test_a_secret_that_begins_another_leaves_nothing_of_it():

@@ -52,7 +52,7 @@ def test_headers_of_pybind11_are_not_followed(tmp_path: Path):
 
 
 def test_every_layer_is_listed_after_the_layers_below_it():
-    seen: set[str] = set()
+    found: set[str] = set()
     for layer in layers.LAYERS:
-        assert set(layer.below) <= seen
-        seen.add(layer.name)
+        assert set(layer.below) <= found
+        found.add(layer.name)

@@ -94,13 +94,13 @@ LAYERS = (
 
 def closure(include: Path, roots: set[str]) -> set[str]:
     """The roots and every header under `include` that they reach."""
-    seen: set[str] = set()
+    found: set[str] = set()
     waiting = list(roots)
     while waiting:
         header = waiting.pop()
-        if header in seen:
+        if header in found:
             continue
-        seen.add(header)
+        found.add(header)
         text = _ALL_OPERATORS.sub(b"", (include / header).read_bytes())
         for match in _INCLUDE.findall(text):
             name = match.decode()
@@ -110,7 +110,7 @@ def closure(include: Path, roots: set[str]) -> set[str]:
                 if not candidate.startswith("pybind11/") and (include / candidate).is_file():
                     waiting.append(os.path.normpath(candidate))
                     break
-    return seen
+    return found
 
 
 def main(include: Path, output: Path) -> None:

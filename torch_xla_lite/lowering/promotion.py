@@ -129,8 +129,8 @@ def result_dtype(*items: Operand) -> np.dtype:
             rank, dtype = 2, _number_dtype(item)
         else:
             rank, dtype = (0 if item.ndim else 1), item.dtype
-        seen = ranks[rank]
-        ranks[rank] = dtype if seen is None else _promote(seen, dtype)
+        before = ranks[rank]
+        ranks[rank] = dtype if before is None else _promote(before, dtype)
     result: np.dtype | None = None
     for dtype in ranks:
         if dtype is None:

@@ -207,8 +207,8 @@ def _scatter_through_view(
     entry = LOWERINGS[op_name]
     if entry.wants_outs:
         keywords["outs"] = [jax.ShapeDtypeStruct(value.shape, np.dtype(np.int64))]
-    seen = entry.fn(positions, *positional[1:], **keywords)
-    where = seen if output is None else seen[output]
+    viewed = entry.fn(positions, *positional[1:], **keywords)
+    where = viewed if output is None else viewed[output]
     mode = "promise_in_bounds"
     if op_name in _OVERLAPPING:
         # The view may contain an element of the base several times. If the write went through a

@@ -47,11 +47,11 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
     """
     names = _HALVES if kind is WheelKind.ALL else {"torch-xla-lite"}
     if others := packages.installed(names, packages.search_path()):
-        shown = " ".join(sorted(others))
+        listed = " ".join(sorted(others))
         raise BuildError(
-            f"{shown} is installed. pip would install {kind.value} over its files, and "
+            f"{listed} is installed. pip would install {kind.value} over its files, and "
             "uninstalling either would break the other.",
-            f"Uninstall it first:  {sys.executable} -m pip uninstall --yes {shown}",
+            f"Uninstall it first:  {sys.executable} -m pip uninstall --yes {listed}",
         )
     if importlib.util.find_spec("pip") is None:
         raise BuildError(

@@ -68,16 +68,16 @@ def test_unsupported_arguments_are_not_an_error_of_the_lowering():
 
 
 def test_dtype_arguments_arrive_as_numpy_dtypes_and_device_arguments_not_at_all(lowering):
-    seen = {}
+    received = {}
 
     def range_of(end, **keywords):
-        seen.update(keywords)
+        received.update(keywords)
         return jnp.zeros((3,))
 
     lowering("aten::linspace.Tensor_Tensor", lambda start, end, steps, **kw: range_of(end, **kw))
     args = [jnp.zeros(()), jnp.zeros(()), 3, 6, None, "jax", None]
     registry.call("aten::linspace.Tensor_Tensor", args, [out(3)])
-    assert seen == {"dtype": np.dtype(np.float32)}
+    assert received == {"dtype": np.dtype(np.float32)}
 
 
 def test_an_op_has_one_lowering():
