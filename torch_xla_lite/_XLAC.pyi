@@ -54,6 +54,9 @@ def to_jax(tensor: torch.Tensor) -> jax.Array:
 def from_jax(array: jax.Array) -> torch.Tensor:
     """A tensor on jax with the data of an array, without a copy."""
 
+def is_pending(tensor: torch.Tensor) -> bool:
+    """Whether a tensor on jax was recorded and not computed yet."""
+
 # --- random numbers ---
 
 def manual_seed(seed: SupportsInt | SupportsIndex) -> None: ...

@@ -58,8 +58,9 @@ class Program:
       num_arguments, num_results: how many arrays it takes and gives.
       fallbacks: ops that run as ATen kernels in it, one for each call.
       foreign: ops that call any code outside XLA in it.
-      checks: the step of the graph and the message of each element of its last result, which says
-        what failed; if there are none, there is no such result.
+      checks: for each element of its last result the step of the graph, the message and the name
+        of the exception. The element says whether it failed; if there are none, there is no such
+        result.
       targets: names of the custom calls in it that this package provides.
     """
 
@@ -68,7 +69,7 @@ class Program:
     num_results: int
     fallbacks: tuple[str, ...]
     foreign: frozenset[str]
-    checks: tuple[tuple[int, str], ...]
+    checks: tuple[tuple[int, str, str], ...]
     targets: frozenset[str]
 
 
@@ -190,7 +191,7 @@ def _deserialize(header: dict, executable: bytes) -> Program:
         num_results=header["num_results"],
         fallbacks=tuple(header["fallbacks"]),
         foreign=frozenset(header["foreign"]),
-        checks=tuple((step, message) for step, message in header["checks"]),
+        checks=tuple((step, message, error) for step, message, error in header["checks"]),
         targets=names,
     )
 

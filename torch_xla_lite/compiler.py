@@ -76,8 +76,8 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     function = program.executable
     waits = bool(program.foreign)
     if program.checks:
-        messages = tuple(calls[step].describe(message) for step, message in program.checks)
-        function = index_errors.reporting(function, messages)
+        errors = [(calls[step].describe(message), error) for step, message, error in program.checks]
+        function = index_errors.reporting(function, errors)
         waits = waits or index_errors.immediate()
     if waits:
         return _raising_with_source(function, calls, program)
@@ -118,13 +118,13 @@ def _program(
 
 def _lower_graph(
     calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
-) -> tuple[jax.stages.Lowered, list[str], set[str], list[tuple[int, str]]]:
+) -> tuple[jax.stages.Lowered, list[str], set[str], list[tuple[int, str, str]]]:
     """The graph as a program for XLA, the ops in it that are calls of ATen, those that call any
     code outside XLA, and its checks, each with the step that it is part of. To be called under
     `jax.enable_x64(True)`."""
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, str, str]] = []
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         by_ffi.clear()  # jax may trace this a second time.
@@ -141,7 +141,7 @@ def _lower_graph(
             with checks.collect(index_errors.enabled()) as of_call:
                 results.append(call.lower(operands, scalars, by_ffi))
             failed += [check.failed for check in of_call]
-            found.extend((number, check.message) for check in of_call)
+            found.extend((number, check.message, check.error.__name__) for check in of_call)
         values = [results[step][output] for step, output in roots]
         return [*values, jnp.stack(failed)] if failed else values
 

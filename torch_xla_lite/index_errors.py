@@ -11,10 +11,14 @@ Until then an index out of range reads the nearest element, and a write through 
     TORCH_XLA_LITE_CHECK_INDICES=1    each graph with indices is waited for and raises when it runs;
                                       the message names the line that recorded the op
     TORCH_XLA_LITE_CHECK_INDICES=0    no checks
+
+Other things that torch refuses by their values are checked in the same way: `x[mask] = values` with
+too few or too many values, masked_scatter, torch._assert_async.
 """
 
 from __future__ import annotations
 
+import builtins
 import collections
 import os
 from collections.abc import Callable, Sequence
@@ -27,8 +31,11 @@ from . import _variables
 
 VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
 
-# Results of checks that nobody has looked at yet, oldest first, and the messages for them.
-_pending: collections.deque[tuple[jax.Array, Sequence[str]]] = collections.deque()
+# The message and the name of the exception.
+Error = tuple[str, str]
+
+# Results of checks that nobody has looked at yet, oldest first, and their errors.
+_pending: collections.deque[tuple[jax.Array, Sequence[Error]]] = collections.deque()
 
 
 def enabled() -> bool:
@@ -41,18 +48,18 @@ def immediate() -> bool:
     return _variables.enabled(os.environ, VARIABLE)
 
 
-def reporting(executable: Callable[..., list], messages: Sequence[str]) -> Callable[..., list]:
-    """`executable` without its last result, bool[len(messages)], which becomes pending."""
+def reporting(executable: Callable[..., list], errors: Sequence[Error]) -> Callable[..., list]:
+    """`executable` without its last result, bool[len(errors)], which becomes pending."""
 
     def run(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)
         _forget_passed()
-        _pending.append((failed, messages))
+        _pending.append((failed, errors))
         return results
 
     def run_and_wait(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)
-        _raise_if(failed, messages)
+        _raise_if(failed, errors)
         return results
 
     return run_and_wait if immediate() else run
@@ -70,7 +77,8 @@ def _forget_passed() -> None:
         _pending.popleft()
 
 
-def _raise_if(failed: jax.Array, messages: Sequence[str]) -> None:
-    which = np.asarray(failed)
-    if which.any():
-        raise IndexError("\n".join(messages[i] for i in np.flatnonzero(which)))
+def _raise_if(failed: jax.Array, errors: Sequence[Error]) -> None:
+    raised = [errors[i] for i in np.flatnonzero(np.asarray(failed))]
+    if raised:
+        _, name = raised[0]
+        raise getattr(builtins, name)("\n".join(message for message, _ in raised))

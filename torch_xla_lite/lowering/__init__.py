@@ -12,6 +12,7 @@ from torch_xla_lite.lowering import (  # noqa: F401
     binary,
     composites,
     convolution,
+    ctc,
     distance,
     embedding,
     factories,

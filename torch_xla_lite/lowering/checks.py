@@ -1,8 +1,9 @@
-"""Checks of indices: what a graph reports of the values that it met.
+"""Checks of values, mostly of indices: what a graph reports of the values that it met.
 
-A graph of XLA cannot raise. A lowering that takes indices says which of them are out of range:
+A graph of XLA cannot raise. A lowering says what must not be, such as an index out of range:
 
     index_in_range(indices, size=10)     # while jax traces
+    check(jnp.any(x < 0), "x is negative", RuntimeError)
 
 The graph then has one more result: whether each check failed. torch_xla_lite/index_errors.py reads
 it when a value leaves the device. Until then an index out of range reads the nearest element, and a
@@ -26,10 +27,12 @@ class Check:
 
     failed: `[]` bool.
     message: what is wrong if it failed.
+    error: the class of the exception.
     """
 
     failed: jax.Array
     message: str
+    error: type[Exception] = IndexError
 
 
 _collected: list[Check] | None = None
@@ -48,6 +51,12 @@ def collect(enabled: bool = True) -> Iterator[list[Check]]:
         yield found
     finally:
         _collected = before
+
+
+def check(failed: jax.Array, message: str, error: type[Exception] = IndexError) -> None:
+    """Notes a check: `error` is raised if `failed`, `[]` bool, is true when the graph runs."""
+    if _collected is not None:
+        _collected.append(Check(failed, message, error))
 
 
 def index_in_range(
@@ -72,4 +81,4 @@ def index_in_range(
     if ignored is not None:
         bad = lax.bitwise_and(bad, lax.ne(index, lax.full_like(index, ignored)))
     failed = lax.reduce_or(bad, tuple(range(bad.ndim)))
-    _collected.append(Check(failed, f"an index is out of range: it must be in [{low}, {size})"))
+    check(failed, f"an index is out of range: it must be in [{low}, {size})")

@@ -1,5 +1,8 @@
 """Ops that torch makes of others on every device, but with a rule that does not suit this one."""
 
+import threading
+from collections.abc import Sequence
+
 import torch
 
 _LIBRARY = torch.library.Library("aten", "IMPL")
@@ -33,6 +36,164 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     return identity - vectors @ between @ vectors[..., :columns, :].mH
 
 
+def masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """With a gradient that sums over a selection; torch selects the masked elements, whose number
+    depends on data."""
+    if not (torch.is_grad_enabled() and (self.requires_grad or value.requires_grad)):
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.ops.aten.masked_fill.Tensor(self, mask, value)
+    torch._check(value.dim() == 0, lambda: "masked_fill only supports a 0-dimensional value tensor")
+    return torch.where(mask, value.to(self.dtype), self)
+
+
+def masked_fill_(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    return self.copy_(torch.masked_fill(self, mask, value))
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Tensor:
+    """With lengths that are data of the graph; torch reads them, so each would be compiled for."""
+    device = log_probs.device
+    used, wanted = (
+        torch.as_tensor(lengths, dtype=torch.int64).to(device).reshape(-1)
+        for lengths in (input_lengths, target_lengths)
+    )
+    is_batch = log_probs.dim() == 3
+    if not is_batch:
+        log_probs, targets = log_probs[:, None], targets[None]
+    loss = torch.ops.aten._ctc_loss.Tensor(
+        log_probs, targets.to(device, torch.int64), used, wanted, blank, zero_infinity
+    )[0]
+    if zero_infinity:
+        loss = torch.where(loss == torch.inf, 0, loss)
+    if reduction == 1:
+        return (loss / wanted.clamp(min=1).to(loss.dtype)).mean()
+    if reduction == 2:
+        return loss.sum()
+    return loss if is_batch else loss[0]
+
+
+def meta_ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    zero_infinity: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """torch has none, because the second shape depends on data there."""
+    steps, batch, classes = log_probs.shape
+    is_float = log_probs.dtype in (torch.float32, torch.float64)
+    torch._check_not_implemented(is_float, lambda: f"ctc_loss of {log_probs.dtype}")
+    torch._check(0 <= blank < classes, lambda: "blank must be in label range")
+    torch._check(targets.dim() in (1, 2), lambda: "targets must have 1 or 2 dimensions")
+    for name, lengths in (("input", input_lengths), ("target", target_lengths)):
+        torch._check(
+            lengths.shape == (batch,),
+            lambda name=name: f"{name}_lengths must be of size batch_size",
+        )
+    return log_probs.new_empty(batch), log_probs.new_empty(batch, steps, 2 * targets.shape[-1] + 1)
+
+
+def meta_ctc_loss_backward(grad: Tensor, log_probs: Tensor, *_: object) -> Tensor:
+    return torch.empty_like(log_probs)
+
+
+def grouped_mm(
+    self: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """A product for each group; `offs` are the ends of the groups in the dimension that they share.
+
+    torch's CPU kernel reads them. Here each group multiplies everything, and takes its part.
+    """
+    if bias is not None:
+        raise NotImplementedError("_grouped_mm with a bias")
+    if (offs is None) != (self.dim() == 3 and mat2.dim() == 3):
+        raise RuntimeError("offs must be given exactly if one of the matrices has two dimensions")
+    if offs is None:
+        return torch.bmm(self, mat2).to(out_dtype or self.dtype)
+    groups = offs.shape[0]
+    sizes = {(2, 3): self.shape[0], (3, 2): mat2.shape[-1], (2, 2): self.shape[-1]}
+    places = torch.arange(sizes[self.dim(), mat2.dim()], device=self.device)
+    starts = torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
+    inside = (places >= starts[:, None]) & (places < offs[:, None])
+    left = self if self.dim() == 3 else self.expand(groups, *self.shape)
+    right = mat2 if mat2.dim() == 3 else mat2.expand(groups, *mat2.shape)
+    if self.dim() == mat2.dim():
+        left, right = (
+            torch.where(inside[:, None], left, 0),
+            torch.where(inside[:, :, None], right, 0),
+        )
+        return torch.bmm(left, right).to(out_dtype or self.dtype)
+    products = torch.bmm(left, right)
+    mask = inside[:, :, None] if self.dim() == 2 else inside[:, None]
+    return torch.where(mask, products, 0).sum(0).to(out_dtype or self.dtype)
+
+
+_assertions = threading.local()
+
+
+def assert_async(self: Tensor, assert_msg: str = "Expected Tensor to be nonzero") -> None:
+    """Recorded, as part of a chain whose end is kept: what nothing refers to is not computed."""
+    end = getattr(_assertions, "end", None)
+    if end is None:
+        end = torch.zeros((), device=self.device)
+    _assertions.end = torch.ops.aten._functional_assert_async.msg(self, assert_msg, end)
+
+
+def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """The length of torch's result is that of the largest value.
+
+    It is read if it is there already, or if `minlength` is 0. Otherwise the length is `minlength`,
+    the graph goes on, and a value beyond it is an error.
+    """
+    from torch_xla_lite import _XLAC  # Here, because the package imports this one.
+
+    valid = self.dim() == 1 and not (self.is_floating_point() or self.is_complex())
+    valid = valid and self.dtype != torch.bool and minlength >= 0 and self.numel() > 0
+    if not valid or (weights is not None and weights.shape != self.shape):
+        # torch's kernel says what is wrong.
+        cpu_weights = None if weights is None else weights.cpu()
+        return torch.bincount(self.cpu(), cpu_weights, minlength).to(self.device)
+    length = minlength
+    if minlength == 0 or not _XLAC.is_pending(self):
+        values = self.cpu()
+        if values.min() < 0:
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        length = max(minlength, int(values.max()) + 1)
+    if weights is None:
+        weights = torch.ones_like(self, dtype=torch.int64)
+    elif weights.dtype != torch.float32:
+        weights = weights.double()
+    counts = torch.zeros(length, dtype=weights.dtype, device=self.device)
+    return counts.scatter_add_(0, self.long(), weights)
+
+
 _LIBRARY.impl("linalg_householder_product", linalg_householder_product, "AutogradPrivateUse1")
 for _key in ("AutogradPrivateUse1", "PrivateUse1"):
     _LIBRARY.impl("tensor_split.tensor_indices_or_sections", tensor_split, _key)
+    _LIBRARY.impl("ctc_loss.Tensor", ctc_loss, _key)
+    _LIBRARY.impl("ctc_loss.IntList", ctc_loss, _key)
+_LIBRARY.impl("masked_fill.Tensor", masked_fill, "AutogradPrivateUse1")
+_LIBRARY.impl("masked_fill_.Tensor", masked_fill_, "AutogradPrivateUse1")
+_LIBRARY.impl("_ctc_loss.Tensor", meta_ctc_loss, "Meta")
+_LIBRARY.impl("_ctc_loss_backward.Tensor", meta_ctc_loss_backward, "Meta")
+# In place of the recorder.
+for _name, _function in (
+    ("_grouped_mm", grouped_mm),
+    ("_assert_async", assert_async),
+    ("_assert_async.msg", assert_async),
+    ("bincount", bincount),
+):
+    _LIBRARY.impl(_name, _function, "PrivateUse1")

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.binary import scaled, to_bool
-from torch_xla_lite.lowering.checks import index_in_range
+from torch_xla_lite.lowering.checks import check, index_in_range
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -62,9 +62,9 @@ def index_put(
     accumulate: bool = False,
     unsafe: bool = False,
 ) -> jax.Array:
-    masked = _put_by_mask(self, indices, values, accumulate)
-    if masked is not None:
-        return masked
+    selected = _put_by_mask(self, indices, values, accumulate)
+    if selected is not None:
+        return selected
     place = self.at[_key(indices)]
     _check(self, indices)
     values = convert(values, self.dtype)
@@ -78,17 +78,36 @@ def index_put(
 def _put_by_mask(
     x: jax.Array, indices: Indices, values: jax.Array, accumulate: bool
 ) -> jax.Array | None:
-    """`x[mask] = number` as a selection, which needs no positions."""
-    if len(indices) != 1 or indices[0] is None or indices[0].dtype not in (np.bool_, np.uint8):
+    """`x[:, mask] = values` as a selection, which needs no positions. None if there is no mask."""
+    masks = [index for index in indices if index is not None]
+    if not any(mask.dtype in (np.bool_, np.uint8) for mask in masks):
         return None
-    if values.size != 1:
-        raise Unsupported(
-            "a mask as an index: the positions of the written values depend on its values"
+    before = next(i for i, index in enumerate(indices) if index is not None)
+    mask, after = to_bool(masks[0]), x.shape[before + masks[0].ndim :]
+    rank = before + 1 + len(after)
+    if len(masks) != 1 or values.ndim > rank:
+        raise Unsupported("a mask as an index beside others: its positions depend on its values")
+    values = lax.expand_dims(convert(values, x.dtype), range(rank - values.ndim))
+    rows = values.shape[before]
+    if rows == 1:
+        values = lax.reshape(
+            values, (*values.shape[:before], *[1] * mask.ndim, *values.shape[before + 1 :])
         )
-    mask = to_bool(indices[0])
-    mask = lax.broadcast_in_dim(mask, x.shape, range(mask.ndim))
-    filled = full(x.shape, lax.reshape(values, ()), x.dtype)
-    return lax.select(mask, lax.add(x, filled) if accumulate else filled, x)
+    else:
+        order, count = _ranks(mask)
+        failed = lax.ne(count, lax.full_like(count, rows))
+        check(failed, f"{rows} values were assigned to another number of True elements of a mask")
+        values = jnp.take(values, order, axis=before, mode="clip")
+    values = broadcast(values, x.shape)
+    mask = lax.broadcast_in_dim(mask, x.shape, range(before, before + mask.ndim))
+    return lax.select(mask, lax.add(x, values) if accumulate else values, x)
+
+
+def _ranks(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The position of each True element among all of them, in the shape of the mask, and their
+    number."""
+    ends = lax.cumsum(convert(lax.reshape(mask, (mask.size,)), np.dtype(np.int64)))
+    return lax.reshape(lax.sub(ends, lax.full_like(ends, 1)), mask.shape), ends[-1]
 
 
 @lower("aten::_unsafe_masked_index_put_accumulate")
@@ -318,25 +337,28 @@ def _reduced(
 def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
     shape = outs[0].shape
     mask = broadcast(to_bool(mask), shape)
-    flat = lax.reshape(mask, (mask.size,))
     if source.size == 0 or mask.size == 0:
         return broadcast(self, shape)
-    order = lax.sub(lax.cumsum(convert(flat, np.dtype(np.int64))), np.ones(flat.shape, np.int64))
+    order, count = _ranks(mask)
+    failed = lax.gt(count, lax.full_like(count, source.size))
+    check(
+        failed, f"masked_scatter: the mask has more True elements than the source ({source.size})"
+    )
     taken = lax.reshape(source, (source.size,)).at[order].get(mode="clip")
-    return lax.select(mask, lax.reshape(taken, shape), broadcast(self, shape))
+    return lax.select(mask, taken, broadcast(self, shape))
 
 
 @lower("aten::masked_scatter_backward")
 def masked_scatter_backward(grad_output: jax.Array, mask: jax.Array, sizes: list[int]) -> jax.Array:
     size = int(np.prod(sizes))
     mask = broadcast(to_bool(mask), grad_output.shape)
-    flat = lax.reshape(mask, (mask.size,))
-    order = lax.sub(lax.cumsum(convert(flat, np.dtype(np.int64))), np.ones(flat.shape, np.int64))
+    if mask.size == 0:
+        return lax.full(sizes, 0, grad_output.dtype)
+    order, _ = _ranks(mask)
     # Elements that are masked out get a position beyond the end, where scatter drops them.
-    order = lax.select(flat, order, lax.full_like(order, size))
+    order = lax.select(mask, order, lax.full_like(order, size))
     zeros = lax.full((size,), 0, grad_output.dtype)
-    grad = lax.reshape(grad_output, (mask.size,))
-    return lax.reshape(zeros.at[order].add(grad, mode="drop"), sizes)
+    return lax.reshape(zeros.at[order].add(grad_output, mode="drop"), sizes)
 
 
 @lower("aten::nonzero_static")
@@ -345,3 +367,11 @@ def nonzero_static(self: jax.Array, *, size: int, fill_value: int = -1) -> jax.A
         return lax.full((size, 0), 0, np.int64)
     places = jnp.nonzero(self, size=size, fill_value=fill_value)
     return jnp.stack(places, axis=1)
+
+
+@lower("aten::_functional_assert_async.msg")
+def functional_assert_async(self: jax.Array, assert_msg: str, dep_token: jax.Array) -> jax.Array:
+    if self.size != 1:
+        raise Unsupported("an assertion about several values")
+    check(lax.bitwise_not(lax.reshape(to_bool(self), ())), assert_msg, RuntimeError)
+    return dep_token

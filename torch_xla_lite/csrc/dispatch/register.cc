@@ -11,6 +11,7 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/dispatch/masked_put.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -49,6 +50,13 @@ bool IsRecorded(const c10::OperatorHandle& op) {
       "aten::silu_backward",
   };
   if (whole->contains(name)) return true;
+  // These have a kernel in lowering/composites.py.
+  static const auto* composed = new std::unordered_set<std::string>{
+      "aten::_assert_async",
+      "aten::_grouped_mm",
+      "aten::bincount",
+  };
+  if (composed->contains(name)) return false;
   // resize_as_ is also left to torch, whose kernel calls resize_.
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          name != "aten::resize_as_";
@@ -66,12 +74,17 @@ void RegisterKernels() {
   // Never destroyed: the destructor of a Library removes its kernels.
   static auto* aten = new torch::Library(torch::Library::IMPL, "aten",
                                          c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* autograd = new torch::Library(
+      torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
   static auto* others = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1,
                                            __FILE__, __LINE__);
   std::unordered_set<std::string> done;
   for (const ExplicitKernel& kernel : ExplicitKernels()) {
     aten->impl(kernel.name, kernel.function());
     done.insert(std::string("aten::") + kernel.name);
+  }
+  for (const char* name : {"index_put", "index_put_"}) {
+    autograd->impl(name, MaskedPut());
   }
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {

@@ -41,12 +41,18 @@ at::Tensor FromJax(py::object array) {
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }
 
+bool IsPending(const at::Tensor& tensor) {
+  const runtime::RecordScope scope;
+  return XTensorImpl::From(tensor)->Read().buffer() == nullptr;
+}
+
 }  // namespace
 
 void BindTensors(py::module_& module) {
   // Wrapped like torch's own functions: a c10::TypeError becomes a TypeError without a C++ stack
   // trace.
   module.def("to_jax", torch::wrap_pybind_function(&ToJax), py::arg("tensor"));
+  module.def("is_pending", torch::wrap_pybind_function(&IsPending), py::arg("tensor"));
   module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"));
 }
 

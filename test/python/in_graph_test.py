@@ -1,0 +1,189 @@
+"""Ops that depend on values stay in the graph: no ATen kernel, no compilation for new values."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from torch_xla_lite import debug
+
+ROWS = [torch.tensor(mask) for mask in ([1, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 0])]
+ELEMENTS = [torch.tensor([[1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0]]).roll(n, 0) for n in range(3)]
+LENGTHS = [torch.tensor(lengths) for lengths in ([9, 7], [10, 4], [8, 10])]
+TARGETS = [torch.tensor(lengths) for lengths in ([3, 1], [2, 3], [0, 2])]
+OFFSETS = [torch.tensor(ends, dtype=torch.int32) for ends in ([2, 5, 8], [0, 8, 8], [3, 4, 8])]
+
+
+def put(x, mask, values, accumulate=False):
+    return x.index_put((mask.bool(),), values, accumulate)
+
+
+def assign(x, *key, values):
+    y = x * 2
+    y[key] = values
+    return y
+
+
+def ctc(log_probs, lengths, targets, **options):
+    labels = torch.tensor([[1, 2, 2], [3, 3, 4]], device=log_probs.device)
+    return F.ctc_loss(log_probs, labels, lengths, targets, **options)
+
+
+def grouped(a, b, offsets):
+    return torch._grouped_mm(a, b, offs=offsets)
+
+
+# The op, its inputs that need gradients, and what changes from step to step.
+X = (torch.randn(4, 3), torch.randn(3, 3), torch.randn(6))
+CASES = {
+    "x[rows] = number": (lambda x, v, w, m: assign(x, m.bool(), values=5.0), X, ROWS),
+    "x[rows] = row": (lambda x, v, w, m: assign(x, m.bool(), values=v[0]), X, ROWS),
+    "x[rows] = rows": (lambda x, v, w, m: assign(x, m.bool(), values=v), X, ROWS),
+    "x[rows, 1] = values": (lambda x, v, w, m: assign(x, m.bool(), 1, values=v[0]), X, ROWS),
+    "x[elements] = values": (
+        lambda x, v, w, m: assign(x, m.bool(), values=w[:5]),
+        X,
+        ELEMENTS,
+    ),
+    "x[:, columns] = columns": (
+        lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=v),
+        X,
+        ROWS,
+    ),
+    "x[:, columns] = a column": (
+        lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=v[:, :1]),
+        X,
+        ROWS,
+    ),
+    "x[bytes] = values": (
+        lambda x, v, w, m: assign(x, m.to(torch.bool), values=v.detach()),
+        X,
+        ROWS,
+    ),
+    "index_put": (lambda x, v, w, m: put(x, m, v), X, ROWS),
+    "index_put adds": (lambda x, v, w, m: put(x, m, v, True), X, ROWS),
+    "index_put adds a row": (lambda x, v, w, m: put(x, m, v[:1], True), X, ROWS),
+    "_index_put_impl_": (
+        lambda x, v, w, m: torch.ops.aten._index_put_impl_(
+            (x * 2).detach(), [m.bool()], v.detach(), True
+        ),
+        X,
+        ROWS,
+    ),
+    "masked_scatter": (lambda x, v, w, m: x.masked_scatter(m.bool(), w), X, ELEMENTS),
+    "masked_fill": (lambda x, v, w, m: x.masked_fill(m.bool(), w[0]), X, ELEMENTS),
+    "masked_fill_": (lambda x, v, w, m: (x * 2).masked_fill_(m.bool(), w[0]), X, ELEMENTS),
+    "sum over a mask": (
+        lambda x, v, w, m: torch.where(m.bool(), x, 0).sum() / m.sum(),
+        X,
+        ELEMENTS,
+    ),
+    "bincount": (
+        lambda x, v, w, m: torch.bincount(m.flatten() * 3 % 7, minlength=9) + x.sum(),
+        X,
+        ELEMENTS,
+    ),
+    "weighted bincount": (
+        lambda x, v, w, m: torch.bincount(m + 1, v.detach().new_ones(4), minlength=9) + x.sum(),
+        X,
+        ROWS,
+    ),
+    **{
+        f"ctc_loss {options}": (
+            lambda x, lengths, options=options: ctc(x.log_softmax(-1), *lengths, **options),
+            (torch.randn(10, 2, 5),),
+            list(zip(LENGTHS, TARGETS, strict=True)),
+        )
+        for options in ({}, {"reduction": "none"}, {"reduction": "sum", "blank": 4})
+    },
+    "grouped_mm of rows": (grouped, (torch.randn(8, 16), torch.randn(3, 16, 8)), OFFSETS),
+    "grouped_mm of columns": (grouped, (torch.randn(3, 16, 8), torch.randn(8, 8)), OFFSETS),
+    "grouped_mm of a sum": (grouped, (torch.randn(16, 8), torch.randn(8, 16)), OFFSETS),
+}
+
+
+def on(device, value):
+    if isinstance(value, tuple):
+        return tuple(on(device, item) for item in value)
+    return value.to(device)
+
+
+def run(function, inputs, step, device):
+    """The result and the gradients, on the CPU."""
+    inputs = [x.detach().to(device).requires_grad_() for x in inputs]
+    result = function(*inputs, on(device, step))
+    if result.requires_grad:
+        result.sin().sum().backward()
+    return [result.detach().cpu(), *(x.grad.cpu() for x in inputs if x.grad is not None)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_torchs_and_new_ones_compile_nothing(name):
+    function, inputs, steps = CASES[name]
+    for number, step in enumerate(steps):
+        if number == 2:
+            debug.reset_metrics()
+        got = run(function, inputs, step, "jax")
+        torch.testing.assert_close(got, run(function, inputs, step, "cpu"), rtol=1e-4, atol=1e-5)
+    assert debug.metrics()["compiles"] == debug.metrics()["loads"] == 0
+    assert debug.metrics()["fallbacks"] == {}
+
+
+def test_as_many_values_as_true_elements_are_needed():
+    x, mask = torch.zeros(4, device="jax"), ROWS[0].bool().jax()
+    for values in (torch.ones(2), torch.ones(4), torch.ones(2, requires_grad=True)):
+        y = x + 1
+        y[mask] = values.jax()
+        with pytest.raises((IndexError, RuntimeError), match="number of"):
+            y.tolist()
+    with pytest.raises(IndexError, match="more True elements"):
+        x.masked_scatter(mask, torch.ones(2).jax()).tolist()
+
+
+def test_a_failed_assertion_raises_at_the_next_read():
+    x = torch.ones(3, device="jax")
+    torch._assert_async((x > 0).all(), "all is well")
+    assert x.sum().item() == 3
+    torch._assert_async((x > 1).all(), "x is too small")
+    torch._assert_async(x.sum())
+    y = x + 1
+    with pytest.raises(RuntimeError, match="x is too small"):
+        y.tolist()
+    assert y.tolist() == [2, 2, 2]
+    assert "aten::_assert_async" not in debug.metrics()["fallbacks"]
+
+
+def test_bincount_has_the_length_of_the_largest_value():
+    values = torch.tensor([5, 1, 5])
+    assert torch.bincount(values.jax(), minlength=3).tolist() == [0, 1, 0, 0, 0, 2]
+    assert torch.bincount(values.jax() + 1).tolist() == [0, 0, 1, 0, 0, 0, 2]
+    for bad in (torch.tensor([-1]), torch.ones(2, 2, dtype=torch.int64)):
+        with pytest.raises(RuntimeError, match="bincount only supports 1-d non-negative"):
+            torch.bincount(bad.jax())
+
+
+def test_bincount_of_a_pending_value_beyond_minlength_raises():
+    counts = torch.bincount(torch.tensor([5, 1]).jax() + 1, minlength=3)
+    with pytest.raises(IndexError, match="out of range"):
+        counts.tolist()
+
+
+def test_ctc_loss_of_what_cannot_be_aligned_is_infinite():
+    log_probs = torch.randn(2, 2, 5).log_softmax(-1)
+    for zero_infinity in (False, True):
+        options = {"reduction": "none", "zero_infinity": zero_infinity}
+        arguments = (torch.tensor([2, 2]), torch.tensor([3, 1]))
+        x, y = (log_probs.clone().to(device).requires_grad_() for device in ("jax", "cpu"))
+        got, wanted = ctc(x, *arguments, **options), ctc(y, *arguments, **options)
+        torch.testing.assert_close(got.cpu(), wanted)
+        got.sum().backward()
+        wanted.sum().backward()
+        torch.testing.assert_close(x.grad.cpu(), y.grad, equal_nan=True)
+
+
+def test_ctc_loss_of_joined_targets_and_of_one_sequence():
+    log_probs, labels = torch.randn(10, 2, 5).log_softmax(-1), torch.tensor([1, 2, 2, 3])
+    got = F.ctc_loss(log_probs.jax(), labels.jax(), (10, 9), (3, 1))
+    torch.testing.assert_close(got.cpu(), F.ctc_loss(log_probs, labels, (10, 9), (3, 1)))
+    one = F.ctc_loss(log_probs[:, 0].jax(), labels.jax(), (10,), (4,), reduction="none")
+    wanted = F.ctc_loss(log_probs[:, 0], labels, (10,), (4,), reduction="none")
+    torch.testing.assert_close(one.cpu(), wanted)
