@@ -43,6 +43,9 @@ def sync() -> None:
 def synchronize() -> None:
     """Runs all recorded ops and waits for the results."""
 
+def set_memory_info(memory_info: Callable[[], tuple[int, int]]) -> None:
+    """Sets the function that returns the free and total bytes of the device."""
+
 def clear_cache() -> None:
     """Removes all compiled graphs from the cache."""
 
@@ -50,6 +53,12 @@ def clear_cache() -> None:
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:
     """The jax.Array behind a tensor on jax. Raises TypeError for other tensors."""
+
+def data_ptr(tensor: torch.Tensor) -> int:
+    """The address that stands for the first element of a tensor on jax. No memory is there."""
+
+def is_conjugate_view(tensor: torch.Tensor) -> bool:
+    """Whether a tensor on jax shows its storage conjugated or negated."""
 
 def from_jax(array: jax.Array) -> torch.Tensor:
     """A tensor on jax with the data of an array, without a copy."""

@@ -51,6 +51,7 @@ def register() -> None:
         torch.nn.Module._apply = _keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
         os.register_at_fork(after_in_child=_after_fork_in_child)
         _run_backward_on_the_calling_thread()
+        _XLAC.set_memory_info(_memory_info)
         _registered = True
 
 
@@ -129,6 +130,17 @@ def get_device_properties(device: torch.device | str | int | None = None) -> dic
 
     used = jax.devices()[0]
     return {"name": used.device_kind, "platform": used.platform, "id": used.id}
+
+
+def _memory_info() -> tuple[int, int]:
+    """Free and total bytes of the memory that XLA allocates from."""
+    import jax
+
+    stats = jax.devices()[0].memory_stats()
+    if stats and "bytes_limit" in stats:
+        return stats["bytes_limit"] - stats["bytes_in_use"], stats["bytes_limit"]
+    page = os.sysconf("SC_PAGE_SIZE")  # XLA's CPU allocates from the memory of the machine.
+    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
 def sync() -> None:

@@ -5,25 +5,28 @@
     torch.load("weights.pt", map_location="cpu")
     torch.load("others.pt", map_location="jax")         # tensors that were saved on any device
 
-A tensor on jax is saved as a CPU tensor with the name of its device.
+Tensors are saved as on other devices: the bytes of their storage, the name of the device, and the
+layout, so that tensors that share memory share it when they are loaded, too.
 
 torch loads the bytes of a storage, moves the storage to the mapped device, and makes tensors that
 share it. XLA has typed arrays instead of storages. So a storage that is mapped to jax stays on the
-CPU and is marked, and tensors made from a marked storage are created on jax. Those that share a
-storage and a dtype share memory on jax too.
+CPU and is marked; the first tensor made from it decides the type of its array.
 """
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from typing import Any
 
 import torch
 
+from . import _XLAC
 from .device import NAME
-from .tensor import XLATensor2, to_torch
+from .tensor import XLATensor2
 
-# Attribute of a marked storage: dtype -> the whole storage as a tensor on jax.
-_TENSORS = "_torch_xla_lite_tensors"
+# Attribute of a marked storage: the storage on jax, None before the first tensor is made from it.
+_ON_JAX = "_torch_xla_lite_storage"
 
 # torch calls the registered functions in the order of these numbers; its own for this kind of
 # device has 23.
@@ -35,35 +38,53 @@ def register() -> None:
     torch.serialization.register_package(_BEFORE_TORCH, lambda storage: None, _mark)
     original = torch._utils._rebuild_tensor
     original_reduce = torch.Tensor._reduce_ex_internal
+    original_read = torch.UntypedStorage._set_from_file
+    original_write = torch.UntypedStorage._write_file
 
     def _reduce_ex_internal(self: torch.Tensor, proto: int) -> Any:
-        if not isinstance(self, XLATensor2) or torch.serialization._serialization_tls.skip_data:
+        if not isinstance(self, XLATensor2) or isinstance(self, torch._subclasses.FakeTensor):
             return original_reduce(self, proto)
         torch.utils.hooks.warn_if_has_hooks(self)
-        # As in torch, but detached: a loaded tensor must be a leaf.
-        args = (to_torch(self.detach()), self.dtype, str(self.device), self.requires_grad)
-        return torch._utils._rebuild_device_tensor_from_cpu_tensor, args
+        requires_grad = self.requires_grad
+        if _XLAC.is_conjugate_view(self):
+            self = self.detach().clone()
+        storage = torch.storage.TypedStorage(
+            wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
+        )
+        layout = self.storage_offset(), tuple(self.size()), self.stride()
+        return torch._utils._rebuild_tensor_v2, (storage, *layout, requires_grad, OrderedDict())
+
+    def _write_file(self: torch.UntypedStorage, *args: Any) -> Any:
+        return original_write(self.cpu() if self.device.type == NAME else self, *args)
+
+    def _set_from_file(self: torch.UntypedStorage, *args: Any) -> None:
+        # The format before zip files stores the bytes after the tensors that need them.
+        original_read(self, *args)
+        if getattr(self, _ON_JAX, None) is not None:
+            getattr(self, _ON_JAX).copy_(self)
 
     def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:
-        tensors = getattr(storage._untyped_storage, _TENSORS, None)
-        if tensors is None:
+        marked = storage._untyped_storage
+        if not hasattr(marked, _ON_JAX):
             return original(storage, storage_offset, size, stride)
-        if storage.dtype not in tensors:
-            count = storage._untyped_storage.nbytes() // storage.dtype.itemsize
-            tensors[storage.dtype] = original(storage, 0, (count,), (1,)).to(NAME)
-        whole = tensors[storage.dtype]
-        # With set_, autograd does not treat the tensor as a view of `whole`.
-        return torch.empty(0, dtype=whole.dtype, device=NAME).set_(
-            whole.as_strided(size, stride, storage_offset)
+        if getattr(marked, _ON_JAX) is None:
+            count = marked.nbytes() // storage.dtype.itemsize
+            shape = size if math.prod(size) == count else (count,)
+            whole = torch.empty(0, dtype=storage.dtype, device="cpu").set_(marked, 0, shape)
+            setattr(marked, _ON_JAX, whole.to(NAME).untyped_storage())
+        return torch.empty(0, dtype=storage.dtype, device=NAME).set_(
+            getattr(marked, _ON_JAX), storage_offset, size, stride
         )
 
     torch._utils._rebuild_tensor = _rebuild_tensor
     torch.Tensor._reduce_ex_internal = _reduce_ex_internal  # type: ignore[method-assign]
+    torch.UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]
+    torch.UntypedStorage._write_file = _write_file  # type: ignore[method-assign]
 
 
 def _mark(storage: Any, location: str) -> Any:
     """Deserializer for torch: marks a storage that is mapped to jax; None for other devices."""
     if location.partition(":")[0] != NAME or storage.device.type != "cpu":
         return None
-    setattr(storage, _TENSORS, {})
+    setattr(storage, _ON_JAX, None)
     return storage

@@ -11,6 +11,10 @@
 All of these run what is recorded so far. They are copies: writing to the result does not change
 `t`.
 
+`t.data_ptr()` and `t.untyped_storage().data_ptr()` identify the memory that tensors share, for
+libraries that compare them before they save a model. They are ids: there is no memory at these
+addresses, and C++ code that asks torch for them gets an error.
+
 For a torch.Tensor on another device these methods are unchanged; each first reads `is_cpu`, a C
 attribute, and costs nothing more.
 """
@@ -101,6 +105,7 @@ def register() -> None:
     """Adds the methods to torch.Tensor."""
     tensor = torch.Tensor
     original_numpy = tensor.numpy
+    original_data_ptr = tensor.data_ptr
     original_dlpack = tensor.__dlpack__
     original_dlpack_device = tensor.__dlpack_device__
     original_str = torch._tensor_str._tensor_str
@@ -113,6 +118,11 @@ def register() -> None:
                 self.detach().cpu() if force else self.cpu()
             )  # keeps torch's error for tensors that need a gradient
             return original_numpy(host, force=force)
+
+    def data_ptr(self: torch.Tensor) -> int:
+        if self.is_cpu or self.device.type != NAME:
+            return original_data_ptr(self)
+        return _XLAC.data_ptr(self)
 
     def __dlpack__(self: torch.Tensor, **kwargs: Any) -> Any:
         if self.is_cpu or self.device.type != NAME:
@@ -136,6 +146,7 @@ def register() -> None:
 
     for function, original in (
         (numpy, original_numpy),
+        (data_ptr, original_data_ptr),
         (__dlpack__, original_dlpack),
         (__dlpack_device__, original_dlpack_device),
     ):

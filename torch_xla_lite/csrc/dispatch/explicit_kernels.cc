@@ -248,8 +248,14 @@ void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const size_t num_bytes =
       at::detail::computeStorageNbytes(size, stride, self.element_size(), offset);
   Grow(source.unsafeGetStorageImpl(), static_cast<int64_t>(num_bytes), size);
-  const at::Tensor flat = FlatBase(source.unsafeGetStorageImpl(), self.scalar_type());
-  Become(self, flat.as_strided(size, stride, offset));
+  const at::Tensor base = BaseOf(source.unsafeGetStorageImpl());
+  if (offset == 0 && base.scalar_type() == self.scalar_type() &&
+      base.sizes() == at::IntArrayRef(size) && base.strides() == at::IntArrayRef(stride)) {
+    Become(self, base);  // Without a step, so that reading it costs nothing.
+  } else {
+    const at::Tensor flat = FlatBase(source.unsafeGetStorageImpl(), self.scalar_type());
+    Become(self, flat.as_strided(size, stride, offset));
+  }
   torch::jit::drop(*stack, 5);
   stack->emplace_back(self);
 }

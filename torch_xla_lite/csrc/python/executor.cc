@@ -13,8 +13,10 @@
 #include <string>
 #include <utility>
 
+#include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/python/source.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace py = pybind11;
 
@@ -147,7 +149,17 @@ py::object PackScalars(const std::vector<uint64_t>& scalars) {
 
 }  // namespace
 
-PyBuffer::~PyBuffer() { Drop(array_); }
+PyBuffer::PyBuffer(py::object array, const ir::Shape* shape)
+    : array_(array.release().ptr()), num_bytes_(tensor::ByteSize(shape)) {
+  device::NoteAllocated(num_bytes_);
+}
+
+PyBuffer::~PyBuffer() {
+  device::NoteFreed(num_bytes_);
+  Drop(array_);
+}
+
+void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
 
 PyExecutor::PyExecutor(py::function compile, py::function upload, py::function report,
                        py::dict dtypes)
@@ -233,8 +245,8 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : py::reinterpret_borrow<py::sequence>(returned)) {
-    results.push_back(
-        ir::Ref<ir::Buffer>::Take(new PyBuffer(py::reinterpret_borrow<py::object>(array))));
+    results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(
+        py::reinterpret_borrow<py::object>(array), graph.roots[results.size()].shape())));
   }
   return results;
 }
@@ -248,7 +260,7 @@ ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data)
   // jax may use this array's memory instead of copying it; nothing else refers to it.
   py::array array(dtype, shape->dims());
   std::memcpy(array.mutable_data(), data, array.nbytes());
-  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array)));
+  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array), shape));
 }
 
 void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {

@@ -13,6 +13,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -24,7 +25,7 @@ namespace torch_xla_lite::python {
 // back by whoever has Python's lock next: the executor, or the main thread as soon as it can.
 class PyBuffer final : public ir::Buffer {
  public:
-  explicit PyBuffer(pybind11::object array) : array_(array.release().ptr()) {}
+  PyBuffer(pybind11::object array, const ir::Shape* shape);
   ~PyBuffer() override;
 
   bool IsExclusive() const override { return Py_REFCNT(array_) == 1; }
@@ -32,6 +33,7 @@ class PyBuffer final : public ir::Buffer {
 
  private:
   PyObject* array_;
+  int64_t num_bytes_;
 };
 
 class PyExecutor final : public runtime::Executor {
@@ -44,6 +46,9 @@ class PyExecutor final : public runtime::Executor {
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
+
+  // Gives up the arrays that no tensor holds any more. Needs Python's lock.
+  static void ReleaseDropped();
 
   // A function without arguments in the memory of another library that says whether its kernels run
   // on the calling thread.

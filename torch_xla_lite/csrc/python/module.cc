@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/device/generator.h"
+#include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/register.h"
@@ -104,6 +105,22 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def(
       "synchronize", [] { Runtime::Get().Synchronize(); },
       py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "set_memory_info",
+      [](py::function memory_info) {
+        // Never destroyed: torch may ask after the interpreter has begun to shut down.
+        device::SetMemoryHooks({.release =
+                                    [] {
+                                      const py::gil_scoped_acquire gil;
+                                      PyExecutor::ReleaseDropped();
+                                    },
+                                .info =
+                                    [function = memory_info.release()] {
+                                      const py::gil_scoped_acquire gil;
+                                      return function().cast<std::pair<size_t, size_t>>();
+                                    }});
+      },
+      py::arg("memory_info"));
   module.def(
       "clear_cache", [] { Runtime::Get().ClearCache(); }, py::call_guard<py::gil_scoped_release>());
   module.def(

@@ -35,8 +35,8 @@ at::Tensor FromJax(py::object array) {
   const auto dims = array.attr("shape").cast<std::vector<int64_t>>();
   const auto dtype = static_cast<c10::ScalarType>(executor.TorchDtype(array.attr("dtype")));
   const ir::Shape* shape = tensor::ShapeOf(dtype, dims, "from_jax");
-  ir::Value leaf{ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array)))),
-                 0};
+  ir::Value leaf{
+      ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape))), 0};
   const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }
@@ -46,6 +46,30 @@ bool IsPending(const at::Tensor& tensor) {
   return XTensorImpl::From(tensor)->Read().buffer() == nullptr;
 }
 
+// torch's C++ refuses: the storage has an address, but no memory is there.
+uintptr_t DataPtr(const at::Tensor& tensor) {
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
+  // Fake tensors and wrappers.
+  if (impl == nullptr) return reinterpret_cast<uintptr_t>(tensor.data_ptr());
+  if (tensor.numel() == 0) return 0;
+  return reinterpret_cast<uintptr_t>(impl->alias().data()) +
+         tensor.storage_offset() * tensor.element_size();
+}
+
+// Whether a tensor shows its storage conjugated or negated. Other devices mark such views by a bit;
+// here they are views whose steps say so.
+bool IsConjugateView(const at::Tensor& tensor) {
+  XTensorImpl* impl = XTensorImpl::From(tensor);
+  if (impl == nullptr) return false;
+  const runtime::RecordScope scope;
+  const c10::intrusive_ptr<tensor::ViewStep> last = impl->step();
+  for (const tensor::ViewStep* step = last.get(); step != nullptr; step = step->previous.get()) {
+    if (step->signature->op == "aten::_conj" || step->signature->op == "aten::_neg_view")
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void BindTensors(py::module_& module) {
@@ -53,6 +77,8 @@ void BindTensors(py::module_& module) {
   // trace.
   module.def("to_jax", torch::wrap_pybind_function(&ToJax), py::arg("tensor"));
   module.def("is_pending", torch::wrap_pybind_function(&IsPending), py::arg("tensor"));
+  module.def("data_ptr", torch::wrap_pybind_function(&DataPtr), py::arg("tensor"));
+  module.def("is_conjugate_view", &IsConjugateView, py::arg("tensor"));
   module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"));
 }
 

@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/tensor/alias.h"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -9,17 +10,22 @@
 namespace torch_xla_lite::tensor {
 namespace {
 
-int64_t ByteSize(const ir::Shape* shape) {
-  return shape->NumElements() * static_cast<int64_t>(c10::elementSize(ScalarTypeOf(shape)));
+// The address of a new storage. Addresses differ also where storages are compared by the ranges of
+// their bytes. With bits 55 and 56 set, no process has memory at any of them, on x86-64 or on
+// aarch64: code that uses one as a pointer crashes instead of reading something else.
+c10::DataPtr NewAddress(int64_t num_bytes) {
+  constexpr uint64_t kBase = uint64_t{3} << 55, kRange = uint64_t{1} << 55, kAlignment = 64;
+  static std::atomic<uint64_t> next = kAlignment;
+  const uint64_t size = (num_bytes / kAlignment + 1) * kAlignment;
+  const uint64_t offset = next.fetch_add(size, std::memory_order_relaxed) % kRange;
+  return {reinterpret_cast<void*>(kBase + offset), c10::Device(c10::DeviceType::PrivateUse1, 0)};
 }
-
-c10::DataPtr NoData() { return {nullptr, c10::Device(c10::DeviceType::PrivateUse1, 0)}; }
 
 }  // namespace
 
 Alias::Alias(const ir::Shape* shape)
-    : StorageImpl(use_byte_size_t(), ByteSize(shape), NoData(), /*allocator=*/nullptr,
-                  /*resizable=*/false),
+    : StorageImpl(use_byte_size_t(), ByteSize(shape), NewAddress(ByteSize(shape)),
+                  /*allocator=*/nullptr, /*resizable=*/false),
       shape_(shape) {}
 
 Alias::~Alias() {
@@ -40,6 +46,7 @@ ir::Value Alias::SetValue(ir::Value value) {
 void Alias::Grow(ir::Value value, c10::intrusive_ptr<ViewStep> to_old_base) {
   shape_ = value.shape();
   set_nbytes(ByteSize(shape_));
+  set_data_ptr_noswap(NewAddress(ByteSize(shape_)));
   ++growths_;
   to_old_bases_.push_back(std::move(to_old_base));
   SetValue(std::move(value));

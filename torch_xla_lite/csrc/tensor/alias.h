@@ -10,7 +10,8 @@
 // grown, the old base is a view of the new base.
 //
 // It is a c10::StorageImpl, because torch compares storages to find out which tensors share memory
-// (autograd's view tracking, deepcopy, state dicts). It has no data pointer.
+// (autograd's view tracking, deepcopy, state dicts). Libraries compare data pointers for the same
+// purpose, so it has one: an address that identifies it and at which there is no memory.
 //
 //   auto alias = c10::make_intrusive<Alias>(shape);
 //   alias->SetValue(value);         // under the record lock; generation() moves on

@@ -12,6 +12,7 @@
 #include <c10/core/ScalarType.h>
 #include <c10/util/ArrayRef.h>
 
+#include <cstdint>
 #include <string_view>
 
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -23,6 +24,10 @@ const ir::Shape* ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes, std::str
 
 inline c10::ScalarType ScalarTypeOf(const ir::Shape* shape) {
   return static_cast<c10::ScalarType>(shape->dtype());
+}
+
+inline int64_t ByteSize(const ir::Shape* shape) {
+  return shape->NumElements() * static_cast<int64_t>(c10::elementSize(ScalarTypeOf(shape)));
 }
 
 }  // namespace torch_xla_lite::tensor

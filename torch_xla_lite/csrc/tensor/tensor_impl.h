@@ -67,7 +67,7 @@ class XTensorImpl final : public c10::TensorImpl {
   // Returns the old storage, which must be released without the lock.
   [[nodiscard]] c10::Storage BecomeViewOf(const XTensorImpl& source);
 
-  // False, so that torch does not access its bytes (pickle takes the numpy path).
+  // False, so that torch refuses to access its bytes: the address of the Alias is only an id.
   bool has_storage() const override { return false; }
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(
       const c10::VariableVersion& version_counter, bool allow_metadata_change) const override;

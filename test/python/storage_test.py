@@ -1,0 +1,169 @@
+"""Storages of tensors on jax: ids that libraries compare, copies, and what is refused."""
+
+import copy
+import io
+import itertools
+
+import pytest
+import torch
+
+import torch_xla_lite  # noqa: F401
+
+
+def saved_and_loaded(value, **options):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, **options)
+
+
+def address(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def test_each_storage_has_an_id_of_its_own():
+    tensors = [torch.zeros(size, device="jax") for size in (1, 3, 0, 1000, 3)]
+    ids = {address(tensor) for tensor in tensors}
+    assert len(ids) == 5
+    assert 0 not in ids
+
+
+def test_views_have_the_id_of_their_base():
+    base = torch.arange(6.0, device="jax")
+    for view in (base.view(2, 3).t(), base[2:], base.detach(), base.view(torch.int32)):
+        assert address(view) == address(base)
+        assert view.storage().data_ptr() == address(base)
+
+
+def test_copies_have_another_id():
+    base = torch.arange(6.0, device="jax")
+    assert address(base.clone()) != address(base)
+    assert address(base + 1) != address(base)
+
+
+def test_writing_keeps_the_id():
+    base = torch.arange(6.0, device="jax")
+    before = address(base)
+    base.add_(1)
+    torch.jax.synchronize()
+    assert address(base) == before
+
+
+def test_ranges_of_bytes_do_not_overlap():
+    first, second = (torch.zeros(1000, device="jax") for _ in range(2))
+    low, high = sorted((first, second), key=address)
+    assert address(low) + low.untyped_storage().nbytes() <= address(high)
+
+
+def test_a_storage_that_grows_moves():
+    tensors = [torch.zeros(100, device="jax") for _ in range(3)]
+    before = address(tensors[1])
+    tensors[1].resize_(1000)
+    assert address(tensors[1]) != before
+    ranges = sorted((address(t), address(t) + t.untyped_storage().nbytes()) for t in tensors)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
+
+
+def test_the_address_of_a_tensor_is_that_of_its_first_element():
+    base = torch.zeros(3, 4, device="jax")
+    assert base.data_ptr() == address(base)
+    assert base[1, 2:].data_ptr() == address(base) + 6 * 4
+    assert torch.zeros(0, device="jax").data_ptr() == 0
+
+
+def test_addresses_of_other_tensors_are_unchanged():
+    tensor = torch.zeros(3)
+    assert tensor.data_ptr() == address(tensor) != 0
+
+
+def test_torch_refuses_to_use_the_address_as_memory():
+    with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+        torch._C._to_dlpack(torch.zeros(3, device="jax"))
+
+
+def test_a_storage_can_be_copied():
+    base = torch.arange(4.0, device="jax")
+    copied = base.untyped_storage().clone()
+    base.zero_()
+    assert copied.device.type == "jax"
+    assert copied.nbytes() == 16
+    assert torch.empty(0, device="jax").set_(copied, 0, (2, 2)).tolist() == [[0, 1], [2, 3]]
+
+
+def test_a_storage_can_be_made_by_its_size():
+    storage = torch.UntypedStorage(8, device="jax")
+    assert storage.nbytes() == 8
+    assert storage.fill_(1).tolist() == [1] * 8
+
+
+def test_storages_go_to_other_devices():
+    on_jax = torch.arange(2, dtype=torch.int32, device="jax").untyped_storage()
+    assert on_jax.cpu().tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
+    there = on_jax.cpu().to(device="jax")
+    assert there.device.type == "jax"
+    assert there.tolist() == on_jax.tolist()
+
+
+def test_the_size_of_a_storage_cannot_be_set():
+    with pytest.raises(RuntimeError, match="Make a new tensor"):
+        torch.zeros(4, device="jax").untyped_storage().resize_(2)
+
+
+def test_storages_of_both_kinds_copy_to_each_other():
+    on_jax, on_cpu = torch.zeros(2, device="jax"), torch.tensor([1.0, 2.0])
+    on_jax.untyped_storage().copy_(on_cpu.untyped_storage())
+    assert on_jax.tolist() == [1, 2]
+    on_jax.add_(1)
+    on_cpu.untyped_storage().copy_(on_jax.untyped_storage())
+    assert on_cpu.tolist() == [2, 3]
+
+
+# --- sharing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [None, "jax", "cpu"])
+def test_tensors_that_share_memory_share_it_after_they_are_loaded(place):
+    base = torch.arange(6.0, device="jax")
+    loaded = saved_and_loaded({"base": base, "view": base.view(2, 3).t()}, map_location=place)
+    assert loaded["base"].device.type == (place or "jax")
+    loaded["base"][1] = 9
+    assert loaded["view"].tolist() == [[0, 3], [9, 4], [2, 5]]
+    assert loaded["view"].stride() == (1, 3)
+
+
+def test_tied_parameters_of_a_state_dict_stay_tied():
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    second.weight = first.weight
+    model = torch.nn.Sequential(first, second).to("jax")
+    loaded = saved_and_loaded(model.state_dict())
+    assert address(loaded["0.weight"]) == address(loaded["1.weight"])
+    assert address(loaded["0.weight"]) != address(loaded["0.bias"])
+
+
+def test_the_old_format_can_be_written():
+    file = io.BytesIO()
+    base = torch.arange(4.0, device="jax")
+    torch.save([base, base[2:]], file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    base, view = torch.load(file)
+    view.zero_()
+    assert base.tolist() == [0, 1, 0, 0]
+
+
+def test_conjugated_views_are_saved_as_what_they_show():
+    value = torch.tensor([1 + 2j], device="jax").conj()
+    assert saved_and_loaded(value).tolist() == [1 - 2j]
+
+
+def test_a_slice_is_loaded_with_its_storage():
+    loaded = saved_and_loaded(torch.arange(10.0, device="jax")[3:5])
+    assert loaded.tolist() == [3, 4]
+    assert loaded.untyped_storage().nbytes() == 40
+
+
+def test_deep_copies_share_what_their_sources_share():
+    base = torch.zeros(4, device="jax")
+    copied = copy.deepcopy({"base": base, "same": base})
+    copied["base"].add_(1)
+    assert copied["same"] is copied["base"]
+    assert base.tolist() == [0] * 4
