@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Brings checkouts of PyTorch, torchvision, PyTorch/XLA and this project up to date; see --help."""
+"""Updates checkouts of PyTorch, torchvision, PyTorch/XLA and this project; see --help."""
 
 import sys
 from pathlib import Path
@@ -12,6 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     # The folder of this file is on the path; its modules are imported by their names from the root.
     sys.path[0] = str(ROOT)
-    from scripts.repos.cli import main
+    try:
+        from scripts.repos.cli import main
 
-    sys.exit(main(sys.argv[1:], ROOT))
+        sys.exit(main(sys.argv[1:], ROOT))
+    except KeyboardInterrupt:
+        # Before anything was done; `main` lets the current step come to its end.
+        sys.exit(130)

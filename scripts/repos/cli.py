@@ -3,36 +3,37 @@
 import argparse
 import math
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from scripts.repos import clone, find, freeze, git, journal, report, table, undo, update
-from scripts.repos.model import Options, Repo, Settings, Status, UsageError
-from scripts.repos.progress import Progress
-from scripts.repos.survey import Run, survey
+from scripts.repos import apply, clone, find, freeze, git, journal, report, table, undo
+from scripts.repos.model import Options, Repo, Status, UsageError
+from scripts.repos.run import Run
+from scripts.repos.survey import make_plan
 
 _ABOUT = """\
-Brings the local checkouts of PyTorch, torchvision, PyTorch/XLA and this project up to date.
+Updates the local checkouts of PyTorch, torchvision, PyTorch/XLA and this project.
 Nothing is lost: files with local changes are never touched, default branches are fast-forwarded
-only, and every ref is kept before it moves. Nothing is rebuilt.
+only, and every ref is saved before it moves. Nothing is rebuilt.
 
   scripts/update_repos.py                    this project's own set of repositories
   scripts/update_repos.py pytorch vision     these
   scripts/update_repos.py -b pytorch         pytorch and all that depend on it
-  scripts/update_repos.py --dry-run          what is known here, without the network
+  scripts/update_repos.py --dry-run          what the last fetch brought; no network
   scripts/update_repos.py --plan             what would be done; fetches
   scripts/update_repos.py --clone            clone repositories that are missing, too
   scripts/update_repos.py status             one table; no network, no change
   scripts/update_repos.py freeze FILE        write the exact commits of all repositories
   scripts/update_repos.py --to FILE          check these commits out again
-  scripts/update_repos.py undo               bring back all that the latest run changed
-  scripts/update_repos.py undo --list        the runs that can be brought back
+  scripts/update_repos.py undo               restore all that the latest run changed
+  scripts/update_repos.py undo --list        the runs that can be undone
 """
 _CODES = """\
 exit codes:
-  0   all is current, or will be by the plan that was shown
+  0   all is current, or will be after the plan
   1   something needs a person; the table says what
   2   wrong usage: arguments, table, git too old, root, inside the development container
   3   a server could not be reached, or refused to be read; all else was done
@@ -47,8 +48,8 @@ _DESCRIPTIONS = {
     "update": _ABOUT,
     "status": "Shows all repositories in one table. No network, no change, exit code 0.",
     "freeze": "Writes the commits of repositories to a file that --to reads.",
-    "undo": "Brings back all that a run changed, in all its repositories. What was done since is "
-    "not undone:\nit stops the undo of its repository.",
+    "undo": "Restores all that a run changed, in all its repositories. What was done since is not "
+    "undone:\nit stops the undo of its repository.",
 }
 _NEED_A_PERSON = (Status.SKIPPED, Status.FAILED, Status.MISSING)
 
@@ -64,9 +65,7 @@ def main(words: Sequence[str], root: Path) -> int:
     _finish_on_interrupt()
     try:
         _check_place(parsed.allow_root, os.environ)
-        tables = table.read(parsed.config, os.environ)
-        project = Path(os.path.realpath(parsed.project or root))
-        invocation = _Invocation(parsed, tables, project)
+        invocation = _Invocation(parsed, root)
         code = _COMMANDS[parsed.command](invocation)
     except UsageError as error:
         text = f"error: {report.safe(error.problem)}\n{report.safe(error.remedy)}"
@@ -93,7 +92,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser.set_defaults(command=command, names=[], base_repo=None, all=False)
     add = parser.add_argument
     if command == "undo":
-        add("run", nargs="?", help="the run to bring back (the latest)")
+        add("run", nargs="?", help="the run to undo (the latest)")
         add("--list", action="store_true", help="list the runs; change nothing")
     else:
         if command == "freeze":
@@ -105,7 +104,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         _add_update_arguments(parser)
     add("--json", action="store_true", help="print JSON, for other programs")
     add("--config", type=Path, metavar="FILE", help="the user's table")
-    add("--project", type=Path, metavar="DIR", help="look around this checkout instead of ours")
+    add("--project", type=Path, metavar="DIR", help="search around this checkout instead of ours")
     add("--allow-root", action="store_true", help="run although we are root")
     return parser.parse_args(rest)
 
@@ -126,12 +125,12 @@ def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
         ("--push-fork", "fast-forward the fork's default branch (`fork` in the table), too"),
     ):
         parser.add_argument(name, action="store_true", help=words)
-    add = parser.add_argument
-    add("-j", "--jobs", type=_number(int, 1), metavar="N", help="repositories at once (8)")
-    words = "seconds a call to a server may be silent (60)"
-    add("--timeout", type=_number(float, 0.001), metavar="S", help=words)
-    words = "how often a failed call is tried again (2)"
-    add("--retries", type=_number(int, 0), metavar="N", help=words)
+    for *names, kind, metavar, words in (
+        ("-j", "--jobs", _number(int, 1), "N", "repositories at once (8)"),
+        ("--timeout", _number(float, 0.001), "S", "seconds a call to a server may be silent (60)"),
+        ("--retries", _number(int, 0), "N", "how often a failed call is tried again (2)"),
+    ):
+        parser.add_argument(*names, type=kind, metavar=metavar, help=words)
 
 
 def _number(kind: type, least: float) -> Callable[[str], float]:
@@ -152,9 +151,9 @@ def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
             "Run it as yourself; or, where the checkouts are root's:  --allow-root",
         )
     said = environ.get("TORCH_XLA_LITE_CONTAINER", "")
-    told = [environ.get(name, "").lower() for name in _CONTAINER_VARIABLES]
-    seen = any(word not in ("", "0", "false") for word in told)
-    if said != "0" if said else seen or any(map(os.path.exists, _CONTAINER_FILES)):
+    variables = [environ.get(name, "").lower() for name in _CONTAINER_VARIABLES]
+    is_set = any(word not in ("", "0", "false") for word in variables)
+    if said != "0" if said else is_set or any(map(os.path.exists, _CONTAINER_FILES)):
         raise UsageError(
             "This is the development container, in which git has other users and no keys.",
             "Run it outside; in a container that owns the checkouts:  TORCH_XLA_LITE_CONTAINER=0",
@@ -181,8 +180,10 @@ def _finish_on_interrupt() -> None:
 class _Invocation:
     """What all commands share."""
 
-    def __init__(self, parsed: argparse.Namespace, tables: table.Table, project: Path):
-        self.parsed, self.tables, self.project = parsed, tables, project
+    def __init__(self, parsed: argparse.Namespace, root: Path):
+        self.parsed = parsed
+        self.tables = table.read(parsed.config, os.environ)
+        self.project = Path(os.path.realpath(parsed.project or root))
         self.output = report.Output()
 
     def begin(self, options: Options, names: Iterable[str] | None = None) -> tuple[list[Repo], Run]:
@@ -193,15 +194,12 @@ class _Invocation:
         wanted = list(names)
         found = find.find(entries.values(), self.project, wanted)
         places = {name: repo.path for name, repo in found.items() if repo.path is not None}
-        progress = Progress(options.online and not parsed.json)
-        run = Run(self.settings(), options, places, progress)
+        # The numbers of the command line go over those of the table.
+        given = {name: getattr(parsed, name, None) for name in ("jobs", "timeout", "retries")}
+        numbers = {name: value for name, value in given.items() if value is not None}
+        settings = self.tables.settings._replace(**numbers)
+        run = Run(settings, options, places, show_progress=options.online and not parsed.json)
         return [found[name] for name in entries if name in wanted], run
-
-    def settings(self) -> Settings:
-        """The table's numbers, and over them those of the command line."""
-        given = {name: getattr(self.parsed, name, None) for name in ("jobs", "timeout", "retries")}
-        known = {name: value for name, value in given.items() if value is not None}
-        return self.tables.settings._replace(**known)
 
     def table(self, title: str, heading: str, repos: Sequence[Repo], details: bool = True) -> None:
         """Prints a table, unless JSON is wanted."""
@@ -216,8 +214,7 @@ class _Invocation:
         """Prints the JSON, if it is wanted; returns the exit code."""
         code = _exit_code(repos)
         if self.parsed.json:
-            text = report.as_json(self.parsed.command, run, code, repos, commands)
-            self.output.say(text)
+            self.output.write(report.as_json(self.parsed.command, run, code, repos, commands))
         return code
 
     def say(self, text: str) -> None:
@@ -226,13 +223,12 @@ class _Invocation:
             self.output.say(text)
 
 
-def _exit_code(repos: Iterable[Repo]) -> int:
+def _exit_code(repos: Sequence[Repo]) -> int:
     if git.STOP.is_set():
         return 130
-    listed = list(repos)
-    if any(repo.status is Status.UNREACHABLE or repo.unreachable for repo in listed):
+    if any(repo.status is Status.UNREACHABLE or repo.unreachable for repo in repos):
         return 3
-    return int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in listed))
+    return int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in repos))
 
 
 def _update(invocation: _Invocation) -> int:
@@ -241,8 +237,8 @@ def _update(invocation: _Invocation) -> int:
     repos, run = invocation.begin(options, names)
     if options.clone:
         repos = clone.missing(repos, parsed.names, invocation.project, run)
-    plans = update.make_plan(repos, tables.entries, run)
-    expected = [update.as_planned(repo) for repo in plans]
+    plans = make_plan(repos, tables.entries, run)
+    expected = [apply.as_planned(repo) for repo in plans]
     is_work = any(repo.status is Status.PLANNED for repo in expected)
     if not options.acting or is_work:
         invocation.table("Plan", "what would be done", expected, details=not options.acting)
@@ -251,7 +247,7 @@ def _update(invocation: _Invocation) -> int:
         if code == 0 and not is_work:
             invocation.say("All is current." if options.online else _NOT_ASKED)
         return code
-    done = update.apply_all(plans, run)
+    done = apply.apply_all(plans, run)
     # One that failed may have moved before.
     moved = any(
         repo.status is Status.UPDATED or (repo.new or repo.head) != repo.head for repo in done
@@ -260,7 +256,7 @@ def _update(invocation: _Invocation) -> int:
     invocation.table("Result", "what was done", done)
     code = invocation.end(done, run.name if moved else None, commands)
     if moved:
-        invocation.say(f"To bring everything back:  scripts/update_repos.py undo {run.name}")
+        invocation.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
     if commands and not parsed.json:
         report.next_commands(invocation.output, commands)
     elif code == 0:
@@ -292,7 +288,7 @@ def _rebuild(invocation: _Invocation, repos: Iterable[Repo]) -> list[str]:
     new = {repo.name for repo in repos if repo.status in (Status.UPDATED, Status.CLONED)}
     stale = table.with_dependents(new, invocation.tables.entries.values())
     return [
-        git.shell_command_in(repo.path, repo.entry.rebuild)
+        f"cd {shlex.quote(str(repo.path))} && {repo.entry.rebuild}"
         for repo in repos
         if repo.name in stale and repo.entry.rebuild and repo.path is not None
     ]
@@ -300,9 +296,9 @@ def _rebuild(invocation: _Invocation, repos: Iterable[Repo]) -> list[str]:
 
 def _status(invocation: _Invocation) -> int:
     repos, run = invocation.begin(Options(online=False, acting=False))
-    shown = [update.as_planned(repo) for repo in update.make_plan(repos, {}, run)]
-    invocation.table("Status", "as of the last fetch", shown, details=False)
-    invocation.end(shown)
+    listed = [apply.as_planned(repo) for repo in make_plan(repos, {}, run)]
+    invocation.table("Status", "as of the last fetch", listed, details=False)
+    invocation.end(listed)
     return 0
 
 
@@ -310,7 +306,7 @@ def _freeze(invocation: _Invocation) -> int:
     file = invocation.parsed.file
     freeze.check(file)
     repos, run = invocation.begin(Options(online=False, acting=False))
-    done = update.each(lambda repo: freeze.frozen(survey(repo, run)), repos, run)
+    done = run.each(lambda repo: freeze.frozen(repo, run.places.values()), repos)
     freeze.write(file, done)
     invocation.table(f"Commits in {file}", "commit", done)
     return invocation.end(done)
@@ -323,11 +319,11 @@ def _undo(invocation: _Invocation) -> int:
     if parsed.list:
         listed = [entry for run in reversed(list(runs)) for entry in runs[run]]
         if parsed.json:
-            output.say(report.runs_as_json(listed))
+            output.write(report.runs_as_json(listed))
         elif listed:
             report.runs_table(output, listed)
         else:
-            output.say("No run is remembered.")
+            output.say("No run is recorded.")
         return 0
     run = parsed.run or undo.latest(runs)
     if run is None or run not in runs:

@@ -5,11 +5,9 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from scripts.repos import find, git, journal, network, remotes, submodules, urls
-from scripts.repos.model import Repo, Status
-from scripts.repos.survey import Run, guarded
-
-FOUND = "cloned"
+from scripts.repos import find, git, inspect, journal, network, remotes, urls
+from scripts.repos.model import Ended, Repo, Status
+from scripts.repos.run import Run, guarded
 
 
 def missing(repos: Iterable[Repo], named: Iterable[str], project: Path, run: Run) -> list[Repo]:
@@ -30,32 +28,30 @@ def missing(repos: Iterable[Repo], named: Iterable[str], project: Path, run: Run
 def _clone(repo: Repo, place: Path, run: Run) -> Repo:
     url = repo.entry.upstream[0]
     if os.path.lexists(place) and not (place.is_dir() and not any(place.iterdir())):
-        return repo.skipped(f"in the way of a clone: {place}", "move it elsewhere")
+        raise repo.skip(f"in the way of a clone: {place}", "move it elsewhere")
     if not run.options.acting:
         return repo.ended(Status.PLANNED, f"clone {url} into {place}")
     if not place.parent.is_dir():
-        return repo.skipped(f"{place.parent}, the folder to clone into, does not exist")
-    called = remotes.effective(url, git.config(place.parent), repo.entry.upstream)
-    if not any(urls.same(called, other) for other in repo.entry.upstream):
-        words = f"git rewrites {url} to {called} (insteadOf)"
-        return repo.skipped(words, "git config --get-regexp 'url.*insteadof'")
+        raise repo.skip(f"{place.parent}, the folder to clone into, does not exist")
+    problem = remotes.rewritten(url, git.config(place.parent), repo.entry)
+    if problem:
+        raise repo.skip(problem, "git config --get-regexp 'url.*insteadof'")
     # Beside the place first, so that nothing half done is ever at the place.
     beside = place.with_name(f".{place.name}-{run.name}")
     branch = ("--branch", repo.entry.branch) if repo.entry.branch else ()
     words = ("clone", "--progress", *branch, "--", url, str(beside))
     try:
-        tell = run.progress.of(repo.name)
-        network.call(place.parent, run.settings, *words, progress=tell)
+        network.call(place.parent, run.settings, *words, progress=run.progress)
         # Cloned later, like those that an interrupted run left behind.
-        names = submodules.recorded(beside)
-        journal.set_pending(beside / ".git", dict.fromkeys(names))
+        journal.set_pending(beside / ".git", dict.fromkeys(inspect.recorded(beside)))
         beside.rename(place)
     except network.Unreachable as error:
-        return repo.ended(Status.UNREACHABLE, f"{url} cannot be cloned: {error.problem}")
+        problem = f"{url} cannot be cloned: {error}"
+        raise Ended(repo.ended(Status.UNREACHABLE, problem)) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     path = Path(os.path.realpath(place))
     run.places[repo.name] = path
-    new = Repo(repo.entry, path=path, found=FOUND, git_dir=path / ".git")
+    new = Repo(repo.entry, path=path, found="cloned", git_dir=path / ".git", is_cloned=True)
     run.record(new).note("clone", url=urls.redact(url, git.SECRETS))
     return new.noting(f"cloned from {url}")

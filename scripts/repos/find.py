@@ -12,8 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scripts.repos import urls
-from scripts.repos.layout import common_dir, git_dir, is_repository
+from scripts.repos import git, urls
 from scripts.repos.model import Entry, Repo, Status, UsageError
 
 # Folders around the project that are searched; further up are those of other people.
@@ -37,30 +36,28 @@ def find(entries: Iterable[Entry], project: Path, wanted: Iterable[str]) -> dict
 
 def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
     repo = Repo(entry)
-    if entry.path is not None:
+    if entry.project or entry.path is not None:
         path = place(entry, project)
-        if is_repository(path):
-            return repo.having(path=path, found="configured")
+        if git.is_repository(path):
+            found = "configured" if entry.path is not None else "this project"
+            return repo.having(path=path, found=found)
+        if entry.path is None:
+            reason = f"{project} is no git repository"
+            return repo.ended(Status.MISSING, reason, "set `path` in the table")
         if wanted and os.path.lexists(path):
-            raise UsageError(
-                f"{path}, the path of {entry.name}, is no git repository.",
-                "Correct `path` in the table.",
-            )
+            problem = f"{path}, the path of {entry.name}, is no git repository."
+            raise UsageError(problem, "Correct `path` in the table.")
         return _missing(repo, project)
-    if entry.project:
-        path = Path(os.path.realpath(project))
-        if is_repository(path):
-            return repo.having(path=path, found="this project")
-        reason = f"{project} is no git repository"
-        return repo.ended(Status.MISSING, reason, "set `path` in the table")
+    around = [folder for folder in project.parents[:_LEVELS] if folder != folder.parent]
+    places = [Path(os.path.realpath(folder / name)) for folder in around for name in entry.folders]
+    usual = [path for path in dict.fromkeys(places) if git.is_repository(path)]
     others = []
-    for path in _usual_places(entry, project):
+    for path in [*usual, *(_repositories_in(around) if entry.upstream else ())]:
         if _has_upstream(path, entry):
-            return _at(repo, path, "usual place", others)
-        others.append(path)
-    for path in _neighbours(project) if entry.upstream else ():
-        if path not in others and _has_upstream(path, entry):
-            return _at(repo, path, "by its remote", others)
+            words = "is at a usual place too, but no remote of it is the upstream"
+            found = "usual place" if path in usual else "by its remote"
+            return repo.having(path=path, found=found).noting(*(f"{o} {words}" for o in others))
+        others += [path] if path in usual and path not in others else []
     if others:
         return repo.having(path=others[0], found="usual place, with other remotes")
     return _missing(repo, project)
@@ -70,7 +67,7 @@ def place(entry: Entry, project: Path) -> Path:
     """Where the table says that a repository is, or where it is cloned to when it is missing."""
     if entry.path is not None:
         return Path(os.path.realpath(project / os.path.expanduser(entry.path)))
-    return project.parent / (entry.folders or (entry.name,))[0]
+    return project if entry.project else project.parent / (entry.folders or (entry.name,))[0]
 
 
 def _missing(repo: Repo, project: Path) -> Repo:
@@ -85,56 +82,26 @@ def _missing(repo: Repo, project: Path) -> Repo:
     return repo.ended(Status.MISSING, reason, shlex.join(words))
 
 
-def _at(repo: Repo, path: Path, found: str, others: Iterable[Path]) -> Repo:
-    notes = [
-        f"{other} is at a usual place too, but no remote of it is the upstream" for other in others
-    ]
-    return repo.having(path=path, found=found).noting(*notes)
-
-
-def _around(project: Path) -> list[Path]:
-    """The folders around the project, nearest first, without the root of the file system."""
-    folders = list(Path(os.path.realpath(project)).parents)[:_LEVELS]
-    return [folder for folder in folders if folder != folder.parent]
-
-
-def _usual_places(entry: Entry, project: Path) -> list[Path]:
-    places = [
-        Path(os.path.realpath(folder / name))
-        for folder in _around(project)
-        for name in entry.folders
-    ]
-    return [path for path in dict.fromkeys(places) if is_repository(path)]
-
-
-def _neighbours(project: Path) -> Iterator[Path]:
-    """All repositories in the folders around, and those folders themselves."""
-    for folder in _around(project):
-        if is_repository(folder):
-            yield folder
+def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:
+    """The folders around the project, and all folders in them, that are repositories."""
+    for folder in around:
         try:
-            names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+            inner = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
         except OSError:
-            continue
-        for name in names if len(names) <= _MOST else ():
-            path = Path(os.path.realpath(folder / name))
-            if is_repository(path):
+            inner = []
+        for name in (folder, *(inner if len(inner) <= _MOST else ())):
+            path = Path(os.path.realpath(name))
+            if git.is_repository(path):
                 yield path
 
 
 def _has_upstream(path: Path, entry: Entry) -> bool:
-    """Whether a remote is the upstream or the user's fork; true when the table names neither."""
+    """Whether a remote is the upstream or the fork; true when the table names no upstream."""
     wanted = [*entry.upstream, *([entry.fork] if entry.fork else [])]
-    if not entry.upstream:
-        return True
-    known = [urls.resolved(url, wanted) for url in _urls(path)]
-    return any(urls.same(url, other, str(path)) for url in known for other in wanted)
-
-
-def _urls(path: Path) -> list[str]:
-    """Addresses in a repository's own configuration."""
     try:
-        config = (common_dir(git_dir(path)) / "config").read_text(errors="replace")
+        config = (git.common_dir(git.git_dir(path)) / "config").read_text(errors="replace")
     except OSError:
-        return []
-    return [url for remote in _REMOTE.findall(config) for url in _URL.findall(remote)]
+        config = ""
+    addresses = [url for remote in _REMOTE.findall(config) for url in _URL.findall(remote)]
+    is_known = any(urls.same(url, other, str(path)) for url in addresses for other in wanted)
+    return is_known or not entry.upstream

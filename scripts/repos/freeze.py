@@ -33,10 +33,9 @@ def check(file: Path) -> None:
             raise UsageError(f"{file} exists, and `freeze` did not write it.", remedy)
 
 
-def frozen(repo: Repo) -> Repo:
-    """The end of a repository in a run that writes down its commit."""
-    if repo.status is not None:
-        return repo
+def frozen(repo: Repo, others: Iterable[Path]) -> Repo:
+    """The end of a repository in a run that writes down its commit; raises Ended, GitError."""
+    repo = inspect.work(inspect.refs(inspect.folders(repo))[0], others)
     notes = []
     if repo.local.words():
         notes.append(f"local work is not in the file: {repo.local.words()}")

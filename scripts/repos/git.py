@@ -1,4 +1,4 @@
-"""Runs the git command on local data, and writes commands for people to copy.
+"""Calls of the git command, the layout of git folders, and commands for people to copy.
 
     result = git.run(folder, "rev-parse", "HEAD")
     result.code, result.out, result.err
@@ -12,11 +12,13 @@ prompts, no editor, no clean-up, no pruning, no submodules, no automatic stash.
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from scripts.repos import urls
 
@@ -25,7 +27,7 @@ OLDEST = (2, 30)
 # Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
 
-# Never shown; filled as configurations are read.
+# Never printed; filled as configurations are read.
 SECRETS: set[str] = set()
 
 # Set by a hook that calls us, or made to print what must not be printed.
@@ -37,11 +39,10 @@ _UNWANTED = """
 _SETTINGS = """
     advice.detachedHead=false color.ui=false core.quotePath=false fetch.prune=false
     fetch.recurseSubmodules=false fetch.unpackLimit=1 fetch.writeCommitGraph=false gc.auto=0
-    maintenance.auto=false
-    merge.autoStash=false rebase.autoStash=false rebase.updateRefs=false rerere.enabled=false
-    submodule.recurse=false
+    maintenance.auto=false merge.autoStash=false rebase.autoStash=false rebase.updateRefs=false
+    rerere.enabled=false submodule.recurse=false
 """
-COMMAND = ["git", *(word for setting in _SETTINGS.split() for word in ("-c", setting))]
+_COMMAND = ["git", *(word for setting in _SETTINGS.split() for word in ("-c", setting))]
 _VARIABLES = {
     **dict.fromkeys(("GIT_EDITOR", "GIT_SEQUENCE_EDITOR"), "true"),
     # Our code reads the messages.
@@ -66,11 +67,10 @@ class Result(NamedTuple):
         """What git said when it failed, in one line, without credentials and progress."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
         lines = [line for line in lines if not _PROGRESS.search(line)] or lines
-        advice = [line for line in lines if not line.startswith("hint:")]
-        errors = [line for line in advice if line.startswith(("fatal:", "error:", "!"))]
-        remote = [line for line in advice if line.startswith("remote:")]
-        chosen = [*errors[:3], *remote[: 3 - len(errors[:3])]] or advice[:3] or lines[:3]
-        return urls.redact("; ".join(chosen), SECRETS)
+        lines = [line for line in lines if not line.startswith("hint:")] or lines
+        errors = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
+        remote = [line for line in lines if line.startswith("remote:")]
+        return urls.redact("; ".join([*errors[:3], *remote][:3] or lines[:3]), SECRETS)
 
 
 class GitError(Exception):
@@ -78,24 +78,24 @@ class GitError(Exception):
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
         words = urls.redact(" ".join(arguments[:6]), SECRETS)
-        super().__init__(f"git {words} failed in {folder}: {result.words}")
+        full = "the disk is full; " if disk_is_full(folder, result.err) else ""
+        super().__init__(f"{full}git {words} failed in {folder}: {result.words}")
         self.result = result
 
 
-def environment(
-    folder: Path, *, changing: bool = False, index: Path | None = None
-) -> dict[str, str]:
-    """The variables that git is called with.
+def disk_is_full(folder: Path, said: str) -> bool:
+    """Whether a call of git failed because of a full disk, of which git says nothing at times."""
+    # What a server says begins with "remote:".
+    local = [line for line in said.splitlines() if not line.startswith("remote:")]
+    is_named = any("No space left" in line or "quota exceeded" in line for line in local)
+    return is_named or shutil.disk_usage(folder).free < 2**20
 
-    Args:
-      folder: where; git does not take a repository around it instead.
-      changing: whether the call may write; otherwise not even the index is refreshed.
-      index: another index than the repository's own.
-    """
-    names = [
-        name for name in os.environ if name not in _UNWANTED.split() and "GIT_TRACE" not in name
-    ]
-    environ = {name: os.environ[name] for name in names} | _VARIABLES
+
+def _environment(folder: Path, changing: bool, index: Path | None) -> dict[str, str]:
+    unwanted = _UNWANTED.split()
+    kept = [name for name in os.environ if name not in unwanted and "GIT_TRACE" not in name]
+    environ = {name: os.environ[name] for name in kept} | _VARIABLES
+    # git must not take a repository around the folder instead.
     environ["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
     if not changing:
         environ["GIT_OPTIONAL_LOCKS"] = "0"
@@ -105,25 +105,42 @@ def environment(
 
 
 def run(
-    folder: Path, *arguments: str, text: str = "", changing: bool = False, index: Path | None = None
+    folder: Path,
+    *arguments: str,
+    text: str = "",
+    changing: bool = False,
+    index: Path | None = None,
+    wait: Callable[["subprocess.Popen[bytes]", IO[bytes], IO[bytes]], None] | None = None,
 ) -> Result:
-    """Calls git on local data, with `text` as its input; see `environment`."""
-    # Files, not pipes: a hook may leave a process behind that keeps a pipe open.
+    """Calls git.
+
+    Args:
+      folder: where.
+      *arguments: the words after `git`.
+      text: its input.
+      changing: whether the call may write; otherwise not even the index is refreshed.
+      index: another index than the repository's own.
+      wait: waits for the end of the process, and may read what it has printed so far.
+    """
+    # Files, not pipes: a hook, or ssh, may leave a process behind that keeps a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        done = subprocess.run(
-            [*COMMAND, *arguments],
+        process = subprocess.Popen(
+            [*_COMMAND, *arguments],
             cwd=folder,
-            env=environment(folder, changing=changing, index=index),
-            input=os.fsencode(text),
+            env=_environment(folder, changing, index),
+            stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            check=False,
             # A Ctrl-C is for us, not for a merge that is half done; and without a terminal no
             # program can ask for a passphrase where nobody would see the question.
             start_new_session=True,
         )
+        if wait is None:
+            process.communicate(os.fsencode(text) if text else None)
+        else:
+            wait(process, out, err)
         out.seek(0), err.seek(0)
-        return Result(done.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
+        return Result(process.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
 
 
 def ask(folder: Path, *arguments: str, text: str = "", changing: bool = False) -> str:
@@ -145,19 +162,13 @@ def commit(folder: Path, name: str) -> str | None:
     return result.out.strip() if result.code == 0 else None
 
 
-def known(folder: Path, name: str) -> bool:
-    """Whether a commit is here."""
-    return run(folder, "cat-file", "-e", f"{name}^{{commit}}").code == 0
-
-
 def version() -> tuple[int, ...]:
     """Of the git command; empty when there is none."""
     try:
         said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False)
     except OSError:
         return ()
-    numbers = said.stdout.split()[2].split(".") if said.stdout.startswith("git version") else []
-    return tuple(int(number) for number in numbers[:3] if number.isdigit())
+    return tuple(map(int, re.findall(r"\d+", said.stdout)[:3]))
 
 
 def config(folder: Path) -> list[tuple[str, str]]:
@@ -169,14 +180,40 @@ def config(folder: Path) -> list[tuple[str, str]]:
     return found
 
 
+def is_checkout(path: Path) -> bool:
+    """Whether a folder is the top of a checkout; also of a submodule or worktree."""
+    # os.path, because pathlib raises where a folder may not be read.
+    return os.path.exists(path / ".git")
+
+
+def is_repository(path: Path) -> bool:
+    """Whether a folder is the top of a checkout, or a bare repository."""
+    is_bare = os.path.isfile(path / "HEAD") and os.path.isdir(path / "objects")
+    return is_checkout(path) or (is_bare and os.path.isdir(path / "refs"))
+
+
+def git_dir(path: Path) -> Path:
+    """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository."""
+    inside = path / ".git"
+    if not inside.exists():
+        return path
+    return inside if inside.is_dir() else path / _line(inside).removeprefix("gitdir: ")
+
+
+def common_dir(git_dir: Path) -> Path:
+    """Where refs, objects and configuration are: of a worktree, in another folder."""
+    common = git_dir / "commondir"
+    return git_dir / _line(common) if common.is_file() else git_dir
+
+
+def _line(file: Path) -> str:
+    """The content of a file without its last line break; paths may hold others, and any bytes."""
+    return os.fsdecode(file.read_bytes()).rstrip("\n")
+
+
 def shell_command(folder: Path | str, *words: str) -> str:
     """A call of git in a folder, for a person's shell.
 
     Names of branches come from servers, and `main;rm` is one that git accepts.
     """
     return shlex.join(("git", "-C", str(folder), *words))
-
-
-def shell_command_in(folder: Path, command: str) -> str:
-    """A command of the table, which is one for the shell already, in a folder."""
-    return f"cd {shlex.quote(str(folder))} && {command}"

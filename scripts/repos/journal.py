@@ -118,7 +118,7 @@ def set_pending(git_dir: Path, submodules: Mapping[str, str | None]) -> None:
     """Writes which submodules have to follow still."""
     if submodules:
         write(folder(git_dir) / _STATE, {"submodules": dict(submodules)})
-    else:
+    elif folder(git_dir).is_dir():
         (folder(git_dir) / _STATE).unlink(missing_ok=True)
 
 

@@ -1,6 +1,6 @@
 """The values that pass from phase to phase; `Repo` is the record of one repository in a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +11,7 @@ class UsageError(Exception):
 
     def __init__(self, problem: str, remedy: str):
         super().__init__(problem)
-        self.problem = problem
-        self.remedy = remedy
+        self.problem, self.remedy = problem, remedy
 
 
 class Settings(NamedTuple):
@@ -122,21 +121,21 @@ class Status(Enum):
 class Repo(NamedTuple):
     """One repository in a run: what it is, what is planned and what happened.
 
-    Each phase returns the record with its own fields filled in. Once `status` is set, the
-    repository has come to its end, and later phases leave it alone.
+    Each phase returns the record with its own fields filled in, or raises `Ended` with it. Once
+    `status` is set, later phases leave the repository alone.
     """
 
     entry: Entry
-    # Where it is: None when it was not found. `found` says how it was.
+    # Where it is: None when it was not found. `found` says how it was; this run may have cloned it.
     path: Path | None = None
     found: str = ""
-    # The git folder with HEAD and index, and the one with refs and objects: another in a worktree.
+    is_cloned: bool = False
+    # The git folder with HEAD and index, and the settings that hold there, in git's order.
     git_dir: Path = Path()
-    common_dir: Path = Path()
-    # Remotes: the upstream, the user's fork, and arguments of `git remote` that correct them.
+    config: Sequence[tuple[str, str]] = ()
+    # Remotes: the upstream, and the user's fork.
     official: str | None = None
     fork: str | None = None
-    fix: tuple[str, ...] = ()
     # HEAD: no branch when it is detached, no commit on a branch without commits.
     head: str | None = None
     branch: str | None = None
@@ -148,12 +147,9 @@ class Repo(NamedTuple):
     remembered: str | None = None
     tip: str | None = None
     shallow: bool = False
-    ignore_case: bool = False
     local: LocalWork = LocalWork()
     # Submodules that an earlier run had to move and did not, with the commits they had.
     pending: Mapping[str, str | None] = {}
-    # Why the upstream cannot be followed.
-    problem: str = ""
 
     # The plan for HEAD, and the commit to follow: the tip, a pin, or what --to names.
     action: Action = Action.NOTHING
@@ -219,6 +215,14 @@ class Repo(NamedTuple):
         """The same repository at its end."""
         return self.having(status=status, reason=reason, remedy=remedy, **fields)
 
-    def skipped(self, reason: str, *remedy: str, **fields: object) -> "Repo":
-        fields.setdefault("new", self.head)
-        return self.ended(Status.SKIPPED, reason, *remedy, **fields)
+    def skip(self, reason: str, *remedy: str, **fields: object) -> "Ended":
+        """What is raised when a person has to act before the repository can be updated."""
+        return Ended(self.ended(Status.SKIPPED, reason, *remedy, **{"new": self.head, **fields}))
+
+
+class Ended(Exception):
+    """Ends the current phase for one repository, whose record it holds."""
+
+    def __init__(self, repo: Repo):
+        super().__init__(repo.reason)
+        self.repo = repo

@@ -8,17 +8,15 @@ git-lfs is missing, the disk is full, a ref is locked. Then files are written an
 import contextlib
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from scripts.repos import git, journal
-from scripts.repos.model import Action
+from scripts.repos.model import Action, Repo
 
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # Names that no worktree of a person has.
 _TREES = "????????T??????-??????-tree"
-_DIFFERING = ("diff-files", "--name-only", "-z", "--ignore-submodules")
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 
 FAST_FORWARD = ("merge", "--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
@@ -56,47 +54,33 @@ def _restore(path: Path, old: str, new: str) -> None:
     """Restores the files of `old` where git has written those of `new`; others stay."""
     # Where git has come as far as the index, it goes back by itself; elsewhere this does nothing.
     git.run(path, "read-tree", "-m", "-u", new, old, changing=True)
-    added, others = _written(path, old, new)
-    for name in added:
-        with contextlib.suppress(OSError):
-            (path / name).unlink()
-            os.removedirs((path / name).parent)
-    text = "".join(f"{name}\0" for name in others)
-    git.run(path, "checkout-index", "--force", "-z", "--stdin", text=text, changing=True)
-
-
-def _written(path: Path, old: str, new: str) -> tuple[list[str], list[str]]:
-    """Paths that git has written or removed: those that `old` does not have, and the others."""
-    # Not in the git folder: its disk may be full.
-    with tempfile.TemporaryDirectory() as folder:
-        index = Path(folder, "index")
-        read = git.run(path, "read-tree", new, index=index, changing=True)
-        git.run(path, "update-index", "-q", "--refresh", index=index, changing=True)
-        compared = git.run(path, *_DIFFERING, index=index)
-    if read.code != 0 or compared.code != 0:
-        return [], []
-    not_new = set(compared.out.split("\0"))
-    not_old = set(git.run(path, *_DIFFERING).out.split("\0"))
+    words = ("--name-only", "-z", "--ignore-submodules")
+    changed = set(git.run(path, "diff-files", *words).out.split("\0"))
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", "--ignore-submodules")
     listed = git.run(path, *words, old, new).out.split("\0")[:-1]
-    added, others = [], []
-    for kind, name in zip(listed[::2], listed[1::2], strict=True):
-        if not os.path.lexists(path / name):
-            others += [name] if kind != "A" else []
-        elif kind != "D" and (
-            name not in not_new
-            or ((kind == "A" or name in not_old) and _is_begun(path / name, path, f"{new}:{name}"))
-        ):
-            (added if kind == "A" else others).append(name)
-    return added, others
+    lost = []
+    # What was added goes first: it may be in the place of what was removed.
+    for kind, name in sorted(zip(listed[::2], listed[1::2], strict=True)):
+        file = path / name
+        is_written = os.path.lexists(file) and kind != "D" and _is_written(path, name, new)
+        if kind == "A" and is_written:
+            with contextlib.suppress(OSError):
+                file.unlink()
+                os.removedirs(file.parent)
+        elif kind != "A" and name in changed and (is_written or not os.path.lexists(file)):
+            lost.append(f"{name}\0")
+    words = ("checkout-index", "--force", "-z", "--stdin")
+    git.run(path, *words, text="".join(lost), changing=True)
 
 
-def _is_begun(file: Path, path: Path, blob: str) -> bool:
-    """Whether a file is the beginning of what git was about to write, as when the disk is full."""
-    if file.is_symlink() or not file.is_file():
-        return False
-    whole = git.run(path, "cat-file", "--filters", blob)
-    return whole.code == 0 and os.fsencode(whole.out).startswith(file.read_bytes())
+def _is_written(path: Path, name: str, commit: str) -> bool:
+    """Whether git wrote a file of a commit, or the beginning of it when the disk was full."""
+    file = path / name
+    whole = git.run(path, "cat-file", "--filters", f"{commit}:{name}")
+    content = os.fsencode(whole.out) if whole.code == 0 else b""
+    if file.is_symlink():
+        return content == os.fsencode(os.readlink(file))
+    return whole.code == 0 and file.is_file() and content.startswith(file.read_bytes())
 
 
 class Integrated(NamedTuple):
@@ -107,23 +91,24 @@ class Integrated(NamedTuple):
     problem: str = ""
 
 
-def integrate(
-    path: Path, common_dir: Path, run: str, action: Action, head: str, target: str, message: str
-) -> Integrated:
+def integrate(repo: Repo, run: str) -> Integrated:
     """Makes the commits of a rebase or a merge in a temporary worktree; no ref moves.
 
-    The user's files see only the result: a conflict is undone by deleting the worktree, and a
-    process that is killed leaves nothing half done behind.
+    A conflict is undone by deleting the worktree, and a process that is killed leaves nothing half
+    done among the user's files.
     """
+    path, target = repo.place, repo.target or ""
+    common_dir = git.common_dir(repo.git_dir)
     tree = journal.folder(common_dir) / f"{run}-tree"
     tree.parent.mkdir(exist_ok=True)
     _clean_up(path, common_dir)
     try:
-        added = ("worktree", "add", "--quiet", "--detach", str(tree), head)
+        added = ("worktree", "add", "--quiet", "--detach", str(tree), repo.head or "")
         git.change(path, *_NO_HOOKS, *added)
-        if action is Action.REBASE:
-            words = ("rebase", "--quiet", "--no-fork-point", target)
-        else:
+        words = ("rebase", "--quiet", "--no-fork-point", target)
+        if repo.action is Action.MERGE:
+            kind = "commit" if repo.pinned_by else "remote-tracking branch"
+            message = f"Merge {kind} '{repo.target_ref}' into {repo.branch}"
             words = ("merge", "--quiet", "--ff", "--no-edit", "-m", message, target)
         result = git.run(tree, *words, changing=True)
         if result.code == 0:

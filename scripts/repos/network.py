@@ -5,14 +5,15 @@ network.call(folder, settings, "ls-remote", "origin", "HEAD")   # a git.Result; 
 Transfers are called with --progress, so that a call that prints nothing does nothing.
 """
 
+import contextlib
 import os
 import re
-import selectors
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from scripts.repos import git, urls
 from scripts.repos.model import Settings
@@ -28,12 +29,10 @@ _REFUSED = re.compile(
     r"|couldn't find remote ref|unadvertised object|not our ref|\[rejected\]|\[remote rejected\]"
     r"|transport '.*' not allowed|dubious ownership"
 )
-_PERCENT = re.compile(rb"(\w[\w ]+):\s+(\d+)%")
+_PERCENT = re.compile(rb"\w[\w ]+:\s+\d+%")
 # No other ref moves, no tag arrives.
 _FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-head")
 _FETCH += ("--no-recurse-submodules",)
-
-Progress = Callable[[str, int], None]
 
 
 class Unreachable(Exception):
@@ -45,23 +44,69 @@ class Unreachable(Exception):
         self.refused = refused
 
 
+class Progress:
+    """One line on the terminal that tells how far transfers are; nothing elsewhere."""
+
+    def __init__(self, wanted: bool):
+        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
+        self._parts: dict[Path, str] = {}
+
+    def tell(self, folder: Path, said: bytes) -> None:
+        """Shows the latest percentage in what git said in a folder."""
+        found = _PERCENT.findall(said) if self._wanted else []
+        if found:
+            self._parts[folder] = f"{folder.name}: {found[-1].decode().lower()}"
+            self._write("  ".join(list(self._parts.values()))[:100])
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._parts:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+class _Silent(Exception):
+    """A call was ended for its silence."""
+
+
 def call(
     folder: Path, settings: Settings, *arguments: str, progress: Progress | None = None
 ) -> git.Result:
-    """Calls git, several times if necessary; raises Unreachable when all attempts fail.
+    """Calls git, several times if necessary; raises Unreachable when all attempts fail."""
 
-    `progress` is told what git does, and how many per cent of it are done.
-    """
+    def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
+        began = heard = time.monotonic()
+        size = 0
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+                return
+            sizes = [os.fstat(file.fileno()).st_size for file in (out, err)]
+            if sum(sizes) > size:
+                size, heard = sum(sizes), time.monotonic()
+                if progress:
+                    progress.tell(folder, os.pread(err.fileno(), 200, max(0, sizes[1] - 200)))
+            now = time.monotonic()
+            too_long = now - heard > settings.timeout or now - began > settings.timeout * _LONGEST
+            if git.STOP.is_set() or too_long:
+                _end(process)
+                raise _Silent
+
     problem = ""
     for attempt in range(settings.retries + 1):
         if attempt and git.STOP.wait(settings.backoff * 2 ** (attempt - 1)):
             break
-        result = _once(folder, settings.timeout, arguments, progress)
-        if result is None:
+        try:
+            result = git.run(folder, *arguments, changing=True, wait=wait)
+        except _Silent:
             problem = f"no answer in {settings.timeout:g} s"
             continue
         if result.code == 0:
             return result
+        if git.disk_is_full(folder, result.err):
+            raise git.GitError(folder, arguments, result)
         problem = result.words or f"git ended with {result.code}"
         # A push prints to its output which refs were refused.
         if _REFUSED.search(result.err + result.out):
@@ -72,61 +117,13 @@ def call(
     raise Unreachable(urls.redact(problem, git.SECRETS) + tries, refused=False)
 
 
-def _once(
-    folder: Path, timeout: float, arguments: tuple[str, ...], progress: Progress | None
-) -> git.Result | None:
-    """One attempt; None when it was ended for its silence."""
-    process = subprocess.Popen(
-        [*git.COMMAND, *arguments],
-        cwd=folder,
-        env=git.environment(folder, changing=True),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # Its helpers are ended with it.
-        start_new_session=True,
-    )
-    assert process.stdout is not None and process.stderr is not None
-    texts = {process.stdout: bytearray(), process.stderr: bytearray()}
-    began = heard = time.monotonic()
-    with process.stdout, process.stderr, selectors.DefaultSelector() as selector:
-        for pipe in texts:
-            selector.register(pipe, selectors.EVENT_READ)
-        while selector.get_map():
-            # Asked before the pipes are read: what an ended process wrote is in them.
-            ended = process.poll() is not None
-            ready = selector.select(0 if ended else 0.2)
-            for key, _ in ready:
-                data = os.read(key.fd, 65536)
-                if not data:
-                    selector.unregister(key.fileobj)
-                    continue
-                heard = time.monotonic()
-                texts[key.fileobj] += data  # type: ignore[index]
-                found = _PERCENT.findall(data) if progress else None
-                if progress and found:
-                    progress(found[-1][0].decode(), int(found[-1][1]))
-            # A connection that ssh keeps for later keeps the pipes open, too.
-            if ended and not ready:
-                break
-            now = time.monotonic()
-            if git.STOP.is_set() or now - heard > timeout or now - began > timeout * _LONGEST:
-                _end(process)
-                return None
-        code = process.wait()
-    return git.Result(code, *(os.fsdecode(bytes(text)) for text in texts.values()))
-
-
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Ends git and its helpers: asked first, so that it removes its temporary files."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)
             process.wait(2)
-        except ProcessLookupError:
-            break
-        except subprocess.TimeoutExpired:
-            continue
+            return
 
 
 def list_branch(
@@ -149,17 +146,16 @@ def list_branch(
     return default, refs
 
 
-def fetch_branch(
-    folder: Path, remote: str, branch: str, settings: Settings, progress: Progress | None = None
+def fetch(
+    folder: Path,
+    remote: str,
+    wanted: str,
+    settings: Settings,
+    *options: str,
+    progress: Progress | None = None,
 ) -> None:
-    """Fetches one branch into its remote-tracking ref."""
-    refspec = f"+refs/heads/{branch}:refs/remotes/{remote}/{branch}"
-    call(folder, settings, *_FETCH, remote, refspec, progress=progress)
-
-
-def fetch_commit(folder: Path, remote: str, commit: str, settings: Settings, *options: str) -> None:
-    """Fetches one commit by its name, or a refspec, into no remote-tracking ref."""
-    call(folder, settings, *_FETCH, *options, remote, commit)
+    """Fetches one commit by its name, or one refspec; no other ref moves."""
+    call(folder, settings, *_FETCH, *options, remote, wanted, progress=progress)
 
 
 def push(folder: Path, remote: str, commit: str, branch: str, settings: Settings) -> None:

@@ -1,25 +1,20 @@
 """What is to be done with one repository: a pure function of what is known and what is asked for.
 
-make(repo, options)       # the record with its plan, or ended where something hinders
-blocked(repo, obstacles)  # the same record, ended where files or submodules are in the way
+make(repo, options)     # the record with its plan; raises Ended where something hinders
+check(repo, obstacles)  # raises Ended where files or submodules are in the way
 """
 
 import shlex
 
 from scripts.repos import git
-from scripts.repos.model import Action, Options, Relation, Repo, Status
+from scripts.repos.model import Action, Options, Relation, Repo
 from scripts.repos.obstacles import Obstacles
 
 
 def make(repo: Repo, options: Options) -> Repo:
     """Plans one repository."""
-    if repo.status is not None:
-        return repo
-    if repo.problem:
-        status = Status.UNREACHABLE if repo.unreachable else Status.SKIPPED
-        return repo.ended(status, repo.problem, *repo.remedy)
     if repo.local.in_progress:
-        return ready(repo)
+        check_ready(repo)
     if repo.target is None:
         return repo.having(reason=f"{repo.target_name} is not known before a fetch")
     if options.to is not None:
@@ -30,55 +25,50 @@ def make(repo: Repo, options: Options) -> Repo:
         repo = _default_branch(repo)
     else:
         repo = _feature_branch(repo, options)
-    if repo.status is None and repo.pending:
-        repo = repo.having(follow=True)
-    return ready(repo) if repo.status is None and repo.has_work else repo
+    repo = repo.having(follow=repo.follow or bool(repo.pending))
+    if repo.has_work:
+        check_ready(repo)
+    return repo
 
 
-def ready(repo: Repo) -> Repo:
-    """The record, ended when something is in progress, locked or conflicted."""
-    local = repo.local
+def check_ready(repo: Repo) -> None:
+    """Raises Ended when something is in progress, locked or conflicted."""
+    local, status = repo.local, git.shell_command(repo.place, "status")
     if local.in_progress:
-        words = f"{', '.join(local.in_progress)} in progress"
-        return repo.skipped(words, git.shell_command(repo.place, "status"))
+        raise repo.skip(f"{', '.join(local.in_progress)} in progress", status)
     if local.locked:
         locks = [str(repo.git_dir / name) for name in local.locked]
         command = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
-        return repo.skipped(f"locked: {' and '.join(locks)}", command)
+        raise repo.skip(f"locked: {' and '.join(locks)}", command)
     if local.conflicted:
-        return repo.skipped(
-            f"{local.conflicted} conflicted", git.shell_command(repo.place, "status")
-        )
-    return repo
+        raise repo.skip(f"{local.conflicted} conflicted", status)
 
 
-def blocked(repo: Repo, obstacles: Obstacles) -> Repo:
-    """The record, ended when something is in the way of the commit that HEAD would move to."""
+def check(repo: Repo, obstacles: Obstacles) -> None:
+    """Raises Ended when something is in the way of the commit that HEAD would move to."""
     if obstacles.submodules:
         words = ", ".join(f"submodule {path} {what}" for path, what in obstacles.submodules)
         paths = [repo.place / path for path, _ in obstacles.submodules[:3]]
-        return repo.skipped(words, *(git.shell_command(path, "status") for path in paths))
+        raise repo.skip(words, *(git.shell_command(path, "status") for path in paths))
     if obstacles.files:
         is_change = not set(repo.local.changed).isdisjoint(obstacles.files)
         remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
-        words = f"in the way: {few(obstacles.files)}"
-        return repo.skipped(
-            words, git.shell_command(repo.place, "status"), remedy, files=obstacles.files
-        )
-    return repo
+        status = git.shell_command(repo.place, "status")
+        reason = f"in the way: {few(obstacles.files)}"
+        raise repo.skip(reason, status, remedy, files=obstacles.files)
 
 
 def _default_branch(repo: Repo) -> Repo:
     relation = repo.relation
     if relation.behind and relation.ahead:
-        return repo.skipped(*_diverged(repo, repo.branch or "", relation))
+        raise repo.skip(*_diverged(repo, repo.branch or "", relation))
     if relation.behind:
-        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
+        return _moving(repo, Action.FAST_FORWARD)
     if not relation.ahead:
         return repo
     if repo.pinned_by:
         command = git.shell_command(repo.place, "switch", "--detach", repo.target or "")
-        return _needing_person(repo, f"{relation.ahead} past {repo.target_name}", command)
+        return _needs_person(repo, f"{relation.ahead} past {repo.target_name}", command)
     return repo.having(reason=f"{_commits(relation.ahead)} to push")
 
 
@@ -113,25 +103,24 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
         return _beside(repo, f"{words}, {relation.behind} behind; {hint}")
     repo = _beside(repo, "")
     if not relation.ahead:
-        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
+        return _moving(repo, Action.FAST_FORWARD)
     if not relation.related:
         deepen = (
             git.shell_command(path, "fetch", "--unshallow") if repo.shallow else "check the remotes"
         )
-        return repo.skipped(
-            f"{repo.branch} and {repo.target_name} have no common history here", deepen
-        )
+        raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
     if repo.rewritten:
-        return repo.skipped(
+        raise repo.skip(
             f"{repo.target_name} was rewritten; git cannot tell your commits from its old ones",
             git.shell_command(path, "rebase", "-i", repo.target_ref),
         )
     if options.integrate == "rebase" and relation.merges:
-        return repo.skipped(
+        raise repo.skip(
             f"{repo.branch} has merges, which a rebase would flatten",
             "update with --merge",
             git.shell_command(path, "rebase", "--rebase-merges", repo.target_ref),
         )
+    # The new commit is made when the plan is carried out.
     return repo.having(action=Action(options.integrate), follow=True)
 
 
@@ -142,9 +131,9 @@ def _detached(repo: Repo) -> Repo:
     repo = _beside(repo, f"{words}, {repo.relation.behind} behind, and stays there")
     switch = git.shell_command(path, "switch", repo.default_branch or "")
     if not repo.own_commits:
-        return _needing_person(repo, repo.reason, switch)
+        return _needs_person(repo, repo.reason, switch)
     own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
-    return _needing_person(repo, own, git.shell_command(path, "switch", "-c", "my-work"))
+    return _needs_person(repo, own, git.shell_command(path, "switch", "-c", "my-work"))
 
 
 def _exact(repo: Repo) -> Repo:
@@ -153,8 +142,12 @@ def _exact(repo: Repo) -> Repo:
         return repo
     if repo.own_commits:
         words = f"{_commits(repo.own_commits)} of the detached HEAD on no branch"
-        return repo.skipped(words, git.shell_command(repo.place, "switch", "-c", "my-work"))
-    return repo.having(action=Action.DETACH, new=repo.target, follow=True)
+        raise repo.skip(words, git.shell_command(repo.place, "switch", "-c", "my-work"))
+    return _moving(repo, Action.DETACH)
+
+
+def _moving(repo: Repo, action: Action) -> Repo:
+    return repo.having(action=action, new=repo.target, follow=True)
 
 
 def _beside(repo: Repo, words: str) -> Repo:
@@ -166,14 +159,14 @@ def _beside(repo: Repo, words: str) -> Repo:
     if name in repo.elsewhere:
         place = repo.elsewhere[name]
         command = git.shell_command(place, "merge", "--ff-only", repo.target_ref)
-        return _needing_person(repo, _join(words, f"{name} is checked out in {place}"), command)
+        return _needs_person(repo, _join(words, f"{name} is checked out in {place}"), command)
     if relation.ahead:
         reason, *remedy = _diverged(repo, name, relation)
-        return _needing_person(repo, _join(words, reason), *remedy)
+        return _needs_person(repo, _join(words, reason), *remedy)
     return repo.having(move_default=True)
 
 
-def _needing_person(repo: Repo, reason: str, *remedy: str) -> Repo:
+def _needs_person(repo: Repo, reason: str, *remedy: str) -> Repo:
     return repo.having(reason=reason, remedy=(*remedy, *repo.remedy), needs_person=True)
 
 
@@ -185,25 +178,23 @@ def _join(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def few(names: tuple[str, ...]) -> str:
+def few(names: tuple[str, ...], most: int = 3) -> str:
     """The first names of many, in words."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+_WORDS = {
+    Action.FAST_FORWARD: "fast-forward to",
+    Action.REBASE: "rebase onto",
+    Action.MERGE: "merge",
+    Action.DETACH: "detach HEAD at",
+}
 
 
 def words(repo: Repo) -> str:
     """A plan in words, for the table."""
-    parts = []
-    if repo.action is Action.FAST_FORWARD:
-        parts.append(f"fast-forward to {repo.target_name}")
-    elif repo.action is Action.REBASE:
-        parts.append(f"rebase onto {repo.target_name}")
-    elif repo.action is Action.MERGE:
-        parts.append(f"merge {repo.target_name}")
-    elif repo.action is Action.DETACH:
-        parts.append(f"detach HEAD at {repo.target_name}")
-    if repo.move_default:
-        parts.append(f"fast-forward {repo.default_branch}, not checked out")
-    if repo.pending:
-        parts.append("submodules follow")
-    return ", ".join([*parts, *([repo.reason] if repo.reason else [])]) or "nothing"
+    parts = [f"{_WORDS[repo.action]} {repo.target_name}"] if repo.action in _WORDS else []
+    parts += [f"fast-forward {repo.default_branch}, not checked out"] * repo.move_default
+    parts += ["submodules follow"] if repo.pending else []
+    return ", ".join([*parts, *([repo.reason] if repo.reason else [])])

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.repos import git, undo, urls
+from scripts.repos import git, plan, undo, urls
 from scripts.repos.model import Repo, Status
 
 SCHEMA = "update-repos/1"
@@ -29,15 +29,12 @@ _COLOURS = {
     **dict.fromkeys((Status.FAILED, Status.UNREACHABLE), _RED),
     **{Status.PLANNED: _CYAN, Status.ABSENT: "2"},
 }
-# The last column is wrapped; where fewer characters than these are left for it, it goes below.
-_LEAST = 30
 
 
 def safe(text: str) -> str:
-    """A text that may be shown: no credentials, no control characters, no half characters."""
+    """A text in one line that a terminal may get: without credentials and control characters."""
     text = urls.redact(text, git.SECRETS)
-    text = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class Output:
@@ -55,54 +52,39 @@ class Output:
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
 
     def say(self, text: str, colour: str = "") -> None:
-        """Prints a text."""
-        self._print("", safe(text), colour)
+        """Prints one line."""
+        self.write(safe(text), colour)
 
-    def table(
-        self, title: str, names: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]
-    ) -> None:
-        """Prints a table of cells and a colour for the last one; empty columns are left out."""
-        self.say(title)
-        rows = [([safe(cell) for cell in cells], colour) for cells, colour in rows]
-        used = [i for i in range(len(names)) if any(cells[i] for cells, _ in rows)]
-        widths = [max(len(names[i]), *(len(cells[i]) for cells, _ in rows)) for i in used[:-1]]
-        lead = sum(widths) + 2 * len(widths)
-        room = None if self._width is None else self._width - lead
-        for cells, colour in [(names, "1"), *rows]:
-            texts = [cells[i] for i in used]
-            first = "".join(f"{t:{w}}  " for t, w in zip(texts, widths, strict=False))
-            is_below = room is not None and room < _LEAST
-            indent = " " * (4 if is_below else lead)
-            lines = _wrapped(texts[-1], self._width - 4 if is_below and self._width else room)
-            if is_below:
-                self.say(first.rstrip())
-            for number, line in enumerate(lines):
-                start = first if number == 0 and not is_below else indent
-                self._print(start, line, colour)
-
-    def _print(self, start: str, text: str, colour: str) -> None:
+    def write(self, text: str, colour: str = "") -> None:
+        """Prints a text as it is."""
         if self._coloured and colour:
             text = f"\x1b[{colour}m{text}\x1b[0m"
         try:
-            print(f"{start}{text}".rstrip(), flush=True)
+            print(text, flush=True)
         except OSError as error:
             # The disk is full, or nobody reads any more.
             self.problem = str(error)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-
-def _wrapped(text: str, width: int | None) -> list[str]:
-    lines = text.split("\n")
-    if width is None:
-        return lines
-    options = {"break_on_hyphens": False}
-    return [
-        part for line in lines for part in textwrap.wrap(line, max(width, 8), **options) or [""]
-    ]
+    def table(
+        self, title: str, names: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]
+    ) -> None:
+        """Prints rows of cells, each row with its colour; empty columns are left out."""
+        self.say(title)
+        listed = [([*map(safe, cells)], colour) for cells, colour in [(names, "1"), *rows]]
+        used = [i for i in range(len(names)) if any(cells[i] for cells, _ in listed[1:])]
+        widths = {i: max(len(cells[i]) for cells, _ in listed) for i in used}
+        for cells, colour in listed:
+            line = "  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip()
+            # What a terminal has no room for goes into further lines.
+            width = max(self._width or len(line), 16)
+            wrapper = textwrap.TextWrapper(width, subsequent_indent="    ", break_on_hyphens=False)
+            for part in wrapper.wrap(line):
+                self.write(part, colour)
 
 
 def table(output: Output, title: str, heading: str, repos: Sequence[Repo], around: Path) -> None:
-    """Prints repositories, each in one row; folders are shown relative to `around`."""
+    """Prints repositories, each in one row; folders are relative to `around`."""
     rows = []
     for repo in repos:
         folder = os.path.relpath(repo.path, around) if repo.path else ""
@@ -125,13 +107,13 @@ def details(output: Output, repos: Iterable[Repo]) -> None:
         for note in repo.notes:
             output.say(f"{repo.name}: {note}")
         if repo.files:
-            output.say(f"{repo.name}: files: {', '.join(repo.files)}")
+            output.say(f"{repo.name}: files: {plan.few(repo.files, 100)}")
         for command in repo.remedy:
             output.say(f"{repo.name}: {command}", _CYAN)
 
 
 def next_commands(output: Output, commands: Sequence[str]) -> None:
-    """Prints what rebuilds."""
+    """Prints the commands that rebuild."""
     output.say("Next, inside the development container:")
     for command in commands:
         output.say(f"  {command}", _CYAN)
@@ -172,9 +154,7 @@ def _without_secrets(value: Any) -> Any:
         return urls.redact(value, git.SECRETS)
     if isinstance(value, Mapping):
         return {key: _without_secrets(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_secrets(inner) for inner in value]
-    return value
+    return [*map(_without_secrets, value)] if isinstance(value, (list, tuple)) else value
 
 
 def runs_table(output: Output, runs: Iterable[undo.Recorded]) -> None:
@@ -188,7 +168,7 @@ def runs_table(output: Output, runs: Iterable[undo.Recorded]) -> None:
         kinds = [change["kind"] for change in entry.changes]
         others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
         parts += [f"{kinds.count(kind)} {kind}" for kind in others]
-        rows.append(((entry.run, entry.name, entry.state, "\n".join(parts)), ""))
+        rows.append(((entry.run, entry.name, entry.state, ", ".join(parts)), ""))
     output.table("Runs", ("run", "repository", "state", "what moved"), rows)
 
 

@@ -14,12 +14,16 @@ FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 # Words of the command line, which cannot be names of repositories.
 COMMANDS = ("status", "freeze", "undo")
 
-_TYPES = {
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("folders", "upstream", "depends"), list),
     **dict.fromkeys(("fork", "branch", "path", "rebuild"), str),
     **dict.fromkeys(("optional", "project"), bool),
     "pins": dict,
 }
-_NAMES = {str: "a string", bool: "true or false", dict: "a table"}
+_NAMES = {
+    **{str: "a string", bool: "true or false"},
+    **{list: "a list of strings", dict: "a table of file names"},
+}
 _MINIMUM = {"jobs": 1, "timeout": 0.001}
 
 
@@ -77,21 +81,15 @@ def _merge(content: dict[str, Any], new: dict[str, Any], source: Path) -> None:
 
 
 def _entry(name: str, keys: Mapping[str, Any], source: Path) -> Entry:
-    unknown = set(keys) - set(Entry._fields) | set(keys) & {"name"}
-    if unknown:
-        known = ", ".join(Entry._fields[1:])
-        raise _wrong(source, f"unknown key {min(unknown)} of {name}", f"Known: {known}.")
-    values = dict(keys)
-    for key in ("folders", "upstream", "depends"):
-        value = values.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise _wrong(source, f"{key} of {name} must be a list of strings")
-        values[key] = tuple(value)
-    for key, kind in _TYPES.items():
-        if key in values and not isinstance(values[key], kind):
+    for key, value in keys.items():
+        if key not in _KINDS:
+            raise _wrong(source, f"unknown key {key} of {name}", f"Known: {', '.join(_KINDS)}.")
+        kind = _KINDS[key]
+        inner = [*value.values()] if isinstance(value, dict) else value
+        is_whole = not isinstance(inner, list) or all(isinstance(part, str) for part in inner)
+        if not isinstance(value, kind) or not is_whole:
             raise _wrong(source, f"{key} of {name} must be {_NAMES[kind]}")
-    if not all(isinstance(word, str) for word in values.get("pins", {}).values()):
-        raise _wrong(source, f"pins of {name} must name files")
+    values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
     return Entry(name=name, **values)
 
 

@@ -1,4 +1,4 @@
-"""Brings back what a run changed: branches, HEAD, tracking refs, submodules, remotes.
+"""Restores what a run changed: branches, HEAD, tracking refs, submodules, remotes.
 
 What a person did since is not undone with it: a branch that has moved on, or local changes where
 the old files would have to come back, stop the undo of that repository before it begins. The
@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.repos import git, inspect, journal, layout, move, plan, submodules
+from scripts.repos import git, inspect, journal, move, obstacles, plan, submodules
 from scripts.repos.model import Entry, Repo, Status
+from scripts.repos.run import guarded
 
 
 class Recorded(NamedTuple):
-    """A run as one repository remembers it; `record` is None when it is damaged."""
+    """What one repository recorded of a run; `record` is None when it is damaged."""
 
     name: str
     path: Path
@@ -38,26 +39,17 @@ class Recorded(NamedTuple):
         return "interrupted" if self.record["state"] != "done" else self.record["command"]
 
 
-class Refused(Exception):
-    """A repository cannot be brought back as it is; nothing in it was changed."""
-
-    def __init__(self, reason: str, *remedy: str):
-        super().__init__(reason)
-        self.reason = reason
-        self.remedy = remedy
-
-
 def recorded(places: Mapping[str, Path]) -> dict[str, list[Recorded]]:
-    """All runs that are remembered, oldest first; the peers that records name are read, too."""
+    """All recorded runs, oldest first; also those of the peers that records name."""
     found: dict[str, list[Recorded]] = {}
     queue, visited = list(places.items()), set()
     while queue:
         name, path = queue.pop(0)
-        if path in visited or not layout.is_repository(path):
+        if path in visited or not git.is_repository(path):
             continue
         visited.add(path)
         try:
-            git_dir = layout.git_dir(path)
+            git_dir = git.git_dir(path)
             names = journal.runs(git_dir)
         except OSError:
             continue
@@ -79,110 +71,91 @@ def latest(runs: Mapping[str, list[Recorded]]) -> str | None:
 
 
 def undo(entry: Recorded, own: str, locks: journal.Locks) -> Repo:
-    """Brings back one repository; `own` is the name of this undo."""
-    repo = Repo(Entry(entry.name), path=entry.path)
-    repo = repo.having(head=git.commit(entry.path, "HEAD"))
+    """Undoes a run in one repository; `own` is the name of this undo."""
+    repo = Repo(Entry(entry.name), path=entry.path, head=git.commit(entry.path, "HEAD"))
+    return guarded(lambda repo: _undo(repo, entry, own, locks), repo)
+
+
+def _undo(repo: Repo, entry: Recorded, own: str, locks: journal.Locks) -> Repo:
     if git.STOP.is_set():
-        return repo.skipped("interrupted before it was begun")
-    try:
-        if entry.record is None:
-            file = journal.folder(entry.git_dir) / f"{entry.run}.json"
-            kept = git.shell_command(entry.path, "for-each-ref", f"{journal.PREFIX}/{entry.run}")
-            raise Refused(f"the record {file} is damaged; its old values are in refs", kept)
-        if any(change["kind"] == "clone" for change in entry.record["changes"]):
-            return repo.ended(Status.KEPT, f"cloned by {entry.run}, and stays", new=repo.head)
-        locks.acquire(layout.common_dir(entry.git_dir))
-        notes = _Undo(repo, entry, entry.record, own).run()
-    except Refused as refused:
-        return repo.skipped(refused.reason, *refused.remedy)
-    except journal.Busy:
-        return repo.skipped("another run is at work here", "wait for it to end")
-    except (git.GitError, OSError, KeyError) as error:
-        remedy = git.shell_command(entry.path, "status")
-        now = git.commit(entry.path, "HEAD")
-        return repo.ended(Status.FAILED, str(error), remedy, new=now)
-    now = git.commit(entry.path, "HEAD")
-    return repo.ended(Status.UNDONE, f"as before {entry.run}", new=now).noting(*notes)
-
-
-def _or_refuse(repo: Repo) -> Repo:
-    if repo.status is not None:
-        raise Refused(repo.reason, *repo.remedy)
-    return repo
+        raise repo.skip("interrupted before it was begun")
+    if entry.record is None:
+        file = journal.folder(entry.git_dir) / f"{entry.run}.json"
+        kept = git.shell_command(entry.path, "for-each-ref", f"{journal.PREFIX}/{entry.run}")
+        raise repo.skip(f"the record {file} is damaged; its old values are in refs", kept)
+    if any(change["kind"] == "clone" for change in entry.changes):
+        return repo.ended(Status.KEPT, f"cloned by {entry.run}, and stays", new=repo.head)
+    locks.acquire(git.common_dir(entry.git_dir))
+    repo = inspect.work(inspect.refs(inspect.folders(repo))[0], ())
+    return _Undo(repo, entry, entry.record, own).run()
 
 
 class _Undo:
     """One repository: all is checked first, then done."""
 
     def __init__(self, repo: Repo, entry: Recorded, record: dict[str, Any], own: str):
-        self.entry, self.path, self.record = entry, entry.path, record
+        self.repo, self.entry, self.path, self.record = repo, entry, entry.path, record
         peers = {name: Path(place) for name, place in record["peers"]}
         self.journal = journal.Journal(self.path, entry.git_dir, own, peers, "undo")
         self.notes: list[str] = []
-        config = dict(git.config(self.path))
-        repo = _or_refuse(inspect.folders(repo, config))
-        repo, _ = inspect.refs(repo, config)
-        self.repo = _or_refuse(inspect.work(_or_refuse(repo), ()))
+        self.files: list[str] = []
 
-    def run(self) -> tuple[str, ...]:
-        """Brings all back; returns what the user should know."""
+    def run(self) -> Repo:
+        """Undoes the run; raises Ended when that is not possible, before anything is changed."""
+        repo, old = self.repo, self.repo.head or ""
         moves = [back for change in self._of("ref") if (back := self._ref_back(change))]
-        here = next((m for m in moves if m.ref == f"refs/heads/{self.repo.branch}"), None)
+        here = next((m for m in moves if m.ref == f"refs/heads/{repo.branch}"), None)
         others = [back for back in moves if back is not here]
-        head, branch = (here.new, self.repo.branch) if here else self._head_back(others)
+        head, branch = (here.new, repo.branch) if here else self._head_back(others)
         below = [change for change in self._of("submodule") if self._can_go_back(change)]
         made = [change for change in below if change["old"] is None]
         if head or below:
-            _or_refuse(plan.ready(self.repo))
+            plan.check_ready(repo)
         if head:
-            emptied = [self._relative(change) for change in made]
-            found = submodules.find_obstacles(
-                self.path,
-                *(self.repo.head or "", head, self.repo.local),
-                ignore_case=self.repo.ignore_case,
-                emptied=emptied,
-                undoing=True,
-            )
-            _or_refuse(plan.blocked(self.repo, found))
+            emptied = [os.path.relpath(change["path"], self.path) for change in made]
+            plan.check(repo, obstacles.find(self.path, old, head, repo.local, emptied))
+
         self.journal.keep(moves)
-        pending = dict(self.repo.pending)
         if head:
-            pending |= submodules.expected(self.path, self.repo.head or "", head)[0]
-            journal.set_pending(self.entry.git_dir, pending)
+            back = submodules.expected(self.path, old, head)[0]
+            journal.set_pending(repo.git_dir, {**repo.pending, **back})
+        for change in below:
+            outer, name = _outer(Path(change["path"]))
+            pending = {**inspect.waiting(outer), name: change["old"]}
+            journal.set_pending(git.git_dir(outer), pending)
         for change in made:
-            pending[self._relative(change)] = None
-            self._unmake(change)
+            self._remove_submodule(Path(change["path"]))
         if here:
-            self._move(move.branch_to(self.repo.branch or "", here.new), here.new)
+            self._move(move.branch_to(repo.branch or "", head), head)
         lines = [
             f"update {m.ref}\0{m.new}\0{m.old}\0" if m.new else f"delete {m.ref}\0{m.old}\0"
             for m in others
         ]
         git.change(self.path, "update-ref", "--stdin", "-z", text="".join(lines))
         if head and not here:
-            old = self.repo.head or ""
             journal.keep_refs(self.path, self.journal.run, [journal.Move("HEAD", old, head)])
-            self.journal.note("head", old=old, new=head, branch=self.repo.branch, to=branch)
+            self.journal.note("head", old=old, new=head, branch=repo.branch, to=branch)
             self._move(move.head_to(head, branch), head)
         for change in reversed(below):
             if change["old"] is not None:
-                pending[self._relative(change)] = change["old"]
                 self._submodule_back(change)
-        journal.set_pending(self.entry.git_dir, submodules.waiting(self.path, pending))
+        for outer in {_outer(Path(change["path"]))[0] for change in below} | {self.path}:
+            journal.set_pending(git.git_dir(outer), inspect.waiting(outer))
         for change in self._of("remote"):
             self._remote_back(change)
         self.journal.finish()
         undone = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         file = journal.folder(self.entry.git_dir) / f"{self.entry.run}.json"
         journal.write(file, {**self.record, "undone": undone})
-        return tuple(self.notes)
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, head or old)
+        files = git.ask(self.path, *words).split("\0")[:-1]
+        done = {"new": git.commit(self.path, "HEAD"), "files": tuple(files)}
+        repo = repo.ended(Status.UNDONE, f"as before {self.entry.run}", **done)
+        return repo.noting(*self.notes)
 
     def _of(self, kind: str) -> list[dict[str, Any]]:
         """The changes of a kind, the last first."""
         return [change for change in reversed(self.record["changes"]) if change["kind"] == kind]
-
-    def _relative(self, change: Mapping[str, Any]) -> str:
-        return os.path.relpath(change["path"], self.path)
 
     def _ref_back(self, change: Mapping[str, Any]) -> journal.Move | None:
         """How a ref goes back; None when it is there already."""
@@ -193,19 +166,19 @@ class _Undo:
         now = git.commit(self.path, ref)
         if now == old:
             return None
+        name = ref.removeprefix("refs/heads/")
+        if now != new and ref.startswith("refs/remotes/"):
+            self.notes.append(f"{ref} has moved since, and stays")
+            return None
         if now != new:
-            if ref.startswith("refs/remotes/"):
-                self.notes.append(f"{ref} has moved since, and stays")
-                return None
-            name, kept = ref.removeprefix("refs/heads/"), (old or "")[:10]
-            raise Refused(
+            kept = (old or "")[:10]
+            raise self.repo.skip(
                 f"{name} has moved since this run: it is at {(now or 'nothing')[:10]}",
                 git.shell_command(self.path, "log", "--oneline", f"{kept}..{name}"),
                 git.shell_command(self.path, "branch", f"{name}-before", kept),
             )
-        name = ref.removeprefix("refs/heads/")
         if name in self.repo.elsewhere:
-            raise Refused(f"{name} is checked out in {self.repo.elsewhere[name]}")
+            raise self.repo.skip(f"{name} is checked out in {self.repo.elsewhere[name]}")
         return journal.Move(ref, now, old or "")
 
     def _head_back(self, moves: Iterable[journal.Move]) -> tuple[str, str | None]:
@@ -215,7 +188,7 @@ class _Undo:
         if change is None or (repo.head, repo.branch) == (change["old"], change["branch"]):
             return "", None
         if (repo.head, repo.branch) != (change["new"], change.get("to")):
-            raise Refused(
+            raise repo.skip(
                 f"HEAD has moved since this run: it is at {(repo.head or '')[:10]}",
                 git.shell_command(self.path, "log", "--oneline", f"{change['old'][:10]}..HEAD"),
             )
@@ -227,16 +200,18 @@ class _Undo:
 
     def _can_go_back(self, change: Mapping[str, Any]) -> bool:
         """Whether a submodule is as the run left it; one that is not stays."""
-        place = Path(change["path"])
-        if not submodules.is_there(place) or git.commit(place, "HEAD") != change["new"]:
+        place, old, new = Path(change["path"]), change["old"], change["new"]
+        if not git.is_checkout(place):
+            # Its settings may be there without it, after a run that was killed.
+            return old is None and not any(place.glob("*"))
+        if git.commit(place, "HEAD") != new:
             return False
-        if change["old"] is None:
+        if old is None:
             problem = "" if submodules.is_pristine(place) else "it has local work"
         else:
             local = inspect.checkout(place).local
-            found = submodules.find_obstacles(place, change["new"], change["old"], local)
-            problem = local._replace(untracked=(), submodules=()).words()
-            problem = problem or plan.few(found.files)
+            found = obstacles.find(place, new, old, local, ())
+            problem = local._replace(untracked=(), submodules=()).words() or plan.few(found.files)
         if problem:
             self.notes.append(f"submodule {place} stays: {problem}")
         return not problem
@@ -245,13 +220,12 @@ class _Undo:
         complaint = move.to(self.path, words, self.repo.head or "", new)
         self.notes += [complaint] if complaint else []
 
-    def _unmake(self, change: Mapping[str, Any]) -> None:
+    def _remove_submodule(self, place: Path) -> None:
         """Removes the files of a submodule that the run cloned; its git folder stays."""
-        place = Path(change["path"])
-        outer = next(folder for folder in place.parents if submodules.is_there(folder))
-        words = ("--literal-pathspecs", "submodule", "--quiet", "deinit", "--")
-        result = git.run(outer, *words, os.path.relpath(place, outer), changing=True)
-        if result.code != 0:
+        outer, name = _outer(place)
+        words = ("--literal-pathspecs", "submodule", "--quiet", "deinit", "--", name)
+        result = git.run(outer, *words, changing=True)
+        if result.code != 0 and git.is_checkout(place):
             self.notes.append(f"submodule {place} stays: {result.words}")
 
     def _submodule_back(self, change: Mapping[str, Any]) -> None:
@@ -269,9 +243,14 @@ class _Undo:
     def _remote_back(self, change: Mapping[str, Any]) -> None:
         name, old, new = change["name"], change["old"], change["new"]
         now = git.run(self.path, "config", f"remote.{name}.url").out.strip()
-        if now != new:
-            if now != (old or ""):
-                self.notes.append(f"remote {name} was changed since, and stays")
-            return
-        words = ("set-url", name, old) if old else ("remove", name)
-        git.change(self.path, "remote", *words)
+        if now == new:
+            words = ("set-url", name, old) if old else ("remove", name)
+            git.change(self.path, "remote", *words)
+        elif now != (old or ""):
+            self.notes.append(f"remote {name} was changed since, and stays")
+
+
+def _outer(place: Path) -> tuple[Path, str]:
+    """The checkout that a submodule is in, and its path there."""
+    outer = next(folder for folder in place.parents if git.is_checkout(folder))
+    return outer, os.path.relpath(place, outer)

@@ -9,8 +9,10 @@ compares what was there before with what is there after:
   * a clone with nothing in the way is updated, and its other files are those of the upstream;
   * `undo` restores refs, HEAD, index, settings and files.
 
-The set that runs every day has each state with each change of the same path in a cell of its own,
-and with all changes of other paths at once (the change `wide`). More by a variable:
+The everyday set covers all pairs in fewer cells than their product. Each state meets each change of
+the same path in a cell of its own, and the options take turns. Each state meets all changes of
+other files at once (the change `wide`). Changes of other submodules (`wide-s`) cost ten times as
+much; the states that submodules could disturb meet all of them at once. More by a variable:
 
     UPDATE_REPOS_MATRIX=all python -m pytest test/scripts/matrix_test.py             # all cells
     UPDATE_REPOS_MATRIX='d:to-file s:* plain' python -m pytest test/scripts/matrix_test.py
@@ -37,7 +39,7 @@ from test.scripts.world import Ran, Repo
 CHOSEN = os.environ.get("UPDATE_REPOS_MATRIX", "")
 
 # Cells that one call of the tool updates, and calls that run at once.
-_GROUP, _THREADS = 12, 2
+_GROUP, _THREADS = 40, 2
 
 OPTIONS = {
     "plain": (),
@@ -52,6 +54,19 @@ _ON_FEATURE_BRANCH = ("rebase", "merge")
 
 # Changes that stop the update of a clone whose submodule is checked out.
 _KINDS_OF_SUBMODULES = ("s:to-file", "s:to-symlink", "s:to-dir", "s:rename")
+
+# Changes that happen at once, by what the paths of each end in: of files, and of submodules.
+_WIDE: dict[str, dict[str, str]] = {"wide": {}, "wide-s": {}}
+for _name in CHANGES:
+    if _name not in _KINDS_OF_SUBMODULES:
+        _is_submodule = _name[0] == "s" or _name.endswith("submodule")
+        _WIDE["wide-s" if _is_submodule else "wide"][f"-{plain(_name)}"] = _name
+
+# States that meet `wide-s` every day: what moves submodules, or reads what git says of them.
+_BESIDE_SUBMODULES = (
+    *("-:clean", "-:topic", "-:detached", "-:stash", "f:unstaged", "f:sparse", "d:ignored"),
+    *("s:unstaged", "s:branch", "s:bumped", "s:git-folder-branch", "s:deinit", "s:worktree"),
+)
 
 # States in which the checked-out branch stays whatever the change is.
 _STAYS = {
@@ -84,12 +99,17 @@ class Cell(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        return self.change == "wide"
+        return self.change in _WIDE
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the clone has the commits of its server before the run."""
+        return not self.wide and self.option not in ("plan", "dry-run")
 
     @property
     def base(self) -> str:
         """The server that it is a clone of."""
-        return "wide-base" if self.wide else "base"
+        return f"{self.change}-base" if self.wide else "base"
 
     @property
     def template(self) -> str:
@@ -113,10 +133,12 @@ def _everyday() -> Iterator[Cell]:
     for state in ("-:clean", "-:topic", "f:unstaged", "s:unstaged"):
         for change in ("wide", "f:modify", "s:to-file"):
             yield from (Cell(state, change, option) for option in OPTIONS)
+    for state in _BESIDE_SUBMODULES:
+        yield Cell(state, "wide-s", next(turns))
 
 
 def _cells() -> list[Cell]:
-    full = itertools.starmap(Cell, itertools.product(STATES, [*CHANGES, "wide"], OPTIONS))
+    full = itertools.starmap(Cell, itertools.product(STATES, [*CHANGES, *_WIDE], OPTIONS))
     if not CHOSEN:
         return list(dict.fromkeys(_everyday()))
     return [cell for cell in full if CHOSEN == "all" or fnmatch.fnmatch(str(cell), CHOSEN)]
@@ -132,11 +154,12 @@ class Place:
         self.folder = folder
         self.scenes = Scenes(folder)
         self.scenes.base("base", {})
-        self.scenes.base("wide-base", _wide())
+        for name, changes in _WIDE.items():
+            self.scenes.base(f"{name}-base", changes)
         self.tips: dict[str, tuple[str, str]] = {}
-        for name in sorted({cell.change for cell in CELLS}):
-            changes = _wide() if name == "wide" else {"": name}
-            server = self.scenes.move_on(name, "wide-base" if name == "wide" else "base", changes)
+        for cell in {cell.change: cell for cell in CELLS}.values():
+            name = cell.change
+            server = self.scenes.move_on(name, cell.base, _WIDE.get(name, {"": name}))
             # The tip is one commit further than what is pinned.
             self.tips[name] = server.head, server.commit("last")
         for base in {cell.base for cell in CELLS}:
@@ -160,12 +183,14 @@ class Place:
         linked = [*folder.glob("repo/.git/**/worktrees/*/gitdir"), *folder.glob("linked/.git")]
         for file in linked:
             point(file, template, folder)
+        if cell.is_fetched:
+            # As after an earlier fetch: the run and its undo make half as many calls of git.
+            objects = folder / "repo/.git/objects"
+            subprocess.run(["cp", "-alf", f"{server / '.git/objects'}/.", objects], check=True)
+            ref = folder / "repo/.git/refs/remotes/origin/main"
+            ref.parent.mkdir(parents=True, exist_ok=True)
+            ref.write_text(self.tips[cell.change][1] + "\n")
         return self.scenes.world.repo(folder / "repo")
-
-
-def _wide() -> dict[str, str]:
-    """The changes that happen at once, by what the paths of each end in."""
-    return {f"-{plain(name)}": name for name in CHANGES if name not in _KINDS_OF_SUBMODULES}
 
 
 class Group:

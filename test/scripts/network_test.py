@@ -54,52 +54,22 @@ def test_a_repository_is_updated_over_gits_own_protocol(world: World):
     assert clone.head == new
 
 
-# Carries out here what is meant for another machine; `work` is what its user calls that machine.
+# Carries out here what is meant for another machine.
 _SSH = """\
 #!/bin/sh
-[ "$1" = -G ] && { [ "$2" = work ] && echo "hostname example.invalid"; exit; }
 for command; do :; done
 exec sh -c "$command"
 """
 
 
-@pytest.fixture
-def by_ssh(world: World) -> tuple[Repo, Repo]:
-    """As `pair`, over ssh, with a host name of the user's own and a command of the user's own."""
+def test_a_repository_is_updated_over_ssh_as_its_user_set_it_up(world: World):
     upstream, clone = world.pair()
     program = clone.write(".git/ssh", _SSH)
     program.chmod(0o755)
     clone.git("config", "core.sshCommand", str(program))
-    clone.git("remote", "set-url", "origin", f"git@work:{upstream.path}")
-    world.table["a"]["upstream"] = [f"ssh://git@example.invalid{upstream.path}"]
-    upstream.commit()
-    return upstream, clone
-
-
-def test_a_repository_is_updated_over_ssh_as_its_user_set_it_up(
-    world: World, by_ssh: tuple[Repo, Repo]
-):
-    upstream, clone = by_ssh
-    assert world.run().code == 0
-    assert clone.head == upstream.head
-
-
-def test_another_repository_of_a_host_with_a_name_of_the_users_own_is_not_the_official_one(
-    world: World, by_ssh: tuple[Repo, Repo]
-):
-    _, clone = by_ssh
-    clone.git("remote", "set-url", "origin", "git@work:/srv/other")
-    ran = world.run()
-    assert (ran.code, "no remote is ssh://git@" in ran.one()["reason"]) == (1, True)
-
-
-def test_a_checkout_is_found_by_a_host_name_of_its_users_own(
-    world: World, by_ssh: tuple[Repo, Repo]
-):
-    _, clone = by_ssh
-    del world.table["a"]["path"]
-    ran = world.run("--dry-run", GIT_SSH_COMMAND=str(clone.path / ".git" / "ssh"))
-    assert (ran.one()["path"], ran.one()["found"]) == (str(clone.path), "by its remote")
+    _point(world, clone, f"git@work:{upstream.path}")
+    new = upstream.commit()
+    assert (world.run().code, clone.head) == (0, new)
 
 
 def test_nothing_to_do_takes_one_call(world: World, server: Server, pair: tuple[Repo, Repo]):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import TOOL, Repo, World
+from test.scripts.world import TOOL, Ran, Repo, World
 
 _AS_A_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
@@ -255,3 +255,82 @@ def test_a_fault_of_our_own_ends_one_repository_and_not_the_run(world: World):
     done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.count("internal error, TypeError") >= 2
+
+
+# Runs a command where a folder is on a disk of 4 MB of which the given bytes are free.
+_FULL_DISK = """\
+set -e
+folder=$1 free=$2; shift 2
+cp -a "$folder" "$folder.copy"
+mount -t tmpfs -o size=4m none "$folder"
+cp -a "$folder.copy/." "$folder"
+head -c "$free" /dev/zero > "$folder/.git/reserve"
+cat /dev/zero > "$folder/.git/fill" 2>/dev/null || true
+rm "$folder/.git/reserve"
+set +e
+"$@"
+code=$?
+git -C "$folder" rev-parse HEAD > "$folder.copy/head"
+exit $code
+"""
+
+
+def _can_mount() -> bool:
+    words = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    tried = shutil.which("unshare") and subprocess.run(words, capture_output=True, check=False)
+    return bool(tried) and tried.returncode == 0
+
+
+@pytest.mark.skipif(not _can_mount(), reason="no file system can be mounted here")
+@pytest.mark.parametrize("free", [0, 100_000])
+def test_a_full_disk_is_named_and_is_no_problem_of_the_network(world: World, free: int):
+    server, clone = world.pair()
+    old = clone.head
+    server.commit("large", os.urandom(1_000_000))
+    words = ["unshare", "--mount", "sh", "-c", _FULL_DISK, "sh", str(clone.path), str(free)]
+    done = subprocess.run(
+        [*words, *world.command("--json")], env=world.environ, capture_output=True, check=False
+    )
+    one = Ran(done.returncode, done.stdout.decode(), done.stderr.decode()).one()
+    assert (done.returncode, one["status"]) == (1, "failed")
+    assert one["reason"].startswith("the disk is full; ")
+    assert one["remedy"] == [f"df -h {clone.path}"]
+    assert (Path(f"{clone.path}.copy") / "head").read_text().strip() == old
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(world: World):
+    copy = world.folder / "copy"
+    shutil.copytree(TOOL.parent, copy / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    urls = copy / "scripts" / "repos" / "urls.py"
+    urls.write_text(f"import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n{urls.read_text()}")
+    words = [sys.executable, str(copy / "scripts" / TOOL.name)]
+    done = subprocess.run(words, env=world.environ, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_names_of_files_break_no_row_of_the_table(world: World):
+    server, clone = world.pair()
+    name = "two\nlines\x1b[31m\x85\u2028"
+    server.commit(name, "theirs\n")
+    clone.write(name, "mine\n")
+    out = world.run(json=False).out
+    named = "two\\nlines\\x1b[31m\\x85\\u2028"
+    assert f"skipped: in the way: {named}\n" in out
+    assert f"a: files: {named}\n" in out
+    assert all(
+        line.startswith(("Result", "repository", "a", "Plan")) for line in out.split("\n")[:-1]
+    )
+
+
+def test_a_link_in_the_place_of_a_submodule_is_named_with_what_to_do(world: World):
+    inner, server = world.server("inner"), world.server("a")
+    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
+    server.git("commit", "-q", "-m", "add")
+    clone = world.clone(server, "a", "--recursive")
+    (clone.path / "inner").rename(clone.path / "aside")
+    (clone.path / "inner").symlink_to("aside")
+    server.commit()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    assert ran.one()["reason"].startswith("submodule inner is a link now")
+    assert ran.one()["remedy"][0] == f"ls -l {clone.path}/inner"

@@ -467,3 +467,24 @@ def test_a_submodule_that_gets_another_path_is_not_set_up_twice(world: World, ne
     assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", old)
     assert "submodule middle moves to elsewhere" in ran.one()["reason"]
     assert nest.in_middle.everything() == before
+
+
+# Ends its caller right after the settings of a new submodule are written.
+_KILLER = """\
+#!/bin/sh
+case "$*" in *"submodule init"*) {git} "$@"; kill -9 $PPID;; esac
+exec {git} "$@"
+"""
+
+
+def test_undo_removes_the_settings_of_a_submodule_that_was_not_cloned(world: World, nest: Nest):
+    _add(nest.top, nest.leaf, "second")
+    before = nest.clone.everything()
+    program = world.folder / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(_KILLER.format(git=shutil.which("git")))
+    program.chmod(0o755)
+    assert world.run(PATH=f"{program.parent}:{world.environ['PATH']}").code == -9
+    assert "submodule.second.url" in nest.clone.git("config", "--local", "--list")
+    assert world.run("undo").code == 0
+    assert nest.clone.everything() == before

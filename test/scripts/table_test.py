@@ -88,7 +88,7 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
         ("[repository.a]\npath = 1", "path of a must be a string"),
         ("[repository.a]\noptional = 'yes'", "optional of a must be true or false"),
         ("[repository.a]\npins = ['b']", "pins of a must be a table"),
-        ("[repository.a]\npins = { b = 1 }", "pins of a must name files"),
+        ("[repository.a]\npins = { b = 1 }", "pins of a must be a table of file names"),
         ("[repository.a]\nx = 1", "unknown key x of a"),
         ("[repository.a]\nupstream = 'https://host/a'", "upstream of a must be a list"),
         ("[repository.a]\ndepends = ['nobody']", "named nobody"),

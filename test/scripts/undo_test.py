@@ -113,7 +113,8 @@ def test_undo_carries_other_local_changes_over_and_leaves_staged_ones_staged(wor
     clone.write("README", "staged\n")
     clone.git("add", "README")
     clone.write("README", "changed\n")
-    assert world.run("undo").code == 0
+    ran = world.run("undo")
+    assert (ran.code, ran.one()["files"]) == (0, ["file"])
     assert (clone.git("show", ":README"), clone.read("README")) == ("staged", "changed\n")
     assert not (clone.path / "file").exists()
 
@@ -165,7 +166,7 @@ def test_the_list_tells_runs_and_what_moved(world: World):
 
 def test_a_list_without_runs_says_so(world: World):
     world.pair()
-    assert world.run("undo", "--list", json=False).out == "No run is remembered.\n"
+    assert world.run("undo", "--list", json=False).out == "No run is recorded.\n"
 
 
 def test_every_ref_is_kept_before_it_moves(world: World):

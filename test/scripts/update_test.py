@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -307,14 +308,17 @@ def test_commands_for_people_can_be_copied_whatever_a_server_calls_its_branch(wo
     assert log.endswith(" log --oneline 'origin/main;id..main;id'")
 
 
-def test_the_others_go_on_where_nothing_can_be_written(world: World):
+def test_a_file_in_the_place_of_the_records_stops_its_repository_alone(world: World):
     server_a, a = world.pair("a")
     server_b, b = world.pair("b")
     server_a.commit()
     new = server_b.commit()
     a.write(".git/update-repos", "no folder\n")
     ran = world.run()
-    assert (ran.code, ran.one("a")["status"], b.head) == (1, "failed", new)
+    assert (ran.code, ran.one("a")["status"], b.head) == (1, "skipped", new)
+    assert "update-repos is a file" in ran.one("a")["reason"]
+    subprocess.run(ran.one("a")["remedy"][0], shell=True, env=world.environ, check=True)
+    assert world.run().code == 0
 
 
 @pytest.mark.parametrize("word", ["", "--plan", "undo"])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 ROOT = Path("WORKSPACE").resolve().parent
 TOOL = ROOT / "scripts" / "update_repos.py"
 
+# fsync: git does not wait for the disk, which takes most of the time of many commits.
 _GIT_CONFIG = """\
 [user]
 	name = Test
@@ -23,6 +24,8 @@ _GIT_CONFIG = """\
 	allow = always
 [gc]
 	auto = 0
+[core]
+	fsync = none
 """
 
 

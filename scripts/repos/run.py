@@ -1,0 +1,76 @@
+"""What the repositories of one run share, and how a step is done for each of them."""
+
+import errno
+import shlex
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from scripts.repos import git, journal, network
+from scripts.repos.model import Ended, Options, Repo, Settings, Status
+
+
+class Run:
+    """One call of the tool; `places` are the folders of all repositories that were found."""
+
+    def __init__(
+        self, settings: Settings, options: Options, places: Mapping[str, Path], show_progress: bool
+    ):
+        self.name = journal.new_run()
+        self.settings, self.options = settings, options
+        self.progress = network.Progress(show_progress)
+        self.places = dict(places)
+        self.locks = journal.Locks()
+        self._guard = threading.Lock()
+        self._records: dict[str, journal.Journal] = {}
+
+    def record(self, repo: Repo) -> journal.Journal:
+        """The record of what this run changes in a repository."""
+        with self._guard:
+            if repo.name not in self._records:
+                self._records[repo.name] = journal.Journal(
+                    repo.place, repo.git_dir, self.name, self.places, "update"
+                )
+            return self._records[repo.name]
+
+    def finish(self, repo: Repo) -> None:
+        """Ends the record of a repository, if there is one."""
+        if repo.name in self._records:
+            self._records[repo.name].finish(self.settings.keep_runs)
+
+    def each(self, step: Callable[[Repo], Repo], repos: Iterable[Repo]) -> list[Repo]:
+        """Does a step for all repositories that have not ended, several at once."""
+
+        def one(repo: Repo) -> Repo:
+            return repo if repo.status is not None else guarded(step, repo)
+
+        with ThreadPoolExecutor(self.settings.jobs) as pool:
+            return list(pool.map(one, repos))
+
+
+def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
+    """Does a step for one repository; whatever goes wrong ends this repository alone."""
+    try:
+        return step(repo)
+    except Ended as end:
+        return end.repo
+    except journal.Busy:
+        return repo.skip("another run is at work here", "wait for it to end").repo
+    except network.Unreachable as error:
+        return repo.ended(Status.UNREACHABLE, str(error), new=repo.head)
+    except git.GitError as error:
+        reason = str(error)
+    except OSError as error:
+        # Without the number that Python puts before the words.
+        reason = ": ".join(filter(None, (error.filename, error.strerror or str(error))))
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = f"the disk is full; {reason}"
+    except Exception as error:
+        # Our own fault. It must not keep the other repositories from being updated.
+        reason = f"internal error, {type(error).__name__}: {error}"
+    remedy = git.shell_command(repo.path or ".", "status")
+    if reason.startswith("the disk is full"):
+        remedy = shlex.join(("df", "-h", str(repo.path)))
+    new = git.commit(repo.path, "HEAD") if repo.path and repo.path.is_dir() else None
+    return repo.ended(Status.FAILED, reason, remedy, new=new)
