@@ -143,11 +143,10 @@ def install(root: Path, site: Path, commands: Path) -> None:
     for path, source in contents.items():
         if path.startswith(described.folder):
             file = temporary / Path(path).relative_to(described.folder)
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(archive.read(source))
+            replace(file, archive.read(source))
     listed = [*contents, f"{described.folder}/RECORD"]
     listed += [os.path.relpath(file, site) for file in _write_commands(described, commands)]
-    (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in listed))
+    replace(temporary / "RECORD", "".join(f"{path},,\n" for path in listed))
     temporary.rename(folder)
 
 

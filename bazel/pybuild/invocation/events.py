@@ -171,8 +171,11 @@ def _spawns(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _mnemonic(spawn: Mapping[str, Any]) -> str:
-    """The kind of an action, as Bazel 7 names it; Bazel 4 calls the making of an archive a link."""
+    """The kind of an action, as Bazel 7 names it; Bazel 4 calls the making of an archive a link.
+
+    The archive of a library with `alwayslink` is a .lo file.
+    """
     made = spawn.get("listedOutputs") or [""]
-    if spawn["mnemonic"] == "CppLink" and made[0].endswith(".a"):
+    if spawn["mnemonic"] == "CppLink" and made[0].endswith((".a", ".lo")):
         return "CppArchive"
     return spawn["mnemonic"]

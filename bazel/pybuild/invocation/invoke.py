@@ -153,13 +153,14 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
             raise KeyboardInterrupt
 
 
-# Phases of every build, and the end, which our own last line describes.
+# Phases of every build, and the end: Bazel repeats it, and our own last lines describe it.
 _NOISE = (
     b"Loading:",
     b"Analyzing:",
     b"Computing main repo mapping",
     b"INFO: \n",
     b"INFO: Build completed",
+    b"FAILED: Build did NOT complete",
     b"[0 / ",
 )
 
