@@ -326,6 +326,15 @@ def test_an_upgrade_of_torch_is_noticed(nested: Nested, built: Nested):
         (nested.site / "torch").unlink()
 
 
+def test_a_comment_in_the_requirements_does_not_make_bazel_read_torch_again(built: Nested):
+    base = built.bazel("info", "output_base").stdout.strip()
+    before = Path(base, "external", "torch", "layers.bzl").stat()
+    with (built.root / "requirements.txt").open("a") as file:
+        file.write("# A comment.\n")
+    assert built.develop()["actions"] == _NOTHING
+    assert Path(base, "external", "torch", "layers.bzl").stat() == before
+
+
 def test_an_upgrade_of_any_package_runs_tests_again(built: Nested):
     (built.root / "checks").mkdir()
     (built.root / "checks" / "one_test.py").write_text("def test_one():\n    pass\n")
