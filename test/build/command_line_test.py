@@ -144,8 +144,8 @@ def test_a_question_is_answered_without_building_or_writing(
 def test_the_commands_are_listed_with_what_they_do(tree: Path):
     listed = _run(tree, "--help-commands").stdout.splitlines()
     described = {line.split()[0] for line in listed if len(line.split()) > 3}
-    commands = {"bdist_wheel", "build_ext", "clean", "develop", "install", "options", "sdist"}
-    assert commands <= described
+    commands = {"bdist_wheel", "build_ext", "clean", "develop", "install", "options", "rebuild"}
+    assert {*commands, "sdist"} <= described
     assert "bdist_egg" not in described
 
 

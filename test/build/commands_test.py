@@ -41,6 +41,19 @@ def _identity(tree: Nested) -> list[tuple[int, int]]:
     return [(file.stat().st_ino, file.stat().st_mtime_ns) for file in tree.outputs]
 
 
+def _actions(tree: Nested) -> dict[str, int]:
+    return json.loads((tree.root / "build" / "report.json").read_text())["actions"]
+
+
+def test_rebuild_compiles_everything_although_a_cache_has_it(built: Nested):
+    _run(built, "clean")
+    assert built.develop()["actions"]["compile"] == 0
+    _run(built, "rebuild")
+    actions = _actions(built)
+    assert actions["compile"] == 2
+    assert sum(built.develop()["actions"].values()) == 0
+
+
 # What a `develop` that finds nothing to do has no use for; each costs milliseconds of its 140.
 _EXPENSIVE = {
     *("argparse", "asyncio", "concurrent.futures", "dataclasses", "hashlib", "importlib.metadata"),

@@ -70,6 +70,19 @@ class Develop(_Command):
         develop.develop(tree.root, tree.variables, tree.environ)
 
 
+class Rebuild(_Command):
+    """`rebuild`: the full rebuild. Caches get the results and are not read."""
+
+    description = "remove what was built, and compile everything again, for troubleshooting"
+    builds = True
+
+    def run(self) -> None:
+        tree = self.distribution
+        clean.clean(tree.root, tree.variables, tree.environ)
+        fresh = ("--noremote_accept_cached", *tree.variables.build_options)
+        develop.develop(tree.root, tree.variables._replace(build_options=fresh), tree.environ)
+
+
 class _DistCommand(_Command):
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("dist-dir=", "d", "folder to write it to (default: dist)")
@@ -168,5 +181,6 @@ COMMANDS = {
     "develop": Develop,
     "install": Install,
     "options": ShowOptions,
+    "rebuild": Rebuild,
     "sdist": Sdist,
 }
