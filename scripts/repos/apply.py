@@ -88,9 +88,8 @@ def _move_head(repo: Repo, record: journal.Journal) -> Repo:
         journal.keep_refs(path, record.run, [journal.Move("HEAD", old, new)])
         record.note("head", old=old, new=new, branch=repo.branch)
     else:
-        words = (*move.FAST_FORWARD, new)
-        if repo.action is Action.REBASE:
-            words = move.branch_to(repo.branch or "", new)
+        make = move.branch_to if repo.action is Action.REBASE else move.fast_forward
+        words = make(repo.branch or "", new)
         record.keep([journal.Move(f"refs/heads/{repo.branch}", old, new)])
     expected, gone = submodules.expected(path, old, new)
     journal.set_pending(repo.git_dir, {**expected, **repo.pending})
@@ -98,7 +97,7 @@ def _move_head(repo: Repo, record: journal.Journal) -> Repo:
         complaint = move.to(path, words, old, new)
     except git.GitError as error:
         journal.set_pending(repo.git_dir, repo.pending)
-        raise _failed(repo, f"git {words[0]}: {error.result.words}") from None
+        raise _failed(repo, error.result.words) from None
     notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
     return repo.noting(complaint, *notes)
 

@@ -197,16 +197,16 @@ def git_dir(path: Path) -> Path:
     inside = path / ".git"
     if not inside.exists():
         return path
-    return inside if inside.is_dir() else path / _line(inside).removeprefix("gitdir: ")
+    return inside if inside.is_dir() else path / line(inside).removeprefix("gitdir: ")
 
 
 def common_dir(git_dir: Path) -> Path:
     """Where refs, objects and configuration are: of a worktree, in another folder."""
     common = git_dir / "commondir"
-    return git_dir / _line(common) if common.is_file() else git_dir
+    return git_dir / line(common) if common.is_file() else git_dir
 
 
-def _line(file: Path) -> str:
+def line(file: Path) -> str:
     """The content of a file without its last line break; paths may hold others, and any bytes."""
     return os.fsdecode(file.read_bytes()).rstrip("\n")
 

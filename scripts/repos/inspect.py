@@ -80,7 +80,12 @@ def refs(repo: Repo) -> tuple[Repo, dict[str, str]]:
             branch = branch or symref.removeprefix(f"refs/remotes/{remote}/")
         else:
             tracking[name] = commit
-    shallow = (git.common_dir(repo.git_dir) / "shallow").exists()
+    common = git.common_dir(repo.git_dir)
+    # A branch that another worktree rebases is not checked out there, but moves at the end.
+    for file in common.glob("worktrees/*/rebase-*/head-name"):
+        name = git.line(file).removeprefix("refs/heads/")
+        elsewhere.setdefault(name, str(Path(git.line(file.parents[1] / "gitdir")).parent))
+    shallow = (common / "shallow").exists()
     repo = repo.having(branches=heads, elsewhere=elsewhere, default_branch=branch, shallow=shallow)
     return repo, tracking
 

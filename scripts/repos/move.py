@@ -19,7 +19,12 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _TREES = "????????T??????-??????-tree"
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 
-FAST_FORWARD = ("merge", "--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
+
+def fast_forward(branch: str, commit: str) -> tuple[str, ...]:
+    """Moves the checked-out branch to a commit that contains it."""
+    # The options of the branch could ask for another strategy, or a stash that unstages files.
+    options = ("-c", f"branch.{branch}.mergeOptions=")
+    return (*options, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore", commit)
 
 
 def branch_to(branch: str, commit: str) -> tuple[str, ...]:
@@ -45,7 +50,7 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
     if result.code == 0:
         return ""
     if git.commit(path, "HEAD") == new != old:
-        return f"git {words[0]} moved it, but a hook failed: {result.words}"
+        return f"HEAD has moved, but a hook failed: {result.words}"
     _restore(path, old, new)
     raise git.GitError(path, words, result)
 

@@ -30,9 +30,9 @@ _REFUSED = re.compile(
     r"|transport '.*' not allowed|dubious ownership"
 )
 _PERCENT = re.compile(rb"\w[\w ]+:\s+\d+%")
-# No other ref moves, no tag arrives.
+# No other ref moves, whatever remote.<name>.fetch says; no tag arrives.
 _FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-head")
-_FETCH += ("--no-recurse-submodules",)
+_FETCH += ("--no-recurse-submodules", "--refmap=")
 
 
 class Unreachable(Exception):

@@ -62,7 +62,9 @@ def find(
 
 def _changes(path: Path, old: str, new: str) -> list[_Change]:
     """The paths that differ between two commits."""
-    listed = git.ask(path, "diff-tree", "-r", "-z", "--raw", "--no-renames", old, new)
+    # Settings may hide submodules (`ignore = all`).
+    words = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
+    listed = git.ask(path, "diff-tree", *words, old, new)
     words = listed.split("\0")[:-1]
     found = []
     for about, name in zip(words[::2], words[1::2], strict=True):

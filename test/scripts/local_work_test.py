@@ -414,3 +414,23 @@ def test_a_repository_in_the_place_of_a_new_folder_is_in_the_way(world: World):
     ran = world.run()
     assert (ran.one()["status"], ran.one()["files"]) == ("skipped", ["folder"])
     assert mine.everything() == before
+
+
+@pytest.mark.parametrize("options", ["--autostash", "--squash --no-commit", "-s ours --no-ff"])
+def test_options_that_a_branch_gives_to_merges_do_not_hold(world: World, options: str):
+    clone = _advanced(world)
+    _staged_and_changed_again(clone)
+    clone.git("config", "branch.main.mergeOptions", options)
+    before = _work(clone)
+    assert (world.run().code, clone.read("file"), _work(clone)) == (0, "new\n", before)
+    assert clone.head == clone.git("rev-parse", "origin/main")
+
+
+def test_own_commits_stay_where_fetched_branches_are_set_to_go_to_local_ones(world: World):
+    server, clone = world.pair()
+    mine = clone.commit("mine")
+    clone.git("switch", "-q", "-c", "topic", "HEAD~1")
+    clone.git("config", "remote.origin.fetch", "+refs/heads/*:refs/heads/*")
+    new = server.commit()
+    world.run()
+    assert clone.git("rev-parse", "main", "origin/main").split() == [mine, new]

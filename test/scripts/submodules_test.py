@@ -488,3 +488,16 @@ def test_undo_removes_the_settings_of_a_submodule_that_was_not_cloned(world: Wor
     assert "submodule.second.url" in nest.clone.git("config", "--local", "--list")
     assert world.run("undo").code == 0
     assert nest.clone.everything() == before
+
+
+@pytest.mark.parametrize("work", [_changed, _unpushed], ids=lambda x: x.__name__)
+def test_local_work_in_a_submodule_that_status_is_set_to_ignore_stops_its_repository(
+    world: World, nest: Nest, work: Callable[[Nest], None]
+):
+    work(nest)
+    nest.clone.git("config", "submodule.middle.ignore", "all")
+    head, before = nest.clone.head, nest.in_middle.everything()
+    nest.advance()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", head)
+    assert nest.in_middle.everything() == before

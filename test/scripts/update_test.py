@@ -222,6 +222,21 @@ def test_a_default_branch_in_another_worktree_is_left_to_it(world: World):
     assert "is checked out in" in ran.one()["reason"]
 
 
+def test_a_default_branch_that_another_worktree_rebases_is_left_to_it(world: World):
+    server, clone = world.pair()
+    clone.commit("first")
+    server.git("pull", "-q", str(clone.path), "main")
+    server.commit("theirs")
+    clone.git("switch", "-q", "-c", "feature")
+    clone.git("worktree", "add", "-q", "../tree", "main")
+    tree = world.repo(clone.path.parent / "tree")
+    tree.git("-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "HEAD~1")
+    old = clone.git("rev-parse", "main")
+    ran = world.run()
+    assert (ran.code, clone.git("rev-parse", "main")) == (1, old)
+    assert f"main is checked out in {tree.path}" in ran.one()["reason"]
+
+
 def test_a_worktree_is_updated_like_a_clone(world: World):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
