@@ -1,4 +1,4 @@
-"""Carries plans out: old values are kept first, then HEAD moves, then submodules follow.
+"""Carries plans out: old values are saved first, then HEAD moves, then submodules follow.
 
 What moves HEAD are commands of git that refuse to overwrite local work.
 """

@@ -22,7 +22,7 @@ only, and every ref is saved before it moves. Nothing is rebuilt.
   scripts/update_repos.py                    this project's own set of repositories
   scripts/update_repos.py pytorch vision     these
   scripts/update_repos.py -b pytorch         pytorch and all that depend on it
-  scripts/update_repos.py --dry-run          what the last fetch brought; no network
+  scripts/update_repos.py --dry-run          plan with the last fetch; no network
   scripts/update_repos.py --plan             what would be done; fetches
   scripts/update_repos.py --clone            clone repositories that are missing, too
   scripts/update_repos.py status             one table; no network, no change
@@ -53,8 +53,8 @@ _DESCRIPTIONS = {
 }
 _NEED_A_PERSON = (Status.SKIPPED, Status.FAILED, Status.MISSING)
 
-# What tells that we are in a container. TORCH_XLA_LITE_CONTAINER decides when it is set: 1 in the
-# development container, 0 in one that owns the checkouts.
+# Signs of a container. TORCH_XLA_LITE_CONTAINER decides when it is set: 1 in the development
+# container, 0 in one that owns the checkouts.
 _CONTAINER_VARIABLES = ("REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER")
 _CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
 

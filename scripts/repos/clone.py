@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from scripts.repos import find, git, inspect, journal, network, remotes, urls
+from scripts.repos import find, git, inspect, journal, network, remotes
 from scripts.repos.model import Ended, Repo, Status
 from scripts.repos.run import Run, guarded
 
@@ -53,5 +53,5 @@ def _clone(repo: Repo, place: Path, run: Run) -> Repo:
     path = Path(os.path.realpath(place))
     run.places[repo.name] = path
     new = Repo(repo.entry, path=path, found="cloned", git_dir=path / ".git", is_cloned=True)
-    run.record(new).note("clone", url=urls.redact(url, git.SECRETS))
+    run.record(new).note("clone")
     return new.noting(f"cloned from {url}")

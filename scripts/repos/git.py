@@ -5,8 +5,8 @@
     git.ask(folder, "rev-parse", "HEAD")      # only the output; raises GitError when the call fails
     git.shell_command(folder, "status")       # "git -C /folder status", quoted for a shell
 
-Calls do not depend on the user's shell, nor on settings that would do more than what is asked: no
-prompts, no editor, no clean-up, no pruning, no submodules, no automatic stash.
+Calls do not depend on the user's shell, nor on settings that add to what a call does: no prompts,
+no editor, no clean-up, no pruning, no submodules, no automatic stash.
 """
 
 import os
@@ -131,8 +131,8 @@ def run(
             stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            # A Ctrl-C is for us, not for a merge that is half done; and without a terminal no
-            # program can ask for a passphrase where nobody would see the question.
+            # A Ctrl-C ends this tool, not a merge that is half done; and without a terminal no
+            # program can wait for a passphrase.
             start_new_session=True,
         )
         if wait is None:

@@ -139,7 +139,7 @@ def checkout(path: Path) -> Checkout:
     pending = journal.pending(git_dir)
     listed = git.ask(
         path,
-        # How far it is from its upstream would be counted commit by commit, and is not asked.
+        # git would count commit by commit how far HEAD is from its upstream.
         *("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames"),
         *("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none"),
     )
@@ -232,7 +232,7 @@ def modules(path: Path, commit: str, key: str) -> dict[str, str]:
 
 
 def waiting(path: Path) -> dict[str, str | None]:
-    """The submodules that a run left behind, and that nobody has moved or removed since.
+    """The submodules that a run left behind, and that are still where it left them.
 
     By path, with the commit that each was left at: None for one that has to be cloned.
     """

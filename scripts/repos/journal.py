@@ -1,4 +1,4 @@
-"""The lock of a repository, the records of runs, and the obligations that a run leaves behind.
+"""The lock of a repository, the records of runs, and the submodules that a run left behind.
 
     <common git folder>                     is locked (flock) while a run works in the repository
     refs/update-repos/<run>/heads/main      the old value of refs/heads/main
@@ -133,8 +133,8 @@ class Journal:
         self._guard = threading.Lock()
         self.changes: list[dict[str, Any]] = []
         self._record: dict[str, Any] = {
-            **{"schema": SCHEMA, "run": run, "command": command, "path": os.fsdecode(path)},
-            **{"state": "begun", "undone": None, "changes": self.changes},
+            **{"schema": SCHEMA, "command": command, "state": "begun", "undone": None},
+            "changes": self.changes,
             "peers": [[name, os.fsdecode(place)] for name, place in peers.items()],
         }
 

@@ -1,6 +1,6 @@
 """Moves HEAD with index and files, and prepares rebases and merges away from the user's files.
 
-git looks for hindrances before it writes anything. It can fail all the same: a filter such as
+git checks for local work before it writes anything. It can still fail: a filter such as
 git-lfs is missing, the disk is full, a ref is locked. Then files are written and HEAD stays, and
 `to` restores the files.
 """

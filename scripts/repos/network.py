@@ -45,7 +45,7 @@ class Unreachable(Exception):
 
 
 class Progress:
-    """One line on the terminal that tells how far transfers are; nothing elsewhere."""
+    """One line on the terminal with the progress of transfers; nothing elsewhere."""
 
     def __init__(self, wanted: bool):
         self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
@@ -118,7 +118,7 @@ def call(
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends git and its helpers: asked first, so that it removes its temporary files."""
+    """Ends git and its helpers, by SIGTERM first, so that git removes its temporary files."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)

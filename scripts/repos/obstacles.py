@@ -2,7 +2,7 @@
 
 git stops at untracked files, but overwrites or removes without a word: ignored files; files hidden
 by `update-index --assume-unchanged` or `--skip-worktree`; and the whole folder of a submodule that
-becomes something else. All of it is looked for here before git is called.
+becomes something else. All of it is found here before git is called.
 """
 
 import os
@@ -35,7 +35,7 @@ class Obstacles(NamedTuple):
 def find(
     path: Path, old: str, new: str, local: LocalWork, emptied: Collection[str] | None = None
 ) -> Obstacles:
-    """Looks for what is in the way of a checkout that moves from one commit to another.
+    """Finds what is in the way of a checkout that moves from one commit to another.
 
     Args:
       path: the checkout.
@@ -56,7 +56,9 @@ def find(
         elif not change.old_mode:
             files += search.at_new_path(change)
     files += search.hidden()
-    submodules = [*search.moving(local), *_renamed(path, old, new)]
+    submodules = [*search.moving(local)]
+    if any(change.name == ".gitmodules" for change in differing):
+        submodules += _renamed(path, old, new)
     return Obstacles(tuple(dict.fromkeys(files)), tuple(submodules))
 
 
@@ -89,7 +91,7 @@ def _folders(name: str) -> list[str]:
 
 
 class _Search:
-    """Looks for obstacles among local changes and files on disk."""
+    """Finds obstacles among local changes and files on disk."""
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class _Search:
                     yield change.name, words
 
     def hidden(self) -> Iterator[str]:
-        """Files that git was told not to look at, and that would be replaced."""
+        """Files that a flag hides from git, and that would be replaced."""
         if not self.old_names:
             return
         for entry in git.ask(self.path, "ls-files", "-v", "-z").split("\0"):

@@ -1,6 +1,6 @@
-"""What is to be done with one repository: a pure function of what is known and what is asked for.
+"""What is to be done with one repository: a pure function of its record and the options.
 
-make(repo, options)     # the record with its plan; raises Ended where something hinders
+make(repo, options)     # the record with its plan; raises Ended where that is not possible
 check(repo, obstacles)  # raises Ended where files or submodules are in the way
 """
 

@@ -62,7 +62,7 @@ class Output:
         try:
             print(text, flush=True)
         except OSError as error:
-            # The disk is full, or nobody reads any more.
+            # The disk is full, or the reader of a pipe has ended.
             self.problem = str(error)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

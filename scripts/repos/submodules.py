@@ -92,7 +92,7 @@ class _Followers:
         network.call(self.path, self.settings, "--literal-pathspecs", *words)
 
     def _move(self, name: str) -> str:
-        """Moves a submodule, unless it is configured otherwise; returns what hinders."""
+        """Moves a submodule, unless it is configured otherwise; returns the problem."""
         place, (key, new) = self.path / name, self.records[name]
         configured = self.config.get(f"submodule.{key}.update", "checkout")
         if configured != "checkout":
@@ -127,7 +127,7 @@ class _Followers:
         if git.commit(place, commit):
             return
         depth = ["--depth=1"] if (git.git_dir(place) / "shallow").exists() else []
-        # A server may refuse to be asked for a commit by its name.
+        # A server may refuse to send a commit by its name.
         branches = f"+refs/heads/*:{journal.PREFIX}/{self.record.run}/fetched/*"
         is_whole = address and not address.startswith((".", "-"))
         problem = network.Unreachable(f"{commit} is not in origin", refused=True)

@@ -118,7 +118,7 @@ def _with_rename(repo: Repo, before: str | None) -> Repo:
 
 
 def _fetch(repo: Repo, run: Run) -> Repo:
-    """Fetches the tip; when acting, the old value of the remote-tracking ref is kept."""
+    """Fetches the tip; when acting, the old value of the remote-tracking ref is saved."""
     path, remote, branch = repo.place, repo.official or "", repo.default_branch or ""
     record = run.record(repo) if run.options.acting else None
     if record:

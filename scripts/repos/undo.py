@@ -2,7 +2,7 @@
 
 What a person did since is not undone with it: a branch that has moved on, or local changes where
 the old files would have to come back, stop the undo of that repository before it begins. The
-values that undo replaces are kept like those of any run, so an undo can be undone by its own name.
+values that undo replaces are saved like those of any run, so an undo can be undone by its own name.
 """
 
 import os

@@ -15,7 +15,7 @@ HEAD, the index or a stash held and nothing holds now; a reflog entry; local con
 that was taken back; an operation under way, a setting, a hook. Remote-tracking refs may move, and
 HEAD and branches may, as long as their old commits are still held by something.
 
-`differences` is stricter: it tells everything that is not as it was, except what git and the tool
+`differences` is stricter: it lists everything that is not as it was, except what git and the tool
 write for themselves (reflogs, FETCH_HEAD, refs/update-repos, unreferenced objects).
 """
 

@@ -32,7 +32,7 @@ def test_status_is_one_table_that_changes_nothing_and_asks_no_server(world: Worl
     assert (one["behind"], one["local"]["unstaged"], one["status"]) == (1, 1, "skipped")
 
 
-def test_status_of_a_missing_repository_needs_nobody(world: World):
+def test_status_of_a_missing_repository_needs_no_person(world: World):
     world.table["a"] = {"upstream": ["https://example.invalid/a.git"]}
     ran = world.run("status")
     assert (ran.code, ran.one()["status"]) == (0, "missing")
@@ -54,7 +54,7 @@ def test_what_is_frozen_is_checked_out_again_and_undo_goes_back(world: World, fi
     ran = world.run(f"--to={file}")
     assert (ran.code, [a.head, b.head]) == (0, old)
     assert [r["status"] for r in ran.json["repositories"]] == ["updated", "current"]
-    # Branches stay where they are; who is there already stays on the branch.
+    # Branches stay where they are; a clone that is there already stays on its branch.
     assert (a.branch, a.git("rev-parse", "main"), b.branch) == ("HEAD", new, "main")
     assert not (a.path / "file").exists()
     assert world.run("undo").code == 0
@@ -123,7 +123,7 @@ def test_own_commits_of_a_detached_head_are_not_left_behind(world: World, file: 
     assert "on no branch" in ran.one()["reason"]
 
 
-def test_freeze_tells_what_others_cannot_have(world: World, file: Path):
+def test_freeze_reports_what_others_cannot_fetch(world: World, file: Path):
     _, clone = world.pair()
     clone.commit("mine")
     clone.write("README", "mine\n")

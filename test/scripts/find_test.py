@@ -85,7 +85,7 @@ def test_one_that_is_nowhere_is_missing_with_the_command_that_clones_it(world: W
     assert "git clone --recursive https://example.invalid/me/a.git" in ran.one()["remedy"][0]
 
 
-def test_nobody_misses_an_optional_one(world: World):
+def test_the_absence_of_an_optional_one_is_no_error(world: World):
     world.table["a"] = {"upstream": ["https://example.invalid/a.git"], "optional": True}
     ran = _run(world)
     assert (ran.code, ran.one()["status"]) == (0, "absent")
@@ -197,6 +197,6 @@ def test_the_next_command_can_be_copied_whatever_the_folder_is_called(world: Wor
     assert world.run().json["next"] == [f"cd {shlex.quote(str(clone.path))} && make"]
 
 
-def test_people_are_told_where_each_was_found_and_how(world: World):
+def test_the_table_says_where_each_was_found_and_how(world: World):
     _unconfigured(world, "my-own-name")
     assert "my-own-name (by its remote)" in world.run("--dry-run", json=False).out

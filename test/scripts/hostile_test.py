@@ -36,7 +36,7 @@ def _worktrees(world: World) -> tuple[Repo, Repo, Repo]:
     return server, clone, linked
 
 
-def test_files_of_any_name_are_updated_and_brought_back(world: World):
+def test_files_of_any_name_are_updated_and_restored(world: World):
     server, clone = world.pair('odd "name"\n-x $(y)')
     world.table = {"a": next(iter(world.table.values()))}
     _commit_all(server, "first")

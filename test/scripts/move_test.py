@@ -68,7 +68,7 @@ def test_an_undo_that_git_refuses_changes_nothing(world: World, clone: Repo):
 
 
 @pytest.mark.parametrize("how", ["", "--rebase"])
-def test_a_hook_that_fails_after_the_move_is_told_and_hinders_nothing(
+def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     world: World, clone: Repo, how: str
 ):
     if how:
@@ -84,7 +84,7 @@ def test_a_hook_that_fails_after_the_move_is_told_and_hinders_nothing(
     assert any("a hook failed: git-lfs was not found" in note for note in ran.one()["notes"])
 
 
-def test_a_hook_that_refuses_a_rebase_is_told_and_changes_nothing(world: World, clone: Repo):
+def test_a_hook_that_refuses_a_rebase_is_reported_and_changes_nothing(world: World, clone: Repo):
     clone.git("switch", "-q", "-c", "feature")
     clone.commit("mine")
     world.run()
@@ -106,7 +106,9 @@ def test_commits_that_cannot_be_signed_are_not_made(world: World, clone: Repo):
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
 
 
-def test_nobody_waits_for_what_a_hook_leaves_behind(world: World, clone: Repo, tmp_path: Path):
+def test_a_process_that_a_hook_leaves_behind_delays_nothing(
+    world: World, clone: Repo, tmp_path: Path
+):
     # The hook's child holds its output open until the test ends, which is when we have ended.
     ended = tmp_path / "ended"
     _hook(clone, "post-merge", f"(while [ ! -e {ended} ]; do sleep 0.1; done) &")

@@ -1,4 +1,4 @@
-"""Servers that are slow, refuse, stop in the middle or have changed; no credentials are shown."""
+"""Servers that are slow, refuse, stop half-way or have changed; credentials are never printed."""
 
 import os
 import signal
@@ -123,7 +123,7 @@ def test_attempts_back_off(world: World, server: Server, pair: tuple[Repo, Repo]
     assert time.monotonic() - began >= 0.6
 
 
-def test_a_port_on_which_nobody_listens_is_unreachable(world: World):
+def test_a_port_on_which_no_server_listens_is_unreachable(world: World):
     _, clone = world.pair()
     with silent_port(answers=False) as port:
         _point(world, clone, f"http://127.0.0.1:{port}/a")
@@ -236,7 +236,7 @@ def test_a_fetch_that_is_cut_once_is_tried_again(
 ):
     upstream, clone = pair
     world.settings["retries"] = 1
-    # ls-remote makes two requests, and the fetch two before the one that brings the files.
+    # ls-remote makes two requests, and the fetch two before the one that transfers the files.
     server.manners.cut, server.manners.wrong_requests = 5_000, 5
     assert world.run().code == 0
     assert clone.head == upstream.head
@@ -306,7 +306,7 @@ def test_a_feature_branch_that_was_deleted_upstream_stays(world: World, pair: tu
 _SECRET = "s3cret-Passw0rd"
 
 
-def test_credentials_in_an_address_are_used_and_never_shown(
+def test_credentials_in_an_address_are_used_and_never_printed(
     world: World, server: Server, pair: tuple[Repo, Repo]
 ):
     upstream, clone = pair
@@ -324,7 +324,7 @@ def test_credentials_in_an_address_are_used_and_never_shown(
     assert not any(_SECRET in ran.out + ran.err for ran in said)
 
 
-def test_credentials_of_the_users_table_are_never_shown(world: World):
+def test_credentials_of_the_users_table_are_never_printed(world: World):
     _, clone = world.pair()
     clone.git("remote", "remove", "origin")
     world.table["a"]["upstream"] = [f"https://me:{_SECRET}@example.invalid/a"]
@@ -333,7 +333,7 @@ def test_credentials_of_the_users_table_are_never_shown(world: World):
     assert not any(_SECRET in ran.out + ran.err for ran in said)
 
 
-def test_wrong_credentials_are_refused_without_a_prompt_and_never_shown(
+def test_wrong_credentials_are_refused_without_a_prompt_and_never_printed(
     world: World, server: Server, pair: tuple[Repo, Repo]
 ):
     _, clone = pair
@@ -346,7 +346,7 @@ def test_wrong_credentials_are_refused_without_a_prompt_and_never_shown(
     assert "terminal prompts disabled" in world.run().one()["reason"]
 
 
-def test_a_header_with_a_token_is_never_shown(
+def test_a_header_with_a_token_is_never_printed(
     world: World, server: Server, pair: tuple[Repo, Repo]
 ):
     _, clone = pair

@@ -55,7 +55,9 @@ def test_a_pin_is_read_from_a_repository_that_is_not_updated(
     assert clone.head == pinned
 
 
-def test_who_is_past_the_pin_stays_and_is_told(world: World, pair: tuple[Repo, Repo, Repo]):
+def test_a_repository_past_its_pin_stays_and_is_reported(
+    world: World, pair: tuple[Repo, Repo, Repo]
+):
     server, clone, xla = pair
     pinned, new = server.commit(), server.commit()
     world.run()

@@ -6,7 +6,7 @@ nothing lost, and `undo`, which is killed and repeated too, restores everything.
 
     UPDATE_REPOS_EXAMPLES=500 .venv/bin/python -m pytest test/scripts/property_test.py
 
-looks for new examples; without the variable there are a few, always the same. A failure prints the
+tries new examples; without the variable there are a few, always the same. A failure prints the
 steps, and the seed to repeat it.
 """
 
@@ -107,7 +107,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @hypothesis.settings(
     max_examples=int(EXAMPLES or 20),
-    # What is found by chance is found by who looks for it, not by who changed something else.
+    # New examples are tried only on request: others must not fail by chance.
     derandomize=EXAMPLES is None,
     deadline=None,
     print_blob=True,

@@ -239,7 +239,7 @@ def test_a_fork_that_cannot_be_reached_is_a_problem_of_the_network(
     assert (ran.code, ran.one()["status"], clone.head) == (3, "updated", new)
 
 
-def test_push_fork_needs_nobody_where_there_is_no_fork(world: World):
+def test_push_fork_needs_no_person_where_there_is_no_fork(world: World):
     world.pair("b")
     ran = world.run("--push-fork")
     assert (ran.code, ran.one("b")["status"]) == (0, "current")

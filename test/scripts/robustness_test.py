@@ -1,4 +1,4 @@
-"""What is wrong around a repository stops that repository at most, and is told clearly."""
+"""What is wrong around a repository stops that repository at most, and is reported clearly."""
 
 import fcntl
 import os
@@ -89,7 +89,9 @@ def test_the_output_may_have_any_encoding(world: World, encoding: str):
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])
-def test_a_full_disk_behind_the_output_stops_no_update_and_is_told(world: World, json: list[str]):
+def test_a_full_disk_behind_the_output_stops_no_update_and_is_reported(
+    world: World, json: list[str]
+):
     server, clone = world.pair()
     new = server.commit()
     with Path("/dev/full").open("w") as full:

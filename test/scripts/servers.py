@@ -164,7 +164,7 @@ def http_server(folder: Path, environ: Mapping[str, str]) -> Iterator[Server]:
 
 @contextmanager
 def silent_port(*, answers: bool) -> Iterator[int]:
-    """A port that belongs to nobody else, and from which nothing is ever heard.
+    """A port of this test, which never answers.
 
     Args:
       answers: whether a connection is accepted; otherwise it is refused.
@@ -177,7 +177,7 @@ def silent_port(*, answers: bool) -> Iterator[int]:
 
 
 class _Daemon(socketserver.ThreadingTCPServer):
-    """Hands each connection to a git daemon of its own: nobody has to find a free port for it."""
+    """Hands each connection to its own git daemon, which needs no free port."""
 
     daemon_threads = True
 

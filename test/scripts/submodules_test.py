@@ -57,7 +57,7 @@ def test_submodules_follow_recursively(world: World, nest: Nest):
     assert nest.clone.git("status", "--porcelain") == ""
 
 
-def test_undo_brings_submodules_back(world: World, nest: Nest):
+def test_undo_restores_submodules(world: World, nest: Nest):
     before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
     nest.advance()
     assert world.run().code == 0
@@ -65,7 +65,7 @@ def test_undo_brings_submodules_back(world: World, nest: Nest):
     assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
 
 
-def test_undo_brings_a_submodule_back_to_its_branch(world: World, nest: Nest):
+def test_undo_restores_the_branch_of_a_submodule(world: World, nest: Nest):
     nest.in_middle.git("switch", "-q", "main")
     nest.advance()
     assert world.run().code == 0
@@ -74,7 +74,7 @@ def test_undo_brings_a_submodule_back_to_its_branch(world: World, nest: Nest):
     assert nest.in_middle.branch == "main"
 
 
-def test_a_hook_that_fails_in_a_submodule_hinders_nothing(world: World, nest: Nest):
+def test_a_hook_that_fails_in_a_submodule_stops_nothing(world: World, nest: Nest):
     new = nest.advance()
     git_dir = Path(nest.in_middle.git("rev-parse", "--absolute-git-dir"))
     hook = git_dir / "hooks" / "post-checkout"
@@ -91,7 +91,7 @@ def test_a_checkout_that_fails_in_a_submodule_leaves_what_is_not_its_own(world: 
     nest.leaf.commit("added")
     nest.leaf.commit("file.bin")
     nest.advance()
-    # As somebody who works there at that moment.
+    # As a person who works there at that moment.
     nest.in_leaf.git("config", "filter.bad.smudge", "echo mine > added; exit 1")
     nest.in_leaf.git("config", "filter.bad.required", "true")
     old = nest.in_leaf.head
@@ -194,19 +194,21 @@ def test_local_work_in_a_submodule_stops_its_repository(
     assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
 
 
-def _bring_in(nest: Nest) -> None:
+def _make_folder_in(nest: Nest) -> None:
     nest.top.write("middle/file", "now a folder\n")
 
 
-def _link_in(nest: Nest) -> None:
+def _make_link_in(nest: Nest) -> None:
     (nest.top.path / "middle").symlink_to("README")
 
 
-def _write_in(nest: Nest) -> None:
+def _make_file_in(nest: Nest) -> None:
     nest.top.write("middle", "now a file\n")
 
 
-@pytest.mark.parametrize("replace", [_write_in, _link_in, _bring_in], ids=lambda x: x.__name__)
+@pytest.mark.parametrize(
+    "replace", [_make_file_in, _make_link_in, _make_folder_in], ids=lambda x: x.__name__
+)
 @pytest.mark.parametrize("holds", ["ignored", "untracked", "embedded"])
 def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_it(
     world: World, nest: Nest, replace: Callable[[Nest], None], holds: str
@@ -294,7 +296,7 @@ def test_submodules_that_could_not_be_fetched_are_taken_up_by_the_next_run(
     assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
 
 
-def test_a_feature_branch_brings_its_submodules_along(world: World, nest: Nest):
+def test_the_submodules_of_a_feature_branch_follow(world: World, nest: Nest):
     nest.clone.git("switch", "-q", "-c", "feature")
     nest.clone.commit("mine")
     _, middle, leaf = nest.advance()
@@ -413,7 +415,7 @@ def _folder(top: Repo) -> None:
 
 
 @pytest.mark.parametrize("kind", [_file, _link, _folder], ids=lambda x: x.__name__)
-def test_what_becomes_a_submodule_is_followed_and_brought_back(
+def test_what_becomes_a_submodule_is_followed_and_restored(
     world: World, kind: Callable[[Repo], None]
 ):
     inner, top = world.server("inner"), world.server("a")

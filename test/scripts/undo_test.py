@@ -1,4 +1,4 @@
-"""`undo` brings back all that a run changed, and nothing that a person did since."""
+"""`undo` restores all that a run changed, and touches nothing that a person did since."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_undo_brings_back_every_repository_of_a_run(world: World):
+def test_undo_restores_every_repository_of_a_run(world: World):
     server_a, a = world.pair("a")
     server_b, b = world.pair("b")
     before = [a.everything(), b.everything()]
@@ -48,7 +48,7 @@ def test_undo_finds_repositories_that_have_left_the_table(world: World):
 
 
 @pytest.mark.parametrize("how", ["rebase", "merge"])
-def test_undo_brings_back_a_branch_and_the_default_branch_beside_it(world: World, how: str):
+def test_undo_restores_a_branch_and_the_default_branch_beside_it(world: World, how: str):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
     clone.commit("mine")
@@ -154,7 +154,7 @@ def test_undo_takes_back_a_corrected_remote(world: World):
     assert clone.everything() == before
 
 
-def test_the_list_tells_runs_and_what_moved(world: World):
+def test_the_list_has_runs_and_what_moved(world: World):
     server, clone = world.pair()
     old, new = clone.head, server.commit()
     run = world.run().json["run"]
@@ -203,7 +203,7 @@ def test_a_run_that_was_interrupted_can_be_undone(world: World):
     assert clone.everything() == before
 
 
-def test_undo_names_a_damaged_repository_and_brings_back_the_others(world: World):
+def test_undo_names_a_damaged_repository_and_restores_the_others(world: World):
     server_a, a = world.pair("a")
     server_b, b = world.pair("b")
     before = b.everything()
@@ -225,7 +225,7 @@ def test_undo_stops_at_something_in_progress(world: World):
     assert (ran.code, ran.one()["reason"]) == (1, "bisect in progress")
 
 
-def test_a_checkout_whose_git_folder_is_elsewhere_is_brought_back(world: World):
+def test_a_checkout_whose_git_folder_is_elsewhere_is_restored(world: World):
     server, clone = world.pair()
     clone.git("init", "-q", f"--separate-git-dir={world.folder / 'git'}")
     old = clone.head

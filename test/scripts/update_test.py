@@ -90,7 +90,7 @@ def test_a_feature_branch_stays_and_the_default_branch_beside_it_moves(world: Wo
 
 
 @pytest.mark.parametrize("how", ["rebase", "merge"])
-def test_a_feature_branch_is_brought_along_on_request(world: World, how: str):
+def test_a_feature_branch_is_integrated_on_request(world: World, how: str):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
     clone.commit("mine", "my text\n")
@@ -162,7 +162,7 @@ def test_the_others_go_on_when_one_is_skipped(world: World):
     assert (a.read("README"), b.head) == ("my change\n", new)
 
 
-def test_unpushed_commits_on_a_current_branch_need_nobody(world: World):
+def test_unpushed_commits_on_a_current_branch_need_no_person(world: World):
     _, clone = world.pair()
     clone.commit("mine")
     ran = world.run()
@@ -267,7 +267,7 @@ def test_tags_and_other_branches_of_the_remote_are_not_fetched(world: World):
     assert set(clone.refs()) == before
 
 
-def test_the_next_command_is_told_for_what_was_updated_and_what_depends_on_it(world: World):
+def test_the_next_command_is_printed_for_what_was_updated_and_what_depends_on_it(world: World):
     server, clone = world.pair("a")
     _, second = world.pair("b", depends=["a"])
     world.pair("c")

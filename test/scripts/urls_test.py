@@ -1,4 +1,4 @@
-"""Addresses: which mean one place, and what of a text is not shown."""
+"""Addresses: which mean one place, and which parts of a text are hidden."""
 
 import pytest
 
@@ -73,11 +73,11 @@ def test_folders_are_compared_as_places(url: str):
         "github_pat_s3cret_0123456789",
     ],
 )
-def test_credentials_are_not_shown(text: str):
+def test_credentials_are_hidden(text: str):
     assert "s3cret" not in urls.redact(text)
 
 
-def test_secrets_of_a_configuration_are_not_shown_wherever_they_are():
+def test_secrets_of_a_configuration_are_hidden_wherever_they_are():
     config = [
         ("http.https://host/.extraheader", "X-Token: s3cret-value"),
         ("remote.origin.url", "https://me:p@ss-word@host/x"),
@@ -90,7 +90,7 @@ def test_a_secret_that_begins_another_leaves_nothing_of_it():
     assert urls.redact("s3cret-value", ["s3cret", "s3cret-value"]) == "***"
 
 
-def test_what_is_no_credential_is_shown():
+def test_what_is_no_credential_is_printed():
     text = "https://github.com/pytorch/pytorch.git, git@github.com:pytorch/pytorch.git"
     text += ", ssh://git@github.com/pytorch/pytorch.git"
     assert urls.redact(text) == text

@@ -97,7 +97,7 @@ def test_wrong_usage_exits_with_two_and_says_why(world: World, words: list[str])
     assert ran.err.strip()
 
 
-def test_help_tells_the_exit_codes(world: World):
+def test_help_lists_the_exit_codes(world: World):
     ran = world.run("--help")
     assert ran.code == 0
     assert all(f"\n  {code} " in ran.out for code in (0, 1, 2, 3, 130))
@@ -195,7 +195,7 @@ def test_progress_and_errors_are_no_part_of_the_json(world: World):
     assert ran.json["exit_code"] == ran.code == 1
 
 
-def test_the_entry_point_tells_an_old_interpreter(world: World):
+def test_the_entry_point_refuses_an_old_interpreter(world: World):
     text = (ROOT / "scripts" / "update_repos.py").read_text()
     script = f"import sys; sys.version_info = (3, 8); exec({text!r}, {{'__name__': '__main__'}})"
     words = [sys.executable, "-c", script]
