@@ -283,7 +283,8 @@ class Group:
         elif status == "kept":
             if differences(was, now, tracking=False) and old.commit != new.commit:
                 yield "HEAD has moved"
-        elif status != "failed" or cell.state[0] != "s":
+        elif status != "failed" or "submodule s: in the way" not in said["reason"]:
+            # What is in the way in a submodule is known when its new commit is fetched.
             yield "an unexpected status"
         acting = self.option not in ("plan", "dry-run")
         clean = cell.state == "-:clean" and cell.change not in _KINDS_OF_SUBMODULES
