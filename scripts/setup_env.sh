@@ -66,8 +66,9 @@ missing_packages() {
 }
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
-# a CMake project.
+# a CMake project, and clangd reads the output of scripts/compile_commands.py.
 missing_packages_of_tests() {
+  command -v clangd >/dev/null || echo clangd
   command -v cmake >/dev/null || echo cmake
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user

@@ -1,0 +1,68 @@
+"""compile_commands.json as clangd reads it, for a small copy of this tree."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.build.nested import Nested
+from test.build.tree import ROOT
+
+_MORE = """
+lite_cc_library(
+    name = "three",
+    srcs = ["three.cc"],
+    deps = ["@torch//:python"],
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
+    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
+    (tree.root / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/compile_commands.py", tree.root / "scripts")
+    with (tree.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
+        file.write(_MORE)
+    tree.write("three.cc", '#include "torch/csrc/utils/pybind.h"\n\nat::Tensor three;\n')
+    process = tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
+    assert process.returncode == 0, process.stderr
+    yield tree
+    tree.close()
+
+
+def _write(tree: Nested) -> Path:
+    bazel = f"bazel {tree.environ()['TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS']}"
+    process = tree.run(tree.python, "scripts/compile_commands.py", "--bazel", bazel)
+    assert process.returncode == 0, process.stderr
+    return tree.root / "compile_commands.json"
+
+
+def test_every_source_of_the_package_has_one_command(nested: Nested):
+    files = [entry["file"] for entry in json.loads(_write(nested).read_text())]
+    assert files == [f"torch_xla_lite/{name}.cc" for name in ("one", "three", "two")]
+
+
+def test_a_command_compiles_its_file_in_the_folder_that_it_names(nested: Nested):
+    for entry in json.loads(_write(nested).read_text()):
+        # The folders of outputs are made when Bazel runs the command.
+        words = entry["arguments"][: entry["arguments"].index("-o")]
+        words = [word for word in words if word not in ("-MD", "-MF") and ".pic.d" not in word]
+        process = nested.run(*words, "-fsyntax-only")
+        assert entry["directory"] == str(nested.root)
+        assert process.returncode == 0, process.stderr
+
+
+def test_the_file_is_written_only_when_its_content_changes(nested: Nested):
+    before = _write(nested).stat()
+    assert _write(nested).stat() == before
+
+
+@pytest.mark.skipif(shutil.which("clangd") is None, reason="only scripts/test.sh installs clangd")
+def test_clangd_finds_every_header(nested: Nested):
+    _write(nested)
+    process = nested.run("clangd", "--check=torch_xla_lite/three.cc")
+    assert process.returncode == 0, process.stderr
+    assert "All checks completed, 0 errors" in process.stderr
