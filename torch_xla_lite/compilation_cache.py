@@ -54,8 +54,9 @@ class Program:
     """A compiled graph.
 
     Attributes:
-      executable: a function of the leaves and the scalars, see compiler.compile_graph.
-      num_arguments, num_results: how many arrays it takes and gives.
+      executables: functions of the leaves and the scalars, see compiler.compile_graph: one, or two
+        (foreign_code.py).
+      order: of two, where each result is among the results of the first, then of the second.
       fallbacks: ops that run as ATen kernels in it, one for each call.
       foreign: ops that call any code outside XLA in it.
       checks: for each element of its last result the step of the graph, the message and the name
@@ -64,9 +65,8 @@ class Program:
       targets: names of the custom calls in it that this package provides.
     """
 
-    executable: Callable[..., list]
-    num_arguments: int
-    num_results: int
+    executables: tuple[Callable[..., list], ...]
+    order: tuple[int, ...]
     fallbacks: tuple[str, ...]
     foreign: frozenset[str]
     checks: tuple[tuple[int, str, str], ...]
@@ -120,8 +120,8 @@ def load(key: str | None) -> Program | None:
         content = path.read_bytes()
         if content[:_DIGEST] != _checksum(key, content[_DIGEST:]):
             return None
-        header, _, executable = content[_DIGEST:].partition(b"\n")
-        program = _deserialize(json.loads(header), executable)
+        header, _, executables = content[_DIGEST:].partition(b"\n")
+        program = _deserialize(json.loads(header), executables)
         os.utime(path)  # Used last, removed last.
     # An entry is only ever a shortcut, and jax has no one error for an executable that does not
     # load here.
@@ -140,18 +140,22 @@ def store(key: str | None, program: Program) -> None:
     from jax.experimental import serialize_executable
 
     try:
-        executable, _, _ = serialize_executable.serialize(program.executable)
-    except (ValueError, NotImplementedError, jax.errors.JaxRuntimeError):
+        serialized = [serialize_executable.serialize(part) for part in program.executables]
+    # jax has no one error for what it cannot serialize, such as a callback.
+    except Exception:
         return
     header = {
-        "num_arguments": program.num_arguments,
-        "num_results": program.num_results,
+        # Of each executable: its size in bytes, how many arrays it takes and gives.
+        "executables": [
+            (len(data), takes.num_leaves, gives.num_leaves) for data, takes, gives in serialized
+        ],
+        "order": program.order,
         "fallbacks": program.fallbacks,
         "foreign": sorted(program.foreign),
         "checks": program.checks,
         "targets": sorted(program.targets),
     }
-    body = json.dumps(header).encode() + b"\n" + executable
+    body = json.dumps(header).encode() + b"\n" + b"".join(data for data, _, _ in serialized)
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
             try:
@@ -170,29 +174,34 @@ def _checksum(key: str, body: bytes) -> bytes:
     return hashlib.sha256(key.encode() + body).digest()
 
 
-def _deserialize(header: dict, executable: bytes) -> Program:
-    from jax.experimental import serialize_executable
-
+def _deserialize(header: dict, executables: bytes) -> Program:
     names = frozenset(header["targets"])
     if "torch_xla_lite.aten" in names:
         ffi.register()
     if names - {"torch_xla_lite.aten"}:
         kernels.register()
-    arguments = ((0,) * header["num_arguments"], {})
-    loaded = serialize_executable.deserialize_and_load(
-        executable,
-        jax.tree_util.tree_structure(arguments),
-        jax.tree_util.tree_structure([0] * header["num_results"]),
-        execution_devices=jax.devices()[:1],
-    )
+    loaded = []
+    for size, num_arguments, num_results in header["executables"]:
+        loaded.append(_load_executable(executables[:size], num_arguments, num_results))
+        executables = executables[size:]
     return Program(
-        executable=loaded,
-        num_arguments=header["num_arguments"],
-        num_results=header["num_results"],
+        executables=tuple(loaded),
+        order=tuple(header["order"]),
         fallbacks=tuple(header["fallbacks"]),
         foreign=frozenset(header["foreign"]),
         checks=tuple((step, message, error) for step, message, error in header["checks"]),
         targets=names,
+    )
+
+
+def _load_executable(data: bytes, num_arguments: int, num_results: int) -> Callable[..., list]:
+    from jax.experimental import serialize_executable
+
+    return serialize_executable.deserialize_and_load(
+        data,
+        jax.tree_util.tree_structure(((0,) * num_arguments, {})),
+        jax.tree_util.tree_structure([0] * num_results),
+        execution_devices=jax.devices()[:1],
     )
 
 

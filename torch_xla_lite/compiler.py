@@ -18,7 +18,7 @@ import functools
 import re
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,12 +26,9 @@ import numpy as np
 import torch
 from jax import lax
 
-from . import _XLAC, compilation_cache, index_errors
+from . import _XLAC, compilation_cache, foreign_code, index_errors
 from .compilation_cache import Program
 from .lowering import checks, dtypes, promotion, registry
-
-if TYPE_CHECKING:
-    from jax.extend import core
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -73,7 +70,9 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     leaves = [step for step in steps if not isinstance(step[0], str)]
     with jax.enable_x64(True):
         program = _program(calls, leaves, roots)
-    function = program.executable
+    function = program.executables[0]
+    if program.order:
+        function = foreign_code.joined(program.executables, program.order)
     waits = bool(program.foreign)
     if program.checks:
         errors = [(calls[step].describe(message), error) for step, message, error in program.checks]
@@ -96,32 +95,41 @@ def _program(
         key = compilation_cache.key(description)
         if (program := compilation_cache.load(key)) is not None:
             return program
-    lowered, fallbacks, foreign, found = _lower_graph(calls, leaves, roots)
-    hlo = lowered.as_text()
+    graph_of_jax = _lower_graph(calls, leaves, roots)
+    hlo = "".join(part.as_text() for part in graph_of_jax.parts)
     if traces_first:
         # With the description, because a program names ops and steps of its graph.
         key = compilation_cache.key(description + hlo)
         if (program := compilation_cache.load(key)) is not None:
             return program
     program = Program(
-        executable=lowered.compile(),
-        num_arguments=len(leaves) + any(call.num_scalars for call in calls if call is not None),
-        num_results=len(roots) + bool(found),
-        fallbacks=tuple(fallbacks),
-        foreign=frozenset(foreign),
-        checks=tuple(found),
+        executables=tuple(part.compile() for part in graph_of_jax.parts),
+        order=graph_of_jax.order,
+        fallbacks=graph_of_jax.fallbacks,
+        foreign=graph_of_jax.foreign,
+        checks=graph_of_jax.checks,
         targets=compilation_cache.targets(hlo),
     )
     compilation_cache.store(key, program)
     return program
 
 
+@dataclasses.dataclass(frozen=True)
+class _LoweredGraph:
+    """A graph as programs for XLA: one, or the two of foreign_code.py with the order of their
+    results. The other fields are those of `Program`."""
+
+    parts: tuple[jax.stages.Lowered, ...]
+    order: tuple[int, ...]
+    fallbacks: tuple[str, ...]
+    foreign: frozenset[str]
+    checks: tuple[tuple[int, str, str], ...]
+
+
 def _lower_graph(
     calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
-) -> tuple[jax.stages.Lowered, list[str], set[str], list[tuple[int, str, str]]]:
-    """The graph as a program for XLA, the ops in it that are calls of ATen, those that call any
-    code outside XLA, and its checks, each with the step that it is part of. To be called under
-    `jax.enable_x64(True)`."""
+) -> _LoweredGraph:
+    """To be called under `jax.enable_x64(True)`."""
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
     found: list[tuple[int, str, str]] = []
@@ -140,39 +148,28 @@ def _lower_graph(
             operands = [results[step][output] for step, output in call.operands]
             with checks.collect(index_errors.enabled()) as of_call:
                 results.append(call.lower(operands, scalars, by_ffi))
-            failed += [check.failed for check in of_call]
+            failed += [lax.reshape(check.failed, (1,)) for check in of_call]
             found.extend((number, check.message, check.error.__name__) for check in of_call)
         values = [results[step][output] for step, output in roots]
-        return [*values, jnp.stack(failed)] if failed else values
+        return [*values, lax.concatenate(failed, 0)] if failed else values
 
     structs = [_struct((dtype, dims)) for dtype, dims, _ in leaves]
     if num_scalars:
         structs.append(jax.ShapeDtypeStruct((num_scalars, 2), np.int32))
     donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
     traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
-    foreign = _foreign_ops(traced.jaxpr)
-    if donated and (foreign or (found and index_errors.immediate())):
-        # A graph that may fail while it runs must not donate its arguments.
-        from jax.extend import core
-
-        function = core.jaxpr_as_fun(traced.jaxpr)
-        traced = jax.jit(function, keep_unused=True).trace(*structs)
-    return traced.lower(), by_ffi, foreign, found
-
-
-def _foreign_ops(traced: core.ClosedJaxpr) -> set[str]:
-    """The ops that call code outside XLA, which may fail while the graph runs."""
-    scopes = (str(eqn.source_info.name_stack) for eqn in traced.jaxpr.eqns if _is_foreign(eqn))
-    return {scope.partition("/")[0] for scope in scopes}  # Each is traced in a scope of its name.
-
-
-def _is_foreign(eqn: core.JaxprEqn) -> bool:
-    # Imported where a graph is compiled: it takes 17 ms.
+    foreign = foreign_code.ops(traced.jaxpr)
+    about = (tuple(by_ffi), frozenset(foreign), tuple(found))
+    may_fail = foreign or (found and index_errors.immediate())
+    if not donated or not may_fail:
+        return _LoweredGraph((traced.lower(),), (), *about)
+    # A program that may fail must not use up its arguments.
+    if not index_errors.immediate() and (parts := foreign_code.split(traced.jaxpr, donated)):
+        return _LoweredGraph(parts.lowered, parts.order, *about)
     from jax.extend import core
 
-    if eqn.primitive.name == "ffi_call" or eqn.primitive.name.endswith("_callback"):
-        return True
-    return any(_is_foreign(e) for inner in core.jaxprs_in_params(eqn.params) for e in inner.eqns)
+    function = core.jaxpr_as_fun(traced.jaxpr)
+    return _LoweredGraph((jax.jit(function, keep_unused=True).lower(*structs),), (), *about)
 
 
 def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
@@ -184,14 +181,16 @@ def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
 def _raising_with_source(
     executable: Callable[..., list], calls: Sequence[Any], program: Program
 ) -> Callable:
-    """Waits for the results, so that an error is raised here and names op and recording line.
+    """Waits for what may fail, so that an error is raised here and names op and recording line.
 
     Counts the calls of ATen's kernels each time that the graph runs.
     """
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         try:
-            results = jax.block_until_ready(executable(*arguments))
+            results = executable(*arguments)
+            if not program.order:
+                jax.block_until_ready(results)
             for op in program.fallbacks:
                 _XLAC.note_fallback(op)
             return results
@@ -206,7 +205,7 @@ def _explained(error: Exception, calls: Sequence[Any], foreign: frozenset[str]) 
     if _is_lack_of_memory(error):
         return error
     message = str(error)
-    if isinstance(error, IndexError):  # A failed check (index_errors.py) has its lines already.
+    if "\nRecorded at " in message:  # A failed check (index_errors.py) has its lines already.
         named = {call.op for call in calls if call is not None and f"(in {call.op})" in message}
         return _blaming(*named, error) if len(named) == 1 else error
     named = {call.op for call in calls if call is not None and _names(message, call.op)} or foreign

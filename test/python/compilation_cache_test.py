@@ -74,6 +74,29 @@ def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: 
     assert run(STEPS, tmp_path) == (0, compiled, fallbacks, values)
 
 
+CALLBACK = """
+import jax
+@torch.library.custom_op("cache_test::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+@twice.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+@torch_xla_lite.register_lowering("cache_test::twice")
+def _(x):
+    return jax.pure_callback(lambda values: 2 * values, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+report(twice(torch.arange(3., device='jax')))
+"""
+
+
+def test_a_graph_with_a_callback_is_compiled_in_each_process(tmp_path: Path):
+    for _ in range(2):
+        assert run(CALLBACK, tmp_path) == (1, 0, [], [0, 2, 4])
+
+
 def test_two_processes_at_once_leave_entries_that_work(tmp_path: Path):
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(lambda _: run(ADD, tmp_path), range(2))

@@ -1,6 +1,6 @@
 """Ops of other libraries, with and without lowerings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -304,3 +304,36 @@ def test_a_graph_with_a_callback_is_traced_once():
     state.add_(checked(state * 2 + 1, 7))
     assert state.tolist() == [1] * 1000
     assert traced == [7]
+
+
+def momentum_steps(observe: Callable[[torch.Tensor], torch.Tensor]) -> list[int]:
+    """Where the weights lie after each of some steps, in whose loss `observe` takes part."""
+    weights = torch.linspace(0, 1, 1000).to("jax").requires_grad_()
+    optimizer = torch.optim.SGD([weights], lr=0.1, momentum=0.9)
+    addresses = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        (weights * observe(weights.detach())).sum().backward()
+        optimizer.step()
+        torch_xla_lite.sync()
+        addresses.append(torch_xla_lite._XLAC.to_jax(weights.detach()).unsafe_buffer_pointer())
+    return addresses
+
+
+FOREIGN = {
+    "callback": lambda x: checked(x, 1000),
+    "kernel of the CPU": torch.special.bessel_j0,
+}
+
+
+@pytest.mark.parametrize("observe", [torch.cos, *FOREIGN.values()], ids=["none", *FOREIGN])
+def test_weights_are_overwritten_though_a_graph_calls_foreign_code(observe):
+    assert len(set(momentum_steps(observe))) == 1
+
+
+def test_only_foreign_calls_and_what_they_need_are_waited_for(monkeypatch: pytest.MonkeyPatch):
+    awaited: list[int] = []
+    wait = jax.block_until_ready
+    monkeypatch.setattr(jax, "block_until_ready", lambda x: awaited.append(len(x)) or wait(x))
+    momentum_steps(FOREIGN["callback"])
+    assert awaited == [1] * 4  # The value of the callback, and not weights, momentum and loss.
