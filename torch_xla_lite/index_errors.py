@@ -13,7 +13,7 @@ Until then an index out of range reads the nearest element, and a write through 
     TORCH_XLA_LITE_CHECK_INDICES=0    no checks
 
 Other things that torch refuses by their values are checked in the same way: `x[mask] = values` with
-too few or too many values, masked_scatter, torch._assert_async.
+too few or too many values, masked_scatter, torch._assert_async, division of integers by zero.
 """
 
 from __future__ import annotations
@@ -73,12 +73,16 @@ def report() -> None:
 
 def _forget_passed() -> None:
     """So that a program that reads no value does not collect results for ever."""
-    while _pending and _pending[0][0].is_ready() and not np.asarray(_pending[0][0]).any():
+    while _pending and _pending[0][0].is_ready() and not _any(_pending[0][0]):
         _pending.popleft()
 
 
+def _any(failed: jax.Array) -> bool:
+    return b"\1" in np.asarray(failed).tobytes()  # 1.5 us; any() takes 3.5.
+
+
 def _raise_if(failed: jax.Array, errors: Sequence[Error]) -> None:
-    raised = [errors[i] for i in np.flatnonzero(np.asarray(failed))]
-    if raised:
+    if _any(failed):
+        raised = [errors[i] for i in np.flatnonzero(np.asarray(failed))]
         _, name = raised[0]
         raise getattr(builtins, name)("\n".join(message for message, _ in raised))

@@ -195,3 +195,19 @@ def test_an_operation_with_a_data_dependent_shape_works_and_is_counted():
     found = torch.tensor([0, 3, 0, 5], device="jax").nonzero()
     assert found.tolist() == [[1], [3]]
     assert torch_xla_lite.debug.metrics()["fallbacks"] == {"aten::nonzero": 1}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.to_sparse(),
+        lambda x: x.to_sparse_csr(),
+        lambda x: x.to_mkldnn(),
+        lambda x: x.cpu().to_sparse().to("jax"),
+        lambda x: torch.sparse_coo_tensor(torch.zeros(2, 1, dtype=int).jax(), x[0, :1], (3, 3)),
+    ],
+    ids=["coo", "csr", "mkldnn", "moved", "of its parts"],
+)
+def test_a_sparse_tensor_is_one_clear_error(make):
+    with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
+        make(torch.eye(3, device="jax"))

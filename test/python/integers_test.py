@@ -136,3 +136,140 @@ def test_what_is_refused_is_not_counted_as_a_fallback():
     with pytest.raises(NotImplementedError):
         F.gelu(IMAGE.jax())
     assert debug.metrics()["fallbacks"] == {}
+
+
+VALUES = torch.tensor([0, 1, 7])
+
+
+def number_ops() -> dict[str, Callable[[torch.Tensor, float], torch.Tensor]]:
+    """Ops that convert a number to the dtype of their result."""
+    first = torch.tensor([0])
+    return {
+        "fill_": lambda x, v: x.clone().fill_(v),
+        "full_like": torch.full_like,
+        "full": lambda x, v: torch.full((2,), v, dtype=x.dtype, device=x.device),
+        "masked_fill": lambda x, v: x.masked_fill(x == 0, v),
+        "index_fill": lambda x, v: x.index_fill(0, first.to(x.device), v),
+        "scatter": lambda x, v: x.scatter(0, first.to(x.device), v),
+        "item assignment": lambda x, v: x.clone().index_put_((x == 0,), torch.full_like(x[0], v)),
+        "pow": lambda x, v: x**v,
+        "clamp": lambda x, v: x.clamp(max=v),
+        "where": lambda x, v: torch.where(x == 0, v, x),
+        "alpha": lambda x, v: torch.add(x, x, alpha=v),
+        "pad": lambda x, v: F.pad(x, (1, 1), value=v),
+        "threshold": lambda x, v: F.threshold(x, 1, v),
+        "addcmul": lambda x, v: torch.addcmul(x, x, x, value=v),
+        "linspace": lambda x, v: torch.linspace(0, v, 3, dtype=x.dtype, device=x.device),
+    }
+
+
+@pytest.mark.parametrize("name", number_ops())
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [(torch.uint8, 300), (torch.uint8, -300), (torch.int8, 200), (torch.int32, 2**40)],
+    ids=["300", "-300", "200", "2**40"],
+)
+def test_a_number_that_the_dtype_cannot_hold_raises_as_on_the_cpu(name, dtype, number):
+    op, x = number_ops()[name], VALUES.to(dtype)
+    try:
+        wanted = op(x, number)
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError, match=str(error)):
+            op(x.jax(), number)
+    else:
+        assert torch.equal(op(x.jax(), number).cpu(), wanted)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [lambda x, v: x + v, lambda x, v: v - x, lambda x, v: x & v, lambda x, v: x > v],
+    ids=["+", "-", "&", ">"],
+)
+def test_operands_wrap_around(op):
+    x = VALUES.to(torch.uint8)
+    assert torch.equal(op(x.jax(), 300).cpu(), op(x, 300))
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "end"),
+    [
+        ("linspace", 0.5, 2.7),
+        ("linspace", 0, -1),
+        ("linspace", 3, 0),
+        ("logspace", 0.5, 2.7),
+        ("logspace", 2, 0),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32], ids=str)
+def test_integer_ranges_are_those_of_the_cpu(name, start, end, dtype):
+    op = getattr(torch, name)
+    got = op(start, end, 4, dtype=dtype, device="jax")
+    assert torch.equal(got.cpu(), op(start, end, 4, dtype=dtype))
+
+
+DIVISIONS = {
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "fmod": torch.fmod,
+    "trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+}
+divisions = pytest.mark.parametrize("op", DIVISIONS.values(), ids=DIVISIONS.keys())
+
+
+@divisions
+@integers
+def test_division_by_a_tensor_with_a_zero_raises_when_a_value_is_read(op, dtype):
+    quotient = op(VALUES.to(dtype).jax(), VALUES.to(dtype).jax())
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: an integer was divided by zero"):
+        quotient.tolist()
+
+
+@divisions
+def test_division_by_the_number_zero_raises_at_once(op):
+    x = VALUES.jax()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        op(x, 0)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        op(x.int(), 2**40)
+    assert op(x, 3).tolist() == op(VALUES, 3).tolist()
+    assert op(x.float(), 0).isfinite().any().item() is False
+
+
+def test_ops_on_bits_refuse_floats_at_the_call():
+    x = torch.ones(2, dtype=torch.int64, device="jax")
+    for op in (lambda: x & 2.0, lambda: torch.gcd(x, 2.0 * x), lambda: x << 2.0):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Float'"):
+            op()
+
+
+BOOLS = torch.tensor([[True, False], [True, True]])
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda x: x.relu(),
+        lambda x: x.argmax(),
+        lambda x: x**x,
+        lambda x: x.topk(1),
+        lambda x: x.trace(),
+        lambda x: x @ x,
+        lambda x: torch.bmm(x[None], x[None]),
+        lambda x: torch.mvlgamma(x, 1),
+        lambda x: torch.addr(x, x[0], x[1]),
+        lambda x: x[:0] @ x,
+        lambda x: x.sum(0, dtype=torch.bool),
+        lambda x: x.sum(dtype=torch.bool),
+        lambda x: x.index_add(0, torch.tensor([0, 1]).to(x.device), x, alpha=False),
+        lambda x: x.scatter_reduce(0, torch.zeros(2, 2, dtype=int).to(x.device), x, "prod"),
+        lambda x: x.put(torch.tensor([0, 1]).to(x.device), x[1], True),
+    ],
+)
+def test_booleans_compute_as_on_the_cpu(op):
+    try:
+        wanted = op(BOOLS)
+    except (RuntimeError, NotImplementedError) as error:
+        with pytest.raises(type(error)):
+            op(BOOLS.jax())
+    else:
+        assert torch.equal(op(BOOLS.jax()).cpu(), wanted)

@@ -61,3 +61,47 @@ def test_a_recorded_beta_of_zero_drops_nan(product):
     wanted = product(added, a, b)
     assert not wanted.isnan().any()
     torch.testing.assert_close(product(added.jax(), a.jax(), b.jax()).cpu(), wanted)
+
+
+def test_the_gradient_of_logcumsumexp_is_as_exact_as_on_the_cpu():
+    """Its formula subtracts results, so it needs all their digits."""
+    x = 500 * torch.sin(torch.arange(125.0)).view(5, 25)
+
+    def gradient(device: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        leaf = x.to(device, dtype).requires_grad_()
+        weights = torch.cos(torch.arange(125.0)).view(5, 25).to(device, dtype)
+        (torch.logcumsumexp(leaf, 1) * weights).sum().backward()
+        return leaf.grad.cpu().double()
+
+    exact = gradient("cpu", torch.float64)
+    error = (gradient("jax") - exact).abs().max()
+    assert error <= 1.01 * (gradient("cpu") - exact).abs().max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32], ids=str)
+@pytest.mark.parametrize("name", ["cholesky", "det", "eigvalsh", "inv", "qr", "svd", "solve"])
+def test_factorisations_refuse_the_dtypes_that_they_refuse_on_the_cpu(name, dtype):
+    op = getattr(torch.linalg, name)
+    for matrix in (torch.eye(3).to(dtype), torch.eye(3).to(dtype).jax()):
+        with pytest.raises((RuntimeError, NotImplementedError), match=r"[Hh]alf|BFloat16|Int"):
+            op(matrix, matrix) if name == "solve" else op(matrix)
+
+
+MATRICES = {
+    "zero": torch.zeros(3, 3),
+    "empty": torch.zeros(2, 0, 0),
+    "one element": torch.full((2, 1, 1), 2.5),
+    "small": 0.01 * torch.sin(torch.arange(16.0)).view(4, 4),
+    "large": 8 * torch.sin(torch.arange(50.0)).view(2, 5, 5),
+    "nilpotent": torch.triu(torch.ones(6, 6), 1),
+}
+
+
+@pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES.keys())
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+def test_matrix_exponentials_agree_with_the_cpu(matrix, dtype):
+    wanted = torch.linalg.matrix_exp(matrix.to(dtype))
+    got = torch.linalg.matrix_exp(matrix.to(dtype).jax()).cpu()
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+    scale = wanted.abs().max().item() if wanted.numel() else 1
+    torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance * scale)

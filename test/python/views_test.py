@@ -644,3 +644,32 @@ def test_tensor_split_by_a_tensor(sections, device):
     assert [part.tolist() for part in parts] == [part.tolist() for part in wanted]
     (parts[1] * 2).sum().backward()
     assert x.grad.sum().item() == 2 * len(wanted[1])
+
+
+BEYOND = ((4, 4), (3, 1), 5)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda x: torch.as_strided_copy(x, *BEYOND),
+        lambda x: torch.as_strided_scatter(x, torch.ones(4, 4, device=x.device), *BEYOND),
+    ],
+    ids=["copy", "scatter"],
+)
+def test_strides_that_leave_the_storage_raise(op):
+    for x in (torch.arange(10.0), arange(10)):
+        with pytest.raises(RuntimeError, match="out of bounds for storage of size 40"):
+            op(x)
+
+
+def test_as_strided_copy_and_scatter_refer_to_the_storage_of_a_view():
+    view = torch.arange(12.0).view(3, 4)[1:].t()
+    other = arange(3, 4)[1:].t()
+    for op in (
+        lambda x: torch.as_strided_copy(x, (2, 3), (4, 1), 1),
+        lambda x: torch.as_strided_copy(x, (2, 2), (2, 1)),
+        lambda x: torch.as_strided_scatter(x, torch.ones(2, 3, device=x.device), (2, 3), (4, 1), 1),
+    ):
+        assert op(other).tolist() == op(view).tolist()
+    assert other.tolist() == view.tolist()

@@ -11,13 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import unary
+from torch_xla_lite.lowering import checks, unary
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
     convert,
     full,
-    is_float,
     is_integral,
     is_number,
     operands,
@@ -91,8 +90,15 @@ def div(self: Operand, other: Operand, *, outs) -> jax.Array:
 def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) -> jax.Array:
     if rounding_mode is None:
         return div(self, other, outs=outs)
+    _check_divisor(other, outs[0])
     a, b = _wide_pair(self, other, outs[0])
     return divide_rounded(a, b, rounding_mode)
+
+
+def _check_divisor(divisor: Operand, out: jax.ShapeDtypeStruct) -> None:
+    """Numbers were looked at when the op was recorded (csrc/dispatch/numbers.h)."""
+    if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "iu":
+        checks.not_zero(convert(divisor, out.dtype))
 
 
 def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
@@ -128,16 +134,18 @@ def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
 
 @lower("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return divide_rounded(*_wide_pair(self, other, outs[0]), "floor")
+    return div_mode(self, other, rounding_mode="floor", outs=outs)
 
 
 @lower("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(self: Operand, other: Operand, *, outs) -> jax.Array:
+    _check_divisor(other, outs[0])
     return lax.rem(*_rounded_pair(self, other, outs[0]))
 
 
 @lower("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(self: Operand, other: Operand, *, outs) -> jax.Array:
+    _check_divisor(other, outs[0])
     a, b = _rounded_pair(self, other, outs[0])
     rest = lax.rem(a, b)
     zero = lax.full_like(a, 0)
@@ -256,8 +264,6 @@ _SHIFTS = ("{}.Tensor", "{}.Tensor_Scalar", "{}.Scalar_Tensor")
 )
 def bitwise_left_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
-    if is_float(a.dtype):
-        return lax.mul(a, lax.exp2(b))
     return lax.shift_left(a, b)
 
 
@@ -268,8 +274,6 @@ def bitwise_left_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
 )
 def bitwise_right_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
-    if is_float(a.dtype):
-        return lax.div(a, lax.exp2(b))
     return (
         lax.shift_right_logical(a, b) if a.dtype.kind == "u" else lax.shift_right_arithmetic(a, b)
     )

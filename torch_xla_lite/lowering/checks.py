@@ -82,3 +82,10 @@ def index_in_range(
         bad = lax.bitwise_and(bad, lax.ne(index, lax.full_like(index, ignored)))
     failed = lax.reduce_or(bad, tuple(range(bad.ndim)))
     check(failed, f"an index is out of range: it must be in [{low}, {size})")
+
+
+def not_zero(divisor: jax.Array) -> None:
+    """Notes a check that integers are not divided by zero, where XLA gives -1."""
+    zero = lax.eq(divisor, lax.full_like(divisor, 0))
+    message = "ZeroDivisionError: an integer was divided by zero"
+    check(lax.reduce_or(zero, tuple(range(zero.ndim))), message, RuntimeError)

@@ -7,21 +7,24 @@ table the mean squared error of integers would be a number, where torch raises. 
 has a dtype that is refused here runs on the CPU at once, which then raises as it does for tensors
 of its own. The uint8 images that it resizes in fixed point come out as it rounds them.
 
-Halves are never refused, because the CPU has fewer kernels for them than other devices.
+Floats are refused only by ops on bits, and halves by factorisations too, which no device has for
+them. Elsewhere a lowering takes more of them than the CPU, computes in float32 and rounds once.
 """
 
 import functools
 
-from torch_xla_lite.lowering import registry
+import numpy as np
 
-# Kinds as in `numpy.dtype.kind`: bool, signed, unsigned, complex. What is listed is what the CPU
-# kernels of torch 2.13 said to the sample inputs of PyTorch's database of ops.
+from torch_xla_lite.lowering import promotion, registry
+
+# Kinds as in `numpy.dtype.kind`: bool, signed, unsigned, float, complex; h: 16-bit float. What is
+# listed is what the CPU kernels of torch 2.13 said to the sample inputs of PyTorch's op database.
 _REFUSED = {
     "biuc": """
         _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _upsample_bicubic2d_aa
-        _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d bernoulli
-        binary_cross_entropy celu embedding_renorm frac gelu glu grid_sampler_2d grid_sampler_3d
-        hardshrink hardsigmoid hardswish histc huber_loss hypot igamma igammac
+        _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
+        bernoulli binary_cross_entropy celu embedding_renorm frac gelu glu grid_sampler_2d
+        grid_sampler_3d hardshrink hardsigmoid hardswish histc huber_loss hypot igamma igammac
         log_sigmoid_forward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
         max_unpool2d max_unpool3d mish mse_loss multi_margin_loss native_batch_norm nextafter
         nll_loss2d_forward nll_loss_forward normal.Tensor_Tensor normal.Tensor_float
@@ -32,14 +35,26 @@ _REFUSED = {
         _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
         upsample_nearest1d upsample_nearest2d upsample_nearest3d
     """,
+    "fh": """
+        __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bitwise_and.Scalar
+        bitwise_and.Scalar_Tensor bitwise_and.Tensor bitwise_left_shift.Scalar_Tensor
+        bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_not bitwise_or.Scalar
+        bitwise_or.Scalar_Tensor bitwise_or.Tensor bitwise_right_shift.Scalar_Tensor
+        bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar
+        bitwise_xor.Scalar_Tensor bitwise_xor.Tensor gcd lcm
+    """,
+    "biuh": """
+        _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex _linalg_svd
+        cholesky linalg_cholesky_ex linalg_eig linalg_inv_ex linalg_qr
+    """,
     "biu": """
         _softmax_backward_data cholesky_inverse cholesky_solve lerp.Scalar lerp.Tensor
         linalg_householder_product linalg_lu linalg_lu_factor_ex linalg_solve_triangular
-        logaddexp logaddexp2 logcumsumexp silu std.correction std_mean.correction
-        triangular_solve var.correction var_mean.correction
+        logaddexp logaddexp2 logcumsumexp rrelu_with_noise_functional silu std.correction
+        std_mean.correction triangular_solve var.correction var_mean.correction
     """,
     "bc": """
-        ceil div.Tensor_mode floor fmod.Tensor kthvalue max_pool2d_with_indices
+        ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor kthvalue max_pool2d_with_indices
         max_pool3d_with_indices median median.dim nanmedian nanmedian.dim remainder.Tensor round
         threshold trunc
     """,
@@ -47,11 +62,14 @@ _REFUSED = {
         im2col
     """,
     "b": """
-        abs addbmm addcmul addmv baddbmm bmm convolution cumprod cumsum dot linalg_cross mv
-        reflection_pad1d vdot
+        _trilinear _unsafe_masked_index_put_accumulate abs addbmm addcmul addmv addr argmax argmin
+        baddbmm bmm bucketize.Scalar bucketize.Tensor convolution cumprod cumsum dot index_add
+        index_reduce linalg_cross linear linspace logspace mm mv mvlgamma native_dropout_backward
+        pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor put reflection_pad1d relu scatter_reduce.two
+        searchsorted.Scalar searchsorted.Tensor topk trace vdot
     """,
     "c": """
-        _safe_softmax amax amin aminmax atan2 binary_cross_entropy_with_logits clamp.Tensor
+        _safe_softmax amax amin aminmax atan2 binary_cross_entropy_with_logits
         clamp_max.Tensor clamp_min.Tensor copysign.Tensor digamma elu erf erfc erfinv fmax fmin
         hardtanh heaviside i0 leaky_relu lgamma logit max max.dim maximum min min.dim minimum
         mvlgamma nansum native_group_norm polygamma relu sign softshrink sort sort.stable
@@ -64,10 +82,18 @@ _REFUSED = {
 
 @functools.cache
 def _kinds() -> dict[str, str]:
-    return {f"aten::{name}": kinds for kinds, names in _REFUSED.items() for name in names.split()}
+    found: dict[str, str] = {}
+    for kinds, names in _REFUSED.items():
+        for name in names.split():
+            found[f"aten::{name}"] = found.get(f"aten::{name}", "") + kinds
+    return found
 
 
 def refused(op_name: str) -> int:
     """A bit for each c10::ScalarType that the results of the op cannot have."""
     kinds = _kinds().get(op_name, "")
-    return sum(1 << code for code, dtype in registry.DTYPES.items() if dtype.kind in kinds)
+    return sum(1 << code for code, dtype in registry.DTYPES.items() if _kind(dtype) in kinds)
+
+
+def _kind(dtype: np.dtype) -> str:
+    return "h" if dtype in promotion.HALVES else dtype.kind

@@ -105,6 +105,7 @@ def _steps(start: Number, step: Number, out: jax.ShapeDtypeStruct) -> jax.Array:
 def linspace(start: Number, end: Number, steps: int, *, dtype=None, outs) -> jax.Array:
     # As torch does: computed from both ends, so that the last value is exactly `end`.
     out = outs[0]
+    start, end = _as_elements(start, end, out.dtype)
     compute = np.dtype(np.float64) if is_integral(out.dtype) else opmath_dtype(out.dtype)
     values = _linspace(start, end, steps, compute)
     return (
@@ -112,6 +113,13 @@ def linspace(start: Number, end: Number, steps: int, *, dtype=None, outs) -> jax
         if steps == 1
         else convert(jnp.asarray(values), out.dtype)
     )
+
+
+def _as_elements(start: Number, end: Number, dtype: np.dtype) -> tuple[Number, Number]:
+    """Both ends as torch reads them: as integers, for an integer dtype."""
+    if not is_integral(dtype):
+        return start, end
+    return tuple(np.asarray([int(start), int(end)]).astype(dtype).tolist())
 
 
 def _linspace(start: Number, end: Number, steps: int, dtype: np.dtype) -> np.ndarray:
@@ -129,6 +137,7 @@ def _linspace(start: Number, end: Number, steps: int, dtype: np.dtype) -> np.nda
 def logspace(
     start: Number, end: Number, steps: int, base: float = 10.0, *, dtype=None, outs
 ) -> jax.Array:
+    start, end = _as_elements(start, end, outs[0].dtype)
     exponents = _linspace(start, end, steps, np.dtype(np.float64))
     return convert(jnp.asarray(np.power(base, exponents)), outs[0].dtype)
 

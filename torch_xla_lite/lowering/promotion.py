@@ -23,7 +23,7 @@ Number: TypeAlias = int | float | bool | complex
 Operand: TypeAlias = jax.Array | WrappedNumber | Number
 
 _BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
-_HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
+HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
 _OF_TORCH = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),
@@ -90,7 +90,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 def opmath_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which torch computes: float32 for 16-bit floats, otherwise the dtype itself."""
-    return np.dtype(np.float32) if dtype in _HALVES else dtype
+    return np.dtype(np.float32) if dtype in HALVES else dtype
 
 
 def opmath(x: jax.Array) -> jax.Array:

@@ -48,6 +48,8 @@ def sum_(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
+    if x.dtype == np.bool_:
+        x = convert(x, np.dtype(np.int64))
     return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
 
 

@@ -178,6 +178,31 @@ void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   (*recorder)(op, keys, stack);
 }
 
+// as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor
+void AsStridedCopy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor view = arguments[0].toTensor().as_strided(
+      arguments[1].toDimVector(), arguments[2].toDimVector(), arguments[3].toOptional<int64_t>());
+  torch::jit::drop(*stack, 4);
+  stack->emplace_back(CopyOf(view));
+}
+
+// as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride,
+//                    SymInt? storage_offset) -> Tensor
+//
+// Like as_strided, it refers to the storage: a copy of this is written to.
+void AsStridedScatter(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 5);
+  const at::Tensor self = arguments[0].toTensor();
+  const at::Tensor copy = CopyOf(FlatBase(StorageOf(self), self.scalar_type()));
+  const auto offset = arguments[4].toOptional<int64_t>().value_or(self.storage_offset());
+  copy.as_strided(arguments[2].toDimVector(), arguments[3].toDimVector(), offset)
+      .copy_(arguments[1].toTensor());
+  const at::Tensor result = copy.as_strided(self.sizes(), self.strides(), self.storage_offset());
+  torch::jit::drop(*stack, 5);
+  stack->emplace_back(CopyOf(result));
+}
+
 // as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset)
 //     -> Tensor(a!)
 void AsStridedInPlace(const OperatorHandle&, DispatchKeySet, Stack* stack) {
@@ -354,6 +379,8 @@ constexpr ExplicitKernel kKernels[] = {
     {"alias", Boxed<Share>},
     {"as_strided", Boxed<AsStrided>},
     {"as_strided_", Boxed<AsStridedInPlace>},
+    {"as_strided_copy", Boxed<AsStridedCopy>},
+    {"as_strided_scatter", Boxed<AsStridedScatter>},
     {"clone", Boxed<Clone>},
     {"copy_", Boxed<Copy>},
     {"detach", Boxed<Share>},

@@ -104,6 +104,18 @@ class Outputs {
   OpSignature& signature_;
 };
 
+// Whether a batch norm is in evaluation, where torch's CPU kernels save no statistics. Its meta
+// functions say so only for tensors on the CPU.
+bool SavesNoStatistics(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (info.name == "aten::_native_batch_norm_legit_no_training") return true;
+  if (info.name != "aten::native_batch_norm" && !info.name.starts_with("aten::_native_batch_norm"))
+    return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.op.schema().arguments()[i].name() == "training") return !arguments[i].toBool();
+  }
+  return false;
+}
+
 }  // namespace
 
 std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
@@ -135,6 +147,10 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
     if (info.results[i] < 0) outputs.Add(stack[i]);
   }
   for (const c10::IValue& argument : mutated) outputs.Add(argument);
+  if (SavesNoStatistics(info, arguments)) {
+    const auto dtype = tensor::ScalarTypeOf(signature->outputs[1]);
+    signature->outputs[1] = signature->outputs[2] = tensor::ShapeOf(dtype, {0}, signature->op);
+  }
   if (IsRefused(info, arguments, call, *signature)) signature->runs_on_cpu = true;
   return signature;
 }

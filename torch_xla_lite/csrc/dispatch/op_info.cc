@@ -135,6 +135,27 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
   return result;
 }
 
+// The arguments that torch does not make a tensor of, which would wrap around.
+std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema) {
+  const bool is_where = schema.name() == "aten::where";
+  std::vector<int> found;
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    const std::string& name = argument.name();
+    const bool is_operand =
+        name == "self" || name == "other" || name == "scalar" || name == "scalars";
+    const bool is_number = ElementType(argument.type())->kind() == c10::TypeKind::NumberType;
+    if (is_operand ? is_where : is_number) found.push_back(static_cast<int>(i));
+  }
+  return found;
+}
+
+bool IsRoundedDivision(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  return name == "aten::floor_divide" || name == "aten::remainder" || name == "aten::fmod" ||
+         (name == "aten::div" && schema.overload_name().ends_with("_mode"));
+}
+
 bool IsTensorResult(const c10::Argument& result) {
   return ElementType(result.type())->kind() == c10::TypeKind::TensorType;
 }
@@ -178,6 +199,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   }
   if (!std::ranges::all_of(schema.returns(), IsTensorResult)) kind = Kind::kOnCpu;
 
+  ranged_numbers = FindRangedNumbers(schema);
+  if (IsRoundedDivision(schema)) divisor = 1;
   is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   if (const auto it = lowered.find(name); it != lowered.end()) {
     is_lowered = true;

@@ -14,9 +14,11 @@
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
 #include "torch_xla_lite/csrc/dispatch/infer.h"
+#include "torch_xla_lite/csrc/dispatch/numbers.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
@@ -207,6 +209,19 @@ const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> 
   return static_cast<const OpSignature*>(signature);
 }
 
+// Whether the CPU kernel must decide about the numbers among the arguments.
+bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
+                    c10::ArrayRef<c10::IValue> arguments, RecordScope* scope) {
+  if (info.ranged_numbers.empty() && info.divisor < 0) return false;
+  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
+  const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
+  if (!c10::isIntegralType(dtype, /*includeBool=*/false)) return false;
+  scope->Unlock();
+  const bool fit = NumbersFit(info, arguments, dtype);
+  scope->Lock();
+  return !fit;
+}
+
 // Everything below is called without the record lock.
 
 // torch's own kernels resize out= tensors to the result's sizes.
@@ -285,15 +300,17 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   ResultList results;
   const OpSignature* signature;
   bool fits = true;
+  bool runs_on_cpu;
   {
     RecordScope scope;
     signature = FindSignature(*info, arguments, call, &scope);
-    if (!signature->runs_on_cpu) {
+    runs_on_cpu = signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments, &scope);
+    if (!runs_on_cpu) {
       fits = OutputsFit(*info, *signature, arguments);
       if (fits) Record(*info, *signature, call, arguments, &results);
     }
   }
-  if (signature->runs_on_cpu) return RunOnCpu(*info, stack);
+  if (runs_on_cpu) return RunOnCpu(*info, stack);
   if (!fits) {
     ResizeOutputs(*info, *signature, arguments);
     return (*this)(op, keys, stack);

@@ -68,6 +68,12 @@ bool IsExplicit(const std::string& name) {
   });
 }
 
+void RefuseSparse(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "device jax has dense tensors only (in ",
+                              op.operator_name().name,
+                              ").\nMake sparse tensors of tensors on the CPU:  x.cpu()");
+}
+
 }  // namespace
 
 void RegisterKernels() {
@@ -98,6 +104,11 @@ void RegisterKernels() {
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
   }
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
+  for (const auto key :
+       {c10::DispatchKey::SparsePrivateUse1, c10::DispatchKey::SparseCsrPrivateUse1}) {
+    auto* sparse = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+    sparse->fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
+  }
   device::SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
 }
 

@@ -22,6 +22,9 @@ ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor) {
 }
 
 at::Tensor Upload(const at::Tensor& cpu_tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(cpu_tensor.layout() == c10::kStrided,
+                              "device jax has dense tensors only, and this one is ",
+                              cpu_tensor.layout(), ".\nKeep it on the CPU:  x.cpu().to_sparse()");
   Runtime& runtime = Runtime::Get();
   const at::Tensor dense = cpu_tensor.resolve_conj().resolve_neg().contiguous();
   TORCH_CHECK(
