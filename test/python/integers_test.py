@@ -110,7 +110,6 @@ FLOATS_ONLY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "std": torch.std,
     "var": torch.var,
     "var_mean": lambda x: torch.var_mean(x)[0],
-    "histc": lambda x: torch.histc(x, 4, 0, 4),
     "bernoulli": torch.bernoulli,
     "mse_loss": lambda x: F.mse_loss(x, x),
     "huber_loss": lambda x: F.huber_loss(x, x),
@@ -129,6 +128,13 @@ def test_what_the_cpu_refuses_is_refused_at_once(op, dtype):
     with pytest.raises(type(wanted.value)) as got:
         op(x.jax())
     assert str(got.value).split("\n")[0] == str(wanted.value).split("\n")[0]
+
+
+def test_integers_have_a_histogram_as_on_cuda():
+    """Libraries convert to float on the CPU only."""
+    x = torch.tensor([0, 1, 1, 3, 9, -1])
+    wanted = torch.histc(x.float(), 4, 0, 3).int()
+    assert torch.histc(x.int().jax(), 4, 0, 3).tolist() == wanted.tolist() == [1, 2, 0, 1]
 
 
 def test_what_is_refused_is_not_counted_as_a_fallback():

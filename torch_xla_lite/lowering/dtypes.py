@@ -9,6 +9,9 @@ of its own. The uint8 images that it resizes in fixed point come out as it round
 
 Floats are refused only by ops on bits, and halves by factorisations too, which no device has for
 them. Elsewhere a lowering takes more of them than the CPU, computes in float32 and rounds once.
+
+torch's histc takes integers on CUDA and not on the CPU. Libraries rely on it on every other device,
+so it is not refused here.
 """
 
 import functools
@@ -24,7 +27,7 @@ _REFUSED = {
         _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _upsample_bicubic2d_aa
         _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
         bernoulli binary_cross_entropy celu embedding_renorm frac gelu glu grid_sampler_2d
-        grid_sampler_3d hardshrink hardsigmoid hardswish histc huber_loss hypot igamma igammac
+        grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss hypot igamma igammac
         log_sigmoid_forward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
         max_unpool2d max_unpool3d mish mse_loss multi_margin_loss native_batch_norm nextafter
         nll_loss2d_forward nll_loss_forward normal.Tensor_Tensor normal.Tensor_float
@@ -54,7 +57,7 @@ _REFUSED = {
         std_mean.correction triangular_solve var.correction var_mean.correction
     """,
     "bc": """
-        ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor kthvalue max_pool2d_with_indices
+        ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor histc kthvalue max_pool2d_with_indices
         max_pool3d_with_indices median median.dim nanmedian nanmedian.dim remainder.Tensor round
         threshold trunc
     """,
