@@ -1,12 +1,12 @@
-"""Runs test files with pytest as a test program of Bazel.
+"""Runs test files by pytest the way Bazel expects a test to behave.
 
-The launcher of a lite_py_test starts it in the root of the runfiles:
+Started by the launcher of a lite_py_test, in the root of its runfiles:
 
     python -P bazel/pytest_runner.py test/python/device_test.py [pytest arguments]
 
-It supports `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
-Random numbers of hypothesis and torch have the same seed each time, and a different one in each run
-of `--runs_per_test=20`.
+Honours `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
+Hypothesis and torch draw the same numbers each time, and others in each run of
+`--runs_per_test=20`.
 """
 
 import os
@@ -17,21 +17,21 @@ import pytest
 
 
 class TorchSeed:
-    """Sets torch's seed before each test."""
+    """Lets each test draw the same numbers from torch, which begins anywhere by itself."""
 
     def __init__(self, seed: int):
         self.seed = seed
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        # The runner does not import torch; the tests that use it have imported it before.
+        # The runner does not import torch; if a test does, it has done so by now.
         torch = sys.modules.get("torch")
         if torch is not None:
             torch.default_generator.manual_seed(self.seed)
 
 
 class Shard:
-    """Selects every n-th test, for one part of a sharded target."""
+    """Keeps every n-th test, when Bazel asks to run one part of a sharded target."""
 
     def __init__(self, index: int, total: int):
         self.index = index
@@ -42,11 +42,12 @@ class Shard:
 
 
 def main(arguments: list[str]) -> int:
-    # Bazel keeps a result until an input changes, so the seed is fixed. With --runs_per_test, Bazel
-    # sets a different one for each run.
+    # Bazel keeps a result until an input changes, so equal inputs draw equal numbers. Each run of
+    # --runs_per_test gives each run a different number.
     seed = int(os.environ.get("TEST_RANDOM_SEED", "0"))
     options = [
-        # Only declared files are used: no pyproject.toml, no cache in the source tree.
+        # Nothing is read or written but what the target declares: no pyproject.toml, no cache in
+        # the source tree.
         f"--config-file={os.devnull}",
         f"--rootdir={os.getcwd()}",
         "--import-mode=importlib",
@@ -68,10 +69,10 @@ def main(arguments: list[str]) -> int:
     shards = int(os.environ.get("TEST_TOTAL_SHARDS", "1"))
     if shards > 1:
         plugins.append(Shard(int(os.environ["TEST_SHARD_INDEX"]), shards))
-        # This file tells Bazel that the program supports sharding.
+        # Tells Bazel that this program knows about shards.
         Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
     code = pytest.main(options + arguments, plugins=plugins)
-    # With a filter or shards, there may be no test to run; otherwise that is an error.
+    # A filter or a shard may leave this target nothing to do; a target without tests is an error.
     nothing_left = code == pytest.ExitCode.NO_TESTS_COLLECTED and (wanted or shards > 1)
     return 0 if nothing_left else int(code)
 

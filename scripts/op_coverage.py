@@ -92,6 +92,11 @@ class _Difference(Exception):
 def _database() -> dict[str, Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
+    # Samplers of the database set a seed in each call, and look like deterministic ops. All modules
+    # that define ops have a reference to this function.
+    for module in list(sys.modules.values()):
+        if "wrapper_set_seed" in getattr(module, "__dict__", {}):
+            module.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
     return {op.formatted_name: op for op in op_db}
 
 

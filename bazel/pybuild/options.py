@@ -1,11 +1,13 @@
-"""The environment variables of the build: one typed table, and the only code that reads them.
+"""The environment variables that steer the build: one typed table, and the only place that reads
+them.
 
     options = read({"MAX_JOBS": "2", "DEBUG": "1"})
     options.max_jobs     # 2
     options.mode         # Mode.DEBUG
 
-A name that starts with TORCH_XLA_LITE_ and is not in the table is an error, and so is a value of
-the wrong type: a misspelt option that is silently ignored is noticed only after a whole build.
+A name that starts with TORCH_XLA_LITE_ and is not in the table is an error, and so is a value that
+has not the type of its variable: a misspelt option that is silently ignored costs a whole build to
+notice.
 """
 
 import enum
@@ -28,7 +30,7 @@ class Mode(enum.Enum):
 
 
 class WheelKind(enum.Enum):
-    """What a wheel contains: everything, or one of its two halves."""
+    """What a wheel holds: everything, or one of the two parts whose sum that is."""
 
     ALL = "everything"
     LIBRARY = "libraries and headers"
@@ -36,7 +38,7 @@ class WheelKind(enum.Enum):
 
 
 class Switch(enum.Enum):
-    """Whether a feature is built; AUTO builds it if the packages that it needs are installed."""
+    """A feature that is built if asked for, or if what it needs is there."""
 
     AUTO = "auto"
     ON = "1"
@@ -47,22 +49,22 @@ class Options(NamedTuple):
     """Values of the variables that a build reads.
 
     Attributes:
-      bazel: Bazel to call, a path or a name on PATH; None to search for one.
-      startup_options: for Bazel itself, before the word `build`.
-      build_options: for `bazel build`; they come last and override others.
+      bazel: Bazel to call, a path or a name on PATH; None to look for one.
+      startup_options: for Bazel itself; they stand before the word `build`.
+      build_options: for `bazel build`; they come last, so that they win.
       mode: how to compile.
-      max_jobs: how many actions run at once; None for Bazel's default.
-      verbose: whether Bazel prints every command.
-      wheel_kind: what wheels contain.
-      debug_files: whether debug information is written to separate files beside the wheel.
+      max_jobs: how many actions run at once; None leaves it to Bazel.
+      verbose: whether every command is shown.
+      wheel_kind: what the wheel holds that is made.
+      debug_files: whether debug information goes into files of its own beside the wheel's.
       cuda: whether the CUDA library is built.
-      cuda_home: the CUDA toolkit to use; None to search for one.
-      cuda_home_from: the variable that set cuda_home.
+      cuda_home: the CUDA toolkit to take; None to look for one.
+      cuda_home_from: the variable that says so.
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
-      prioritized_text: whether a linker script places hot functions first; None if the user did not
-        set the variable. platform_link_options replaces None by False where it has no benefit.
-      archive_time_s: timestamp of the files in wheels and source distributions, in seconds since
-        1970; None for a constant.
+      prioritized_text: whether hot functions are placed first by a linker script; None when the
+        user did not say, and after platform_link_options only where it can pay.
+      archive_time_s: of the files in wheels and source distributions, since 1970; None for a
+        constant.
       version: of wheels and source distributions; None for the one in pyproject.toml.
       build_number: of wheels.
     """
@@ -86,7 +88,7 @@ class Options(NamedTuple):
 
 
 def _flag(text: str) -> bool:
-    # The same words as in PyTorch's setup.py.
+    # The words are those that PyTorch's own setup.py takes.
     word = text.upper()
     if word in ("1", "ON", "YES", "TRUE", "Y"):
         return True
@@ -115,14 +117,14 @@ def _count(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    # The specification of SOURCE_DATE_EPOCH allows no sign, space or fraction.
+    # Its specification knows no sign, no space and no fraction.
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     return int(text)
 
 
 def _version(text: str) -> str:
-    # Only the normalized form, because file names, requirements and metadata must agree.
+    # In its normal form alone: file names, requirements and metadata have to agree.
     number = r"(0|[1-9]\d*)"
     public = rf"{number}(\.{number})*((a|b|rc){number})?(\.post{number})?(\.dev{number})?"
     part = rf"({number}|(?=[0-9]*[a-z])[a-z0-9]+)"
@@ -132,7 +134,7 @@ def _version(text: str) -> str:
 
 
 def _command(text: str) -> str:
-    # A path is relative to the caller's folder, and the build changes to that of the tree.
+    # A path is relative to the folder of the caller; the build changes to the tree.
     return os.path.abspath(text) if os.sep in text else text
 
 
@@ -143,14 +145,14 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 class Kind(NamedTuple):
-    """Type of a variable: a description of its values, and the function that parses them."""
+    """Type of a variable: what a value must look like, and how it is read."""
 
     description: str
     parse: Callable[[str], Any]
 
 
 FLAG = Kind("0 or 1", _flag)
-# Other programs read these variables, and do not accept the other words of FLAG.
+# Of what is read elsewhere, where the other words of a flag are not understood.
 DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("an integer >= 1", _count)
@@ -168,7 +170,7 @@ class Variable(NamedTuple):
     Attributes:
       name: of the environment variable.
       kind: its type.
-      default: description of the value that replaces an unset or empty variable.
+      default: what holds when it is unset or empty, in words.
       meaning: one sentence.
     """
 
@@ -301,7 +303,7 @@ VARIABLES = (
     ),
 )
 
-# Variables of other builds that this build ignores -> the variable that has their effect here.
+# Variables of other builds that have no effect on this one -> what has it here.
 _IGNORED = {
     "BUILD_LIBTORCH_WHL": "BUILD_LIB_WHL",
     "CFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
@@ -313,7 +315,7 @@ _IGNORED = {
     "PYTORCH_BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
     "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "",
 }
-# A variable of Bazelisk.
+# Bazelisk's.
 _OF_OTHERS = frozenset({"USE_BAZEL_VERSION"})
 
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
@@ -332,7 +334,7 @@ def read(environ: Mapping[str, str]) -> Options:
     values, wrong = _read(environ)
     if wrong:
         raise wrong[0]
-    # The same precedence as in PyTorch.
+    # As PyTorch reads them.
     home = "CUDA_PATH" if values["CUDA_PATH"] and not values["CUDA_HOME"] else "CUDA_HOME"
     mode = Mode.RELEASE
     if values["REL_WITH_DEB_INFO"]:
@@ -362,9 +364,8 @@ def read(environ: Mapping[str, str]) -> Options:
 def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
     """The variables that a build front end was given as config settings, such as `-C cuda=on`.
 
-    The name of a setting is that of its variable without TORCH_XLA_LITE_ and USE_, in lower case
-    and with hyphens: `max-jobs`, `cuda`, `bazel-build-options`. The variable's own name is also
-    accepted.
+    A setting is called like its variable, without TORCH_XLA_LITE_ and USE_, in lower case and with
+    hyphens: `max-jobs`, `cuda`, `bazel-build-options`; the variable's whole name will do, too.
 
     Args:
       settings: name -> text, as PEP 517 has them; None for no settings.
@@ -396,14 +397,14 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def setting_name(variable: str) -> str:
-    """The name of the config setting for a variable."""
+    """What a variable is called as a config setting."""
     name = variable.replace("-", "_").removeprefix(PREFIX).removeprefix("USE_")
     return name.lower().replace("_", "-")
 
 
 def ignored(environ: Mapping[str, str]) -> str:
-    """A message that names the variables of PyTorch and setuptools that are set and have no effect;
-    empty if there are none."""
+    """One line that names the variables that are set, that a user of PyTorch or of setuptools may
+    expect to have an effect, and that have none; empty without any."""
     named = []
     for name in sorted(environ):
         if not environ[name] or name in _BY_NAME:
@@ -417,12 +418,12 @@ def ignored(environ: Mapping[str, str]) -> str:
 
 
 def problems(environ: Mapping[str, str]) -> list[BuildError]:
-    """All errors in the variables; `read` raises the first one."""
+    """All that is wrong with the variables, where `read` raises the first of it."""
     return _read(environ)[1]
 
 
 def _read(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[BuildError]]:
-    """The values of the table's variables, and all errors."""
+    """The values of the table's variables, and what is wrong with any that are set."""
     wrong = [
         _unknown(name)
         for name in sorted(environ)
@@ -482,10 +483,10 @@ def _unknown(name: str) -> BuildError:
 
 
 def platform_link_options(options: Options) -> Options:
-    """Switches the order of functions off where the user did not set it, except on 64-bit ARM.
+    """Decides whether hot functions are placed first: not on other machines than 64-bit ARM.
 
-    There the variable stays unset, and a build with CUDA prints advice. This function does not
-    search for CUDA: that would start nvcc before the command line is parsed.
+    There, an unset variable stays None, and a build with CUDA gives advice. To search for CUDA here
+    would start nvcc before the command line is read.
     """
     machine = os.uname().machine
     if machine in ("aarch64", "arm64") or options.prioritized_text is not None:
@@ -494,7 +495,7 @@ def platform_link_options(options: Options) -> Options:
 
 
 def _nearest(name: str, names: Iterable[str], cutoff: float = 0) -> str:
-    """The most similar name; empty if no similarity reaches `cutoff`."""
+    """The name most like another one; empty where none is as much like it as `cutoff` asks for."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), "")

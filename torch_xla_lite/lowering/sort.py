@@ -181,13 +181,6 @@ def isin(
 # Counting.
 
 
-@lower("aten::bincount")
-def bincount(
-    self: jax.Array, weights: jax.Array | None = None, minlength: int = 0, *, outs
-) -> jax.Array:
-    return jnp.bincount(self, weights, length=outs[0].shape[0])
-
-
 @lower("aten::histc", constants=True)
 def histc(self: jax.Array, bins: int = 100, min: Number = 0, max: Number = 0) -> jax.Array:
     x = lax.reshape(opmath(self), (self.size,))

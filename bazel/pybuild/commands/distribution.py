@@ -1,4 +1,4 @@
-"""Describes the package to setuptools, and the command line to the commands.
+"""What setuptools knows of the package, and what the commands need of the command line.
 
 distribution.verbosity()      # 1 after -v, -1 after -q
 distribution.builds()         # whether a command calls Bazel to build
@@ -12,8 +12,8 @@ import setuptools
 
 from bazel.pybuild.options import Options
 
-# setuptools' own commands that work together with ours. The others rely on its own bdist_wheel,
-# sdist and install, and fail, some of them after they have installed something.
+# Commands of setuptools' own that go with ours. Its others count on its own bdist_wheel, sdist and
+# install: they fail half-way, some of them after they have installed something.
 THEIRS = frozenset({"build", "build_py", "check", "egg_info"})
 
 _USAGE = """\
@@ -22,12 +22,12 @@ Common commands: (see '--help-commands' for more)
   setup.py develop        build what changed, and import the package from this tree
   setup.py bdist_wheel    make a wheel in dist/
   setup.py clean          remove what was built; downloads and caches stay
-  setup.py options        show the environment variables of the build
+  setup.py options        show the environment variables that steer the build
 """
 
 
 class Distribution(setuptools.Distribution):
-    """The package as setuptools knows it, with the attributes that our commands need.
+    """What setuptools knows of the package, and what our commands need beside it.
 
     Attributes:
       root: of the tree.
@@ -37,7 +37,7 @@ class Distribution(setuptools.Distribution):
     """
 
     common_usage: ClassVar[str] = _USAGE
-    # Older setuptools have a dry run of all commands; ours do not support it.
+    # Older setuptools have a dry run of all commands, which ours have not.
     global_options: ClassVar[list[Any]] = [
         option for option in setuptools.Distribution.global_options if option[0] != "dry-run"
     ]
@@ -49,18 +49,18 @@ class Distribution(setuptools.Distribution):
     dry_run = 0
 
     def has_ext_modules(self) -> bool:
-        """True: the package has compiled parts, although setuptools compiles nothing."""
+        """Says that the package has compiled parts, which setuptools does not compile."""
         return True
 
     def run_commands(self) -> None:
-        """Runs the commands of the command line."""
+        """Runs those of the command line."""
         if set(self.commands) - set(self.cmdclass):
-            # setuptools' own commands need it. Commands with errors must not write anything.
+            # For setuptools' own commands. Not earlier, so that an error writes nothing.
             (self.root / "build").mkdir(exist_ok=True)
         super().run_commands()
 
     def print_commands(self) -> None:
-        """Lists the commands."""
+        """Lists the commands that there are."""
         self.print_command_list(sorted({*self.cmdclass, *THEIRS}), "Commands", len("bdist_wheel"))
 
     def builds(self) -> bool:

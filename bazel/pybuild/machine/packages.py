@@ -1,7 +1,8 @@
-"""Finds the Python packages that the C++ code is built against, without importing them.
+"""Which Python packages the C++ code is built against: installed and wanted versions, without
+importing any.
 
-installed(["torch"], sys.path)["torch"].version     # "2.13.0+cpu"
-wanted(root)["torch"]                               # "2.13.0", from requirements.txt
+    installed(["torch"], sys.path)["torch"].version     # "2.13.0+cpu"
+    wanted(root)["torch"]                               # "2.13.0", from requirements.txt
 """
 
 import os
@@ -13,10 +14,10 @@ from typing import NamedTuple
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import which
 
-# The build reads headers, symbols or version numbers of these.
+# What the build takes headers, symbols or version numbers from.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
-# The package of the library wheel, to which a Python-only wheel is linked.
+# Our own libraries as a package of their own: what Python code alone is linked to.
 LIBRARY = "torch-xla-lite-lib"
 
 
@@ -24,7 +25,7 @@ class Package(NamedTuple):
     """An installed distribution.
 
     Attributes:
-      name: normalized, such as torch-xla-lite-lib.
+      name: as its .dist-info folder spells it.
       version: with its local part, such as 2.13.0+cpu.
       info: its .dist-info folder.
     """
@@ -45,9 +46,10 @@ class Package(NamedTuple):
 
 
 def search_path() -> list[str]:
-    """The folders of this interpreter's packages, also those that an isolated build hides."""
+    """Where packages of this interpreter are: sys.path, and its own folders where an isolated build
+    hides them."""
     folders = [folder for folder in sys.path if folder]
-    # sys.path of an isolated build may contain the front end's folder, but not site-packages.
+    # A front end that is installed in one of them has its own folder further down in sys.path.
     if not any(folder.endswith("-packages") for folder in _of_prefix(folders)):
         folders += [folder for folder in own_folders() if folder not in folders]
     return folders
@@ -68,9 +70,9 @@ def environment() -> list[str]:
 
 
 def own_folders(python: str | Path = sys.executable) -> list[str]:
-    """The folders of an interpreter's packages, without those that PYTHONPATH adds.
+    """Where packages of an interpreter are, without those that only one process was told of.
 
-    Isolated builds set PYTHONPATH, so an interpreter that ignores it is started.
+    An isolated build is told by PYTHONPATH; an interpreter that does not read it answers.
 
     Raises:
       BuildError: it cannot be started.
@@ -152,10 +154,11 @@ def same_release(version: str, pin: str) -> bool:
 
 
 def fingerprint(packages: Mapping[str, Package]) -> str:
-    """Names, versions and hashes of the installed files. When it changes, Bazel reads them again.
+    """Names, versions and a hash of the installed files, so that what Bazel has read of them is
+    read again.
 
-    The same packages have the same fingerprint in all environments, because RECORD contains paths
-    relative to the environment.
+    The same packages have the same fingerprint in any environment: it is made of what RECORD says,
+    and that holds paths relative to the environment.
     """
     import hashlib
 
@@ -163,7 +166,8 @@ def fingerprint(packages: Mapping[str, Package]) -> str:
     for name, package in sorted(packages.items()):
         record = package.info / "RECORD"
         content = record.read_bytes() if record.exists() else b""
-        # Without the files that pip and Python add on each machine, such as bytecode.
+        # What pip and Python add on one machine says nothing about the package: compiled files and
+        # the installer.
         lines = (
             line
             for line in sorted(content.splitlines())
