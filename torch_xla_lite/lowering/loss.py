@@ -277,7 +277,7 @@ def multi_margin_loss(
     weight: jax.Array | None = None,
     reduction: int = _MEAN,
 ) -> jax.Array:
-    index_in_range(target, self.shape[-1])
+    index_in_range(target, self.shape[-1] if self.ndim else 1)
     return _multi_margin(p, margin, weight, reduction, target)(self)
 
 
