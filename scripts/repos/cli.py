@@ -217,10 +217,10 @@ class _Invocation:
             self.output.write(report.as_json(self.parsed.command, run, code, repos, commands))
         return code
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, colour: str = "") -> None:
         """Prints a line, unless JSON is wanted."""
         if not self.parsed.json:
-            self.output.say(text)
+            self.output.say(text, colour)
 
 
 def _exit_code(repos: Sequence[Repo]) -> int:
@@ -257,8 +257,10 @@ def _update(invocation: _Invocation) -> int:
     code = invocation.end(done, run.name if moved else None, commands)
     if moved:
         invocation.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
-    if commands and not parsed.json:
-        report.next_commands(invocation.output, commands)
+    if commands:
+        invocation.say("Next, inside the development container:")
+        for command in commands:
+            invocation.say(f"  {command}", report.CYAN)
     elif code == 0:
         invocation.say("All is current; there is nothing to rebuild.")
     return code

@@ -21,13 +21,13 @@ from scripts.repos.model import Repo, Status
 
 SCHEMA = "update-repos/1"
 
-_GREEN, _YELLOW, _RED, _CYAN = "32", "33", "31", "36"
+_GREEN, _YELLOW, _RED, CYAN = "32", "33", "31", "36"
 _COLOURS = {
     **dict.fromkeys((Status.CURRENT, Status.KEPT), _GREEN),
     **dict.fromkeys((Status.UPDATED, Status.CLONED, Status.UNDONE), f"1;{_GREEN}"),
     **dict.fromkeys((Status.SKIPPED, Status.MISSING), _YELLOW),
     **dict.fromkeys((Status.FAILED, Status.UNREACHABLE), _RED),
-    **{Status.PLANNED: _CYAN, Status.ABSENT: "2"},
+    **{Status.PLANNED: CYAN, Status.ABSENT: "2"},
 }
 
 
@@ -109,14 +109,7 @@ def details(output: Output, repos: Iterable[Repo]) -> None:
         if repo.files:
             output.say(f"{repo.name}: files: {plan.few(repo.files, 100)}")
         for command in repo.remedy:
-            output.say(f"{repo.name}: {command}", _CYAN)
-
-
-def next_commands(output: Output, commands: Sequence[str]) -> None:
-    """Prints the commands that rebuild."""
-    output.say("Next, inside the development container:")
-    for command in commands:
-        output.say(f"  {command}", _CYAN)
+            output.say(f"{repo.name}: {command}", CYAN)
 
 
 def as_json(

@@ -91,8 +91,8 @@ def _ask(repo: Repo, run: Run) -> Repo:
     raise repo.skip(problem, table, *remedy)
 
 
-def _unreachable(repo: Repo, problem: str, command: str) -> Ended:
-    return Ended(repo.ended(Status.UNREACHABLE, problem, command, new=repo.head))
+def _unreachable(repo: Repo, problem: str, *remedy: str) -> Ended:
+    return Ended(repo.ended(Status.UNREACHABLE, problem, *remedy, new=repo.head))
 
 
 def _rename(repo: Repo, old: str, new: str) -> tuple[str, ...]:
@@ -200,9 +200,8 @@ def _with_target(repo: Repo, run: Run) -> Repo:
             network.fetch(repo.place, repo.official or "", target, run.settings)
         except network.Unreachable as error:
             problem = f"{name} cannot be fetched from {repo.official}: {error}"
-            if error.refused or options.to is None:
-                raise repo.skip(problem) from None
-            raise Ended(repo.ended(Status.UNREACHABLE, problem, new=repo.head)) from None
+            is_final = error.refused or options.to is None
+            raise (repo.skip(problem) if is_final else _unreachable(repo, problem)) from None
         commit = git.commit(repo.place, target) or target
     # A short name of a commit is spelled out.
     return repo.having(target=commit)

@@ -4,6 +4,7 @@ import math
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,13 +85,18 @@ def _entry(name: str, keys: Mapping[str, Any], source: Path) -> Entry:
     for key, value in keys.items():
         if key not in _KINDS:
             raise _wrong(source, f"unknown key {key} of {name}", f"Known: {', '.join(_KINDS)}.")
-        kind = _KINDS[key]
-        inner = [*value.values()] if isinstance(value, dict) else value
-        is_whole = not isinstance(inner, list) or all(isinstance(part, str) for part in inner)
-        if not isinstance(value, kind) or not is_whole:
-            raise _wrong(source, f"{key} of {name} must be {_NAMES[kind]}")
+        if not _is(value, _KINDS[key]):
+            raise _wrong(source, f"{key} of {name} must be {_NAMES[_KINDS[key]]}")
     values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
     return Entry(name=name, **values)
+
+
+def _is(value: Any, kind: type) -> bool:
+    """Whether a value is of a kind; lists and tables hold strings."""
+    if not isinstance(value, kind):
+        return False
+    parts = value.values() if kind is dict else value if kind is list else ()
+    return all(isinstance(part, str) for part in parts)
 
 
 def _settings(values: Mapping[str, Any], source: Path) -> Settings:
@@ -106,21 +112,16 @@ def _settings(values: Mapping[str, Any], source: Path) -> Settings:
 
 
 def _in_order(entries: Mapping[str, Entry], source: Path) -> dict[str, Entry]:
-    """Dependencies come first; otherwise the order of the file."""
-    ordered: dict[str, Entry] = {}
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        if name in path:
-            circle = " → ".join((*path[path.index(name) :], name))
-            raise _wrong(source, f"{circle} depend on each other", "Correct `depends`.")
-        _check_known(name, entries, f"`depends` of {path[-1] if path else name} in {source}")
-        for dependency in entries[name].depends:
-            visit(dependency, (*path, name))
-        ordered.setdefault(name, entries[name])
-
-    for name in entries:
-        visit(name, ())
-    return ordered
+    """Dependencies come first."""
+    for entry in entries.values():
+        for name in entry.depends:
+            _check_known(name, entries, f"`depends` of {entry.name} in {source}")
+    graph = {entry.name: entry.depends for entry in entries.values()}
+    try:
+        return {name: entries[name] for name in TopologicalSorter(graph).static_order()}
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise _wrong(source, f"{circle} depend on each other", "Correct `depends`.") from None
 
 
 def select(table: Table, names: Iterable[str], base: str | None, everything: bool) -> list[str]:

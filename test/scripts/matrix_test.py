@@ -64,8 +64,8 @@ for _name in CHANGES:
 
 # States that meet `wide-s` every day: what moves submodules, or reads what git says of them.
 _BESIDE_SUBMODULES = (
-    *("-:clean", "-:topic", "-:detached", "-:stash", "f:unstaged", "f:sparse", "d:ignored"),
-    *("s:unstaged", "s:branch", "s:bumped", "s:git-folder-branch", "s:deinit", "s:worktree"),
+    *("-:clean", "-:topic", "f:sparse", "s:unstaged", "s:branch", "s:git-folder-branch"),
+    "s:deinit",
 )
 
 # States in which the checked-out branch stays whatever the change is.
