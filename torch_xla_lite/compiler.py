@@ -9,6 +9,7 @@ Each op is lowered by the first of these that supports it:
     lowering.registry        a lowering of this project: XLA fuses it with its neighbours
     lowering.decomposition   PyTorch's decomposition, if all its ops have lowerings
     lowering.ffi             the ATen CPU kernel, called by XLA; counted as a fallback
+    lowering.host            the same from devices whose memory the CPU cannot read
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from jax import lax
 
 from . import _XLAC, compilation_cache, foreign_code, index_errors
 from .compilation_cache import Program
-from .lowering import checks, dtypes, promotion, registry
+from .lowering import checks, dtypes, promotion, registry, target
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -315,12 +316,14 @@ class _Call:
             except registry.Unsupported:
                 pass
         # Imported here, because most programs need neither.
-        from .lowering import decomposition, ffi
+        from .lowering import decomposition, ffi, host
 
         lowered = decomposition.decompose(self.op, decoded.args, outs)
         if lowered is not None:
             return lowered
         by_ffi.append(self.op)
+        if not target.has_host_memory():
+            return host.lower_by_host(self.op, decoded.args, outs)
         words = _argument_words(self.op, self.words)
         return ffi.lower_by_ffi(self.op, words, operands, decoded.numbers, outs)
 

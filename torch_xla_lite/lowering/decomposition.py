@@ -95,10 +95,10 @@ def decompose(
     default = promotion.default_float()
     if default != registry.DTYPES[_code(torch.get_default_dtype())]:
         return None  # The program would be that of another default dtype than the recorded one.
-    program = _program(op_name, default, tuple(_describe(arg) for arg in args))
+    program = _program(op_name, default, tuple(describe(arg) for arg in args))
     if program is None or len(program.results) != len(outs):
         return None
-    values: list[Any] = list(_tensors(args))
+    values: list[Any] = list(tensors(args))
     try:
         for step in program.steps:
             step_args = [_resolve(arg, values) for arg in step.args]
@@ -128,23 +128,23 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, (jax.Array, np.ndarray, registry.WrappedNumber))
 
 
-def _tensors(args: Any) -> Iterator[Any]:
+def tensors(args: Any) -> Iterator[Any]:
     """The arrays among the arguments, including those in lists, in order."""
     for arg in args:
         if isinstance(arg, (list, tuple)):
-            yield from _tensors(arg)
+            yield from tensors(arg)
         elif _is_tensor(arg):
             yield arg
 
 
-def _describe(arg: Any) -> Any:
+def describe(arg: Any) -> Any:
     """The key of an argument for tracing: hashable, and equal if the traced program is the same."""
     if isinstance(arg, registry.WrappedNumber):
         return _Tensor((), np.dtype(arg.value.dtype))
     if _is_tensor(arg):
         return _Tensor(arg.shape, np.dtype(arg.dtype))
     if isinstance(arg, (list, tuple)):
-        return tuple(_describe(item) for item in arg)
+        return tuple(describe(item) for item in arg)
     return _Constant(type(arg), arg)
 
 
@@ -158,7 +158,7 @@ def _resolve(arg: Any, values: Sequence[Any]) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _program(op_name: str, default: np.dtype, signature: tuple[Any, ...]) -> _Program | None:
-    op = _overload(op_name)
+    op = overload(op_name)
     if torch.Tag.nondeterministic_seeded in op.tags:
         return None
     if op not in _table():
@@ -172,7 +172,7 @@ def _program(op_name: str, default: np.dtype, signature: tuple[Any, ...]) -> _Pr
         return None
 
 
-def _overload(op_name: str) -> torch._ops.OpOverload:
+def overload(op_name: str) -> torch._ops.OpOverload:
     namespace, _, rest = op_name.partition("::")
     name, _, overload = rest.partition(".")
     return getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
@@ -230,13 +230,13 @@ def _trace(op: torch._ops.OpOverload, signature: tuple[Any, ...]) -> torch.fx.Gr
         FakeTensorMode(allow_non_fake_inputs=True),
     ):
         examples = [
-            torch.empty(tensor.shape, dtype=_torch_dtype(tensor.dtype))
+            torch.empty(tensor.shape, dtype=torch_dtype(tensor.dtype))
             for tensor in _flat(signature)
             if isinstance(tensor, _Tensor)
         ]
 
         def run(*tensors: torch.Tensor) -> Any:
-            positional, keywords = _bind(op, signature, iter(tensors))
+            positional, keywords = bind(op, signature, iter(tensors))
             return op(*positional, **keywords)
 
         traced = _make_fx(run, examples)
@@ -272,7 +272,7 @@ def _flat(signature: tuple[Any, ...]) -> Iterator[Any]:
             yield item
 
 
-def _bind(
+def bind(
     op: torch._ops.OpOverload, signature: tuple[Any, ...], tensors: Iterator[torch.Tensor]
 ) -> tuple[list[Any], dict[str, Any]]:
     positional: list[Any] = []
@@ -283,7 +283,7 @@ def _bind(
         if any(name in kind for name in ("Device", "Layout", "MemoryFormat", "Generator")):
             value = None
         elif "ScalarType" in kind and value is not None:
-            value = _torch_dtype(registry.DTYPES[value])
+            value = torch_dtype(registry.DTYPES[value])
         if argument.kwarg_only:
             keywords[argument.name] = value
         else:
@@ -387,7 +387,7 @@ def _code(dtype: torch.dtype) -> int:
 
 
 @functools.cache
-def _torch_dtype(dtype: np.dtype) -> torch.dtype:
+def torch_dtype(dtype: np.dtype) -> torch.dtype:
     codes = [code for code, known in registry.DTYPES.items() if known == dtype]
     if not codes:
         raise _NoProgram(f"dtype {dtype}")

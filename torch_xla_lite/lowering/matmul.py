@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.binary import scaled
 from torch_xla_lite.lowering.promotion import (
     Operand,
@@ -32,7 +33,13 @@ def dot(a: jax.Array, b: jax.Array, dimension_numbers, dtype: np.dtype | None = 
     wanted = opmath_dtype(a.dtype if dtype is None else dtype)
     if a.dtype == np.bool_:
         a, b = convert(a, np.dtype(np.int32)), convert(b, np.dtype(np.int32))
-    return lax.dot_general(a, b, dimension_numbers, preferred_element_type=wanted)
+    return lax.dot_general(
+        a,
+        b,
+        dimension_numbers,
+        precision=target.product_precision(a.dtype),
+        preferred_element_type=wanted,
+    )
 
 
 _MM = (((1,), (0,)), ((), ()))

@@ -164,7 +164,7 @@ def call(
             keywords["outs"] = outs
         if entry.wants_key:
             keywords["key"] = key
-        results = _flatten(entry.fn(*positional, **keywords))
+        results = flatten(entry.fn(*positional, **keywords))
         if len(results) != len(outs):
             raise LoweringError(f"it gave {len(results)} outputs, torch expects {len(outs)}")
         return [_checked(result, out) for result, out in zip(results, outs, strict=True)]
@@ -269,7 +269,7 @@ def _bind(op_name: str, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]
     return positional, keywords
 
 
-def _flatten(result: Any) -> list[Any]:
+def flatten(result: Any) -> list[Any]:
     if not isinstance(result, (tuple, list)):
         return [result]
     flat: list[Any] = []

@@ -1,0 +1,74 @@
+"""What is chosen by platform, as far as a CPU can show it: the choices for a GPU run here."""
+
+import jax
+import numpy as np
+import pytest
+import torch
+from jax import lax
+
+import torch_xla_lite
+from torch_xla_lite import compilation_cache, debug
+from torch_xla_lite.lowering import matmul, target
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are compiled as for a GPU. XLA still runs them on the CPU."""
+    monkeypatch.setattr(target, "platform", lambda: "gpu")
+    monkeypatch.setattr(compilation_cache, "key", lambda description: None)
+    torch_xla_lite._XLAC.clear_cache()
+    debug.reset_metrics()
+    yield
+    torch_xla_lite._XLAC.clear_cache()
+
+
+X = torch.linspace(-2, 3, 12).view(3, 4)
+OPS = {
+    "one result": (torch.special.bessel_j0, X),
+    "several results": (torch.unique_consecutive, X.round()),
+    "float64": (torch.special.bessel_j0, X.double()),
+    "int64": (lambda x: torch.nn.functional.multilabel_margin_loss(x, LABELS.to(x.device)), X),
+    "a number": (lambda x: torch.special.shifted_chebyshev_polynomial_t(x, 3), X),
+    "no elements": (torch.special.bessel_j0, X[:0]),
+    "no dimension": (torch.special.bessel_j0, X[0, 0]),
+    "complex64": (torch.logcumsumexp, torch.complex(X, -X), 1),
+    "complex128": (torch.logcumsumexp, torch.complex(X, -X).to(torch.complex128), 1),
+}
+LABELS = torch.tensor([[0, 1, -1, -1]] * 3)
+
+
+@pytest.mark.parametrize("case", OPS.values(), ids=OPS.keys())
+def test_an_op_without_a_lowering_goes_through_the_host(gpu, case):
+    op, x, *rest = case
+    torch.testing.assert_close(op(x.jax(), *rest).cpu(), op(x, *rest))
+    assert sum(debug.metrics()["fallbacks"].values()) == 1
+
+
+def test_a_step_with_such_an_op_overwrites_its_weights(gpu):
+    weights = torch.ones(5).to("jax")
+    torch_xla_lite.sync()
+    weights.add_(torch.special.bessel_j0(torch.zeros(5).to("jax")))
+    assert weights.tolist() == [2] * 5
+
+
+def test_an_error_of_a_kernel_on_the_host_names_the_op(gpu):
+    labels = torch.tensor([[0, 9, -1, -1]] * 3).jax()
+    loss = torch.nn.functional.multilabel_margin_loss(X.jax(), labels)
+    with pytest.raises(RuntimeError, match="range"):
+        loss.item()
+
+
+def precisions(dtype: np.dtype) -> set:
+    struct = jax.ShapeDtypeStruct((4, 4), dtype)
+    traced = jax.make_jaxpr(lambda a, b: matmul.dot(a, b, (((1,), (0,)), ((), ()))))(struct, struct)
+    return {eqn.params["precision"] for eqn in traced.eqns if "precision" in eqn.params}
+
+
+def test_a_gpu_multiplies_float32_in_float32(gpu):
+    highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
+    assert precisions(np.float32) == {highest}
+    assert precisions(np.float16) == {None}
+
+
+def test_a_cpu_needs_no_precision():
+    assert precisions(np.float32) == {None}

@@ -1,0 +1,25 @@
+"""What XLA compiles for. Lowerings that choose by platform ask here, and nowhere else.
+
+target.platform()                     # "cpu", "gpu", "tpu"
+target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers
+target.product_precision(dtype)       # for lax.dot_general
+"""
+
+import jax
+import numpy as np
+from jax import lax
+
+
+def platform() -> str:
+    """The platform of the device that graphs are compiled for."""
+    return jax.default_backend()
+
+
+def has_host_memory() -> bool:
+    return platform() == "cpu"
+
+
+def product_precision(dtype: np.dtype) -> lax.Precision | None:
+    """torch multiplies float32 matrices in float32. XLA does so on CPUs only: its default on GPUs
+    is TF32, which has 10 bits for the fraction."""
+    return lax.Precision.HIGHEST if platform() != "cpu" and dtype.itemsize >= 4 else None
