@@ -2,11 +2,11 @@
 
     python setup.py develop        build what changed and import the package from this tree
     python setup.py clean          remove what was built; downloads and caches stay
-    python setup.py options        the environment variables that steer the build
+    python setup.py options        the environment variables of the build
     python setup.py --help-commands
 
-What is packaged is named in pyproject.toml; how it is built is in bazel/pybuild, whose __init__.py
-says which file does what.
+pyproject.toml describes the package, bazel/pybuild builds it. The __init__.py there lists the files
+and what each does.
 """
 
 import os
@@ -17,8 +17,8 @@ SINCE = time.perf_counter()
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 if sys.argv[1:] != ["develop"]:
-    # The everyday command starts faster with bytecode; the others leave none in the tree: a
-    # question like --version is to write nothing at all.
+    # Bytecode makes the everyday command start faster. Other commands write none, because commands
+    # such as --version must not write anything.
     sys.dont_write_bytecode = True
 
 from bazel.pybuild import flow  # noqa: E402

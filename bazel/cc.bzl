@@ -63,13 +63,10 @@ def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs
 
 def _libraries(dynamic_deps):
     """The files to link with: built in this tree, or from an installed torch_xla_lite_lib."""
-    if not dynamic_deps:
-        return []
-    installed = ["@torch_xla_lite_lib//:" + dep.split("/")[-1] for dep in dynamic_deps]
     return select({
-        str(Label("//bazel:installed_library")): installed,
+        str(Label("//bazel:installed_library")): ["@torch_xla_lite_lib//:libraries"],
         "//conditions:default": dynamic_deps,
-    })
+    }) if dynamic_deps else []
 
 def lite_cc_shared_library(
         name,

@@ -55,7 +55,13 @@ def _link_closure_impl(ctx):
             user_link_flags = depset(linker_input.user_link_flags),
         ))
     own = cc_common.create_linking_context(linker_inputs = depset(inputs, order = "topological"))
-    others = _linked_by_path(ctx.label, ctx.files.dynamic_libraries)
+    libraries = {file.basename: file for file in ctx.files.dynamic_libraries}
+    names = [closure.label.name.split("/")[-1].rpartition(".")[0] for closure in ctx.attr.dynamic_closures]
+    for name in names:
+        if name not in libraries:
+            fail("The installed torch_xla_lite_lib has no %s, or is not installed.\n" % name +
+                 "Link to the libraries of this tree instead: remove --define=torch_xla_lite_lib=installed")
+    others = _linked_by_path(ctx.label, [libraries[name] for name in names])
     return [
         cc_common.merge_cc_infos(cc_infos = [
             CcInfo(linking_context = own),

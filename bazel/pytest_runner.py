@@ -1,12 +1,12 @@
-"""Runs test files by pytest the way Bazel expects a test to behave.
+"""Runs test files with pytest as a test program of Bazel.
 
-Started by the launcher of a lite_py_test, in the root of its runfiles:
+The launcher of a lite_py_test starts it in the root of the runfiles:
 
     python -P bazel/pytest_runner.py test/python/device_test.py [pytest arguments]
 
-Honours `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
-Hypothesis and torch draw the same numbers each time, and others in each run of
-`--runs_per_test=20`.
+It supports `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
+Random numbers of hypothesis and torch have the same seed each time, and a different one in each run
+of `--runs_per_test=20`.
 """
 
 import os
@@ -17,21 +17,21 @@ import pytest
 
 
 class TorchSeed:
-    """Lets each test draw the same numbers from torch, which begins anywhere by itself."""
+    """Sets torch's seed before each test."""
 
     def __init__(self, seed: int):
         self.seed = seed
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        # The runner does not import torch; if a test does, it has done so by now.
+        # The runner does not import torch; the tests that use it have imported it before.
         torch = sys.modules.get("torch")
         if torch is not None:
             torch.default_generator.manual_seed(self.seed)
 
 
 class Shard:
-    """Keeps every n-th test, when Bazel asks to run one part of a sharded target."""
+    """Selects every n-th test, for one part of a sharded target."""
 
     def __init__(self, index: int, total: int):
         self.index = index
@@ -42,12 +42,11 @@ class Shard:
 
 
 def main(arguments: list[str]) -> int:
-    # Bazel keeps a result until an input changes, so equal inputs draw equal numbers. Each run of
-    # --runs_per_test gives each run a different number.
+    # Bazel keeps a result until an input changes, so the seed is fixed. With --runs_per_test, Bazel
+    # sets a different one for each run.
     seed = int(os.environ.get("TEST_RANDOM_SEED", "0"))
     options = [
-        # Nothing is read or written but what the target declares: no pyproject.toml, no cache in
-        # the source tree.
+        # Only declared files are used: no pyproject.toml, no cache in the source tree.
         f"--config-file={os.devnull}",
         f"--rootdir={os.getcwd()}",
         "--import-mode=importlib",
@@ -69,10 +68,10 @@ def main(arguments: list[str]) -> int:
     shards = int(os.environ.get("TEST_TOTAL_SHARDS", "1"))
     if shards > 1:
         plugins.append(Shard(int(os.environ["TEST_SHARD_INDEX"]), shards))
-        # Tells Bazel that this program knows about shards.
+        # This file tells Bazel that the program supports sharding.
         Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
     code = pytest.main(options + arguments, plugins=plugins)
-    # A filter or a shard may leave this target nothing to do; a target without tests is an error.
+    # With a filter or shards, there may be no test to run; otherwise that is an error.
     nothing_left = code == pytest.ExitCode.NO_TESTS_COLLECTED and (wanted or shards > 1)
     return 0 if nothing_left else int(code)
 

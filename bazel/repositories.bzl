@@ -30,6 +30,7 @@ workspace imports it: `import /path/of/torch_xla_lite/.bazelrc.generated`.
 """
 
 load("@bazel_rule_sets//:declare.bzl", "declare_rule_sets")
+load("//third_party:pip.bzl", "pins_repository")
 load("//third_party/aarch64_gcc:repository.bzl", "aarch64_gcc_repository")
 load("//third_party/cuda:repository.bzl", "cuda_repository")
 load("//third_party/googletest:repository.bzl", "googletest_repository")
@@ -48,6 +49,7 @@ _REPOSITORIES = {
     "python": python_repository,
     "torch": torch_repository,
     "torch_xla_lite_lib": torch_xla_lite_lib_repository,
+    "torch_xla_lite_pins": pins_repository,
 }
 
 def torch_xla_lite_repositories():

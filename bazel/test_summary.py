@@ -1,12 +1,11 @@
-"""Counts the test cases of a `bazel test`, for the last line of scripts/test.sh.
+"""Counts the test cases of a call of `bazel test`, for the last line of scripts/test.sh.
 
     python -m bazel.test_summary EVENTS      # prints "412 passed, 0 failed"
 
-EVENTS is the file that `--build_event_json_file` wrote. Cases come from the XML report of each
-target; a target that failed without a report of a failed case counts as one case, and so does one
-that was to be tested but did not build. A target that Bazel skips because it is not for this
-machine counts as none. Bazel names no targets of a package that it could not read; such a failure
-counts as one case. The exit status is 1 unless all passed.
+EVENTS is the file that `--build_event_json_file` wrote. The cases are in the XML report of
+each target. A target without results (because it did not build, or was killed) counts as one failed
+case, and so does any other failure of Bazel, such as a package that it cannot read. A target that
+Bazel skips on this machine counts as none. The exit status is 1 unless all cases passed.
 """
 
 import json
@@ -26,7 +25,7 @@ class Cases(NamedTuple):
 
 
 def cases(events: str) -> Cases:
-    """What came of all tests that the events tell of."""
+    """The cases of all tests in a file of events."""
     exit_name = ""
     expected: set[str] = set()
     skipped: set[str] = set()
@@ -52,7 +51,7 @@ def cases(events: str) -> Cases:
             for output in event["testResult"].get("testActionOutput", []):
                 if output["name"] == "test.xml":
                     path = urllib.parse.unquote(urllib.parse.urlsplit(output["uri"]).path)
-                    # Of several runs or attempts the last one counts.
+                    # Of several attempts, the last one counts.
                     reports[part] = Path(path)
     total = Cases(0, 0)
     for label in sorted(expected - skipped | set(passed_targets)):
@@ -69,7 +68,7 @@ def cases(events: str) -> Cases:
 
 
 def _cases_of_report(path: Path) -> Cases:
-    """Cases of one JUnit report; those that were skipped did neither pass nor fail."""
+    """The cases of one JUnit report without those that were skipped."""
     try:
         found = list(ElementTree.parse(path).iter("testcase"))
     except (OSError, ElementTree.ParseError):

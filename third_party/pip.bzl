@@ -51,12 +51,18 @@ def run_python(repository_ctx, python, arguments):
         fail("%s failed:\n%s" % (" ".join([str(a) for a in [python] + arguments]), result.stderr))
     return result.stdout
 
-def _pinned_version(repository_ctx, name):
+def _pins_repository_impl(repository_ctx):
     for line in repository_ctx.read(Label("//:requirements.txt")).splitlines():
-        requirement = line.partition("#")[0].strip()
-        if requirement.startswith(name + "=="):
-            return requirement[len(name) + 2:]
-    fail("requirements.txt pins no version of %s." % name)
+        name, equals, version = line.partition("#")[0].partition("==")
+        if equals:
+            repository_ctx.file(name.strip(), version.strip(), executable = False)
+    repository_ctx.file("BUILD.bazel", "", executable = False)
+
+pins_repository = repository_rule(
+    implementation = _pins_repository_impl,
+    doc = "A file for each package, with the version that requirements.txt pins. A rule that reads one of these files " +
+          "does not run again when another line of requirements.txt changes.",
+)
 
 def find_package(repository_ctx, python, name):
     """Finds a package in the interpreter's environment; its version must be the one that requirements.txt pins.
@@ -70,7 +76,7 @@ def find_package(repository_ctx, python, name):
       struct(path, version): its folder, and its version without a local part such as "+cpu".
     """
     lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
-    pinned = _pinned_version(repository_ctx, name)
+    pinned = repository_ctx.read(Label("@torch_xla_lite_pins//:" + name))
     remedy = "Install what this tree is built against:  %s -m pip install %s==%s" % (python, name, pinned)
     if not lines:
         fail("%s is not installed for %s.\n%s" % (name, python, remedy))

@@ -2,12 +2,12 @@
 
     python generate.py symbols.txt SCRIPT gcc -shared -fuse-ld=bfd
 
-SCRIPT becomes the script that this link would use by default, with the functions first in .text.
-The default depends on the options of the link, so GNU ld is asked for it with the same ones.
+SCRIPT is the linker's default script with these functions at the start of .text. The default
+depends on the options of the link, so GNU ld prints it for the same options.
 
-The symbols stand one a line, most used first; # begins a comment. They are mangled names without
-the suffixes (.isra.0, .constprop.0) that one compiler adds and another does not. A symbol that is
-not in the link has no effect.
+Each line of the file has one symbol, most used first; # starts a comment. Symbols are mangled names
+without suffixes such as .isra.0, which depend on the compiler. A symbol that no object file has is
+ignored.
 """
 
 import re
@@ -16,30 +16,30 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The output section of code, up to the brace after which its contents stand.
+# The start of the output section for code, up to its opening brace.
 _TEXT = re.compile(r"^[ \t]*\.text\s*:\s*\{[^\n]*\n", re.MULTILINE)
 _FENCE = "=" * 50 + "\n"
-_WITHOUT = "Build without an order of functions:  unset USE_PRIORITIZED_TEXT_FOR_LD"
+_WITHOUT = "Build without the order of functions:  unset USE_PRIORITIZED_TEXT_FOR_LD"
 
 
 def read_symbols(text: str) -> list[str]:
-    """The names in a file of symbols, each once."""
+    """The names in a file of symbols, without duplicates."""
     names = [line.partition("#")[0].strip() for line in text.splitlines()]
     return list(dict.fromkeys(name for name in names if name))
 
 
 def insert(script: str, names: list[str]) -> str:
-    """A script with the functions first in .text, in their order."""
+    """The script with these functions at the start of .text."""
     lines = []
     for name in names:
-        # gcc writes a constructor or destructor of complete objects (C1, D1) as a second name of
-        # the one of base objects (C2, D2), in whose section it is.
+        # For gcc, constructors and destructors of complete objects (C1, D1) are aliases of those of
+        # base objects (C2, D2), and the section has the name of the latter.
         for symbol in dict.fromkeys([name, re.sub("([CD])1E", r"\g<1>2E", name)]):
             starts = (f".text.{symbol}", f".text.hot.{symbol}")
             lines += [f"    *({start} {start}.*)\n" for start in starts]
     result, count = _TEXT.subn(lambda match: match[0] + "".join(lines), script)
     if count != 1:
-        sys.exit(f"The linker's script has {count} sections .text, and not one.\n{_WITHOUT}")
+        sys.exit(f"The linker's script has {count} .text sections instead of one.\n{_WITHOUT}")
     return result
 
 

@@ -15,6 +15,7 @@ from bazel.pybuild import build, notices, wheel
 from bazel.pybuild import options as options_table
 from bazel.pybuild.dist import archive, isolation, metadata, sdist, wheel_format
 from bazel.pybuild.errors import BuildError, message
+from bazel.pybuild.files import replace
 from bazel.pybuild.install import editable
 
 _Settings = dict[str, Any] | None
@@ -31,6 +32,8 @@ def _explained(hook: Callable[_P, _R]) -> Callable[_P, _R]:
             return hook(*args, **kwargs)
         except (BuildError, OSError) as error:
             sys.exit(f"error: {message(error)}")
+        except KeyboardInterrupt as interrupt:
+            sys.exit(f"error: interrupted. {interrupt}")
         finally:
             notices.show()
 
@@ -120,7 +123,5 @@ def _root() -> Path:
 def _write_info(folder: str, described: metadata.Metadata, files: dict[str, archive.Source]) -> str:
     for path, source in files.items():
         if path.startswith(described.folder):
-            file = Path(folder) / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(archive.read(source))
+            replace(Path(folder) / path, archive.read(source))
     return described.folder

@@ -90,7 +90,8 @@ def build(
         done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since, gpu)
         report.write(done, root)
     if not succeeded:
-        print(done.line(), flush=True)
+        if outcome.exit_name:
+            print(done.line(), flush=True)
         raise _failure(root, bazel, command, process.returncode, outcome.exit_name)
     return done
 
@@ -123,14 +124,14 @@ def _check_library(root: Path, options: Options, gpu: cuda.Cuda) -> None:
 
 def _failure(
     root: Path, bazel: find_bazel.Bazel, command: invoke.Command, code: int, exit_name: str
-) -> BuildError:
+) -> BuildError | KeyboardInterrupt:
     """The error for a Bazel that failed."""
     import shlex
 
     command_line = shlex.join(command.arguments)
     # 8 is Bazel's exit code; the signal ends a client that has not reached its server.
     if exit_name == "INTERRUPTED" or code in (8, -signal.SIGINT):
-        return BuildError(f"The build was interrupted. {_AS_BEFORE}", f"It was:  {command_line}")
+        return KeyboardInterrupt(_AS_BEFORE)
     if exit_name == "COMMAND_LINE_ERROR" or code == 2:
         return BuildError(
             "Bazel rejects its command line; it says above why.",

@@ -36,5 +36,8 @@ def message(error: BuildError | OSError) -> str:
     """The text to print, also for errors of the operating system, such as a full disk."""
     if isinstance(error, BuildError):
         return str(error)
+    if error.errno == errno.ENOSPC and error.filename is None:
+        # Errors of files have the file's name.
+        error.filename = "standard output"
     remedy = _REMEDIES.get(error.errno or 0, "Remove the cause")
     return f"{error}.\n{remedy}, and run the command again."

@@ -1,13 +1,11 @@
-"""The environment variables that steer the build: one typed table, and the only place that reads
-them.
+"""The environment variables of the build: one typed table, and the only code that reads them.
 
     options = read({"MAX_JOBS": "2", "DEBUG": "1"})
     options.max_jobs     # 2
     options.mode         # Mode.DEBUG
 
-A name that starts with TORCH_XLA_LITE_ and is not in the table is an error, and so is a value that
-has not the type of its variable: a misspelt option that is silently ignored costs a whole build to
-notice.
+A name that starts with TORCH_XLA_LITE_ and is not in the table is an error, and so is a value of
+the wrong type: a misspelt option that is silently ignored is noticed only after a whole build.
 """
 
 import enum
@@ -30,7 +28,7 @@ class Mode(enum.Enum):
 
 
 class WheelKind(enum.Enum):
-    """What a wheel holds: everything, or one of the two parts whose sum that is."""
+    """What a wheel contains: everything, or one of its two halves."""
 
     ALL = "everything"
     LIBRARY = "libraries and headers"
@@ -38,7 +36,7 @@ class WheelKind(enum.Enum):
 
 
 class Switch(enum.Enum):
-    """A feature that is built if asked for, or if what it needs is there."""
+    """Whether a feature is built; AUTO builds it if the packages that it needs are installed."""
 
     AUTO = "auto"
     ON = "1"
@@ -49,22 +47,22 @@ class Options(NamedTuple):
     """Values of the variables that a build reads.
 
     Attributes:
-      bazel: Bazel to call, a path or a name on PATH; None to look for one.
-      startup_options: for Bazel itself; they stand before the word `build`.
-      build_options: for `bazel build`; they come last, so that they win.
+      bazel: Bazel to call, a path or a name on PATH; None to search for one.
+      startup_options: for Bazel itself, before the word `build`.
+      build_options: for `bazel build`; they come last and override others.
       mode: how to compile.
-      max_jobs: how many actions run at once; None leaves it to Bazel.
-      verbose: whether every command is shown.
-      wheel_kind: what the wheel holds that is made.
-      debug_files: whether debug information goes into files of its own beside the wheel's.
+      max_jobs: how many actions run at once; None for Bazel's default.
+      verbose: whether Bazel prints every command.
+      wheel_kind: what wheels contain.
+      debug_files: whether debug information is written to separate files beside the wheel.
       cuda: whether the CUDA library is built.
-      cuda_home: the CUDA toolkit to take; None to look for one.
-      cuda_home_from: the variable that says so.
+      cuda_home: the CUDA toolkit to use; None to search for one.
+      cuda_home_from: the variable that set cuda_home.
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
-      prioritized_text: whether hot functions are placed first by a linker script; None when the
-        user did not say, and after platform_link_options only where it can pay.
-      archive_time_s: of the files in wheels and source distributions, since 1970; None for a
-        constant.
+      prioritized_text: whether a linker script places hot functions first; None if the user did not
+        set the variable. platform_link_options replaces None by False where it has no benefit.
+      archive_time_s: timestamp of the files in wheels and source distributions, in seconds since
+        1970; None for a constant.
       version: of wheels and source distributions; None for the one in pyproject.toml.
       build_number: of wheels.
     """
@@ -88,7 +86,7 @@ class Options(NamedTuple):
 
 
 def _flag(text: str) -> bool:
-    # The words are those that PyTorch's own setup.py takes.
+    # The same words as in PyTorch's setup.py.
     word = text.upper()
     if word in ("1", "ON", "YES", "TRUE", "Y"):
         return True
@@ -117,14 +115,14 @@ def _count(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    # Its specification knows no sign, no space and no fraction.
+    # The specification of SOURCE_DATE_EPOCH allows no sign, space or fraction.
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     return int(text)
 
 
 def _version(text: str) -> str:
-    # In its normal form alone: file names, requirements and metadata have to agree.
+    # Only the normalized form, because file names, requirements and metadata must agree.
     number = r"(0|[1-9]\d*)"
     public = rf"{number}(\.{number})*((a|b|rc){number})?(\.post{number})?(\.dev{number})?"
     part = rf"({number}|(?=[0-9]*[a-z])[a-z0-9]+)"
@@ -134,7 +132,7 @@ def _version(text: str) -> str:
 
 
 def _command(text: str) -> str:
-    # A path is relative to the folder of the caller; the build changes to the tree.
+    # A path is relative to the caller's folder, and the build changes to that of the tree.
     return os.path.abspath(text) if os.sep in text else text
 
 
@@ -145,14 +143,14 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 class Kind(NamedTuple):
-    """Type of a variable: what a value must look like, and how it is read."""
+    """Type of a variable: a description of its values, and the function that parses them."""
 
     description: str
     parse: Callable[[str], Any]
 
 
 FLAG = Kind("0 or 1", _flag)
-# Of what is read elsewhere, where the other words of a flag are not understood.
+# Other programs read these variables, and do not accept the other words of FLAG.
 DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("an integer >= 1", _count)
@@ -170,7 +168,7 @@ class Variable(NamedTuple):
     Attributes:
       name: of the environment variable.
       kind: its type.
-      default: what holds when it is unset or empty, in words.
+      default: description of the value that replaces an unset or empty variable.
       meaning: one sentence.
     """
 
@@ -303,7 +301,7 @@ VARIABLES = (
     ),
 )
 
-# Variables of other builds that have no effect on this one -> what has it here.
+# Variables of other builds that this build ignores -> the variable that has their effect here.
 _IGNORED = {
     "BUILD_LIBTORCH_WHL": "BUILD_LIB_WHL",
     "CFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
@@ -315,7 +313,7 @@ _IGNORED = {
     "PYTORCH_BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
     "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "",
 }
-# Bazelisk's.
+# A variable of Bazelisk.
 _OF_OTHERS = frozenset({"USE_BAZEL_VERSION"})
 
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
@@ -334,7 +332,7 @@ def read(environ: Mapping[str, str]) -> Options:
     values, wrong = _read(environ)
     if wrong:
         raise wrong[0]
-    # As PyTorch reads them.
+    # The same precedence as in PyTorch.
     home = "CUDA_PATH" if values["CUDA_PATH"] and not values["CUDA_HOME"] else "CUDA_HOME"
     mode = Mode.RELEASE
     if values["REL_WITH_DEB_INFO"]:
@@ -364,8 +362,9 @@ def read(environ: Mapping[str, str]) -> Options:
 def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
     """The variables that a build front end was given as config settings, such as `-C cuda=on`.
 
-    A setting is called like its variable, without TORCH_XLA_LITE_ and USE_, in lower case and with
-    hyphens: `max-jobs`, `cuda`, `bazel-build-options`; the variable's whole name will do, too.
+    The name of a setting is that of its variable without TORCH_XLA_LITE_ and USE_, in lower case
+    and with hyphens: `max-jobs`, `cuda`, `bazel-build-options`. The variable's own name is also
+    accepted.
 
     Args:
       settings: name -> text, as PEP 517 has them; None for no settings.
@@ -397,14 +396,14 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def setting_name(variable: str) -> str:
-    """What a variable is called as a config setting."""
+    """The name of the config setting for a variable."""
     name = variable.replace("-", "_").removeprefix(PREFIX).removeprefix("USE_")
     return name.lower().replace("_", "-")
 
 
 def ignored(environ: Mapping[str, str]) -> str:
-    """One line that names the variables that are set, that a user of PyTorch or of setuptools may
-    expect to have an effect, and that have none; empty without any."""
+    """A message that names the variables of PyTorch and setuptools that are set and have no effect;
+    empty if there are none."""
     named = []
     for name in sorted(environ):
         if not environ[name] or name in _BY_NAME:
@@ -418,12 +417,12 @@ def ignored(environ: Mapping[str, str]) -> str:
 
 
 def problems(environ: Mapping[str, str]) -> list[BuildError]:
-    """All that is wrong with the variables, where `read` raises the first of it."""
+    """All errors in the variables; `read` raises the first one."""
     return _read(environ)[1]
 
 
 def _read(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[BuildError]]:
-    """The values of the table's variables, and what is wrong with any that are set."""
+    """The values of the table's variables, and all errors."""
     wrong = [
         _unknown(name)
         for name in sorted(environ)
@@ -483,10 +482,10 @@ def _unknown(name: str) -> BuildError:
 
 
 def platform_link_options(options: Options) -> Options:
-    """Decides whether hot functions are placed first: not on other machines than 64-bit ARM.
+    """Switches the order of functions off where the user did not set it, except on 64-bit ARM.
 
-    There, an unset variable stays None, and a build with CUDA gives advice. To search for CUDA here
-    would start nvcc before the command line is read.
+    There the variable stays unset, and a build with CUDA prints advice. This function does not
+    search for CUDA: that would start nvcc before the command line is parsed.
     """
     machine = os.uname().machine
     if machine in ("aarch64", "arm64") or options.prioritized_text is not None:
@@ -495,7 +494,7 @@ def platform_link_options(options: Options) -> Options:
 
 
 def _nearest(name: str, names: Iterable[str], cutoff: float = 0) -> str:
-    """The name most like another one; empty where none is as much like it as `cutoff` asks for."""
+    """The most similar name; empty if no similarity reaches `cutoff`."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), "")

@@ -132,5 +132,5 @@ def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
         text=True,
         check=True,
     )
-    assert process.stdout.startswith("Removed by then: nothing.\nRemove the rest:  ")
+    assert process.stdout.startswith("It had removed: nothing.\nRemove the rest:  ")
     assert (root / _LIBRARY).exists()

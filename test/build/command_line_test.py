@@ -210,7 +210,8 @@ def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arg
             check=False,
         )
     assert process.returncode == 1
-    assert process.stderr.startswith("error: [Errno 28] No space left on device.")
+    said = "error: [Errno 28] No space left on device: 'standard output'."
+    assert process.stderr.startswith(said)
     assert len(process.stderr.splitlines()) == 2
 
 
@@ -218,8 +219,24 @@ def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree:
     bazel = tree.parent / "bin" / "bazel"
     bazel.write_text("#!/bin/sh\ncase $1 in build) kill -INT $$ ;; esac\n")
     process = _run(tree, "develop")
-    assert process.returncode == 1
-    assert "error: The build was interrupted." in process.stderr
+    assert process.returncode == 130
+    assert process.stderr == "error: interrupted. The installed files are as they were.\n"
+
+
+def test_a_bazel_that_rejects_the_path_of_the_tree_is_quoted_in_one_line(tree: Path):
+    spaced = tree.parent / "a tree"
+    tree.rename(spaced)
+    rejects = "ERROR: bazel does not currently work properly from paths containing spaces."
+    script = f"#!/bin/sh\ncase $1 in build) echo '{rejects}' >&2; exit 36 ;; esac\n"
+    (tree.parent / "bin" / "bazel").write_text(script)
+    process = _run(spaced, "develop")
+    assert process.stderr.splitlines() == [
+        rejects,
+        f"error: Bazel does not start in {spaced}; it said:",
+        "(see above)",
+        "Older Bazels want a path of ASCII characters without spaces: move this tree to one.",
+    ]
+    assert "failed in" not in process.stdout
 
 
 def test_the_steps_are_those_of_pytorch_in_its_order(tree: Path):

@@ -169,7 +169,7 @@ def test_wheels_are_offered_for_a_cuda_that_has_a_whole_toolkit_of_them(
 def test_on_names_the_part_that_a_toolkit_has_not(tmp_path: Path, part: str):
     nvcc = write_toolkit(tmp_path)
     (tmp_path / part).unlink()
-    with pytest.raises(BuildError, match=f"no whole toolkit: it has no {re.escape(part)}"):
+    with pytest.raises(BuildError, match=f"not a complete toolkit: it has no {re.escape(part)}"):
         _decide(Switch.ON, _CUDA, nvcc)
 
 

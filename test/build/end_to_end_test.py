@@ -147,6 +147,44 @@ def test_without_the_variable_no_order_of_functions_is_part_of_the_graph(built: 
     assert built.develop()["actions"] == _NOTHING
 
 
+_MORE = """
+lite_cc_shared_library(
+    name = "lib/libmore.so",
+    dynamic_deps = ["lib/libtorch_xla_lite.so"],
+    deps = [":two"],
+)
+"""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "deps(//...)",
+        "rdeps(//..., //torch_xla_lite:one)",
+        "somepath(//torch_xla_lite:lib/libmore.so, //torch_xla_lite:one)",
+    ],
+)
+def test_the_graph_can_be_queried_where_no_library_wheel_is_installed(built: Nested, query: str):
+    file = built.root / "torch_xla_lite" / "BUILD.bazel"
+    text = file.read_text()
+    file.write_text(text + _MORE)
+    process = built.bazel("query", query)
+    file.write_text(text)
+    assert process.returncode == 0, process.stderr
+    assert "//torch_xla_lite:one" in process.stdout.split()
+
+
+def test_a_link_to_an_installed_library_that_is_missing_is_an_error_that_names_it(built: Nested):
+    file = built.root / "torch_xla_lite" / "BUILD.bazel"
+    text = file.read_text()
+    file.write_text(text + _MORE)
+    installed = "--define=torch_xla_lite_lib=installed"
+    process = built.bazel("build", installed, "//torch_xla_lite:lib/libmore.so")
+    file.write_text(text)
+    assert process.returncode != 0
+    assert "torch_xla_lite_lib has no libtorch_xla_lite.so, or is not installed" in process.stderr
+
+
 @pytest.mark.skipif(
     shutil.which("aarch64-linux-gnu-g++") is None, reason="only scripts/test.sh installs it"
 )
@@ -175,6 +213,8 @@ def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(bu
     assert "unknown_name" in process.stderr
     assert "The installed files are as they were." in process.stderr
     assert process.stderr.splitlines()[-1].endswith("VERBOSE=1 python setup.py develop")
+    # Bazel says so twice.
+    assert "Build did NOT complete" not in process.stderr
     assert _identity(built) == before
     assert not json.loads((built.root / "build" / "report.json").read_text())["succeeded"]
 
@@ -284,6 +324,15 @@ def test_an_upgrade_of_torch_is_noticed(nested: Nested, built: Nested):
     finally:
         shutil.rmtree(upgraded)
         (nested.site / "torch").unlink()
+
+
+def test_a_comment_in_the_requirements_does_not_make_bazel_read_torch_again(built: Nested):
+    base = built.bazel("info", "output_base").stdout.strip()
+    before = Path(base, "external", "torch", "layers.bzl").stat()
+    with (built.root / "requirements.txt").open("a") as file:
+        file.write("# A comment.\n")
+    assert built.develop()["actions"] == _NOTHING
+    assert Path(base, "external", "torch", "layers.bzl").stat() == before
 
 
 def test_an_upgrade_of_any_package_runs_tests_again(built: Nested):

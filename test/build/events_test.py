@@ -115,3 +115,11 @@ def test_without_a_disk_cache_all_hits_are_remote(tmp_path: Path):
     ]
     _write(tmp_path, entries, [_hit("aa11")])
     assert _read(tmp_path).remote_hits == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("libx.a", "CppArchive"), ("libx.lo", "CppArchive"), ("x.so", "CppLink")]
+)
+def test_archives_are_no_links_although_bazel_4_calls_them_so(tmp_path: Path, name: str, kind: str):
+    _write(tmp_path, [], [{"mnemonic": "CppLink", "listedOutputs": [f"out/{name}"]}])
+    assert _read(tmp_path).ran == {kind: 1}

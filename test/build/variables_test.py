@@ -4,15 +4,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from bazel.pybuild.options import VARIABLES
+from bazel.pybuild.options import PREFIX, VARIABLES
 from test.build.tree import ROOT, source_files
 
 _NAMES = {variable.name for variable in VARIABLES}
 
-# Set by ourselves for repository rules, in .bazelrc.generated; no user ever sets them. The name of
-# some is put together, and then this is how it begins.
+# configure.py sets these for repository rules, and users do not. For some, the table there has the
+# beginning of the name.
+_CONFIGURE = (ROOT / "bazel/pybuild/machine/configure.py").read_text()
 _OF_RULES = tuple(
-    re.findall(r"--repo_env=(\w+)[={]", (ROOT / "bazel/pybuild/machine/configure.py").read_text())
+    PREFIX + name for name in re.findall(r'[ \[*{]f?"([A-Z][A-Z0-9_]+)["{]', _CONFIGURE)
 )
 
 # Of the system and of other programs, with the meaning that they have everywhere.
@@ -28,6 +29,7 @@ def test_every_variable_that_the_sources_read_is_in_the_table():
         for file in source_files("bazel", "scripts", "setup.py", "third_party", "torch_xla_lite")
         for name in _READ.findall((ROOT / file).read_text())
     }
+    assert f"{PREFIX}FINGERPRINT" in _OF_RULES
     assert {name for name in read if not name.startswith(_OF_RULES)} <= _NAMES
     assert "TORCH_XLA_LITE_IR_DEBUG" in read
 

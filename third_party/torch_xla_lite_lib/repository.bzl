@@ -14,10 +14,14 @@ for found in importlib.metadata.distributions(name="torch_xla_lite_lib"):
     break
 """
 
-# Fails only if something links to it. setup.py checks for the package earlier, with a more detailed message.
-_MISSING = """\
-fail("torch_xla_lite_lib is not installed for %s.\\n" +
-     "Link to the libraries of this tree instead: remove --define=torch_xla_lite_lib=installed")
+# Empty without the package: `bazel query` follows both branches of a select, so the target must exist. A link that needs
+# a library then fails (bazel/linking.bzl); setup.py checks for the package earlier, with a more detailed message.
+_BUILD = """\
+filegroup(
+    name = "libraries",
+    srcs = %r,
+    visibility = ["//visibility:public"],
+)
 """
 
 def _torch_xla_lite_lib_repository_impl(repository_ctx):
@@ -25,11 +29,7 @@ def _torch_xla_lite_lib_repository_impl(repository_ctx):
     files = run_python(repository_ctx, python, ["-c", _LOCATE]).splitlines()
     for file in files:
         repository_ctx.symlink(file, file.split("/")[-1])
-    content = _MISSING % python
-    if files:
-        names = [file.split("/")[-1] for file in files]
-        content = "exports_files(%r, visibility = [\"//visibility:public\"])\n" % names
-    repository_ctx.file("BUILD.bazel", content, executable = False)
+    repository_ctx.file("BUILD.bazel", _BUILD % [file.split("/")[-1] for file in files], executable = False)
 
 torch_xla_lite_lib_repository = repository_rule(
     implementation = _torch_xla_lite_lib_repository_impl,

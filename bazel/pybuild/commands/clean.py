@@ -1,9 +1,9 @@
-"""Removes what a build made and keeps what it downloaded.
+"""Removes the outputs of builds and keeps downloads.
 
-Bazel's outputs, the shared objects in the package and the folders build/ and dist/ go. The
-repositories that Bazel has fetched, the disk cache, .bazelrc.generated and the editable install
-stay: the next `develop` needs no network. A build that is running is waited for. Nothing outside
-the tree is removed: of a link only the link.
+It removes Bazel's outputs, the shared objects in the package and the folders build/ and dist/. The
+repositories that Bazel fetched, the disk cache, .bazelrc.generated and the editable install stay,
+so the next `develop` needs no network. It waits for a running build. It removes links and not their
+targets, and nothing outside the tree.
 """
 
 import errno
@@ -21,11 +21,11 @@ from bazel.pybuild.options import Options
 
 
 def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
-    """Cleans a tree and returns what was removed.
+    """Cleans a tree and returns the removed paths.
 
     Raises:
-      BuildError: Bazel failed; what is not Bazel's is removed nevertheless.
-      KeyboardInterrupt: says what is removed by then.
+      BuildError: Bazel failed; the other files were removed.
+      KeyboardInterrupt: its message says what was removed.
     """
     command = _bazel_command(options, environ)
     removed: list[str] = []
@@ -40,7 +40,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
                 removed.append(path)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"Removed by then: {', '.join(removed) or 'nothing'}.\n"
+            f"It had removed: {', '.join(removed) or 'nothing'}.\n"
             "Remove the rest:  python setup.py clean"
         ) from None
     if code != 0:
@@ -52,7 +52,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
 
 
 def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[str]]:
-    """Commands that do the same as `clean`, in its order."""
+    """Commands with the same effect as `clean`, in the same order."""
     paths = _paths(root)
     commands = [_bazel_command(options, environ), ["rm", "-r", *paths] if paths else []]
     return [command for command in commands if command]
@@ -64,9 +64,9 @@ def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:
 
 
 def _paths(root: Path) -> list[str]:
-    """What is to be removed beside Bazel's outputs, in this order."""
+    """The paths to remove in addition to Bazel's outputs, in this order."""
     built = outputs.installed(root)
-    # The folder with the lock last: when it is gone, another build may begin.
+    # The folder with the lock is last: without it, another build may begin.
     folders = ("dist", "torch_xla_lite.egg-info", str(lock.FILE.parent))
     return [*built, *(folder for folder in folders if os.path.lexists(root / folder))]
 

@@ -1,4 +1,4 @@
-"""The commands of setup.py, one class each: their options, and a call of the code in other files.
+"""The commands of setup.py: each class has the options of a command and calls other files.
 
 `builds` says whether a command calls Bazel to build.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Command(setuptools.Command):
-    """A command without options of its own."""
+    """A command without options."""
 
     distribution: "Distribution"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = []
@@ -32,13 +32,13 @@ class _Command(setuptools.Command):
 
 
 class BuildExt(build_ext):
-    """`build_ext`: everything compiled, by one call of Bazel."""
+    """`build_ext`: builds all compiled files with one call of Bazel."""
 
-    description = "build what is compiled, into build/; into this tree with --inplace"
-    # setuptools has more: flags for compilers, which are in BUILD files here.
+    description = "build the compiled files into build/, or into this tree with --inplace"
+    # setuptools' other options are compiler flags, which are in BUILD files here.
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
-        ("build-lib=", "b", "folder for what is built"),
-        ("inplace", "i", "put it into this tree instead"),
+        ("build-lib=", "b", "folder for the built files"),
+        ("inplace", "i", "install them into this tree instead"),
     ]
     boolean_options: ClassVar[list[str]] = ["inplace"]
     help_options: ClassVar[list[tuple[str, str | None, str]]] = []
@@ -60,7 +60,7 @@ class BuildExt(build_ext):
 
 
 class Develop(_Command):
-    """`develop`, where it stands with other words; alone it runs without setuptools."""
+    """`develop` with other words on the command line; alone it runs without setuptools."""
 
     description = "build what changed, and import the package from this tree"
     builds = True
@@ -92,14 +92,14 @@ class _DistCommand(_Command):
         self.dist_dir = None
 
     def folder(self) -> Path:
-        """As an option it is meant from where the caller is, which may be another folder."""
+        """The folder; an option is relative to the caller's working directory."""
         if self.dist_dir is None:
             return self.distribution.root / "dist"
         return self.distribution.started_in / self.dist_dir
 
 
 class BdistWheel(_DistCommand):
-    """`bdist_wheel`: the file that the PEP 517 hook gives."""
+    """`bdist_wheel`: writes the same file as the PEP 517 hook."""
 
     description = "make a wheel; BUILD_LIB_WHL and BUILD_PYTHON_ONLY make one of its halves"
     builds = True
@@ -112,7 +112,7 @@ class BdistWheel(_DistCommand):
 
 
 class Sdist(_DistCommand):
-    """`sdist`: the file that the PEP 517 hook gives."""
+    """`sdist`: writes the same file as the PEP 517 hook."""
 
     description = "make a source distribution"
 
@@ -125,7 +125,7 @@ class Sdist(_DistCommand):
 class Install(_Command):
     """`install`."""
 
-    description = "install a wheel of this tree, by a call of pip that is printed"
+    description = "install a wheel of this tree with pip, whose command is printed"
     builds = True
 
     def run(self) -> None:
@@ -158,7 +158,7 @@ class Clean(_Command):
 class ShowOptions(_Command):
     """`options`."""
 
-    description = "show the environment variables that steer the build, and what is wrong with them"
+    description = "show the environment variables of the build, and errors in them"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("markdown", None, "print the table of docs/build.md instead"),
     ]

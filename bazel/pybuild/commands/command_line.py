@@ -3,8 +3,8 @@
     distribution = parse(root, ["build_ext", "--inplace"], package, options, environ)
     setup(distribution)
 
-The whole line is parsed before the first command runs, so that a wrong word costs no build. A lone
-`develop` does not come here.
+The whole line is parsed before the first command runs, so that a wrong word is found before a
+build.
 """
 
 import contextlib
@@ -37,18 +37,18 @@ def parse(
     Args:
       root: of the tree.
       arguments: those after `setup.py`.
-      package: what `--name` and `--version` are answered with.
+      package: for `--name`, `--version` and the like.
       options: from the environment.
       environ: usually os.environ.
 
     Returns:
-      What is to be run; None when the command line asked a question, which is answered by now.
+      The commands to run; None for an option such as --version, whose answer was printed.
 
     Raises:
-      BuildError: there is no such command, or it has no such option.
+      BuildError: an unknown command or option.
     """
     started_in = Path.cwd()
-    # Where setuptools looks for pyproject.toml, and what it takes paths relative to.
+    # setuptools reads pyproject.toml and resolves paths in the working directory.
     os.chdir(root)
     setuptools.logging.configure()
     distribution = Distribution(
@@ -56,7 +56,7 @@ def parse(
             "script_name": "setup.py",
             "script_args": arguments,
             "cmdclass": dict(command_classes.COMMANDS),
-            # All that setuptools writes goes to build/, which git ignores and `clean` removes.
+            # setuptools writes only to build/, which git ignores and `clean` removes.
             "options": {
                 "egg_info": {"egg_base": "build"},
                 "build": {"build_base": "build/setuptools"},
@@ -67,22 +67,22 @@ def parse(
     distribution.parse_config_files()
     distribution.metadata.name = package.name
     distribution.metadata.version = package.version
-    # Newer setuptools keep the expression elsewhere, where --license does not look.
+    # Newer setuptools store the expression in another field, which --license does not print.
     distribution.metadata.license = package.license
     try:
         if not distribution.parse_command_line():
             return None
     except (errors.BaseError, SystemExit) as error:
         raise BuildError(
-            f"{error}.", "See what there is:  python setup.py --help-commands"
+            f"{error}.", "List the commands:  python setup.py --help-commands"
         ) from None
     for name in set(distribution.commands) - {*command_classes.COMMANDS, *THEIRS}:
         raise BuildError(
-            f"{name} is a command of setuptools' own that does not know how this package is made.",
-            "See what there is:  python setup.py --help-commands",
+            f"{name} is a command of setuptools' own, which cannot build this package.",
+            "List the commands:  python setup.py --help-commands",
         )
     if distribution.verbosity() < 1:
-        # Without -v, only warnings of setuptools are printed.
+        # Without -v, setuptools prints only warnings.
         logging.getLogger().setLevel(logging.WARNING)
     distribution.root, distribution.started_in = root, started_in
     distribution.environ = environ
@@ -100,7 +100,7 @@ def setup(distribution: Distribution) -> None:
     """Runs the commands, as setuptools.setup() does after it has parsed the command line.
 
     Raises:
-      BuildError: one has failed.
+      BuildError: a command failed.
     """
     quiet = distribution.verbosity() < 0
     try:
@@ -109,5 +109,5 @@ def setup(distribution: Distribution) -> None:
     except (errors.BaseError, errors.CCompilerError) as error:
         names = " ".join(distribution.commands)
         raise BuildError(
-            f"{error}.", f"See what the command takes:  {sys.executable} setup.py {names} --help"
+            f"{error}.", f"List its options:  {sys.executable} setup.py {names} --help"
         ) from error

@@ -1,4 +1,4 @@
-"""What setuptools knows of the package, and what the commands need of the command line.
+"""Describes the package to setuptools, and the command line to the commands.
 
 distribution.verbosity()      # 1 after -v, -1 after -q
 distribution.builds()         # whether a command calls Bazel to build
@@ -12,8 +12,8 @@ import setuptools
 
 from bazel.pybuild.options import Options
 
-# Commands of setuptools' own that go with ours. Its others count on its own bdist_wheel, sdist and
-# install: they fail half-way, some of them after they have installed something.
+# setuptools' own commands that work together with ours. The others rely on its own bdist_wheel,
+# sdist and install, and fail, some of them after they have installed something.
 THEIRS = frozenset({"build", "build_py", "check", "egg_info"})
 
 _USAGE = """\
@@ -22,12 +22,12 @@ Common commands: (see '--help-commands' for more)
   setup.py develop        build what changed, and import the package from this tree
   setup.py bdist_wheel    make a wheel in dist/
   setup.py clean          remove what was built; downloads and caches stay
-  setup.py options        show the environment variables that steer the build
+  setup.py options        show the environment variables of the build
 """
 
 
 class Distribution(setuptools.Distribution):
-    """What setuptools knows of the package, and what our commands need beside it.
+    """The package as setuptools knows it, with the attributes that our commands need.
 
     Attributes:
       root: of the tree.
@@ -37,7 +37,7 @@ class Distribution(setuptools.Distribution):
     """
 
     common_usage: ClassVar[str] = _USAGE
-    # Older setuptools have a dry run of all commands, which ours have not.
+    # Older setuptools have a dry run of all commands; ours do not support it.
     global_options: ClassVar[list[Any]] = [
         option for option in setuptools.Distribution.global_options if option[0] != "dry-run"
     ]
@@ -49,18 +49,18 @@ class Distribution(setuptools.Distribution):
     dry_run = 0
 
     def has_ext_modules(self) -> bool:
-        """Says that the package has compiled parts, which setuptools does not compile."""
+        """True: the package has compiled parts, although setuptools compiles nothing."""
         return True
 
     def run_commands(self) -> None:
-        """Runs those of the command line."""
+        """Runs the commands of the command line."""
         if set(self.commands) - set(self.cmdclass):
-            # For setuptools' own commands. Not earlier, so that an error writes nothing.
+            # setuptools' own commands need it. Commands with errors must not write anything.
             (self.root / "build").mkdir(exist_ok=True)
         super().run_commands()
 
     def print_commands(self) -> None:
-        """Lists the commands that there are."""
+        """Lists the commands."""
         self.print_command_list(sorted({*self.cmdclass, *THEIRS}), "Commands", len("bdist_wheel"))
 
     def builds(self) -> bool:

@@ -16,7 +16,7 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
 from bazel.pybuild.options import WheelKind
 
-# The two wheels whose files together are those of the whole package.
+# The two halves of the whole package.
 _HALVES = frozenset({packages.LIBRARY, "torch-xla-lite-python"})
 
 
@@ -24,10 +24,10 @@ def command(verbosity: int = 0) -> list[str]:
     """The call of pip.
 
     Args:
-      verbosity: -1 for problems alone, 1 for all that pip and the build say.
+      verbosity: -1 for errors and warnings only, 1 for all messages of pip and the build.
     """
     words = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps"]
-    # The wheel is made of this tree as it is now, and takes the place of one with its version.
+    # The wheel replaces an installed one with the same version.
     words += ["--force-reinstall", "--disable-pip-version-check"]
     if verbosity:
         words.append("--verbose" if verbosity > 0 else "--quiet")
@@ -43,7 +43,7 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
       verbosity: as for `command`.
 
     Raises:
-      BuildError: there is no pip, it failed, or it would install files over those of another wheel.
+      BuildError: pip is missing or failed, or would overwrite files of another wheel.
     """
     names = _HALVES if kind is WheelKind.ALL else {"torch-xla-lite"}
     if others := packages.installed(names, packages.search_path()):
@@ -55,8 +55,8 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
         )
     if importlib.util.find_spec("pip") is None:
         raise BuildError(
-            f"There is no pip for {sys.executable}, and it is pip that installs.",
-            f"Get it, then run the command again:  {sys.executable} -m ensurepip",
+            f"There is no pip for {sys.executable}.",
+            f"Install it, then run the command again:  {sys.executable} -m ensurepip",
         )
     words = command(verbosity)
     print(f"torch_xla_lite: pip installs it:  {shlex.join(words)}", flush=True)

@@ -1,4 +1,4 @@
-"""The table of variables as text: for docs/build.md, and with what holds at the moment.
+"""Prints the table of variables: for docs/build.md, or with the current values.
 
 python setup.py options                  # name, type, value, where it comes from, default
 python setup.py options --markdown       # the table in docs/build.md
@@ -23,10 +23,10 @@ def markdown() -> str:
 
 
 def show(environ: Mapping[str, str]) -> None:
-    """Prints the table, then everything that is wrong with the variables.
+    """Prints the table, then all errors in the variables.
 
     Raises:
-      BuildError: something is wrong.
+      BuildError: there are errors.
     """
     print(current(environ))
     wrong = options_table.problems(environ)
@@ -41,7 +41,7 @@ def current(environ: Mapping[str, str]) -> str:
     rows = [("variable", "type", "value", "from", "default")]
     for variable in options_table.VARIABLES:
         text = environ.get(variable.name, "").strip()
-        # The word before the colon is the value; the rest explains it.
+        # The text before the colon is the value; the rest explains it.
         value = text or variable.default.partition(":")[0]
         source = "environment" if text else "default"
         rows.append((variable.name, variable.kind.description, value, source, variable.default))

@@ -1,4 +1,4 @@
-"""The archives that others install, all of them reproducible to the byte.
+"""Writes wheels and source distributions that are reproducible to the byte.
 
 In:  the tree, pyproject.toml and files that are built already.
 Out: wheels and source distributions.
@@ -11,5 +11,5 @@ Out: wheels and source distributions.
     debug_files.py   libraries without symbols, and the files that debuggers read instead
     wheel_format.py  names, tags, .dist-info folder and archive of a wheel
     sdist.py         the source distribution
-    isolation.py     where torch is when a front end hides it
+    isolation.py     checks of builds in isolation
 """

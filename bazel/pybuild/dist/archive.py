@@ -17,11 +17,11 @@ from pathlib import Path
 
 from bazel.pybuild import files
 
-# A file on disk, or what is in it.
+# A file on disk, or its content.
 Source = Path | bytes
 
-# The first time that a zip archive can express, in 1980, and the last that gzip can, in 2106.
-# Members have the first by default.
+# The first time of the zip format, in 1980, and the last one of gzip, in 2106. The first is the
+# default.
 _FIRST_S = 315532800
 _LAST_S = 2**32 - 1
 
@@ -32,13 +32,13 @@ def write_zip(
     last: Iterable[str] = (),
     time_s: int | None = None,
 ) -> None:
-    """Writes a zip archive, in the place of an older one at once.
+    """Writes a zip archive atomically.
 
     Args:
       file: to write.
       members: path in the archive -> source.
-      last: paths that stand at the end: a reader of a wheel expects its .dist-info folder there.
-      time_s: of the members, since 1970; the nearest that there is in such an archive is taken.
+      last: paths that are written last; readers of wheels expect the .dist-info folder there.
+      time_s: of the members, since 1970; limited to the times that the format can represent.
     """
     date = time.gmtime(_time_s(time_s))[:6]
     at_the_end = set(last)
@@ -76,6 +76,6 @@ def _time_s(wanted: int | None) -> int:
 
 
 def _mode(path: str) -> int:
-    """Only what is executed or loaded as code is executable, however the file was checked out."""
+    """Executable for programs and shared objects, whatever the permissions of the file on disk."""
     name = path.rpartition("/")[2]
     return 0o755 if ".so" in name or name.endswith(".sh") else 0o644

@@ -1,10 +1,10 @@
-"""Removes symbols and debug information from a wheel's shared objects, or puts them beside it.
+"""Removes symbols and debug information from a wheel's shared objects, or writes them beside it.
 
     stripped = strip(built, folder)                       # path in the wheel -> file
     stripped = strip(built, folder, keep=Path("dist"))    # and dist/libtorch_xla_lite.so.debug ...
 
-A debugger finds a debug file by the name and checksum in the library, or by its build ID. The files
-in the tree keep their symbols, for profilers.
+Debuggers find a debug file by the name and checksum in the library, or by its build ID. The
+libraries in the tree keep their symbols, for profilers.
 """
 
 import shlex
@@ -19,7 +19,7 @@ _TOOL = "objcopy"
 
 
 def strip(built: Mapping[str, Path], folder: Path, keep: Path | None = None) -> dict[str, Path]:
-    """Writes shared objects without symbols and debug information; other files stay what they are.
+    """Writes copies of shared objects without symbols and debug information.
 
     Args:
       built: path in the wheel -> file.
@@ -27,7 +27,7 @@ def strip(built: Mapping[str, Path], folder: Path, keep: Path | None = None) -> 
       keep: folder that gets a debug file for each shared object; None for none.
 
     Returns:
-      For each path the file that the wheel is to have.
+      For each path in the wheel, the file to pack.
 
     Raises:
       BuildError: the tool is missing or fails.
@@ -45,7 +45,7 @@ def strip(built: Mapping[str, Path], folder: Path, keep: Path | None = None) -> 
             debug = keep / f"{file.name}.debug"
             debug.unlink(missing_ok=True)
             _run("--only-keep-debug", file, debug)
-            # What a debug file holds is not run.
+            # objcopy makes it executable, like the library.
             debug.chmod(0o644)
             options.append(f"--add-gnu-debuglink={debug}")
         _run(*options, file, files[path])
@@ -58,7 +58,7 @@ def _run(*arguments: str | Path) -> None:
         process = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise BuildError(
-            f"{_TOOL}, which takes the symbols out of a wheel's libraries, is not on PATH.",
+            f"{_TOOL}, which removes the symbols from a wheel's libraries, is not on PATH.",
             "Install it:  apt-get install binutils",
         ) from None
     if process.returncode != 0:

@@ -1,9 +1,9 @@
-"""Isolated builds, in which a front end runs the hooks in an environment of its own.
+"""Checks isolated builds, in which a front end runs the hooks in a separate environment.
 
-pyproject.toml does not ask for torch, so none is downloaded, and the build needs the one of the
-environment that the wheel is for. pip hides that environment's packages, and packages.search_path()
-finds them again. `python -m build` and uv use another interpreter, which knows nothing of it: they
-get an error that names their option. pybind11 is small: front ends install it where it is missing.
+pyproject.toml does not require torch, so that it is not downloaded. The build uses the torch of the
+environment that the wheel is for: pip hides its packages, and packages.search_path() finds them.
+`python -m build` and uv use another interpreter, which cannot find them; the error names the option
+that switches isolation off. pybind11 is small, so the front end may install it.
 """
 
 import sys
@@ -14,9 +14,9 @@ from bazel.pybuild.machine import packages
 
 
 def missing_headers(root: Path) -> list[str]:
-    """What a front end has to install for the build: pybind11, unless the wanted one is there."""
+    """The packages that a front end must install: pybind11, unless the wanted version is there."""
     if not _sees_torch():
-        # `check` ends this build, without a download before.
+        # `check` will end this build, so nothing needs to be downloaded.
         return []
     pin = packages.wanted(root)["pybind11"]
     found = packages.installed(["pybind11"], packages.search_path()).get("pybind11")
@@ -25,7 +25,7 @@ def missing_headers(root: Path) -> list[str]:
 
 
 def check() -> None:
-    """Raises BuildError where this interpreter sees no torch."""
+    """Raises BuildError if this interpreter finds no torch."""
     if not _sees_torch():
         raise BuildError(
             f"There is no torch for {sys.executable}.\n"

@@ -1,10 +1,10 @@
-"""The licences of the code that is compiled into a wheel: their texts, and one SPDX expression.
+"""Collects the licences of the code that is compiled into a wheel: texts and an SPDX expression.
 
     text(root, ["torch_xla_lite/_XLAC.so", ...])             # content of LICENSE in a wheel
     expression("BSD-3-Clause", ["torch_xla_lite/_XLAC.so"])  # "BSD-3-Clause AND MIT AND NCSA"
 
-The texts are read from the installed packages when a wheel is made, so they belong to the versions
-whose code it contains. A test checks that every folder of third_party/ has a row here.
+The texts come from the installed packages, so they belong to the versions that are compiled in. A
+test checks that every folder of third_party/ has a row here.
 """
 
 import sys
@@ -72,8 +72,8 @@ SHIPPED = {
             "MIT",
             _WITH_TORCH,
         ),
-        # c10/util/ArrayRef.h is under the older of the licences in that file. What PyTorch took of
-        # Boost (hash.h, flat_hash_map.h) asks for nothing where it is in machine code only.
+        # c10/util/ArrayRef.h has the older of the licences in that file. The licence of PyTorch's
+        # code from Boost (hash.h, flat_hash_map.h) requires nothing for machine code.
         Part(
             "LLVM",
             "torch",

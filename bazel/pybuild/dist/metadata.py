@@ -5,8 +5,8 @@
     metadata.text()                       # "Metadata-Version: 2.4\nName: torch_xla_lite\n..."
     for_wheel(root, options, "13.0.88")   # the same for one wheel: torch_xla_lite_lib 0.1.0+cu130
 
-Written by hand: a build in isolation would have to download `packaging` and `pyproject-metadata`,
-and could not work offline. A test reads the result with `packaging`.
+An isolated build would have to download `packaging` and `pyproject-metadata`, and would not work
+offline. So they are not used; a test reads the result with `packaging`.
 """
 
 import re

@@ -2,7 +2,7 @@
 
     make(root, options, Path("dist"))      # torch_xla_lite-0.1.0.tar.gz
 
-A wheel that is built from it is the same, byte for byte, as one that is built in the tree.
+A wheel built from it is equal to one built in the tree, byte for byte.
 """
 
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""Built files into the tree, and the tree into the environment.
+"""Installs built files into the package, and the package into the environment.
 
 In:  the files that Bazel built.
-Out: the package's shared objects, and an installed distribution that leads to this tree.
+Out: the package's shared objects, and an installed distribution whose code is in this tree.
 
-    verify.py     whether the built files would work, here and elsewhere
-    outputs.py    built files to their places in the package, atomically and only when they differ
-    editable.py   the editable install: a .pth file and a .dist-info folder
+    verify.py     checks whether the built files would work, here and on other machines
+    outputs.py    copies built files into the package, all or none, and only changed ones
+    editable.py   makes the editable install: a .pth file and a .dist-info folder
 """

@@ -1,13 +1,14 @@
-"""Makes the editable install, by which Python imports the package from the source tree.
+"""Makes the editable install, with which Python imports the package from the source tree.
 
     if not in_place(root, site):
         install(root, site, commands_folder())
 
-It consists of a .pth file, a .dist-info folder as pip makes it (for `pip list`, `pip uninstall` and
-`importlib.metadata`) and the commands. The .pth file names a folder that holds only a link to the
-package: in the tree itself, `bazel`, `scripts`, `setup` and `third_party` would be importable, too.
-Tools that read code follow a .pth file but no finder. `develop` writes all of it without pip, whose
-start takes longer than an incremental build; the PEP 660 hook packs the same files into a wheel.
+It consists of a .pth file, a .dist-info folder like pip's (for `pip list`, `pip uninstall` and
+`importlib.metadata`) and the commands. The .pth file names a folder that contains only a link to
+the package: with the root of the tree, `bazel`, `scripts`, `setup` and `third_party` would be
+importable, too. Type checkers and editors read .pth files, but not import hooks. `develop` does not
+call pip, which takes longer to start than an incremental build; the PEP 660 hook packs the same
+files.
 """
 
 import os
@@ -43,8 +44,8 @@ class Installed(NamedTuple):
 
 
 def site_folder() -> Path:
-    """Where this interpreter's packages are installed."""
-    # In a virtual environment this is what sysconfig returns, without its import.
+    """The folder of this interpreter's packages."""
+    # In a virtual environment, the same as from sysconfig, without the time of its import.
     folder = (
         Path(sys.prefix)
         / sys.platlibdir
@@ -59,18 +60,18 @@ def site_folder() -> Path:
 
 
 def commands_folder() -> Path:
-    """Where this interpreter's packages put their programs."""
+    """The folder of programs that this interpreter's packages install."""
     import sysconfig
 
     return Path(sysconfig.get_path("scripts"))
 
 
 def check(site: Path) -> None:
-    """Raises BuildError when the editable install cannot be made there, or would be hidden."""
+    """Raises BuildError if the editable install cannot be made there, or would have no effect."""
     if not os.access(site, os.W_OK):
         raise BuildError(
             f"The packages of {sys.executable} are in {site}, where you may not write.",
-            "Use an environment of your own:  python3 -m venv .venv && . .venv/bin/activate",
+            "Make your own environment:  python3 -m venv .venv && . .venv/bin/activate",
         )
     wheels = [other.info for other in installed(site) if not other.is_editable]
     names = [info.name.partition("-")[0] for info in wheels if (info / "RECORD").exists()]
@@ -90,7 +91,7 @@ def check(site: Path) -> None:
 
 
 def in_place(root: Path, site: Path) -> bool:
-    """Whether the editable install of this tree is there and as new as pyproject.toml."""
+    """Whether the editable install of this tree exists and is not older than pyproject.toml."""
     try:
         if (site / PTH).read_text() != _pth_text(root):
             return False
@@ -105,8 +106,8 @@ def in_place(root: Path, site: Path) -> bool:
 
 
 def installed(site: Path) -> list[Installed]:
-    """Installs of the package. There is more than one after an interrupted install, or if a wheel
-    without the libraries was installed too, which has another name."""
+    """The installs of the package. There are several after an interrupted install, or with a
+    Python-only wheel, which has another name."""
     found = []
     for entry in os.listdir(site):
         if entry.startswith((f"{NAME}-", f"{NAME}_python-")) and entry.endswith(".dist-info"):
@@ -117,7 +118,7 @@ def installed(site: Path) -> list[Installed]:
 
 
 def install(root: Path, site: Path, commands: Path) -> None:
-    """Makes the editable install of this tree, in place of one of another tree.
+    """Makes the editable install of this tree, and removes that of another tree.
 
     Args:
       root: of the tree.
@@ -143,11 +144,10 @@ def install(root: Path, site: Path, commands: Path) -> None:
     for path, source in contents.items():
         if path.startswith(described.folder):
             file = temporary / Path(path).relative_to(described.folder)
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(archive.read(source))
+            replace(file, archive.read(source))
     listed = [*contents, f"{described.folder}/RECORD"]
     listed += [os.path.relpath(file, site) for file in _write_commands(described, commands)]
-    (temporary / "RECORD").write_text("".join(f"{path},,\n" for path in listed))
+    replace(temporary / "RECORD", "".join(f"{path},,\n" for path in listed))
     temporary.rename(folder)
 
 
@@ -159,8 +159,7 @@ def link(root: Path) -> None:
 
 
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
-    """The files of the install, relative to the folder of packages, without those that an installer
-    adds."""
+    """The files of the install without an installer's, relative to the folder of packages."""
     from bazel.pybuild.dist import wheel_format
 
     info = wheel_format.dist_info(root, described, TAG, pure=True)
@@ -168,7 +167,7 @@ def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
 
 
 def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
-    """Writes what pip would write for the entry points, and returns the files."""
+    """Writes the programs of the entry points, as pip does, and returns the files."""
     folder.mkdir(exist_ok=True)
     files = []
     for name, what in described.entry_points.get("console_scripts", {}).items():
@@ -183,9 +182,10 @@ def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
 
 
 def _first_lines(python: str) -> str:
-    """What makes a program of Python code run by an interpreter. The system splits such a line at
-    spaces and cuts off a long one; then a shell begins, for which the next line is a command and
-    for Python a text."""
+    """The first lines of a program, which start the interpreter.
+
+    The system splits a #! line at spaces and cuts off a long one. In these cases a shell runs the
+    second line, which is a string for Python."""
     if " " not in python and len(python) < 120:
         return f"#!{python}\n"
     return f"#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\" #'''\n"

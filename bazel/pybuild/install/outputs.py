@@ -1,10 +1,10 @@
-"""Built files to their places in the package: all or none, and only those that differ.
+"""Copies built files into the package: all or none, and only those that differ.
 
     changed = install(outcome.outputs, root)      # {"torch_xla_lite/_XLAC.so": True, ...}
 
-A file that did not change keeps its time, so that a program that watches it (a debugger, another
-build) sees no change. A changed one is copied beside its place and then renamed: a process that has
-the old file mapped keeps it, and no process ever sees half of a file.
+An unchanged file keeps its time, so that programs that watch it (a debugger, another build) notice
+no change. A changed file is copied beside its place and then renamed: a process that has mapped the
+old file keeps it, and no process reads an incomplete file.
 """
 
 import json
@@ -17,8 +17,8 @@ from pathlib import Path
 from bazel.pybuild import files
 from bazel.pybuild.invocation.events import Output
 
-# What the build before has installed, and the state of both sides of each copy then: as long as
-# that is the same, the contents need not be compared.
+# The files that the previous build installed, with the state of both sides of each copy. The
+# contents are compared only if that state has changed.
 RECORD = Path("build") / "installed.json"
 
 
@@ -30,17 +30,16 @@ def install(
     """Copies files into the tree.
 
     Args:
-      outputs: of one build; all that the package needs.
+      outputs: all files of one build.
       root: of the tree.
-      check: called with the files whose content is new, if any; what it raises leaves all in the
-        tree as it was.
+      check: called with the changed files, if any; if it raises, the tree does not change.
 
     Returns:
-      For each path whether its content is new. A file that an earlier build installed and this one
-      has not is removed.
+      For each path whether its content changed. A file of an earlier build that is not among the
+      outputs is removed.
 
     Raises:
-      KeyboardInterrupt: nothing was replaced, or, with a message that says so, all of it.
+      KeyboardInterrupt: no file was replaced, or all were; then it has a message that says so.
     """
     before = _read_record(root)
     outputs = list(outputs)
@@ -65,7 +64,7 @@ def install(
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Holds back Ctrl-C for the few milliseconds in which some files are new and others old."""
+    """Delays Ctrl-C for the few milliseconds in which some files are new and others old."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -77,10 +76,10 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def copy(outputs: Iterable[Output], folder: Path) -> dict[str, bool]:
-    """Copies files into a folder other than the tree, such as a wheel's; nothing is recorded.
+    """Copies files into another folder than the tree, such as a wheel's, without a record.
 
     Returns:
-      For each path whether its content is new.
+      For each path whether its content changed.
     """
     changed = {}
     for output in outputs:
@@ -92,9 +91,9 @@ def copy(outputs: Iterable[Output], folder: Path) -> dict[str, bool]:
 
 
 def installed(root: Path) -> list[str]:
-    """Paths that `install` has put into the tree and that are there, relative to it.
+    """The existing paths that `install` wrote, relative to the root.
 
-    A path that leads out of the tree, by `..` or by a link that replaced a folder, is not listed.
+    Paths outside the tree, because of `..` or of a link that replaced a folder, are left out.
     """
     return [
         path
@@ -121,11 +120,11 @@ def _same_content(left: Path, right: Path) -> bool:
 
 
 def _stage(output: Output, root: Path) -> Path:
-    """A copy beside the place of a file, ready to be moved there."""
+    """Copies a file to a temporary name beside its place."""
     place = root / output.path
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = place.with_name(f".{place.name}.new")
-    # A remainder of an interrupted build may be there, and may be read-only.
+    # An interrupted build may have left a file, which may be read-only.
     temporary.unlink(missing_ok=True)
     import shutil
 

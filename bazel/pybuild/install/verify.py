@@ -1,10 +1,10 @@
-"""Checks the shared objects of a build before they replace those that worked.
+"""Checks the shared objects of a build before they replace the installed ones.
 
     check(changed, outcome.outputs, root)     # BuildError, or all is well
 
-It finds what would otherwise fail at import, perhaps on another machine: a library that users do
-not have, a search path of this machine, an undefined symbol, strings of another C++ ABI than
-torch's. torch is read, never imported.
+It finds errors that would appear when the package is imported, perhaps on another machine: a
+library that users do not have, a search path of this machine, an undefined symbol, strings of
+another C++ ABI than torch's. torch is not imported.
 """
 
 import os
@@ -20,7 +20,7 @@ from bazel.pybuild.invocation.events import Output
 from bazel.pybuild.machine import packages
 from third_party import elf
 
-# Libraries of every machine that can run torch.
+# Libraries that every machine with torch has.
 _SYSTEM = (
     r"ld-linux-[\w-]+\.so\.\d",
     r"lib(c|m)\.so\.6",
@@ -30,18 +30,18 @@ _SYSTEM = (
     r"libstdc\+\+\.so\.6",
 )
 _TORCH = (r"libc10\.so", r"libtorch_cpu\.so")
-# Those that an extension module may need, too.
+# Additional libraries of extension modules.
 _MODULE = (r"libtorch_python\.so", r"libtorch_xla_lite\.so")
 _BUILD_INFO = "_build_info.py"
 
 
 class Torch(NamedTuple):
-    """The installed torch, as its files say.
+    """The installed torch, by its files.
 
     Attributes:
       folder: of the package.
       version: without a local part such as +cpu.
-      cxx11_abi: whether its strings are those of GCC 5 and later.
+      cxx11_abi: whether it uses the std::string of GCC 5 and later.
     """
 
     folder: Path
@@ -58,7 +58,7 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
       root: of the tree, whose path no file may contain.
 
     Raises:
-      BuildError: names each file and all that is wrong with it.
+      BuildError: names each file and all its problems.
     """
     objects = [output for output in changed if output.path.endswith(".so")]
     built = list(built)
@@ -75,8 +75,8 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
     found += [f"  {info} {problem}" for info in infos for problem in _other_torch(info, torch)]
     if found:
         raise BuildError(
-            "What was built would not work, or not everywhere. The installed files are as they "
-            "were.\n" + "\n".join(found),
+            "The built files would not work, or not on every machine. The installed files are as "
+            "they were.\n" + "\n".join(found),
             "If torch or the compiler was replaced, build again:  "
             "python setup.py clean && python setup.py develop",
         )
@@ -87,7 +87,7 @@ def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path)
 
     Args:
       output: the file, and its path in the package.
-      torch: what it has to fit.
+      torch: the installed torch.
       ours: files of our libraries, by name.
       root: of the tree.
     """
@@ -123,7 +123,7 @@ def _wrong_search_path(path: str, file: elf.File) -> Iterator[str]:
 
 
 def _wrong_abi(file: elf.File, torch: Torch) -> Iterator[str]:
-    """Names that hold std::string of the other ABI. libstdc++ has both, so none is undefined."""
+    """Finds uses of std::string of the other ABI; libstdc++ has both, so no symbol is undefined."""
     for symbol in [*file.undefined(), *file.exported()]:
         if _is_cxx11(symbol.name) if not torch.cxx11_abi else _is_older(symbol.name):
             flag = int(torch.cxx11_abi)
@@ -139,12 +139,12 @@ def _is_cxx11(name: str) -> bool:
 
 
 def _is_older(name: str) -> bool:
-    """Whether a mangled name holds `Ss`, which stands for the std::string from before GCC 5."""
+    """Whether a mangled name contains `Ss`, the std::string of GCC 4."""
     return re.search(r"^_ZNK?Ss|^_Z.*([RPEv]K?Ss|Ss$)", name) is not None
 
 
 def _files(file: elf.File, torch: Torch, ours: Mapping[str, Path]) -> dict[str, Path | None]:
-    """Where the needed libraries are; None for one that is not on this machine."""
+    """The files of the needed libraries; None for a library that this machine does not have."""
     files: dict[str, Path | None] = {}
     places = [torch.folder / "lib", *_installed_libraries()]
     for name in file.needed:
@@ -159,7 +159,7 @@ def _files(file: elf.File, torch: Torch, ours: Mapping[str, Path]) -> dict[str, 
 
 
 def _installed_libraries() -> list[Path]:
-    """Where our own libraries are if Python code alone is built, which is linked to those."""
+    """The folder of our installed libraries, to which a Python-only wheel is linked."""
     package = packages.installed([packages.LIBRARY], packages.search_path())
     return [found.info.parent / "torch_xla_lite" / "lib" for found in package.values()]
 
@@ -171,7 +171,7 @@ def _system_file(name: str) -> Path | None:
 
 
 def _undefined(file: elf.File, libraries: Mapping[str, Path | None]) -> Iterator[str]:
-    # What a library has that is not here cannot be told; then nothing is.
+    # The symbols of a library that is not on this machine are unknown.
     if None in libraries.values():
         return
     missing = {symbol.name for symbol in file.undefined() if not symbol.weak}
@@ -180,7 +180,7 @@ def _undefined(file: elf.File, libraries: Mapping[str, Path | None]) -> Iterator
         with elf.opened(library) as opened:
             missing = {name for name in missing if not opened.exports(name)}
     for name in sorted(missing):
-        yield f"uses {name}, which none of the libraries has that it needs"
+        yield f"uses {name}, which none of its libraries has"
 
 
 def _torch() -> Torch:
@@ -198,7 +198,7 @@ def _torch() -> Torch:
 
 
 def _other_torch(info: Path, torch: Torch) -> Iterator[str]:
-    """What the build says that it was built for, and what is installed."""
+    """Compares the torch in the build information with the installed one."""
     match = re.search(r'^TORCH_VERSION = "([^"+]+)', info.read_text(), re.M)
     if match and match[1] != torch.version:
         yield f"says torch {match[1]}, but torch {torch.version} is installed"

@@ -1,11 +1,11 @@
-"""What Bazel did: read from its build event file and its execution log.
+"""Reads what Bazel did from its build event file and its execution log.
 
     outcome = read(command.events, command.log, command.targets)
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
     outcome.ran["CppCompile"]     # how many compilers were started
 
-Bazel 4.2.3 and 7.7.1 share the form of both files. Counted are actions that start a process, or
-would have without a cache; Bazel's internal actions are not.
+Both files have the same form in Bazel 4.2.3 and 7.7.1. Actions are counted if they start a process,
+or would without a cache; Bazel's internal actions are not counted.
 """
 
 import collections
@@ -22,8 +22,8 @@ class Output(NamedTuple):
     """A file of a target.
 
     Attributes:
-      path: where it belongs, relative to the root of the tree, such as torch_xla_lite/_XLAC.so.
-      file: where Bazel has put it.
+      path: its place in the tree, relative to the root, such as torch_xla_lite/_XLAC.so.
+      file: Bazel's output.
     """
 
     path: str
@@ -34,14 +34,14 @@ class Outcome(NamedTuple):
     """The result of a call of Bazel.
 
     Attributes:
-      exit_name: such as SUCCESS or BUILD_FAILURE; empty when Bazel ended before it wrote one.
+      exit_name: such as SUCCESS or BUILD_FAILURE; empty if Bazel ended before it wrote one.
       outputs: files of the targets; empty unless all were built.
-      ran: how many actions of a mnemonic were run.
-      disk_hits: how many were found in the disk cache.
-      remote_hits: how many were found in the remote cache. Bazel 4 does not distinguish the two:
-        where a remote cache is in use, all hits are counted here.
-      local_hits: how many were known from an earlier build in this checkout; None under Bazel 4,
-        which does not report it; 0 where the server still has the earlier build in memory.
+      ran: mnemonic -> number of actions that ran.
+      disk_hits: number of actions found in the disk cache.
+      remote_hits: number of actions found in the remote cache. Bazel 4 does not distinguish the
+        two: if a remote cache is in use, all hits are counted here.
+      local_hits: number of actions that an earlier build in this checkout ran; None with Bazel 4,
+        which does not report it; 0 if the server still has the earlier build in memory.
     """
 
     exit_name: str
@@ -58,7 +58,7 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     Args:
       events: written by --build_event_json_file.
       log: written by --execution_log_json_file.
-      targets: labels whose files are wanted.
+      targets: labels whose files are returned.
     """
     exit_name = ""
     remote = False
@@ -99,7 +99,7 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     return Outcome(exit_name, tuple(outputs.values()), ran, disk_hits, remote_hits, local_hits)
 
 
-# Most of the file repeats the command line and the output; these lines are not parsed.
+# Lines that repeat the command line and the output are most of the file, and are not parsed.
 _UNUSED = (b'{"id":{"progress"', b'{"id":{"structured', b'{"id":{"unstructured')
 
 
@@ -129,8 +129,7 @@ def _default_group(completed: Mapping[str, Any]) -> list[str]:
 
 
 def _outputs(names: list[str], file_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[Output]:
-    """The files of some sets and of the sets that they include, in the order in which Bazel names
-    them."""
+    """The files of sets and of the sets that they include, in Bazel's order."""
     pending, visited = list(reversed(names)), set(names)
     while pending:
         file_set = file_sets.get(pending.pop(), {})
@@ -152,7 +151,7 @@ def _path(uri: str) -> Path:
 
 
 def _spawns(file: Path) -> Iterator[dict[str, Any]]:
-    """The entries of an execution log: JSON objects one after the other, each over many lines."""
+    """The entries of an execution log, a sequence of JSON objects on many lines each."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError:
@@ -171,8 +170,11 @@ def _spawns(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _mnemonic(spawn: Mapping[str, Any]) -> str:
-    """The kind of an action, as Bazel 7 names it; Bazel 4 calls the making of an archive a link."""
+    """The kind of an action, as Bazel 7 names it; Bazel 4 calls the making of an archive a link.
+
+    The archive of a library with `alwayslink` is a .lo file.
+    """
     made = spawn.get("listedOutputs") or [""]
-    if spawn["mnemonic"] == "CppLink" and made[0].endswith(".a"):
+    if spawn["mnemonic"] == "CppLink" and made[0].endswith((".a", ".lo")):
         return "CppArchive"
     return spawn["mnemonic"]

@@ -1,12 +1,11 @@
 """Calls Bazel.
 
     command = build_command(bazel, options, root / "build")
-    with started(command, root) as process:    # Bazel works; there is time to do something else
-        ...
+    with started(command, root) as process:
+        ...    # runs while Bazel works
     process.returncode
 
-On a terminal Bazel writes to it itself. Elsewhere its messages are passed on without the lines that
-are useless in a log.
+Bazel writes to a terminal directly. In a log, lines about its progress are left out.
 """
 
 import os
@@ -24,22 +23,22 @@ from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.machine.find_bazel import Bazel
 from bazel.pybuild.options import Mode, Options, WheelKind
 
-# The files that become part of the package, by what is to be packaged.
+# The targets whose files become part of the package.
 _TARGETS = {
     WheelKind.ALL: ("//torch_xla_lite:outputs",),
     WheelKind.LIBRARY: ("//torch_xla_lite:library_outputs",),
     WheelKind.PYTHON: ("//torch_xla_lite:python_outputs",),
 }
 
-# What a wheel needs beside; an editable install has them in the tree.
+# Additional targets of wheels; an editable install has the headers in the tree.
 _HEADERS = "//torch_xla_lite:headers"
 _CUDA = "//torch_xla_lite:cuda_outputs"
 
-# Python code alone is linked to the library that is installed; see third_party/torch_xla_lite_lib.
+# A Python-only wheel is linked to the installed library; see third_party/torch_xla_lite_lib.
 _WHEEL_OPTIONS = {WheelKind.PYTHON: ["--define=torch_xla_lite_lib=installed"]}
 
 _MODE_OPTIONS = {
-    # Set in .bazelrc, as for a bare `bazel build`.
+    # .bazelrc sets this mode, also for a bare `bazel build`.
     Mode.RELEASE: [],
     Mode.DEBUG: ["--compilation_mode=dbg"],
     Mode.RELEASE_WITH_DEBUG_INFO: ["--copt=-g", "--strip=never"],
@@ -51,10 +50,10 @@ class Command(NamedTuple):
 
     Attributes:
       arguments: the whole command line.
-      targets: labels of what is built; the last of the arguments.
-      events: file that Bazel writes its build events to.
-      log: file that Bazel writes the commands to that it ran or found in a cache.
-      filtered: whether its messages go to a log rather than to a person.
+      targets: labels to build; they are the last arguments.
+      events: file for Bazel's build events.
+      log: file for Bazel's log of the actions that it ran or found in a cache.
+      filtered: whether lines about the progress are left out.
     """
 
     arguments: tuple[str, ...]
@@ -73,26 +72,26 @@ def build_command(
     headers: bool = False,
     cuda: bool = False,
 ) -> Command:
-    """The command that builds what the options ask for.
+    """The command for a build.
 
     Args:
       bazel: to call.
       options: from the environment.
       folder: for the files that Bazel writes about the build.
       terminal: whether the output is a terminal; None to find out.
-      headers: whether the public headers are wanted, where the libraries are.
-      cuda: whether the CUDA library is wanted, where the others are.
+      headers: whether to build the public headers together with the libraries.
+      cuda: whether to build the CUDA library together with the others.
     """
     events, log = folder / "events.json", folder / "execution.json"
     arguments = [str(bazel.executable), *options.startup_options, "build"]
     if options.verbose:
         arguments += ["--subcommands"]
     else:
-        # Our last line says what was built; warnings, errors and progress stay.
+        # Our last line says what was built. Warnings, errors and progress are not filtered.
         arguments += ["--ui_event_filters=-info"]
     filtered = not (sys.stderr.isatty() if terminal is None else terminal)
     if filtered:
-        # In a log every step of the progress is a line; one in five seconds is enough.
+        # In a log, each report of the progress is a line; one every five seconds is enough.
         arguments += ["--show_progress_rate_limit=5"]
     arguments += _MODE_OPTIONS[_mode(options)]
     arguments += _WHEEL_OPTIONS.get(options.wheel_kind, [])
@@ -100,7 +99,7 @@ def build_command(
         arguments += ["--define=link_order=on"]
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
-    # Only the log says in every version of Bazel what each action was and whether it ran. It costs
+    # In every version of Bazel, only the log says what each action was and whether it ran. It costs
     # 10 ms for each action that is not up to date.
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
     arguments += ["--config=report"]
@@ -122,17 +121,17 @@ def _mode(options: Options) -> Mode:
 
 @contextmanager
 def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Starts Bazel; on leaving the block it has ended.
+    """Starts Bazel, and waits for it at the end of the block.
 
-    Files of an earlier build are removed first: what is there afterwards, this call has written.
+    Event files of an earlier build are removed first.
 
     Raises:
-      KeyboardInterrupt: on leaving the block, when SIGINT came meanwhile; Bazel has ended in order.
+      KeyboardInterrupt: at the end of the block, if SIGINT arrived meanwhile; Bazel has ended, too.
     """
     command.events.parent.mkdir(parents=True, exist_ok=True)
     for file in (command.events, command.log):
         file.unlink(missing_ok=True)
-    # Held back from here on, in the thread too, but not in Bazel.
+    # From here on, signals are blocked in this process and in the thread, but not in Bazel.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     process = subprocess.Popen(
         command.arguments,
@@ -153,13 +152,14 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
             raise KeyboardInterrupt
 
 
-# Phases of every build, and the end, which our own last line describes.
+# Phases of every build, and the end: Bazel repeats it, and our own last lines describe it.
 _NOISE = (
     b"Loading:",
     b"Analyzing:",
     b"Computing main repo mapping",
     b"INFO: \n",
     b"INFO: Build completed",
+    b"FAILED: Build did NOT complete",
     b"[0 / ",
 )
 
@@ -167,7 +167,7 @@ _NOISE = (
 def _pass_on(messages: IO[bytes] | None) -> None:
     for line in messages or ():
         if line.strip() and not line.startswith(_NOISE):
-            # A reader that has gone must not stop Bazel.
+            # Bazel must not stop because the output was closed.
             with suppress(OSError):
                 sys.stderr.buffer.write(line)
                 sys.stderr.buffer.flush()
@@ -179,7 +179,7 @@ _SIGNALS = {signal.SIGINT, signal.SIGCHLD}
 def _wait(process: "subprocess.Popen[bytes]") -> bool:
     """Waits for Bazel; returns whether this process was interrupted meanwhile.
 
-    To leave before Bazel has ended would let the next command meet a server that is still busy.
+    Without waiting, the next command would find Bazel's server still busy.
     """
     interrupted = False
     while process.poll() is None:
@@ -193,7 +193,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def client(options: Options, environ: Mapping[str, str]) -> list[str]:
-    """Bazel and its startup options; empty where there is no Bazel."""
+    """Bazel and its startup options; empty if there is no Bazel."""
     try:
         bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     except BuildError:
@@ -202,10 +202,10 @@ def client(options: Options, environ: Mapping[str, str]) -> list[str]:
 
 
 def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
-    """Ends Bazel's server for a tree that is not used again, and removes Bazel's files for it.
+    """Ends Bazel's server for a temporary tree, and removes Bazel's files for it.
 
-    Files in an --output_base of the user's stay: another tree may use them. Errors are ignored: all
-    that remains is memory and disk space.
+    Files in an --output_base that the user chose stay, because another tree may use them. Errors
+    are ignored: they cost only memory and disk space.
     """
     import hashlib
 
@@ -215,7 +215,7 @@ def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
     said = subprocess.run(
         [*bazel, "info", "output_base"], cwd=root, check=False, capture_output=True, text=True
     )
-    # The name that Bazel gives to the folder of a tree.
+    # Bazel names the folder of a tree by this hash.
     own = hashlib.md5(str(root).encode(), usedforsecurity=False).hexdigest()
     end = ["clean", "--expunge"] if Path(said.stdout.strip()).name == own else ["shutdown"]
     subprocess.run([*bazel, *end], cwd=root, check=False, capture_output=True)

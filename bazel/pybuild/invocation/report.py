@@ -1,11 +1,11 @@
-"""What a build did: the last line that it prints, and build/report.json.
+"""Summarizes a build: its last line, and build/report.json.
 
     torch_xla_lite: built in 1.3 s; 1 compiled, 1 linked, 0 other; 0 from a cache; replaced _XLAC.so
 
 The keys of the file are stable: `succeeded`, `wall_s`, `cuda` (whether there is a CUDA library, and
 why), `actions.compile/link/other`, `cache_hits.local/disk/remote`, and for each of `outputs` its
-`path` and whether it `changed`. Actions are those that started a process. `cache_hits.local` is
-null under Bazel 4, which does not count them.
+`path` and whether it `changed`. Only actions that started a process are counted. With Bazel 4,
+which does not count them, `cache_hits.local` is null.
 """
 
 import json
@@ -23,15 +23,15 @@ class Report(NamedTuple):
     """Summary of a build.
 
     Attributes:
-      succeeded: whether all was built and is in its place.
-      wall_s: seconds from the start of the command.
-      compiled: compilers that were run.
-      linked: programs and shared objects that were linked.
-      other: further processes that were run, archivers among them.
+      succeeded: whether everything was built and installed.
+      wall_s: seconds since the start of the command.
+      compiled: number of compiler calls.
+      linked: number of programs and shared objects that were linked.
+      other: number of other processes, such as archivers.
       disk_hits: actions found in the disk cache.
       remote_hits: actions found in the remote cache.
-      local_hits: actions known from an earlier build in this checkout; None when unknown.
-      changed: for each path in the package, whether its content is new.
+      local_hits: actions of an earlier build in this checkout; None if unknown.
+      changed: for each path in the package, whether its content changed.
       cuda: whether there is a CUDA library, and why.
     """
 
@@ -91,7 +91,7 @@ def summarize(
     wall_s: float,
     cuda: str = "",
 ) -> Report:
-    """Makes the summary of a call of Bazel and of what was installed."""
+    """Summarizes a call of Bazel and the installation of its outputs."""
     compiled = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.COMPILE)
     linked = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.LINK)
     return Report(

@@ -1,12 +1,12 @@
-"""Writes .bazelrc.generated: what Bazel has to know of this machine. .bazelrc imports it.
+"""Writes .bazelrc.generated, which .bazelrc imports: Bazel's settings for this machine.
 
     python -m bazel.pybuild.machine.configure     # a bare `bazel build //...` then uses this Python
 
-The file holds the interpreter, the versions of the packages that the C++ code is built against (so
-that an upgrade makes Bazel read them again), where the disk cache is, and the flags that only a
-newer Bazel knows. A second file, .bazelrc.generated.json, holds the facts that it was derived from.
-While they hold, nothing is inspected again: `develop` compares them at every start, in
-milliseconds.
+The file contains the interpreter, the versions of the packages that the C++ code is built against
+(after an upgrade Bazel reads them again), the folder of the disk cache, and flags that only newer
+versions of Bazel have. A second file, .bazelrc.generated.json, contains the facts on which these
+settings depend. `develop` compares the facts in milliseconds, and inspects the machine again only
+when they have changed.
 """
 
 import os
@@ -42,10 +42,10 @@ _FLAGS = {
 
 
 class State(NamedTuple):
-    """What the tree is configured for.
+    """The configuration of a tree.
 
     Attributes:
-      facts: everything that the settings depend on: names, and times of change instead of contents.
+      facts: everything that the settings depend on; files by their modification times.
       settings: the content of .bazelrc.generated.
       cuda: whether the package gets a CUDA library, and why: "on: ..." or "off: ...".
     """
@@ -58,18 +58,18 @@ class State(NamedTuple):
 def ensure(
     root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
 ) -> State:
-    """Writes .bazelrc.generated unless it is there and right.
+    """Writes .bazelrc.generated if it is missing or outdated.
 
-    Under the lock of the tree: a build of another environment must not start with these settings.
+    It holds the lock of the tree: a build of another environment must not use these settings.
 
     Args:
       root: of the tree.
-      bazel: that will be called; newer ones are told more.
-      options: its startup options matter: asking Bazel what it knows must not restart its server.
+      bazel: to call; the settings depend on the flags that it has.
+      options: the startup options matter, because other ones would restart Bazel's server.
       environ: usually os.environ.
 
     Raises:
-      BuildError: something that a build needs is missing; the file is as it was.
+      BuildError: a requirement of the build is not met; the file did not change.
     """
     with lock.alone(root):
         installed = _installed()
@@ -94,7 +94,7 @@ def ensure(
 
 
 def read(root: Path) -> State | None:
-    """What the tree is configured for; None if it is not, or if the settings were edited since."""
+    """The configuration of the tree; None if there is none, or if its files were edited."""
     import json
 
     try:
@@ -110,10 +110,9 @@ def _installed() -> dict[str, packages.Package]:
 
 
 def python_executable() -> str:
-    """This interpreter, by a name that does not depend on how it was called.
+    """The path of this interpreter, equal for `python setup.py` and `python3 setup.py`.
 
-    `python setup.py` and `python3 setup.py` are the same interpreter; if they gave Bazel two names,
-    alternating them would make it read everything again.
+    With two names for one interpreter, Bazel would read all packages again at each change.
     """
     for name in ("python", f"python{sys.version_info.major}"):
         candidate = os.path.join(sys.prefix, "bin", name)
@@ -123,9 +122,9 @@ def python_executable() -> str:
 
 
 def cache_home(environ: Mapping[str, str]) -> Path:
-    """Where this project keeps what can be made again, by the XDG rules."""
+    """The folder of this project's caches, by the XDG specification."""
     named = environ.get("XDG_CACHE_HOME", "")
-    # A relative path is invalid by those rules, and to be ignored.
+    # By that specification, a relative path is invalid and must be ignored.
     try:
         base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
     except RuntimeError:
@@ -177,9 +176,9 @@ def settings(
     """The lines of .bazelrc.generated.
 
     Args:
-      installed: packages that the C++ code is built against, and our own library.
-      gpu: whether there is CUDA.
-      flags: those that not every Bazel knows, as far as this one does.
+      installed: the packages that the C++ code is built against, and our own library.
+      gpu: the decision about CUDA.
+      flags: those of _FLAGS that Bazel has.
       environ: usually os.environ.
     """
     import hashlib
@@ -221,21 +220,20 @@ def settings(
 
 
 def _option(command: str, option: str) -> str:
-    """One line of an rc file, which Bazel splits into words as a shell does."""
+    """One line of an rc file. Bazel splits it into words as a shell does."""
     import shlex
 
     return f"{command} {shlex.quote(option)}"
 
 
 def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
-    """Those of the flags above that this Bazel accepts; it is asked, because Debian's tells no
-    version."""
+    """Those of _FLAGS that this Bazel has. Debian's Bazel does not print its version."""
     import base64
     import binascii
     import subprocess
 
     command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
-    # Settings for a newer Bazel are errors for an older one.
+    # An older Bazel would fail on the settings for a newer one.
     current, aside = root / FILE, root / f"{FILE}.aside"
     if current.exists():
         current.replace(aside)
@@ -257,7 +255,7 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
 
 
 def main() -> int:
-    """Writes the file for the calling interpreter and says so."""
+    """Writes the file for this interpreter, and prints what it did."""
     root = Path(__file__).resolve().parents[3]
     from bazel.pybuild import options as options_table
 

@@ -1,12 +1,12 @@
-"""Whether the CUDA library is built, with which toolkit, and for which GPUs.
+"""Decides whether the CUDA library is built, with which toolkit, and for which GPUs.
 
     inspect(options, os.environ).evidence
     # "on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
 
-The library is compiled from jaxlib's headers by nvcc, so a toolkit is all that USE_CUDA=1 needs.
-Without it, a jax with its CUDA plugin or a torch built for CUDA says whether there is a use for the
-library; either also says which major version of CUDA is wanted. Whether this machine has a GPU is
-never asked. Neither package is imported.
+nvcc compiles the library from jaxlib's headers, so USE_CUDA=1 needs only a toolkit. By default, the
+library is built if jax has its CUDA plugin or torch is built for CUDA; either also determines the
+major version of the toolkit. Whether this machine has a GPU does not matter. The packages are not
+imported.
 """
 
 import re
@@ -43,7 +43,7 @@ _PLUGINS = range(12, 20)
 
 
 class Torch(NamedTuple):
-    """What the installed torch was built for, by its version.py.
+    """What the installed torch was built for, read from its version.py.
 
     Attributes:
       version: with its local part, such as 2.13.0+cu130.
@@ -57,11 +57,11 @@ class Torch(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The CUDA that an installed package is built for, and so the library.
+    """The version of CUDA that an installed package is built for.
 
     Attributes:
-      version: such as 13.0, or 13 where no more is known.
-      reason: the package, in words.
+      version: such as 13.0, or 13 if only the major version is known.
+      reason: text that names the package.
     """
 
     version: str
@@ -78,11 +78,11 @@ class Cuda(NamedTuple):
 
     Attributes:
       packaged: whether the package gets a CUDA library.
-      toolkit: the one that Bazel uses. There may be one although the package gets no library, so
-        that kernels can be compiled and tested beside any torch.
-      codes: what nvcc compiles for, such as sm_90 and compute_90.
-      evidence: the reason, in one line that is the same on all machines with the same inputs.
-      detail: further facts about this machine, such as the folder of the toolkit.
+      toolkit: the one that Bazel uses. Without a library in the package there may be one, too, to
+        compile and test the kernels.
+      codes: the codes that nvcc compiles, such as sm_90 and compute_90.
+      evidence: the reason, one line that is equal on all machines with the same inputs.
+      detail: facts about this machine, such as the folder of the toolkit.
     """
 
     packaged: bool
@@ -93,24 +93,24 @@ class Cuda(NamedTuple):
 
     @property
     def version(self) -> str:
-        """Of the toolkit that the library in the package is compiled with; empty without one."""
+        """The version of the toolkit for the package's library; empty without a library."""
         return self.toolkit.version if self.packaged and self.toolkit else ""
 
     @property
     def line(self) -> str:
-        """Evidence and detail, for the person who builds."""
+        """Evidence and detail, for the user."""
         return f"{self.evidence} ({self.detail})" if self.detail else self.evidence
 
 
 def inspect(options: Options, environ: Mapping[str, str]) -> Cuda:
-    """Decides for the packages and the toolkits of this machine.
+    """Makes the decision for the packages and the toolkits of this machine.
 
     Args:
       options: from the environment.
       environ: usually os.environ.
 
     Raises:
-      BuildError: as `decide`.
+      BuildError: see `decide`.
     """
     folders = packages.search_path()
     torch = packages.installed(["torch"], folders).get("torch")
@@ -122,7 +122,7 @@ def inspect(options: Options, environ: Mapping[str, str]) -> Cuda:
 
 
 def depends_on(options: Options, environ: Mapping[str, str]) -> list[str]:
-    """What `inspect` depends on, apart from torch: text that changes when the result can change."""
+    """Text that changes when the result of `inspect` can change; torch is not part of it."""
     folders = packages.search_path()
     words = [options.cuda.value, str(options.cuda_arch_list), str(plugin(folders))]
     for nvcc, found in watched(options, environ, folders):
@@ -162,17 +162,17 @@ def decide(
     candidates: Iterable[tuple[Path, str]],
     compiler: str,
 ) -> Cuda:
-    """Decides.
+    """Makes the decision.
 
     Args:
       options: from the environment.
-      torch: the installed one.
-      jax: its plugin for CUDA, if that is installed.
-      candidates: nvcc programs and where each was looked for.
+      torch: the installed torch.
+      jax: jax's plugin for CUDA, if it is installed.
+      candidates: nvcc programs, and the place in which each was found.
       compiler: of C++ for the host.
 
     Raises:
-      BuildError: something is missing that was asked for.
+      BuildError: something that the user requested is missing.
     """
     if options.cuda is Switch.OFF:
         return Cuda(False, None, (), "off: USE_CUDA=0")
@@ -183,9 +183,8 @@ def decide(
             "Install a torch for CUDA or for CPUs, or build without GPU code:  export USE_CUDA=0",
         )
     target = _target(torch, jax)
-    asked = options.cuda is Switch.ON
+    wanted = target or options.cuda is Switch.ON
     # A CUDA_HOME that was set for another project must not break a build without CUDA.
-    wanted = target or asked
     if wanted and options.cuda_home and (part := missing_part(Path(options.cuda_home))):
         raise BuildError(
             f"{options.cuda_home_from}={options.cuda_home} is not a complete CUDA toolkit: "
@@ -204,7 +203,7 @@ def decide(
 
 
 def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
-    """What jax is installed for, on whose streams the kernels run; else what torch is built for."""
+    """The CUDA of jax, on whose streams the kernels run; without its plugin, the CUDA of torch."""
     if jax:
         major = jax.name.removeprefix("jax-cuda").partition("-")[0]
         return Target(major, f"jax has its plugin for CUDA {major}")
@@ -214,7 +213,7 @@ def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
 
 
 def facts(decision: Cuda) -> dict[str, str]:
-    """What the repository rule of the toolkit is told (third_party/cuda)."""
+    """The variables for the toolkit's repository rule (third_party/cuda)."""
     values = {"EVIDENCE": decision.evidence, "PACKAGED": "1" if decision.packaged else "0"}
     if decision.toolkit:
         values["CODES"] = ",".join(decision.codes)
@@ -239,7 +238,7 @@ def _not_wanted(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda
 def _without_toolkit(options: Options, target: Target | None, problems: list[str]) -> Cuda:
     none = f"no toolkit of CUDA {target.major} was found" if target else "no CUDA toolkit was found"
     reason = f"{target.reason}, but {none}" if target else none
-    places = f"looked at CUDA_HOME, CUDA_PATH, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
+    places = f"searched CUDA_HOME, CUDA_PATH, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
     detail = "; ".join(problems) or places
     if options.cuda is not Switch.ON:
         return Cuda(False, None, (), f"off: {reason}", detail)

@@ -2,10 +2,10 @@
 
     codes("8.0;9.0+PTX", listed, accepts)      # ("sm_80", "sm_90", "compute_90")
     codes("Hopper", listed, accepts)           # ("sm_90", "compute_90")
-    codes(None, listed, accepts)               # COMMON, as far as nvcc lists them
+    codes(None, listed, accepts)               # those of COMMON that nvcc lists
 
-The list is PyTorch's: numbers or names between semicolons or spaces. sm_90 is machine code for GPUs
-of that kind, compute_90 is PTX, which a driver compiles for later ones.
+The list has PyTorch's format: numbers or names, separated by semicolons or spaces. sm_90 is machine
+code for one kind of GPU; compute_90 is PTX, which a driver compiles for later GPUs.
 """
 
 import re
@@ -38,18 +38,18 @@ _EXAMPLE = "TORCH_CUDA_ARCH_LIST='8.0;9.0+PTX'"
 def codes(
     text: str | None, listed: Iterable[str], accepts: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """What nvcc's -gencode options ask for.
+    """The codes for nvcc's -gencode options.
 
     Args:
       text: value of TORCH_CUDA_ARCH_LIST; None for the default.
-      listed: what `nvcc --list-gpu-code` says, such as sm_90.
-      accepts: whether nvcc takes a code that it does not list, such as sm_90a.
+      listed: the output of `nvcc --list-gpu-code`, such as sm_90.
+      accepts: whether nvcc accepts a code that it does not list, such as sm_90a.
 
     Returns:
-      Machine code first, then PTX, each by number, none twice.
+      Machine code first, then PTX, each sorted by number and without duplicates.
 
     Raises:
-      BuildError: an entry is no architecture, or one that this nvcc does not know.
+      BuildError: an entry is not an architecture, or this nvcc does not support it.
     """
     known = sorted((code for code in set(listed) if code.startswith("sm_")), key=_order)
     found: set[str] = set()
@@ -68,7 +68,7 @@ def codes(
 
 
 def _entries(text: str | None, known: list[str]) -> list[str]:
-    """The list in numbers: names and groups replaced by what they stand for."""
+    """The list with names and groups replaced by numbers."""
     everything = [f"{code[3:-1]}.{code[-1]}" for code in known]
     groups = {
         "all": everything,
@@ -78,7 +78,7 @@ def _entries(text: str | None, known: list[str]) -> list[str]:
     for entry in re.split(r"[;\s]+", (text or "Common").strip("; \t\n")):
         numbers = groups.get(entry.lower())
         if numbers:
-            # As in PyTorch: GPUs that come after all of them get PTX.
+            # As in PyTorch, the last one also has PTX, for later GPUs.
             entries += [*numbers[:-1], numbers[-1] + "+PTX"]
         elif entry in _NAMES:
             entries += _NAMES[entry].split(";")
@@ -96,8 +96,8 @@ def _order(code: str) -> tuple[bool, int, str]:
 def _unreadable(entry: str) -> BuildError:
     names = ", ".join(["All", "Common", *_NAMES])
     return BuildError(
-        f"TORCH_CUDA_ARCH_LIST: {entry!r} is no GPU architecture. There are numbers such as 8.0, "
-        f"9.0a or 9.0+PTX,\nand these names: {names}.",
+        f"TORCH_CUDA_ARCH_LIST: {entry!r} is not a GPU architecture. Use numbers such as 8.0, 9.0a "
+        f"or 9.0+PTX,\nor these names: {names}.",
         f"Correct it, for example:  export {_EXAMPLE}",
     )
 

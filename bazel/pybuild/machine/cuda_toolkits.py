@@ -1,9 +1,9 @@
-"""The CUDA toolkits of this machine.
+"""Finds the CUDA toolkits of this machine.
 
     toolkit, problems = find(watched(options, os.environ, folders), "gcc", 13)
     toolkit.home, toolkit.version        # Path("/usr/local/cuda-13.0"), "13.0.88"
 
-Searched are CUDA_HOME or CUDA_PATH, nvcc on PATH, /usr/local/cuda and NVIDIA's wheels. A toolkit
+The places are CUDA_HOME or CUDA_PATH, nvcc on PATH, /usr/local/cuda and NVIDIA's wheels. A toolkit
 that lacks a part or cannot compile on this machine is not used.
 """
 
@@ -18,7 +18,7 @@ from bazel.pybuild.machine.find_bazel import which
 from bazel.pybuild.options import Options
 
 STANDARD = Path("/usr/local/cuda")
-# One of each kind, from each of the wheels; where two places are named, layouts differ.
+# Files from each of NVIDIA's wheels. Toolkits have different layouts: one of each group suffices.
 _PARTS = (
     ("bin/nvcc",),
     ("bin/cudafe++",),
@@ -39,12 +39,12 @@ _PARTS = (
 
 
 class Toolkit(NamedTuple):
-    """A CUDA toolkit with all that we need of one.
+    """A complete CUDA toolkit.
 
     Attributes:
       home: its folder.
       version: of nvcc, such as 13.0.88.
-      found: where we looked for it, in words.
+      found: text that names the place in which it was found.
     """
 
     home: Path
@@ -55,9 +55,10 @@ class Toolkit(NamedTuple):
 def watched(
     options: Options, environ: Mapping[str, str], folders: Iterable[str]
 ) -> list[tuple[Path, str]]:
-    """The nvcc programs of this machine in order of preference, and where each was looked for.
+    """The nvcc programs of this machine in order of preference, and the place of each.
 
-    Cheap, because it runs at every build: a change of these files makes the tree configure again.
+    Every build calls this, so it starts no process: when these files change, the tree is configured
+    again.
     """
     if options.cuda_home:
         return [(Path(options.cuda_home).absolute() / "bin" / "nvcc", options.cuda_home_from)]
@@ -71,7 +72,7 @@ def watched(
 
 
 def _wheel_homes(folders: Iterable[str]) -> Iterator[Path]:
-    """Where wheels since CUDA 13 put a whole toolkit together: nvidia/cu13. The newest first."""
+    """The folders in which wheels since CUDA 13 form a toolkit (nvidia/cu13), newest first."""
     for folder in folders:
         try:
             names = os.listdir(os.path.join(folder, "nvidia"))
@@ -93,7 +94,7 @@ def find(
       major: the first part of its version; None for any.
 
     Returns:
-      The toolkit, if there is one, and what is wrong with those before it.
+      The toolkit, if there is one, and the problems of those that precede it.
     """
     problems: list[str] = []
     visited: set[Path] = set()
@@ -105,7 +106,7 @@ def find(
         missing = missing_part(home)
         version = re.search(r"V((\d+)\.\d+\.\d+)", nvcc_says(home, "--version"))
         if missing:
-            problems.append(f"{home} ({found}) is no whole toolkit: it has no {missing}")
+            problems.append(f"{home} ({found}) is not a complete toolkit: it has no {missing}")
         elif not version:
             problems.append(f"{nvcc} ({found}) does not run")
         elif major is not None and int(version[2]) != major:
@@ -118,7 +119,7 @@ def find(
 
 
 def _home(nvcc: Path) -> Path:
-    """The toolkit that an nvcc belongs to; what is on PATH may be a script that starts another."""
+    """The toolkit of an nvcc; the nvcc on PATH may be a script that starts another one."""
     for home in (nvcc.parent.parent, nvcc.resolve().parent.parent):
         if not missing_part(home):
             return home
@@ -128,7 +129,7 @@ def _home(nvcc: Path) -> Path:
 
 
 def missing_part(home: Path) -> str | None:
-    """The first part of a toolkit that is not there."""
+    """The first part that a toolkit lacks."""
     for places in _PARTS:
         if not any((home / place).exists() for place in places):
             return places[0]
@@ -136,8 +137,10 @@ def missing_part(home: Path) -> str | None:
 
 
 def _refuses(home: Path, compiler: str) -> str | None:
-    """What nvcc says when it cannot compile an empty file: it takes host compilers and C libraries
-    up to some version, and C++20 from some version on. Every program of the toolkit takes part."""
+    """The error of nvcc if it cannot compile an empty file as C++20 with this host compiler.
+
+    It supports host compilers and C libraries up to some version. All programs of the toolkit run.
+    """
     command = ["-ccbin", compiler, "-std=c++20", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
     process = _run(home / "bin" / "nvcc", *command)
     if process is None or process.returncode == 0:
@@ -148,7 +151,7 @@ def _refuses(home: Path, compiler: str) -> str | None:
 
 
 def nvcc_says(home: Path, *arguments: str) -> str:
-    """What the nvcc of a toolkit prints; nothing when it cannot be run."""
+    """The output of a toolkit's nvcc; empty if it does not run."""
     process = _run(home / "bin" / "nvcc", *arguments)
     return process.stdout + process.stderr if process else ""
 

@@ -1,4 +1,4 @@
-"""Which Bazel to call: the one that is asked for, else bazelisk, else bazel.
+"""Finds the Bazel to call: the one that the user names, else bazelisk, else bazel.
 
 find(options.bazel, os.environ.get("PATH", "")).executable     # PosixPath('/usr/bin/bazel')
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bazel.pybuild.errors import BuildError
 
-# Without Bazel's release host: Debian's own Bazel, and the rule sets that it does not carry.
+# Debian's Bazel and the rule sets that it needs; this works without Bazel's download host.
 APT_COMMAND = "sudo apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
 NPM_COMMAND = "npm install --global @bazel/bazelisk"
 
@@ -71,13 +71,13 @@ def which(name: str, path: str, mode: int = os.X_OK) -> Path | None:
 
 
 def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, said: str = "") -> BuildError:
-    """The error for a Bazel that fails before it looks at this tree.
+    """The error for a Bazel that fails before it reads this tree.
 
     Args:
-      bazel: that was called.
-      command: how.
+      bazel: the program.
+      command: its command line.
       root: of the tree.
-      said: its messages; nothing if they were passed on.
+      said: its messages; empty if they were printed already.
     """
     said = said.strip() or "(see above)"
     if " " in str(root) or not str(root).isascii():

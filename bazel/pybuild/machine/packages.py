@@ -1,8 +1,7 @@
-"""Which Python packages the C++ code is built against: installed and wanted versions, without
-importing any.
+"""Finds the Python packages that the C++ code is built against, without importing them.
 
-    installed(["torch"], sys.path)["torch"].version     # "2.13.0+cpu"
-    wanted(root)["torch"]                               # "2.13.0", from requirements.txt
+installed(["torch"], sys.path)["torch"].version     # "2.13.0+cpu"
+wanted(root)["torch"]                               # "2.13.0", from requirements.txt
 """
 
 import os
@@ -14,10 +13,10 @@ from typing import NamedTuple
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import which
 
-# What the build takes headers, symbols or version numbers from.
+# The build reads headers, symbols or version numbers of these.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
-# Our own libraries as a package of their own: what Python code alone is linked to.
+# The package of the library wheel, to which a Python-only wheel is linked.
 LIBRARY = "torch-xla-lite-lib"
 
 
@@ -25,7 +24,7 @@ class Package(NamedTuple):
     """An installed distribution.
 
     Attributes:
-      name: as its .dist-info folder spells it.
+      name: normalized, such as torch-xla-lite-lib.
       version: with its local part, such as 2.13.0+cpu.
       info: its .dist-info folder.
     """
@@ -46,10 +45,9 @@ class Package(NamedTuple):
 
 
 def search_path() -> list[str]:
-    """Where packages of this interpreter are: sys.path, and its own folders where an isolated build
-    hides them."""
+    """The folders of this interpreter's packages, also those that an isolated build hides."""
     folders = [folder for folder in sys.path if folder]
-    # A front end that is installed in one of them has its own folder further down in sys.path.
+    # sys.path of an isolated build may contain the front end's folder, but not site-packages.
     if not any(folder.endswith("-packages") for folder in _of_prefix(folders)):
         folders += [folder for folder in own_folders() if folder not in folders]
     return folders
@@ -70,9 +68,9 @@ def environment() -> list[str]:
 
 
 def own_folders(python: str | Path = sys.executable) -> list[str]:
-    """Where packages of an interpreter are, without those that only one process was told of.
+    """The folders of an interpreter's packages, without those that PYTHONPATH adds.
 
-    An isolated build is told by PYTHONPATH; an interpreter that does not read it answers.
+    Isolated builds set PYTHONPATH, so an interpreter that ignores it is started.
 
     Raises:
       BuildError: it cannot be started.
@@ -154,11 +152,10 @@ def same_release(version: str, pin: str) -> bool:
 
 
 def fingerprint(packages: Mapping[str, Package]) -> str:
-    """Names, versions and a hash of the installed files, so that what Bazel has read of them is
-    read again.
+    """Names, versions and hashes of the installed files. When it changes, Bazel reads them again.
 
-    The same packages have the same fingerprint in any environment: it is made of what RECORD says,
-    and that holds paths relative to the environment.
+    The same packages have the same fingerprint in all environments, because RECORD contains paths
+    relative to the environment.
     """
     import hashlib
 
@@ -166,8 +163,7 @@ def fingerprint(packages: Mapping[str, Package]) -> str:
     for name, package in sorted(packages.items()):
         record = package.info / "RECORD"
         content = record.read_bytes() if record.exists() else b""
-        # What pip and Python add on one machine says nothing about the package: compiled files and
-        # the installer.
+        # Without the files that pip and Python add on each machine, such as bytecode.
         lines = (
             line
             for line in sorted(content.splitlines())

@@ -1,9 +1,9 @@
-"""Checks, before a build starts, what it needs: Python, the packages, a compiler, a user.
+"""Checks the requirements of a build before it starts: Python, packages, a compiler, a user.
 
     check(root, installed(BUILT_AGAINST, sys.path), os.environ)     # BuildError, or all is well
 
-It runs when .bazelrc.generated has to be written, so a build that changes nothing does not pay for
-it. Nothing is imported from torch or jax: a broken one must give a message and not a traceback.
+It runs only when .bazelrc.generated must be written, so it does not slow down other builds. It does
+not import torch or jax: with a broken one, the user gets a message instead of a traceback.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages, toolchain
 
-# Files of each package that the build reads, one of each kind.
+# Examples of the files that the build reads from each package.
 _FILES = {
     "torch": (
         "version.py",
@@ -31,15 +31,15 @@ _FILES = {
 def check(
     root: Path, installed: Mapping[str, packages.Package], environ: Mapping[str, str]
 ) -> None:
-    """Checks all of it.
+    """Makes all checks.
 
     Args:
       root: of the tree, where requirements.txt is.
-      installed: what was found of packages.BUILT_AGAINST.
+      installed: the installed packages, at least those of packages.BUILT_AGAINST that were found.
       environ: usually os.environ.
 
     Raises:
-      BuildError: the first thing that is missing or of the wrong version.
+      BuildError: the first requirement that is not met.
     """
     check_python(sys.implementation.name, Path(sysconfig.get_path("include")))
     check_packages(packages.wanted(root), installed)
@@ -65,18 +65,18 @@ def check_python(implementation: str, include: Path) -> None:
 
 
 def check_cache(folder: Path) -> None:
-    """Checks that results of actions can be kept in a folder, which need not be there yet."""
+    """Checks that the user may write to the folder of the disk cache, which need not exist yet."""
     place = next(place for place in (folder, *folder.parents) if place.exists())
     if not os.access(place, os.W_OK):
         raise BuildError(
-            f"Results of builds are kept in {folder}, and you may not write to {place}.",
-            "Name a folder where you may:  export XDG_CACHE_HOME=... "
+            f"The build cache is in {folder}, and you may not write to {place}.",
+            "Name another folder:  export XDG_CACHE_HOME=... "
             "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS=--output_user_root=...",
         )
 
 
 def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.Package]) -> None:
-    """Checks that what the C++ code is built against is there, in the version that is wanted."""
+    """Checks that the packages of BUILT_AGAINST are installed in the wanted versions."""
     problems, requirements = [], []
     for name in packages.BUILT_AGAINST:
         package = installed.get(name)
@@ -157,33 +157,33 @@ def check_compiler(environ: Mapping[str, str]) -> None:
 
 
 def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> None:
-    """Checks that Bazel's rules see the same packages, which read nothing of a shell or a user.
+    """Checks that Bazel's rules find the same packages; they ignore variables and user settings.
 
     Args:
-      installed: what was found.
-      own: folders where packages of the interpreter are, whoever calls it.
+      installed: the installed packages.
+      own: the folders in which the interpreter itself finds packages.
     """
     places = {os.path.realpath(folder) for folder in own}
     requirements = [f"{name}=={package.version}" for name, package in installed.items()]
     for name, package in installed.items():
-        # An isolated build brings its own pybind11, and Bazel is told where.
+        # An isolated build has its own pybind11, whose folder Bazel gets as a variable.
         if (
             name in ("torch", "jax", "jaxlib")
             and os.path.realpath(package.info.parent) not in places
         ):
             raise BuildError(
-                f"{name} is in {package.info.parent}, where only PYTHONPATH or settings of yours "
-                "lead; Bazel reads neither.",
+                f"{name} is in {package.info.parent}, which is on the import path only because "
+                "of PYTHONPATH or your settings; Bazel reads neither.",
                 f"Install it for the interpreter itself:  {packages.install_command(requirements)}",
             )
 
 
 def check_library(version: str, installed: packages.Package | None) -> None:
-    """Checks that the library is installed that a wheel without it requires.
+    """Checks that the library is installed that a Python-only wheel is linked to.
 
     Args:
-      version: of the package that is made.
-      installed: what was found of packages.LIBRARY.
+      version: of the wheel.
+      installed: the installed library, if there is one.
     """
     if installed is not None and installed.version == version:
         return

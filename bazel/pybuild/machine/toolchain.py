@@ -1,4 +1,4 @@
-"""A fingerprint of the compiler, C library and linker, which Bazel does not put into cache keys.
+"""Computes a fingerprint of the compiler, C library and linker, because Bazel does not hash them.
 
 Bazel hashes the sources, the flags and the compiler's path, but not the compiler. Two machines that
 share a cache and have different compilers would use each other's objects. So a hash of these
@@ -16,7 +16,7 @@ from bazel.pybuild.machine.find_bazel import which
 _LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
 # What third_party/aarch64_gcc looks for.
 _CROSS = ("aarch64-linux-gnu-g++", "aarch64-linux-gnu-ld")
-# Has the C library's version among the macros.
+# Prints the version of the C library, among other macros.
 _C_LIBRARY = ("-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null")
 _EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
@@ -34,8 +34,8 @@ def fingerprint(environ: Mapping[str, str]) -> str:
 def cross_fingerprint(environ: Mapping[str, str]) -> str:
     """The same for the compiler for 64-bit ARM; "none" where there is none.
 
-    It is not part of every key: what is built for this machine does not depend on it. A repository
-    rule (third_party/aarch64_gcc) makes it an input of what is built for ARM.
+    Builds for this machine do not depend on it, so it is not in their keys. A repository rule
+    (third_party/aarch64_gcc) makes it an input of builds for ARM.
     """
     import hashlib
 
@@ -55,8 +55,7 @@ def compiler(environ: Mapping[str, str]) -> str:
 
 
 def files(environ: Mapping[str, str]) -> list[Path]:
-    """Files whose change means that the hash must be made again; those that exist, links
-    resolved."""
+    """The existing files on which the fingerprints depend, with links resolved."""
     search = environ.get("PATH", os.defpath)
     names = [compiler(environ), *_LINKERS, "ldd", *_CROSS, *_EMULATORS]
     found = [which(name, search) for name in names]

@@ -44,7 +44,7 @@ def test_the_rest_of_the_script_stays_as_it_is():
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_script_without_one_text_section_is_refused(count: int):
-    with pytest.raises(SystemExit, match=f"has {count} sections .text, and not one"):
+    with pytest.raises(SystemExit, match=f"has {count} .text sections instead of one"):
         generate.insert("  .text : {\n}\n" * count, ["a"])
 
 
