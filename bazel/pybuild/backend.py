@@ -69,7 +69,10 @@ def prepare_metadata_for_build_editable(
     """
     root = _root()
     described = metadata.read(root)
-    return _write_info(metadata_directory, described, editable.files(root, described))
+    for path, source in editable.files(root, described).items():
+        if path.startswith(described.folder):
+            replace(Path(metadata_directory) / path, archive.read(source))
+    return described.folder
 
 
 @_explained
@@ -118,10 +121,3 @@ def _options(settings: _Settings) -> options_table.Options:
 
 def _root() -> Path:
     return Path(__file__).resolve().parents[2]
-
-
-def _write_info(folder: str, described: metadata.Metadata, files: dict[str, archive.Source]) -> str:
-    for path, source in files.items():
-        if path.startswith(described.folder):
-            replace(Path(folder) / path, archive.read(source))
-    return described.folder

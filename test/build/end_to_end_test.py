@@ -102,7 +102,7 @@ def test_a_second_develop_runs_no_action_and_replaces_no_file(built: Nested):
     assert line.startswith("torch_xla_lite: up to date in ")
 
 
-def test_a_develop_that_changes_nothing_does_not_even_load_what_looks_into_libraries(
+def test_a_develop_that_changes_nothing_does_not_load_the_code_that_reads_libraries(
     built: Nested,
 ):
     process = built.run(built.python, "-X", "importtime", "setup.py", "develop")

@@ -219,7 +219,7 @@ def without_pybind11(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_an_isolated_build_brings_pybind11_where_there_is_none(
+def test_an_isolated_build_installs_pybind11_if_it_is_missing(
     tree: Nested, without_pybind11: Path, tmp_path: Path
 ):
     front_end = ("pip", "wheel", "--no-deps", "-w")

@@ -39,7 +39,7 @@ def test_the_licence_of_what_is_compiled_in_is_appended(part: licenses.Part):
     assert beginning in appended
 
 
-def test_xla_brings_its_own_licence_and_not_those_of_all_of_jaxlib():
+def test_xla_has_its_own_licence_and_not_those_of_all_of_jaxlib():
     appended = licenses.text(ROOT, _BUILT).partition("\nXLA (")[2].partition("\npybind11 (")[0]
     assert "Apache License" in appended
     assert "OpenSSL" not in appended
@@ -89,7 +89,7 @@ def test_the_expression_names_the_licences_of_what_is_in_the_wheel(built: list[s
     assert canonicalize_license_expression(expected) == expected
 
 
-def test_a_wheel_without_a_part_does_not_bring_its_licence():
+def test_a_wheel_without_a_part_does_not_contain_its_licence():
     assert "pybind11 (its headers" not in licenses.text(ROOT, _LIBRARIES)
     assert "XLA (the headers" not in licenses.text(ROOT, ["torch_xla_lite/_XLAC.so"])
 

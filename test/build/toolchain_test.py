@@ -22,11 +22,11 @@ def _cross_compiler(folder: Path, version: str) -> dict[str, str]:
     return {"PATH": str(folder)}
 
 
-def test_the_same_toolchain_has_the_same_silo():
+def test_the_same_toolchain_has_the_same_fingerprint():
     assert toolchain.fingerprint(os.environ) == toolchain.fingerprint(os.environ)
 
 
-def test_another_compiler_has_another_silo(tmp_path: Path):
+def test_another_compiler_has_another_fingerprint(tmp_path: Path):
     old, new = _compiler(tmp_path / "old", "12.2"), _compiler(tmp_path / "new", "12.3")
     assert toolchain.fingerprint(old) != toolchain.fingerprint(new)
 
@@ -41,11 +41,11 @@ def test_the_compiler_is_among_the_files_that_are_watched(tmp_path: Path):
     assert Path(environ["CC"]) in toolchain.files(environ)
 
 
-def test_there_is_no_silo_for_a_cross_compiler_that_is_not_there(tmp_path: Path):
+def test_a_missing_cross_compiler_has_no_fingerprint(tmp_path: Path):
     assert toolchain.cross_fingerprint({"PATH": str(tmp_path)}) == "none"
 
 
-def test_another_cross_compiler_has_another_silo(tmp_path: Path):
+def test_another_cross_compiler_has_another_fingerprint(tmp_path: Path):
     old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
     assert "none" != toolchain.cross_fingerprint(old) != toolchain.cross_fingerprint(new)
 

@@ -191,7 +191,7 @@ def argmin(self: jax.Array, dim: int | None = None, keepdim: bool = False) -> ja
     return _position(self, dim, keepdim, False)
 
 
-def _truth_over(
+def _reduce_bools(
     reduce: Callable[[jax.Array, tuple[int, ...]], jax.Array],
 ) -> Callable[..., jax.Array]:
     def lowering(self, dim=None, keepdim=False):
@@ -203,10 +203,10 @@ def _truth_over(
 
 
 lower("aten::any", "aten::any.dim", "aten::any.dims", "aten::_is_any_true")(
-    _truth_over(lax.reduce_or)
+    _reduce_bools(lax.reduce_or)
 )
 lower("aten::all", "aten::all.dim", "aten::all.dims", "aten::_is_all_true")(
-    _truth_over(lax.reduce_and)
+    _reduce_bools(lax.reduce_and)
 )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import which
 
 # The build reads headers, symbols or version numbers of these.
@@ -67,28 +66,15 @@ def environment() -> list[str]:
     return sorted(name for name in found if not name.startswith("torch_xla_lite"))
 
 
-def own_folders(python: str | Path = sys.executable) -> list[str]:
-    """The folders of an interpreter's packages, without those that PYTHONPATH adds.
+def own_folders() -> list[str]:
+    """The folders of this interpreter's packages, without those that PYTHONPATH adds.
 
-    Isolated builds set PYTHONPATH, so an interpreter that ignores it is started.
-
-    Raises:
-      BuildError: it cannot be started.
+    Isolated builds set PYTHONPATH, so another process is started that ignores it.
     """
     import subprocess
 
-    command = [str(python), "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
-    try:
-        process = subprocess.run(command, capture_output=True, text=True, check=False)
-        said, failed = process.stderr.strip(), process.returncode != 0
-    except OSError as error:
-        said, failed = str(error), True
-    if failed:
-        raise BuildError(
-            f"The interpreter {python} cannot say where its packages are; it said:\n{said}",
-            f"See whether it runs:  {python} -I -c pass",
-        )
-    return process.stdout.splitlines()
+    command = [sys.executable, "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def installed(names: Iterable[str], folders: Iterable[str]) -> dict[str, Package]:
