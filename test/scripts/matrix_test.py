@@ -46,6 +46,7 @@ OPTIONS = {
     "rebase": ("--rebase",),
     "merge": ("--merge",),
     "pinned": ("--pinned",),
+    "to": ("--to=frozen.toml",),
     "plan": ("--plan",),
     "dry-run": ("--dry-run",),
 }
@@ -122,7 +123,7 @@ class Cell(NamedTuple):
 
 
 def _everyday() -> Iterator[Cell]:
-    turns = itertools.cycle(["plain", "rebase", "plain", "pinned", "plain", "merge"])
+    turns = itertools.cycle(["plain", "rebase", "to", "pinned", "plain", "merge"])
     for state in STATES:
         for change in CHANGES:
             if state[0] == change[0]:
@@ -206,6 +207,14 @@ class Group:
             self.world.table[name] = {"path": str(repo.path), "upstream": upstream}
         if self.option == "pinned":
             self._pin()
+        if self.option == "to":
+            tips = [place.tips[cell.change][1] for cell in cells]
+            parts = [
+                f'[repository.{name}]\ncommit = "{tip}"\n'
+                for name, tip in zip(self.names, tips, strict=True)
+            ]
+            text = "".join(['schema = "update-repos-freeze/1"\n', *parts])
+            (folder / "frozen.toml").write_text(text)
 
     def _pin(self) -> None:
         server, clone = self.world.pair("pinning")
