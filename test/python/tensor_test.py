@@ -12,6 +12,7 @@ import torch
 
 import torch_xla_lite
 from torch_xla_lite import XLATensor2
+from torch_xla_lite.lowering import registry
 
 
 def test_a_tensor_on_jax_is_an_xla_tensor():
@@ -252,3 +253,17 @@ for place in (first, second, NamedSharding(mesh, PartitionSpec("x"))):
 
 def test_a_weakly_typed_array_is_an_array_of_its_dtype():
     assert (XLATensor2(jax.numpy.asarray(1.5) * 2) + torch.ones(2, device="jax")).tolist() == [4, 4]
+
+
+DTYPES = sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_device_takes_the_dtypes_of_the_table_and_no_others(dtype):
+    if dtype not in registry.OF_TORCH:
+        with pytest.raises((TypeError, RuntimeError)):
+            torch.empty(8, dtype=dtype).to("jax")
+        return
+    value = torch.zeros(16, dtype=torch.uint8).view(dtype).jax()
+    assert torch_xla_lite._XLAC.to_jax(value).dtype == registry.OF_TORCH[dtype]
+    assert value.cpu().view(torch.uint8).tolist() == [0] * 16

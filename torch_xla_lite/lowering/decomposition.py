@@ -93,7 +93,7 @@ def decompose(
     if sum(math.prod(out.shape) for out in outs if out is not None) < _MIN_ELEMENTS:
         return None
     default = promotion.default_float()
-    if default != registry.DTYPES[_code(torch.get_default_dtype())]:
+    if default != registry.OF_TORCH[torch.get_default_dtype()]:
         return None  # The program would be that of another default dtype than the recorded one.
     program = _program(op_name, default, tuple(describe(arg) for arg in args))
     if program is None or len(program.results) != len(outs):
@@ -360,7 +360,7 @@ def _reference(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_reference(item, values) for item in value]
     if isinstance(value, torch.dtype):
-        return _code(value)
+        return registry.NUMBERS[value]
     if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
         return None
     return value
@@ -369,26 +369,10 @@ def _reference(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
 def _struct(output: Any) -> jax.ShapeDtypeStruct | None:
     if output is None:
         return None
-    return jax.ShapeDtypeStruct(tuple(output.shape), registry.DTYPES[_code(output.dtype)])
+    return jax.ShapeDtypeStruct(tuple(output.shape), registry.OF_TORCH[output.dtype])
 
 
-# In the order of c10::ScalarType; None for dtypes that XLA does not have.
-_TORCH_DTYPES = (
-    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
-    *(torch.float16, torch.float32, torch.float64, None, torch.complex64, torch.complex128),
-    *(torch.bool, None, None, None, torch.bfloat16, *[None] * 7),
-    *(torch.float8_e5m2, torch.float8_e4m3fn, torch.float8_e5m2fnuz, torch.float8_e4m3fnuz),
-    *(torch.uint16, torch.uint32, torch.uint64),
-)
-
-
-def _code(dtype: torch.dtype) -> int:
-    return _TORCH_DTYPES.index(dtype)
-
-
-@functools.cache
 def torch_dtype(dtype: np.dtype) -> torch.dtype:
-    codes = [code for code, known in registry.DTYPES.items() if known == dtype]
-    if not codes:
+    if dtype not in registry.TO_TORCH:
         raise _NoProgram(f"dtype {dtype}")
-    return _TORCH_DTYPES[codes[0]]
+    return registry.TO_TORCH[dtype]

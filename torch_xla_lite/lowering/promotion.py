@@ -17,19 +17,13 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering.registry import WrappedNumber
+from torch_xla_lite.lowering.registry import OF_TORCH, WrappedNumber
 
 Number: TypeAlias = int | float | bool | complex
 Operand: TypeAlias = jax.Array | WrappedNumber | Number
 
 _BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
 HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
-_OF_TORCH = {
-    torch.float32: np.dtype(np.float32),
-    torch.float64: np.dtype(np.float64),
-    torch.float16: np.dtype(np.float16),
-    torch.bfloat16: np.dtype(jnp.bfloat16),
-}
 _REAL_OF = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
@@ -68,7 +62,7 @@ def default_dtype(dtype: np.dtype) -> Iterator[None]:
 
 
 def default_float() -> np.dtype:
-    return _recorded_default or _OF_TORCH[torch.get_default_dtype()]
+    return _recorded_default or OF_TORCH[torch.get_default_dtype()]
 
 
 def is_float(dtype: np.dtype) -> bool:

@@ -75,28 +75,33 @@ class Unsupported(NotImplementedError):
 LOWERINGS: dict[str, Lowering] = {}
 VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
 
-# c10::ScalarType -> XLA's dtype. Dtypes that are missing here have no counterpart in XLA.
-DTYPES: dict[int, np.dtype] = {
-    0: np.dtype(np.uint8),
-    1: np.dtype(np.int8),
-    2: np.dtype(np.int16),
-    3: np.dtype(np.int32),
-    4: np.dtype(np.int64),
-    5: np.dtype(np.float16),
-    6: np.dtype(np.float32),
-    7: np.dtype(np.float64),
-    9: np.dtype(np.complex64),
-    10: np.dtype(np.complex128),
-    11: np.dtype(np.bool_),
-    15: np.dtype(ml_dtypes.bfloat16),
-    23: np.dtype(ml_dtypes.float8_e5m2),
-    24: np.dtype(ml_dtypes.float8_e4m3fn),
-    25: np.dtype(ml_dtypes.float8_e5m2fnuz),
-    26: np.dtype(ml_dtypes.float8_e4m3fnuz),
-    27: np.dtype(np.uint16),
-    28: np.dtype(np.uint32),
-    29: np.dtype(np.uint64),
-}
+# The dtypes that XLA has: the number of the c10::ScalarType, torch's dtype, XLA's. The bridge takes
+# the same ones (csrc/tensor/dtype.cc).
+_TABLE: tuple[tuple[int, torch.dtype, Any], ...] = (
+    (0, torch.uint8, np.uint8),
+    (1, torch.int8, np.int8),
+    (2, torch.int16, np.int16),
+    (3, torch.int32, np.int32),
+    (4, torch.int64, np.int64),
+    (5, torch.float16, np.float16),
+    (6, torch.float32, np.float32),
+    (7, torch.float64, np.float64),
+    (9, torch.complex64, np.complex64),
+    (10, torch.complex128, np.complex128),
+    (11, torch.bool, np.bool_),
+    (15, torch.bfloat16, ml_dtypes.bfloat16),
+    (23, torch.float8_e5m2, ml_dtypes.float8_e5m2),
+    (24, torch.float8_e4m3fn, ml_dtypes.float8_e4m3fn),
+    (25, torch.float8_e5m2fnuz, ml_dtypes.float8_e5m2fnuz),
+    (26, torch.float8_e4m3fnuz, ml_dtypes.float8_e4m3fnuz),
+    (27, torch.uint16, np.uint16),
+    (28, torch.uint32, np.uint32),
+    (29, torch.uint64, np.uint64),
+)
+DTYPES: dict[int, np.dtype] = {number: np.dtype(xla) for number, _, xla in _TABLE}
+NUMBERS: dict[torch.dtype, int] = {dtype: number for number, dtype, _ in _TABLE}
+OF_TORCH: dict[torch.dtype, np.dtype] = {dtype: np.dtype(xla) for _, dtype, xla in _TABLE}
+TO_TORCH: dict[np.dtype, torch.dtype] = {np.dtype(xla): dtype for _, dtype, xla in _TABLE}
 
 
 def lower(

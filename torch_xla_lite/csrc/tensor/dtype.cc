@@ -5,6 +5,7 @@
 namespace torch_xla_lite::tensor {
 namespace {
 
+// lowering/registry.py has the same ones.
 bool IsXlaType(c10::ScalarType dtype) {
   switch (dtype) {
     case c10::ScalarType::Bool:
@@ -24,6 +25,8 @@ bool IsXlaType(c10::ScalarType dtype) {
     case c10::ScalarType::ComplexDouble:
     case c10::ScalarType::Float8_e5m2:
     case c10::ScalarType::Float8_e4m3fn:
+    case c10::ScalarType::Float8_e5m2fnuz:
+    case c10::ScalarType::Float8_e4m3fnuz:
       return true;
     default:
       return false;
