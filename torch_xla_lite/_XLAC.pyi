@@ -14,11 +14,12 @@ from .debug import Metrics
 def set_callbacks(
     compile: Callable[[list[tuple], list[tuple[int, int]]], Callable[..., list[jax.Array]]],
     upload: Callable[[np.ndarray], jax.Array],
+    copy: Callable[[jax.Array], jax.Array],
     report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
-    """Connects the compiler: functions that compile a graph and upload an array, and the dtypes by
-    torch's numbers."""
+    """Connects the compiler: functions that compile a graph, upload an array and copy one, and the
+    dtypes by torch's numbers."""
 
 def set_lowered_ops(
     lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex, Sequence[str]]],
@@ -37,11 +38,23 @@ def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
 
 # --- running ---
 
+def set_pending_limit(limit: SupportsInt | SupportsIndex) -> None:
+    """Sets how many pending ops start a graph that nothing else has started; 0: no number."""
+
+def run_backward_on_calling_threads() -> None:
+    """Makes backward() record on the thread that calls it, in all threads that record an op."""
+
 def sync() -> None:
-    """Runs all recorded ops as one graph."""
+    """Runs all ops that this thread recorded as one graph."""
 
 def synchronize() -> None:
-    """Runs all recorded ops and waits for the results."""
+    """Runs all recorded ops of all threads and waits for the results."""
+
+def pending_graph() -> tuple[list, list]:
+    """Steps and roots of the graph that sync() would run, as the compiler gets them."""
+
+def executions() -> list[int]:
+    """How often each executable has run, in the order in which they were compiled."""
 
 def set_memory_info(memory_info: Callable[[], tuple[int, int]]) -> None:
     """Sets the function that returns the free and total bytes of the device."""

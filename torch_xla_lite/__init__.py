@@ -17,6 +17,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     serialization  torch.save and torch.load
     opcheck     torch.library.opcheck for ops on the device
     compiler    turns a recorded graph into an XLA executable
+    graph_cuts  starts the recorded ops after each step of an optimizer
     compilation_cache  keeps executables on disk, for other processes
     environment default_env(): where tensors are created when the code names no device
 
@@ -42,6 +43,7 @@ from . import (  # noqa: E402
     debug,
     device,
     environment,
+    graph_cuts,
     opcheck,
     serialization,
     tensor,
@@ -56,6 +58,7 @@ serialization.register()
 opcheck.register()
 compiler.register()
 debug.register()
+graph_cuts.register()
 
 sync = device.sync
 

@@ -13,11 +13,16 @@ from collections.abc import Mapping
 
 PREFIX = "TORCH_XLA_LITE_"
 
+# Stands for the values 0, 1, 2 ...
+_NUMBER = ("a whole number",)
+
 # Read when the package is imported: name -> the values it may hold.
 RUN_TIME: dict[str, tuple[str, ...]] = {
     "TORCH_XLA_LITE_CHECK_INDICES": ("0", "1"),
     "TORCH_XLA_LITE_COMPILATION_CACHE": ("0", "1"),
     "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
+    "TORCH_XLA_LITE_PENDING_LIMIT": _NUMBER,
+    "TORCH_XLA_LITE_SYNC_AFTER_STEP": ("0", "1"),
 }
 
 # Read by the build, which checks their values; at run time only the name is checked.
@@ -40,10 +45,11 @@ def check(environ: Mapping[str, str]) -> None:
         if name not in RUN_TIME:
             raise ValueError(_unknown(name))
         values = RUN_TIME[name]
-        if environ[name] not in values:
+        if environ[name] not in values and not (values is _NUMBER and environ[name].isdecimal()):
+            example = "1000" if values is _NUMBER else values[-1]
             raise ValueError(
                 f"{name}={environ[name]} is not understood: it may be {' or '.join(values)}.\n"
-                f"Correct it:  export {name}={values[-1]}    (or: unset {name})"
+                f"Correct it:  export {name}={example}    (or: unset {name})"
             )
 
 
@@ -51,6 +57,12 @@ def enabled(environ: Mapping[str, str], name: str, *, default: str = "0") -> boo
     """Whether the 0/1 variable `name` is on. `default` holds where it is unset or empty."""
     assert RUN_TIME[name] == ("0", "1"), name
     return (environ.get(name) or default) == "1"
+
+
+def number(environ: Mapping[str, str], name: str, *, default: int) -> int:
+    """The number of the variable `name`. `default` holds where it is unset or empty."""
+    assert RUN_TIME[name] is _NUMBER, name
+    return int(environ.get(name) or default)
 
 
 def _unknown(name: str) -> str:

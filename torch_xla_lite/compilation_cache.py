@@ -44,7 +44,12 @@ _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 _LIMIT = 2 << 30
 
 # Variables of this package that leave the machine code as it is.
-_DECIDE_NOTHING = (_VARIABLE, "TORCH_XLA_LITE_IR_DEBUG")
+_DECIDE_NOTHING = (
+    _VARIABLE,
+    "TORCH_XLA_LITE_IR_DEBUG",
+    "TORCH_XLA_LITE_PENDING_LIMIT",
+    "TORCH_XLA_LITE_SYNC_AFTER_STEP",
+)
 
 _DIGEST = hashlib.sha256().digest_size
 

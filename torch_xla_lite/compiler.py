@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,9 +26,10 @@ import numpy as np
 import torch
 from jax import lax
 
-from . import _XLAC, compilation_cache, foreign_code, index_errors
+from . import _XLAC, compilation_cache, foreign_code, index_errors, new_graphs
 from .compilation_cache import Program
 from .lowering import checks, dtypes, promotion, registry, target
+from .words import Decoder, argument_words, schema_name, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -40,6 +40,7 @@ def register() -> None:
     _XLAC.set_callbacks(
         compile=compile_graph,
         upload=_upload,
+        copy=_copy,
         report=index_errors.report,
         dtypes=registry.DTYPES,
     )
@@ -69,8 +70,10 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     """
     calls = [_Call(*step) if isinstance(step[0], str) else None for step in steps]
     leaves = [step for step in steps if not isinstance(step[0], str)]
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), new_graphs.timed(steps, roots) as graph:
+        loads = compilation_cache.loads()
         program = _program(calls, leaves, roots)
+        graph.loaded = compilation_cache.loads() > loads
     function = program.executables[0]
     if program.order:
         function = foreign_code.joined(program.executables, program.order)
@@ -258,14 +261,14 @@ class _Call:
     @property
     def schema(self) -> str:
         """The op, also of a write through a view that it made."""
-        return self.op.split(":", 2)[2] if self.op.startswith("write:") else self.op
+        return schema_name(self.op)
 
     def description(self) -> tuple:
         """What decides how the call is compiled, without addresses: equal in every process."""
-        words = _argument_words(self.schema, self.words)
+        arguments = argument_words(self.schema, self.words)
         # The default dtype is in the first word, beside the op's address.
         default_dtype = self.words[0] >> 56
-        return self.op, default_dtype, words, self.operands, self.outputs, self.num_scalars
+        return self.op, default_dtype, arguments, self.operands, self.outputs, self.num_scalars
 
     def describe(self, message: str) -> str:
         """`message`, and which op it is about."""
@@ -299,8 +302,8 @@ class _Call:
     ) -> jax.Array:
         _, output, op = self.op.split(":", 2)
         base, value = operands
-        args = _Decoder(op, self.words, [base], scalars).args
-        several = len(torch._C._get_schema(*_split(op)).returns) != 1 or _gives_list(op)
+        args = Decoder(op, self.words, [base], scalars).args
+        several = len(torch._C._get_schema(*split_name(op)).returns) != 1 or _gives_list(op)
         written = registry.write_view(op, args, base, value, int(output) if several else None)
         return lax.convert_element_type(written, outs[0].dtype)
 
@@ -309,7 +312,7 @@ class _Call:
     ) -> list[jax.Array | None]:
         entry = registry.LOWERINGS.get(self.op)
         key = scalars.key() if entry is not None and entry.wants_key else None
-        decoded = _Decoder(self.op, self.words, operands, scalars)
+        decoded = Decoder(self.op, self.words, operands, scalars)
         if entry is not None:
             try:
                 return registry.call(self.op, decoded.args, outs, key)
@@ -324,7 +327,7 @@ class _Call:
         by_ffi.append(self.op)
         if not target.has_host_memory():
             return host.lower_by_host(self.op, decoded.args, outs)
-        words = _argument_words(self.op, self.words)
+        words = argument_words(self.op, self.words)
         return ffi.lower_by_ffi(self.op, words, operands, decoded.numbers, outs)
 
 
@@ -376,109 +379,9 @@ class _Scalars:
         return lax.index_in_dim(self._decoded(dtype), row, keepdims=False)
 
 
-class _Decoder:
-    """The arguments of a call, read from its words (csrc/dispatch/words.h).
-
-    args: in schema order, as lowerings get them.
-    numbers: the runtime scalars among them, `[]` each.
-    """
-
-    def __init__(
-        self, op: str, words: list[int], operands: list[jax.Array], scalars: _Scalars
-    ) -> None:
-        self._words = words
-        self._at = 1  # the first word identifies the op
-        self._operands = iter(operands)
-        self._scalars = scalars
-        self.numbers: list[jax.Array] = []
-        self.args = [self._value() for _ in range(_num_arguments(op))]
-
-    def _word(self) -> int:
-        self._at += 1
-        return self._words[self._at - 1]
-
-    def _value(self) -> Any:
-        head = self._word()
-        return _READERS[head & 0xFF](self, head >> 8)
-
-    def _number(self, payload: int) -> Any:
-        dtype = registry.DTYPES[payload & 0x7F]
-        # Tensors and arguments of type Scalar have a dtype; only Python numbers promote as wrapped
-        # numbers.
-        number = self._scalars.number(dtype)
-        self.numbers.append(number)
-        return registry.WrappedNumber(number) if payload & 0x80 else number
-
-    def _string(self, length: int) -> str:
-        count = (length + 7) // 8
-        return struct.pack(f"<{count}Q", *(self._word() for _ in range(count)))[:length].decode()
-
-    def _int(self) -> int:
-        return int(np.uint64(self._word()).astype(np.int64))
-
-    def _double(self) -> float:
-        return struct.unpack("<d", struct.pack("<Q", self._word()))[0]
-
-
-_READERS: dict[int, Callable[[_Decoder, int], Any]] = {
-    0: lambda decoder, payload: None,
-    1: lambda decoder, payload: next(decoder._operands),
-    2: lambda decoder, payload: bool(payload),
-    3: lambda decoder, payload: decoder._int(),
-    4: lambda decoder, payload: decoder._double(),
-    5: lambda decoder, payload: complex(decoder._double(), decoder._double()),
-    6: _Decoder._string,
-    7: lambda decoder, count: [decoder._value() for _ in range(count)],
-    8: _Decoder._number,
-    9: lambda decoder, payload: None,
-    10: lambda decoder, count: [decoder._int() for _ in range(count)],
-    11: lambda decoder, count: [decoder._double() for _ in range(count)],
-    12: lambda decoder, count: [bool(decoder._word()) for _ in range(count)],
-}
-
-
-def _argument_words(op: str, words: list[int]) -> list[int]:
-    """The words of a call's arguments alone. Those of tensors come without the addresses of shapes,
-    which differ from process to process."""
-    arguments = []
-    at, missing = 1, _num_arguments(op)  # The first word is the op's.
-    while missing:
-        tag, payload = words[at] & 0xFF, words[at] >> 8
-        count = 1 + _FOLLOWING_WORDS.get(tag, lambda payload: 0)(payload)
-        arguments += [tag] if tag == _TENSOR else words[at : at + count]
-        at += count
-        missing += (payload if tag == _LIST else 0) - 1
-    return arguments
-
-
-_TENSOR, _LIST = 1, 7
-
-# How many words follow a head word, by its tag (csrc/dispatch/words.h). The items of a list have
-# heads of their own.
-_FOLLOWING_WORDS: dict[int, Callable[[int], int]] = {
-    3: lambda payload: 1,
-    4: lambda payload: 1,
-    5: lambda payload: 2,
-    6: lambda length: (length + 7) // 8,
-    10: lambda count: count,
-    11: lambda count: count,
-    12: lambda count: count,
-}
-
-
-def _split(op: str) -> tuple[str, str]:
-    name, _, overload = op.partition(".")
-    return name, overload
-
-
-@functools.cache
-def _num_arguments(op: str) -> int:
-    return len(torch._C._get_schema(*_split(op)).arguments)
-
-
 @functools.cache
 def _gives_list(op: str) -> bool:
-    return isinstance(torch._C._get_schema(*_split(op)).returns[0].type, torch.ListType)
+    return isinstance(torch._C._get_schema(*split_name(op)).returns[0].type, torch.ListType)
 
 
 def _struct(shape: Shape) -> jax.ShapeDtypeStruct:
@@ -491,3 +394,9 @@ def _upload(array: np.ndarray) -> jax.Array:
     # Half the time of jax.device_put: 11 us, not 19.
     with jax.enable_x64(True):
         return jnp.asarray(array)
+
+
+def _copy(array: jax.Array) -> jax.Array:
+    """A copy of an array, for a graph that overwrites its argument while the program needs it."""
+    with jax.enable_x64(True):
+        return jnp.array(array, copy=True)

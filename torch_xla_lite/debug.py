@@ -1,10 +1,15 @@
-"""Counts compilations and executions, and tells which line recorded an op.
+"""What happened to recorded ops: counts, new graphs and their causes, the pending graph.
 
     torch_xla_lite.debug.reset_metrics()
     train_one_step()
     torch_xla_lite.debug.metrics()
     # {'compiles': 1, 'loads': 0, 'executions': 1, 'cache_hits': 0, 'recorded_ops': 46,
     #  'fallbacks': {}}
+    print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
+    # train.py:31 in <module>: the first graph
+    # train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784]
+    print(torch_xla_lite.debug.report())      # seconds and executions of each graph
+    print(torch_xla_lite.debug.graph())       # what would run now
 
 With TORCH_XLA_LITE_IR_DEBUG=1 in the environment every recorded op remembers the line that recorded
 it, and the error of an op that fails when the graph runs names that line. It costs a walk up the
@@ -14,9 +19,13 @@ Python stack for each op.
 from __future__ import annotations
 
 import os
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from . import _XLAC, _variables, compilation_cache
+from . import _XLAC, _variables, compilation_cache, new_graphs
+from .new_graphs import NewGraph
+
+if TYPE_CHECKING:
+    from .graph_view import PendingGraph
 
 _WITH_LINES = ("TORCH_XLA_LITE_IR_DEBUG", "TORCH_XLA_LITE_CHECK_INDICES")
 
@@ -44,6 +53,56 @@ def reset_metrics() -> None:
     """Sets all counts to zero. Compiled graphs stay in the cache."""
     _XLAC.reset_metrics()
     compilation_cache.reset_loads()
+
+
+def explain_recompile() -> list[NewGraph]:
+    """Each graph that was new, with the line that needed it and what differs from the most similar
+    graph before it: the shape of an input, a constant of an op, an op, or donation.
+
+    Graphs are forgotten, oldest first, when there are more than 20,000 ops in all. A line of the
+    program that has its tenth new graph gets a `RecompilationWarning` with the cause.
+
+    Example:
+      >>> print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
+      train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784]
+    """
+    return new_graphs.explain()
+
+
+def report() -> str:
+    """A table of the graphs of this process, the most expensive first: what they cost to compile or
+    to load, how often they ran, and the line of the program that needed them first."""
+    executions = _XLAC.executions()
+    graphs = sorted(new_graphs.all_graphs(), key=lambda graph: -graph.seconds)
+    lines = [f"{'seconds':>8} {'program':>8} {'ops':>6} {'executions':>10}  line"]
+    for graph in graphs:
+        program = "loaded" if graph.loaded else "compiled"
+        lines.append(
+            f"{graph.seconds:8.2f} {program:>8} {graph.num_ops:6} {executions[graph.number]:10}  "
+            f"{graph.line}"
+        )
+    loaded = sum(graph.loaded for graph in graphs)
+    lines.append(
+        f"{len(graphs) - loaded} compiled, {loaded} loaded from disk, {sum(executions)} executions"
+        f", {sum(graph.seconds for graph in graphs):.2f} s"
+    )
+    return "\n".join(lines)
+
+
+def graph() -> PendingGraph:
+    """The ops that this thread has recorded and that nothing has run yet, as text and as SVG.
+
+    Example:
+      >>> x = torch.ones(2, device="jax") * 3
+      >>> print(torch_xla_lite.debug.graph())
+      %0 = aten::ones() -> float32[2]
+      %1 = aten::mul.Tensor(%0) -> float32[2]
+      needed: %1
+      >>> torch_xla_lite.debug.graph().save("graph.svg")
+    """
+    from .graph_view import pending  # Most programs do not look.
+
+    return pending()
 
 
 def register() -> None:

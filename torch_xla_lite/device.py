@@ -59,11 +59,11 @@ def _run_backward_on_the_calling_thread() -> None:
     """Makes backward() record on the calling thread instead of autograd's thread for the device.
 
     Recording never waits for the device, so a separate thread gains nothing: on a busy machine the
-    two thread switches cost more than the recording. The setting holds for all devices and for this
-    thread, so it is not changed if torch supports another accelerator.
+    two thread switches cost more than the recording. It also tells whose graph an op belongs to.
+    The setting holds for all devices, so it is not changed if torch supports another accelerator.
     """
     if torch.version.cuda is None and torch.version.hip is None:
-        torch.autograd.set_multithreading_enabled(False)
+        _XLAC.run_backward_on_calling_threads()
 
 
 # --- which device ---------------------------------------------------------------------------------
@@ -144,7 +144,8 @@ def _memory_info() -> tuple[int, int]:
 
 
 def sync() -> None:
-    """Runs all recorded ops as one graph. XLA may still be computing when this returns.
+    """Runs all ops that this thread recorded as one graph. XLA may still be computing when this
+    returns.
 
     Tensors that were deleted are not computed, unless others depend on them.
     """
@@ -152,7 +153,8 @@ def sync() -> None:
 
 
 def synchronize(device: torch.device | str | int | None = None) -> None:
-    """Runs all recorded ops and waits for the results. For measuring time."""
+    """Runs all recorded ops, of other threads too, and waits for the results. For measuring
+    time."""
     _index(device)
     _XLAC.synchronize()
 

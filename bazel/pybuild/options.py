@@ -107,6 +107,13 @@ def _switch(text: str) -> Switch:
     return Switch.ON if _flag(text) else Switch.OFF
 
 
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -154,6 +161,7 @@ FLAG = Kind("0 or 1", _flag)
 DIGIT = Kind("0 or 1", _digit)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("an integer >= 1", _count)
+NATURAL = Kind("an integer >= 0", _natural)
 VERSION = Kind("a normalized PEP 440 version, such as 0.2.0.dev1 or 0.2.0+mine", _version)
 TIME = Kind("an integer, seconds since 1970", _seconds)
 FOLDER = Kind("a folder", os.path.abspath)
@@ -292,6 +300,19 @@ VARIABLES = (
         DIGIT,
         "1",
         "Read at run time: compiled programs are stored on disk for other processes.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_SYNC_AFTER_STEP",
+        DIGIT,
+        "1",
+        "Read at run time: the end of an optimizer's step runs what is recorded.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_PENDING_LIMIT",
+        NATURAL,
+        "2000",
+        "Read at run time: about so many recorded operations are run, even if nothing is read; "
+        "0: any number may be pending.",
     ),
     Variable(
         "TORCH_XLA_LITE_CONTAINER",

@@ -1,9 +1,17 @@
 """debug.metrics() counts what happened."""
 
+import itertools
+import os
+import subprocess
+import sys
+import warnings
+import xml.etree.ElementTree as ET
+
+import pytest
 import torch
 
 import torch_xla_lite
-from torch_xla_lite import debug
+from torch_xla_lite import debug, new_graphs
 
 
 def test_metrics_have_these_names():
@@ -102,3 +110,173 @@ def test_what_only_reads_metadata_is_no_fallback():
     assert not torch._use_cudnn_ctc_loss(x, x, [1], [1], 0)
     assert debug.metrics()["fallbacks"] == {}
     assert debug.metrics()["executions"] == 0
+
+
+def causes(*programs):
+    """What is said of the new graphs of some programs."""
+    torch_xla_lite.sync()
+    new_graphs.reset()
+    for program in programs:
+        program()
+        torch_xla_lite.sync()
+    return [graph.cause for graph in debug.explain_recompile()]
+
+
+def test_the_first_graph_is_called_so():
+    assert causes(lambda: torch.ones(3, 41, device="jax").cosh().tolist()) == ["the first graph"]
+
+
+def test_an_input_of_another_shape_is_named():
+    def run(size):
+        return lambda: torch.ones(size).to("jax").mul(2).sum().item()
+
+    assert causes(run(42), run(43))[1] == "input 0 is float32[43], was float32[42]"
+
+
+def test_an_input_of_another_dtype_is_named():
+    def run(dtype):
+        return lambda: torch.ones(44, dtype=dtype).to("jax").neg().tolist()
+
+    assert (
+        causes(run(torch.float32), run(torch.int32))[1] == "input 0 is int32[44], was float32[44]"
+    )
+
+
+def test_another_constant_is_named():
+    x = torch.ones(45, 46).to("jax")
+    found = causes(lambda: x.softmax(0).tolist(), lambda: x.softmax(1).tolist())
+    assert found[1] == "dim of aten::_softmax is 1, was 0"
+
+
+def test_another_op_is_named():
+    x = torch.ones(47).to("jax")
+    found = causes(lambda: x.sinh().exp().tolist(), lambda: x.sinh().tan().tolist())
+    assert found[1] == "aten::tan where aten::exp was"
+
+
+def test_more_ops_are_named():
+    x = torch.ones(48).to("jax")
+    found = causes(lambda: x.sinh().tolist(), lambda: x.sinh().tan().tolist())
+    assert found[1] == "aten::tan comes after the ops of a graph before"
+
+
+def test_other_needed_values_are_said():
+    x = torch.ones(49).to("jax")
+    kept = []
+
+    def keep(count):
+        values = [x.sinh()]
+        values.append(values[0].tan())
+        kept.append(values[-count:])
+
+    assert causes(lambda: keep(1), lambda: keep(2))[1].startswith("2 values are needed, was 1")
+
+
+def test_donation_is_said():
+    state = torch.ones(50).to("jax")
+    kept = state
+
+    def update():
+        nonlocal state
+        state = state * 3
+
+    assert causes(update, update)[1] == "another old value may be overwritten (donation)"
+    assert kept.tolist() == [1] * 50
+
+
+def test_the_most_similar_graph_is_compared():
+    def run(size, function):
+        return lambda: function(torch.ones(size).to("jax")).tolist()
+
+    found = causes(run(51, torch.exp), run(52, torch.tan), run(53, torch.exp))
+    assert found[2] == "input 0 is float32[53], was float32[51]"
+
+
+def test_the_users_line_is_named():
+    torch.ones(54, device="jax").cosh().tolist()
+    line = debug.explain_recompile()[-1].line
+    assert line.startswith(f"{__file__}:")
+    assert line.endswith(" in test_the_users_line_is_named")
+
+
+def test_the_tenth_new_graph_of_a_line_warns_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for size in range(60, 75):
+            torch.ones(size).to("jax").sum().item()
+    found = [one for one in caught if one.category is new_graphs.RecompilationWarning]
+    assert len(found) == 1
+    text = str(found[0].message)
+    assert "has its tenth new graph: input 0 is float32[69], was float32[6" in text
+    assert f"{__file__}:" in text
+
+
+def test_old_graphs_are_forgotten(monkeypatch):
+    monkeypatch.setattr(new_graphs, "_MOST_STEPS", 10)
+    for size in range(80, 90):
+        torch.ones(size, device="jax").cosh().tolist()
+    assert len(debug.explain_recompile()) <= 5
+
+
+def test_the_report_counts_executions():
+    def run():
+        torch.ones(91, device="jax").cosh().tolist()  # the line
+
+    for _ in range(3):
+        run()
+    *rows, total = debug.report().splitlines()
+    row = next(row for row in rows if row.endswith("in run") and f"{__file__}:" in row)
+    assert row.split()[1:4] == ["compiled", "2", "3"]
+    assert total.endswith(" s")
+
+
+WITH_LINES = """
+import torch, torch_xla_lite
+x = torch.ones(2).to("jax")
+y = (x * 3).relu()
+print(torch_xla_lite.debug.graph())
+"""
+
+
+def test_the_pending_graph_is_shown_with_lines(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(WITH_LINES)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "TORCH_XLA_LITE_IR_DEBUG": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "%0 = input float32[2]",
+        f"%1 = aten::mul.Tensor(%0) -> float32[2]      # {script}:4 in <module>",
+        f"%2 = aten::relu(%1) -> float32[2]      # {script}:4 in <module>",
+        "needed: %2",
+    ]
+
+
+def test_to_look_at_the_pending_graph_runs_nothing():
+    kept = torch.ones(2, device="jax") + 1
+    debug.reset_metrics()
+    assert "aten::add" in str(debug.graph())
+    assert debug.metrics()["executions"] == 0
+    assert kept.tolist() == [2, 2]
+    assert str(debug.graph()) == "needed: nothing"
+
+
+@pytest.mark.parametrize("length", [0, 3, 1000])
+def test_the_picture_is_a_file_of_its_own_and_its_boxes_do_not_overlap(tmp_path, length):
+    torch_xla_lite.sync()
+    x = torch.ones(2).to("jax")
+    values = list(itertools.accumulate(range(length), lambda y, _: y.tan(), initial=x))
+    debug.graph().save(tmp_path / "graph.svg")
+    root = ET.parse(tmp_path / "graph.svg").getroot()
+    name = "{http://www.w3.org/2000/svg}"
+    boxes = [tuple(int(box.get(key)) for key in ("x", "y")) for box in root.iter(f"{name}rect")]
+    assert len(boxes) == min(length + 1 if length else 0, 300)
+    assert len(set(boxes)) == len(boxes)
+    width, height = int(root.get("width")), int(root.get("height"))
+    assert all(x + 190 <= width and y + 38 <= height for x, y in boxes)
+    assert not any("href" in key for element in root.iter() for key in element.attrib)
+    del values

@@ -185,6 +185,12 @@ ir::Ref<ir::Buffer> AtenExecutor::Upload(const ir::Shape* shape, const void* dat
   return ir::Ref<ir::Buffer>::Take(new CpuBuffer(copy));
 }
 
+ir::Ref<ir::Buffer> AtenExecutor::Zeros(const ir::Shape* shape) {
+  const at::Tensor zeros(at::detail::empty_cpu(shape->dims(), ScalarTypeOf(shape)));
+  std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
+  return ir::Ref<ir::Buffer>::Take(new CpuBuffer(zeros));
+}
+
 void AtenExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   std::memcpy(data, TensorOf(&buffer).const_data_ptr(), num_bytes);
 }

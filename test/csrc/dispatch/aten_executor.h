@@ -24,6 +24,7 @@ class AtenExecutor final : public runtime::Executor {
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
+  ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override {}
 };

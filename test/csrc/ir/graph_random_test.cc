@@ -103,10 +103,10 @@ class Program {
 
   // Computes all pending values, or some of them.
   void Sync(size_t skipped_percent) {
-    std::vector<const Value*> roots;
+    std::vector<Root> roots;
     for (const Held& held : held_) {
       if (held.value.buffer() == nullptr && Below(100) >= skipped_percent) {
-        roots.push_back(&held.value);
+        roots.push_back({&held.value});
       }
     }
     const Graph graph = Linearize(roots);
@@ -118,7 +118,7 @@ class Program {
       results.push_back(Ref<Buffer>::Take(new HostBuffer(std::move(result))));
     }
     Commit(graph, std::move(results));
-    for (const Value* root : roots) ASSERT_NE(root->buffer(), nullptr);
+    for (const Root& root : roots) ASSERT_NE(root.value->buffer(), nullptr);
     for (const Held& held : held_) {
       if (held.value.buffer() == nullptr) continue;
       ASSERT_EQ(toy::DataOf(held.value), held.expected);

@@ -22,7 +22,7 @@ using Key = std::vector<uint64_t>;
 // The graph of the values, to each of which only one holder refers.
 template <typename... Values>
 Graph GraphOf(const Values&... holders) {
-  const std::array<const Value*, sizeof...(holders)> roots{&holders...};
+  const std::array<Root, sizeof...(holders)> roots{Root{&holders}...};
   return Linearize(roots);
 }
 
@@ -229,9 +229,9 @@ TEST(Linearize, AnOpOnManyParametersDonatesEachToItsResult) {
   for (uint32_t i = 0; i < kNumParameters; ++i) parameters.push_back(Leaf({1}));
   Ref<Node> update = Node::Create(&signature, parameters, {});
   std::vector<Value> results;
-  std::vector<const Value*> roots;
+  std::vector<Root> roots;
   for (uint32_t i = 0; i < kNumParameters; ++i) results.push_back({update, i});
-  for (const Value& result : results) roots.push_back(&result);
+  for (const Value& result : results) roots.push_back({&result});
   parameters.clear();
   update = {};
   const Graph graph = Linearize(roots);
@@ -279,13 +279,16 @@ struct Swapped {
   const Node* second_leaf = second.node.get();
   Value from_second = Call("plus", {std::move(second)}, {1});
   Value from_first = Call("add", {std::move(first), from_second});
-  std::array<const Value*, 2> roots{&from_second, &from_first};
+
+  std::array<Root, 2> Replacing(const Node* first_leaf, const Node* second_leaf) const {
+    return {Root{&from_second, first_leaf}, Root{&from_first, second_leaf}};
+  }
 };
 
 TEST(Donation, ARootTakesTheMemoryOfWhatItReplaces) {
   Swapped values;
-  const std::array<const Node*, 2> replaced{values.first_leaf, values.second_leaf};
-  const Graph graph = Linearize(values.roots, replaced);
+  const auto roots = values.Replacing(values.first_leaf, values.second_leaf);
+  const Graph graph = Linearize(roots);
   ASSERT_EQ(NumDonated(graph), 2);
   // Donated leaves and their roots are in the same order.
   for (size_t i = 0; i < 2; ++i) {
@@ -296,16 +299,15 @@ TEST(Donation, ARootTakesTheMemoryOfWhatItReplaces) {
 
 TEST(Donation, WhatARootReplacesIsPartOfTheKey) {
   Swapped values, others;
-  const std::array<const Node*, 2> kept{values.first_leaf, values.second_leaf};
-  const std::array<const Node*, 2> swapped{others.second_leaf, others.first_leaf};
-  EXPECT_NE(Linearize(values.roots, kept).key, Linearize(others.roots, swapped).key);
+  const auto kept = values.Replacing(values.first_leaf, values.second_leaf);
+  const auto swapped = others.Replacing(others.second_leaf, others.first_leaf);
+  EXPECT_NE(Linearize(kept).key, Linearize(swapped).key);
 }
 
 TEST(Donation, ALeafThatIsGoneIsReplacedByNothing) {
   const Value root = Call("plus", {Leaf({1})}, {1});
-  const std::array<const Value*, 1> roots{&root};
-  const std::array<const Node*, 1> replaced{reinterpret_cast<const Node*>(8)};
-  EXPECT_EQ(NumDonated(Linearize(roots, replaced)), 1);
+  const std::array roots{Root{&root, reinterpret_cast<const Node*>(8)}};
+  EXPECT_EQ(NumDonated(Linearize(roots)), 1);
 }
 
 TEST(Donation, ALeafThatAnotherPendingValueNeedsIsNot) {

@@ -21,7 +21,9 @@ const Signature* SignatureOf(const std::string& op, const std::vector<const Shap
   std::vector<uint64_t> words{op_numbers->emplace(op, op_numbers->size()).first->second};
   for (const Shape* shape : operands) words.push_back(reinterpret_cast<uint64_t>(shape));
   if (const Signature* known = table->Find(words)) return known;
-  return table->Insert(std::make_unique<Signature>(op, words, Outputs(op, operands)));
+  auto signature = std::make_unique<Signature>(op, words, Outputs(op, operands));
+  signature->is_zeros = op == "zeros";
+  return table->Insert(std::move(signature));
 }
 
 template <typename Combine>
@@ -104,6 +106,8 @@ std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
     std::ranges::copy(operands[1], result.begin());
   } else if (op == "write:1:halves") {
     std::ranges::copy(operands[1], result.begin() + middle);
+  } else if (op == "zeros") {
+    std::ranges::fill(result, 0);
   } else if (op == "fail") {
     throw std::runtime_error("this op fails");
   } else {

@@ -13,6 +13,7 @@
 //   element           (a), one scalar: the element at that index, as a vector of one; a view
 //   reversed          (a); a view
 //   halves            (a) -> both halves; a view
+//   zeros             (a) -> zeros of its shape
 //   fail              (a); throws when it is run
 //   refuse            (a); throws when it is compiled
 //

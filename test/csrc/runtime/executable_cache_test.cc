@@ -2,58 +2,78 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
+
+#include "test/csrc/ir/toy_ops.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
 
+using ir::Value;
+using ir::toy::Call;
+using ir::toy::Leaf;
 using Key = std::vector<uint64_t>;
+
+// A key of as many leaves as there are numbers, and nothing else (ir/graph.cc).
+Key KeyOf(const std::vector<uint64_t>& numbers) {
+  Key key;
+  for (const uint64_t number : numbers) key.push_back(number << 3 | 1);
+  key.push_back(0);
+  return key;
+}
+
+ir::Graph GraphOf(const Value& root) {
+  const ir::Root roots[] = {{&root}};
+  return ir::Linearize(roots);
+}
 
 ir::Ref<Executable> New() { return ir::Ref<Executable>::Take(new Executable); }
 
 TEST(ExecutableCache, FindsWhatWasInserted) {
   ExecutableCache cache(2);
   const auto executable = New();
-  cache.Insert({1, 2}, executable);
-  EXPECT_EQ(cache.Find(Key{1, 2}), executable);
+  cache.Insert(KeyOf({1, 2}), executable);
+  EXPECT_EQ(cache.Find(KeyOf({1, 2})), executable);
 }
 
 TEST(ExecutableCache, KeysAreComparedWordForWord) {
   ExecutableCache cache(2);
-  cache.Insert({1, 2}, New());
-  EXPECT_FALSE(cache.Find(Key{}));
-  EXPECT_FALSE(cache.Find(Key{1}));
-  EXPECT_FALSE(cache.Find(Key{2, 1}));
-  EXPECT_FALSE(cache.Find(Key{1, 2, 0}));
+  cache.Insert(KeyOf({1, 2}), New());
+  EXPECT_FALSE(cache.Find(KeyOf({})));
+  EXPECT_FALSE(cache.Find(KeyOf({1})));
+  EXPECT_FALSE(cache.Find(KeyOf({2, 1})));
+  EXPECT_FALSE(cache.Find(KeyOf({1, 2, 0})));
 }
 
 TEST(ExecutableCache, TheOldestIsDroppedFirst) {
   ExecutableCache cache(2);
-  cache.Insert({1}, New());
-  cache.Insert({2}, New());
-  cache.Insert({3}, New());
+  cache.Insert(KeyOf({1}), New());
+  cache.Insert(KeyOf({2}), New());
+  cache.Insert(KeyOf({3}), New());
   EXPECT_EQ(cache.size(), 2u);
-  EXPECT_FALSE(cache.Find(Key{1}));
-  EXPECT_TRUE(cache.Find(Key{2}));
-  EXPECT_TRUE(cache.Find(Key{3}));
+  EXPECT_FALSE(cache.Find(KeyOf({1})));
+  EXPECT_TRUE(cache.Find(KeyOf({2})));
+  EXPECT_TRUE(cache.Find(KeyOf({3})));
 }
 
 TEST(ExecutableCache, WhatIsUsedIsNotTheOldest) {
   ExecutableCache cache(2);
-  cache.Insert({1}, New());
-  cache.Insert({2}, New());
-  cache.Find(Key{1});
-  cache.Insert({3}, New());
-  EXPECT_TRUE(cache.Find(Key{1}));
-  EXPECT_FALSE(cache.Find(Key{2}));
+  cache.Insert(KeyOf({1}), New());
+  cache.Insert(KeyOf({2}), New());
+  cache.Find(KeyOf({1}));
+  cache.Insert(KeyOf({3}), New());
+  EXPECT_TRUE(cache.Find(KeyOf({1})));
+  EXPECT_FALSE(cache.Find(KeyOf({2})));
 }
 
 TEST(ExecutableCache, AnExecutableInUseSurvivesBeingDropped) {
   ExecutableCache cache(1);
-  cache.Insert({1}, New());
-  const auto in_use = cache.Find(Key{1});
+  cache.Insert(KeyOf({1}), New());
+  const auto in_use = cache.Find(KeyOf({1}));
   EXPECT_EQ(in_use->refs(), 2u);
-  cache.Insert({2}, New());
+  cache.Insert(KeyOf({2}), New());
   EXPECT_EQ(in_use->refs(), 1u);
 }
 
@@ -62,17 +82,85 @@ TEST(ExecutableCache, AThousandExecutablesAreNotMixedUp) {
   std::vector<ir::Ref<Executable>> executables;
   for (uint64_t i = 0; i < 1000; ++i) {
     executables.push_back(New());
-    cache.Insert({i / 10, i % 10}, executables.back());
+    cache.Insert(KeyOf({i / 10, i % 10}), executables.back());
   }
-  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(cache.Find(Key{i / 10, i % 10}), executables[i]);
+  for (uint64_t i = 0; i < 1000; ++i)
+    EXPECT_EQ(cache.Find(KeyOf({i / 10, i % 10})), executables[i]);
+}
+
+TEST(ExecutableCache, AnExecutableThatDonatesMoreIsAdaptable) {
+  ExecutableCache cache(2);
+  const Value donating = Call("plus", {Leaf({1})}, {1});
+  const auto executable = New();
+  cache.Insert(GraphOf(donating).key, executable);
+  const Value kept = Leaf({1});
+  const Value root = Call("plus", {kept}, {1});
+  ir::Graph graph = GraphOf(root);
+  EXPECT_FALSE(cache.Find(graph.key));
+  EXPECT_EQ(cache.FindAdaptable(&graph), executable);
+  EXPECT_EQ(graph.copied_leaves, std::vector<uint32_t>{0});
+  EXPECT_EQ(graph.key, GraphOf(donating).key);
+}
+
+TEST(ExecutableCache, AnExecutableThatDonatesLessIsNotAdaptable) {
+  ExecutableCache cache(2);
+  const Value kept = Leaf({1});
+  const Value root = Call("plus", {kept}, {1});
+  cache.Insert(GraphOf(root).key, New());
+  const Value donating = Call("plus", {Leaf({1})}, {1});
+  ir::Graph graph = GraphOf(donating);
+  EXPECT_FALSE(cache.FindAdaptable(&graph));
+  EXPECT_TRUE(graph.copied_leaves.empty());
+}
+
+TEST(ExecutableCache, AnotherStructureIsNotAdaptable) {
+  ExecutableCache cache(2);
+  const Value other = Call("multiply", {Leaf({1}), Leaf({2})});
+  cache.Insert(GraphOf(other).key, New());
+  const Value kept = Leaf({1});
+  const Value root = Call("add", {kept, Leaf({2})});
+  ir::Graph graph = GraphOf(root);
+  EXPECT_FALSE(cache.FindAdaptable(&graph));
+}
+
+TEST(ExecutableCache, TheRootsOfAnAdaptedGraphAreInTheOrderOfTheExecutable) {
+  ExecutableCache cache(2);
+  // The first root has no donor, so that it comes last.
+  const auto graph_of = [](const Value& x, Value y) {
+    const Value sums[] = {Call("element", {x}, {0}), Call("plus", {x}, {1}),
+                          Call("plus", {std::move(y)}, {2})};
+    return ir::Linearize(std::vector<ir::Root>{{&sums[0]}, {&sums[1]}, {&sums[2]}});
+  };
+  const Value x = Leaf({1, 2});
+  const Value y = Leaf({3, 4});
+  const ir::Graph donating = graph_of(x, Leaf({3, 4}));
+  cache.Insert(donating.key, New());
+  ir::Graph kept = graph_of(x, y);
+  EXPECT_NE(kept.key, donating.key);
+  ASSERT_TRUE(cache.FindAdaptable(&kept));
+  for (size_t i = 0; i < kept.roots.size(); ++i) {
+    EXPECT_EQ(kept.roots[i].node->signature().op, donating.roots[i].node->signature().op) << i;
+    EXPECT_EQ(kept.roots[i].node->scalars()[0], donating.roots[i].node->scalars()[0]) << i;
+  }
+}
+
+TEST(ExecutableCache, TheOldestIsNotAdaptableEither) {
+  ExecutableCache cache(1);
+  const Value donating = Call("plus", {Leaf({1})}, {1});
+  cache.Insert(GraphOf(donating).key, New());
+  cache.Insert(KeyOf({1}), New());
+  const Value kept = Leaf({1});
+  const Value root = Call("plus", {kept}, {1});
+  ir::Graph graph = GraphOf(root);
+  EXPECT_FALSE(cache.FindAdaptable(&graph));
 }
 
 TEST(ExecutableCache, ClearingDropsAll) {
   ExecutableCache cache(2);
-  cache.Insert({1}, New());
+  cache.Insert(KeyOf({1}), New());
   cache.Clear();
   EXPECT_EQ(cache.size(), 0u);
-  EXPECT_FALSE(cache.Find(Key{1}));
+  EXPECT_FALSE(cache.Find(KeyOf({1})));
 }
 
 }  // namespace

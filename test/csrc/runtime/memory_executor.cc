@@ -1,5 +1,6 @@
 #include "test/csrc/runtime/memory_executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -56,11 +57,13 @@ std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,
     throw OpFailure{"fail", std::current_exception()};
   }
   if (during_execution) during_execution();
-  size_t leaf = 0;
+  uint32_t leaf = 0;
   for (const ir::Step& step : description.steps) {
     if (step.signature != nullptr) continue;
-    auto* buffer = static_cast<HostBuffer*>(graph.leaves[leaf++].buffer());
-    if (!step.donated) continue;
+    auto* buffer = static_cast<HostBuffer*>(graph.leaves[leaf].buffer());
+    const bool is_copied =
+        std::ranges::find(graph.copied_leaves, leaf++) != graph.copied_leaves.end();
+    if (!step.donated || is_copied) continue;
     buffer->data.clear();
     ++num_donated;
   }
@@ -73,6 +76,10 @@ ir::Ref<ir::Buffer> MemoryExecutor::Upload(const ir::Shape* shape, const void* d
   Data copy(static_cast<size_t>(shape->NumElements()));
   std::memcpy(copy.data(), data, copy.size() * sizeof copy[0]);
   return BufferOf(std::move(copy));
+}
+
+ir::Ref<ir::Buffer> MemoryExecutor::Zeros(const ir::Shape* shape) {
+  return BufferOf(Data(static_cast<size_t>(shape->NumElements())));
 }
 
 void MemoryExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {

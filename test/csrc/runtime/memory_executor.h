@@ -28,6 +28,7 @@ class MemoryExecutor final : public Executor {
   std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable, const ir::Graph& graph) override;
   // Of int64 vectors.
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
+  ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override {}
 

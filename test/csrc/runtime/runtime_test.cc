@@ -328,6 +328,106 @@ TEST_F(RuntimeTest, APlaceThatIsOverwrittenDuringASyncKeepsTheNewValue) {
   EXPECT_EQ(Read(place), Data{11});
 }
 
+TEST_F(RuntimeTest, AReferenceToAnOldValueCompilesNothing) {
+  LiveValue state, output;
+  Set(state, Leaf({0}));
+  const auto step = [&] {
+    Set(state, Call("plus", {Get(state)}, {1}));
+    Set(output, Call("multiply", {Get(state), Get(state)}));
+    runtime.Sync();
+  };
+  for (int i = 0; i < 3; ++i) step();
+  ASSERT_EQ(compiles(), 1u);
+  const Value kept = Get(state);
+  step();
+  step();
+  EXPECT_EQ(compiles(), 1u);
+  EXPECT_EQ(ir::toy::DataOf(kept), Data{3});
+  EXPECT_EQ(Read(state), Data{5});
+  EXPECT_EQ(Read(output), Data{25});
+}
+
+TEST_F(RuntimeTest, AStateThatBeginsWithZerosHasOneGraph) {
+  const Value parameter = Leaf({7, 8});
+  LiveValue state;
+  Set(state, Call("zeros", {parameter}));
+  for (int i = 0; i < 3; ++i) {
+    Set(state, Call("add", {Get(state), parameter}));
+    runtime.Sync();
+  }
+  EXPECT_EQ(compiles(), 1u);
+  EXPECT_EQ(executor.num_donated, 3);
+  EXPECT_EQ(Read(state), (Data{21, 24}));
+}
+
+TEST_F(RuntimeTest, ZerosThatAreReadRunNoGraph) {
+  LiveValue place;
+  Set(place, Call("zeros", {Leaf({7, 8})}));
+  EXPECT_EQ(Read(place), (Data{0, 0}));
+  EXPECT_EQ(executions(), 0u);
+}
+
+TEST_F(RuntimeTest, ZerosOfATemporaryStayInTheGraph) {
+  LiveValue sum;
+  Set(sum, Call("add", {Call("zeros", {Leaf({7})}), Leaf({1})}));
+  EXPECT_EQ(Read(sum), Data{1});
+  EXPECT_EQ(executions(), 1u);
+}
+
+TEST_F(RuntimeTest, ASyncLeavesAloneWhatAnotherThreadRecords) {
+  LiveValue of_this, of_other;
+  Set(of_this, Call("plus", {Leaf({1})}, {1}));
+  std::thread([&] {
+    Set(of_other, Call("plus", {Leaf({2})}, {1}));
+    runtime.Sync();
+    EXPECT_TRUE(IsPending(of_this));
+    EXPECT_FALSE(IsPending(of_other));
+  }).join();
+  EXPECT_EQ(executions(), 1u);
+  EXPECT_EQ(Read(of_this), Data{2});
+  EXPECT_EQ(executions(), 2u);
+}
+
+TEST_F(RuntimeTest, WhatAnotherThreadsValueIsComputedFromIsComputedOnce) {
+  LiveValue of_this, of_other;
+  Set(of_this, Call("plus", {Leaf({1})}, {1}));
+  std::thread([&] {
+    Set(of_other, Call("plus", {Get(of_this)}, {1}));
+    EXPECT_EQ(Read(of_other), Data{3});
+  }).join();
+  EXPECT_FALSE(IsPending(of_this));
+  EXPECT_EQ(Read(of_this), Data{2});
+  EXPECT_EQ(executions(), 1u);
+}
+
+TEST_F(RuntimeTest, WhatAThreadLeftBehindBelongsToAll) {
+  LiveValue a, b;
+  std::thread([&] {
+    Set(a, Call("plus", {Leaf({1})}, {1}));
+    Set(b, Call("plus", {Leaf({2})}, {1}));
+  }).join();
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_FALSE(IsPending(b));
+}
+
+TEST_F(RuntimeTest, SynchronizeRunsWhatAllThreadsRecorded) {
+  LiveValue of_this;
+  Set(of_this, Call("plus", {Leaf({1})}, {1}));
+  std::thread([&] {
+    runtime.Synchronize();
+    EXPECT_FALSE(IsPending(of_this));
+  }).join();
+}
+
+TEST_F(RuntimeTest, AnOpThatFailsAtTheLimitIsReportedWhenItIsRead) {
+  LiveValue failing, good;
+  Set(failing, Call("fail", {Leaf({1})}));
+  Set(good, Call("plus", {Leaf({1})}, {1}));
+  runtime.StartPending();
+  EXPECT_FALSE(IsPending(good));
+  EXPECT_THROW(Read(failing), std::runtime_error);
+}
+
 // Each thread counts up in a place of its own, and reads those of the others; syncs interleave as
 // they like.
 TEST_F(RuntimeTest, ThreadsMayRecordAndSyncAtOnce) {

@@ -25,7 +25,7 @@ StepPtr Step(StepPtr previous, const std::string& op, size_t size,
 }
 
 Data Evaluate(const ir::Value& value) {
-  const std::array<const ir::Value*, 1> roots{&value};
+  const std::array roots{ir::Root{&value}};
   const ir::Graph graph = ir::Linearize(roots);
   return ir::toy::Interpret(ir::Describe(graph.key), ir::toy::DataOf(graph.leaves),
                             graph.scalars)[0];

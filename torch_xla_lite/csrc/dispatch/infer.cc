@@ -6,6 +6,8 @@
 #include <ATen/core/stack.h>
 
 #include <exception>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,16 @@ bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const C
       return true;
   }
   return false;
+}
+
+// Whether the result is zeros; memory that is not initialised is (lowering/factories.py).
+bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  static const auto* names = new std::unordered_set<std::string_view>{
+      "aten::empty.memory_format", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
+      "aten::new_zeros",           "aten::zeros",      "aten::zeros_like"};
+  if (names->contains(info.name)) return true;
+  if (info.name != "aten::full" && info.name != "aten::full_like") return false;
+  return arguments[1].isScalar() && arguments[1].toScalar().equal(0);
 }
 
 class Outputs {
@@ -151,6 +163,7 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
     const auto dtype = tensor::ScalarTypeOf(signature->outputs[1]);
     signature->outputs[1] = signature->outputs[2] = tensor::ShapeOf(dtype, {0}, signature->op);
   }
+  signature->is_zeros = GivesZeros(info, arguments);
   if (IsRefused(info, arguments, call, *signature)) signature->runs_on_cpu = true;
   return signature;
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/AutogradState.h>
 
 #include <memory>
 #include <mutex>
@@ -48,6 +49,17 @@ ir::SignatureTable& Signatures() {
 }
 
 std::atomic<SourceHook> source_hook = nullptr;
+std::atomic<bool> is_backward_on_calling_threads = false;
+
+// torch keeps this setting for each thread.
+void RunBackwardOnThisThread() {
+  thread_local const bool is_set = [] {
+    const bool wanted = is_backward_on_calling_threads;
+    if (wanted) c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    return wanted;
+  }();
+  static_cast<void>(is_set);
+}
 
 // Index tensors may be on the CPU, as on CUDA; users must move all others.
 void UploadIndices(size_t num_arguments, Stack* stack) {
@@ -198,9 +210,10 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
 
 // The signature of the call; inferred, without the lock, if it is new.
 const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                 const Call& call, RecordScope* scope) {
+                                 const Call& call, RecordScope* scope, bool* is_new) {
   const ir::Signature* signature = Signatures().Find(call.key());
-  if (signature == nullptr) {
+  *is_new = signature == nullptr;
+  if (*is_new) {
     scope->Unlock();
     auto inferred = Infer(info, arguments, call);
     scope->Lock();
@@ -269,12 +282,15 @@ void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_e
 
 void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
+void RunBackwardOnCallingThreads() { is_backward_on_calling_threads = true; }
+
 void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                               Stack* stack) {
   const OpInfo* info = info_.load(std::memory_order_acquire);
   if (info == nullptr) info = NewOpInfo(op, &info_);
   if (info->kind == OpInfo::Kind::kOnCpu) return RunOnCpu(*info, stack);
 
+  RunBackwardOnThisThread();
   const size_t count = info->arguments.size();
   const auto arguments = torch::jit::last(*stack, count);
   Call call;
@@ -301,13 +317,18 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   const OpSignature* signature;
   bool fits = true;
   bool runs_on_cpu;
+  bool is_at_limit = false;
   {
     RecordScope scope;
-    signature = FindSignature(*info, arguments, call, &scope);
+    bool is_new = false;
+    signature = FindSignature(*info, arguments, call, &scope, &is_new);
     runs_on_cpu = signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments, &scope);
     if (!runs_on_cpu) {
       fits = OutputsFit(*info, *signature, arguments);
-      if (fits) Record(*info, *signature, call, arguments, &results);
+      if (fits) {
+        Record(*info, *signature, call, arguments, &results);
+        is_at_limit = Runtime::Get().pending_limit().Add(*signature, is_new);
+      }
     }
   }
   if (runs_on_cpu) return RunOnCpu(*info, stack);
@@ -319,6 +340,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
   Runtime::Get().counters().recorded_ops.fetch_add(1, std::memory_order_relaxed);
+  if (is_at_limit) Runtime::Get().StartPending();
 }
 
 }  // namespace torch_xla_lite::dispatch

@@ -51,6 +51,10 @@ void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_e
 using SourceHook = uint32_t (*)();
 void SetSourceHook(SourceHook hook);
 
+// Makes backward() record on the thread that calls it, in all threads that record an op: torch has
+// a thread of its own for it otherwise.
+void RunBackwardOnCallingThreads();
+
 }  // namespace torch_xla_lite::dispatch
 
 #endif  // TORCH_XLA_LITE_CSRC_DISPATCH_RECORD_H_

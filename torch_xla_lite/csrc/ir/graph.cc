@@ -29,9 +29,14 @@ class Linearizer {
     graph_.key.reserve(expected_words);
   }
 
-  Graph Run(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
-    for (size_t i = 0; i < roots.size(); ++i) {
-      AddRoot(*roots[i], replaced.empty() ? nullptr : replaced[i]);
+  Graph Run(std::span<const Root> roots) {
+    for (const Root& root : roots) {
+      if (!root.if_needed) AddRoot(*root.value, root.replaced);
+    }
+    for (const Root& root : roots) {
+      if (root.if_needed && VisitOf(*root.value->node).is_entered) {
+        AddRoot(*root.value, root.replaced);
+      }
     }
     DonateLeaves();
     graph_.key.push_back(kEnd);
@@ -236,13 +241,66 @@ class Linearizer {
 
 }  // namespace
 
-Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced) {
+Graph Linearize(std::span<const Root> roots) {
   static uint64_t mark = 0;
   // A program's graphs are usually as long as the one before.
   static size_t words = 0;
-  Graph graph = Linearizer(++mark, words).Run(roots, replaced);
+  Graph graph = Linearizer(++mark, words).Run(roots);
   words = graph.key.size();
   return graph;
+}
+
+namespace {
+
+// Calls `visit` with the word of each leaf of a key. Returns where its roots begin.
+template <typename Word, typename Visit>
+size_t ForEachLeaf(std::span<Word> key, Visit&& visit) {
+  size_t i = 0;
+  while (key[i] != kEnd) {
+    if (key[i] & kLeafBit) {
+      visit(key[i++]);
+    } else {
+      i += 2 + (key[i + 1] >> 32);
+    }
+  }
+  return i + 1;
+}
+
+std::vector<bool> DonatedLeaves(std::span<const uint64_t> key) {
+  std::vector<bool> donated;
+  ForEachLeaf(key, [&](uint64_t word) { donated.push_back((word & kDonatedBit) != 0); });
+  return donated;
+}
+
+}  // namespace
+
+std::vector<uint64_t> StructureOf(std::span<const uint64_t> key) {
+  std::vector<uint64_t> structure(key.begin(), key.end());
+  const size_t roots =
+      ForEachLeaf(std::span(structure), [](uint64_t& word) { word &= ~kDonatedBit; });
+  std::ranges::sort(std::span(structure).subspan(roots));
+  return structure;
+}
+
+bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
+  const std::vector<bool> donated = DonatedLeaves(key);
+  const std::vector<bool> wanted = DonatedLeaves(graph->key);
+  std::vector<uint32_t> copied;
+  for (uint32_t leaf = 0; leaf < donated.size(); ++leaf) {
+    if (wanted[leaf] && !donated[leaf]) return false;
+    if (donated[leaf] && !wanted[leaf]) copied.push_back(leaf);
+  }
+  std::unordered_map<uint64_t, Value> root_at;
+  const size_t first_root = key.size() - graph->roots.size();
+  for (size_t i = 0; i < graph->roots.size(); ++i) {
+    root_at.emplace(graph->key[first_root + i], std::move(graph->roots[i]));
+  }
+  for (size_t i = 0; i < graph->roots.size(); ++i) {
+    graph->roots[i] = std::move(root_at.at(key[first_root + i]));
+  }
+  graph->key.assign(key.begin(), key.end());
+  graph->copied_leaves = std::move(copied);
+  return true;
 }
 
 Description Describe(std::span<const uint64_t> key) {

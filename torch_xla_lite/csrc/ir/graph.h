@@ -4,8 +4,8 @@
 // executable. The key is also the description that the compiler reads (see Step), so the
 // compiler cannot depend on anything that is missing from the key.
 //
-//   std::array<Value, 1> roots{y};
-//   Graph graph = Linearize(roots);
+//   Root root{&y};
+//   Graph graph = Linearize({&root, 1});
 //   graph.key;      // steps in post-order, roots, donated leaves
 //   graph.leaves;   // arguments of the executable: one buffer for each leaf, and graph.scalars
 //
@@ -42,6 +42,8 @@ struct Graph {
   std::vector<Value> leaves;
   std::vector<uint64_t> scalars;
   std::vector<Value> roots;
+  // Leaves that the executable donates, but that are needed afterwards (see AdaptTo).
+  std::vector<uint32_t> copied_leaves;
   // Nodes in the order of the key's steps, including leaves. Used for error messages; kept alive by
   // the roots.
   std::vector<Node*> nodes;
@@ -52,18 +54,33 @@ struct Description {
   std::vector<Position> roots;
 };
 
-// `roots`: pending values, one for each holder that keeps it alive (holders of one value are
-// counted, see donation).
-//
+// A pending value to compute, one for each holder that keeps it alive (holders of one value are
+// counted, see Linearize).
+struct Root {
+  const Value* value;
+  // The leaf that the holder had before, or nullptr. Only compared: it may have been freed.
+  const Node* replaced = nullptr;
+  // Whether it is a root only if the others need its node, so that it is computed anyhow.
+  bool if_needed = false;
+};
+
 // Donation: a leaf is donated if only nodes of this graph refer to it and a root has its shape: the
-// executable may then compute that root in the leaf's memory. `replaced`, if given, has for each
-// root the leaf that its holder had before, or nullptr (addresses are compared, never read
-// through). A root prefers the memory of that leaf: an updated parameter takes the memory of the
-// old one, which is not needed by then. Donated leaves and their roots are in the same order.
-Graph Linearize(std::span<const Value* const> roots, std::span<const Node* const> replaced = {});
+// executable may then compute that root in the leaf's memory. A root prefers the memory of the leaf
+// that it replaces: an updated parameter takes the memory of the old one, which is not needed by
+// then. Donated leaves and their roots are in the same order.
+Graph Linearize(std::span<const Root> roots);
 
 // Reads a key back.
 Description Describe(std::span<const uint64_t> key);
+
+// The part of a key that says what is computed: without donation and the order of roots, which
+// depends on it.
+std::vector<uint64_t> StructureOf(std::span<const uint64_t> key);
+
+// Prepares a graph for the executable of a key with the same structure: puts the roots in its order
+// and lists the leaves to copy. Returns false, and changes nothing, if that executable does not
+// donate all leaves that the graph does: it would need more memory.
+bool AdaptTo(std::span<const uint64_t> key, Graph* graph);
 
 // Stores the results of a graph in its root nodes and releases what they were computed from.
 void Commit(const Graph& graph, std::vector<Ref<Buffer>> results);

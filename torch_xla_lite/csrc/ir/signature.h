@@ -36,6 +36,8 @@ struct Signature {
   std::vector<uint64_t> words;
   // One for each result; nullptr for a result that the op leaves undefined.
   std::vector<const Shape*> outputs;
+  // Whether each element of the only result is zero, whatever the operands are.
+  bool is_zeros = false;
 };
 
 // An open-addressing hash table: a lookup is one probe and one comparison, and nothing is ever

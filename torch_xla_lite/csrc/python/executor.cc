@@ -102,14 +102,26 @@ auto NamingOps(Work work) {
 
 std::atomic<bool (*)()> in_kernel = nullptr;
 
+// How often each executable has run, in the order in which they were compiled. Guarded by Python's
+// lock.
+std::vector<uint64_t>& ExecutionCounts() {
+  static auto* counts = new std::vector<uint64_t>;
+  return *counts;
+}
+
 class PyExecutable final : public runtime::Executable {
  public:
-  explicit PyExecutable(py::object callable) : callable_(std::move(callable)) {}
+  explicit PyExecutable(py::object callable)
+      : callable_(std::move(callable)), number_(ExecutionCounts().size()) {
+    ExecutionCounts().push_back(0);
+  }
   ~PyExecutable() override { Drop(callable_.release().ptr()); }
   PyObject* callable() const { return callable_.ptr(); }
+  void CountExecution() const { ++ExecutionCounts()[number_]; }
 
  private:
   py::object callable_;
+  const size_t number_;
 };
 
 py::tuple ShapeTuple(const ir::Shape* shape) {
@@ -161,10 +173,11 @@ PyBuffer::~PyBuffer() {
 
 void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
 
-PyExecutor::PyExecutor(py::function compile, py::function upload, py::function report,
-                       py::dict dtypes)
+PyExecutor::PyExecutor(py::function compile, py::function upload, py::function copy,
+                       py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
       upload_(std::move(upload)),
+      copy_(std::move(copy)),
       report_(std::move(report)),
       dtypes_(std::move(dtypes)) {
   IsForked();  // Stores the id of this process.
@@ -208,17 +221,24 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
-  const ir::Description description = ir::Describe(graph.key);
   const py::gil_scoped_acquire gil;
+  const auto [steps, roots] = DescribeGraph(graph);
+  return NamingOps(
+      [&] { return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots))); });
+}
+
+std::pair<py::list, py::list> DescribeGraph(const ir::Graph& graph) {
+  const ir::Description description = ir::Describe(graph.key);
   py::list steps;
   for (size_t i = 0; i < description.steps.size(); ++i) {
     steps.append(StepTuple(description.steps[i], *graph.nodes[i]));
   }
   py::list roots;
   for (ir::Position root : description.roots) roots.append(PositionTuple(root));
-  return NamingOps(
-      [&] { return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots))); });
+  return {steps, roots};
 }
+
+std::vector<uint64_t> Executions() { return ExecutionCounts(); }
 
 std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,
                                                      const ir::Graph& graph) {
@@ -229,12 +249,18 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   for (const ir::Value& leaf : graph.leaves) {
     arguments.push_back(static_cast<const PyBuffer*>(leaf.buffer())->array().ptr());
   }
+  std::vector<py::object> copies;
+  for (const uint32_t leaf : graph.copied_leaves) {
+    copies.push_back(copy_(py::handle(arguments[leaf])));
+    arguments[leaf] = copies.back().ptr();
+  }
   py::object scalars;
   if (!graph.scalars.empty()) {
     scalars = PackScalars(graph.scalars);
     arguments.push_back(scalars.ptr());
   }
-  PyObject* callable = static_cast<PyExecutable&>(executable).callable();
+  const auto& ours = static_cast<PyExecutable&>(executable);
+  PyObject* callable = ours.callable();
   const InterruptsWait wait;
   const py::object returned = NamingOps([&] {
     auto result = py::reinterpret_steal<py::object>(
@@ -242,6 +268,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     if (!result) throw py::error_already_set();
     return result;
   });
+  ours.CountExecution();
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : py::reinterpret_borrow<py::sequence>(returned)) {
@@ -255,12 +282,21 @@ ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data)
   CheckUsable();
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
-  const auto dtype =
-      py::reinterpret_borrow<py::dtype>(dtypes_[py::int_(static_cast<int>(shape->dtype()))].ptr());
   // jax may use this array's memory instead of copying it; nothing else refers to it.
-  py::array array(dtype, shape->dims());
+  py::array array(py::dtype(NumpyDtype(shape)), shape->dims());
   std::memcpy(array.mutable_data(), data, array.nbytes());
   return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array), shape));
+}
+
+ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
+  const py::gil_scoped_acquire gil;
+  py::array array(py::dtype(NumpyDtype(shape)), shape->dims());
+  std::memset(array.mutable_data(), 0, array.nbytes());
+  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array), shape));
+}
+
+py::object PyExecutor::NumpyDtype(const ir::Shape* shape) const {
+  return dtypes_[py::int_(static_cast<int>(shape->dtype()))];
 }
 
 void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/runtime/executor.h"
@@ -36,13 +37,20 @@ class PyBuffer final : public ir::Buffer {
   int64_t num_bytes_;
 };
 
+// Steps and roots of a graph, as `compile` gets them.
+std::pair<pybind11::list, pybind11::list> DescribeGraph(const ir::Graph& graph);
+
+// How often each executable has run, in the order in which they were compiled.
+std::vector<uint64_t> Executions();
+
 class PyExecutor final : public runtime::Executor {
  public:
-  // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array;
+  // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array; copy(jax.Array) ->
+  // jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::function report,
-             pybind11::dict dtypes);
+  PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::function copy,
+             pybind11::function report, pybind11::dict dtypes);
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
@@ -61,13 +69,18 @@ class PyExecutor final : public runtime::Executor {
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
+  ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override;
   void Lock(std::mutex& mutex) override;
 
  private:
+  // The numpy.dtype of a shape.
+  pybind11::object NumpyDtype(const ir::Shape* shape) const;
+
   pybind11::function compile_;
   pybind11::function upload_;
+  pybind11::function copy_;
   pybind11::function report_;
   pybind11::dict dtypes_;
 };

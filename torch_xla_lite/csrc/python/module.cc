@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -32,10 +33,11 @@ namespace {
 
 using runtime::Runtime;
 
-void SetCallbacks(py::function compile, py::function upload, py::function report, py::dict dtypes) {
+void SetCallbacks(py::function compile, py::function upload, py::function copy, py::function report,
+                  py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(
-      new PyExecutor(std::move(compile), std::move(upload), std::move(report), std::move(dtypes)));
+  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(upload), std::move(copy),
+                                            std::move(report), std::move(dtypes)));
 }
 
 py::dict Metrics() {
@@ -77,7 +79,7 @@ void BindRandom(py::module_& module) {
 
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
-  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("upload"),
+  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("upload"), py::arg("copy"),
              py::arg("report"), py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
@@ -100,6 +102,14 @@ PYBIND11_MODULE(_XLAC, module) {
         dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
       },
       py::arg("enabled"));
+  module.def(
+      "set_pending_limit",
+      [](size_t limit) {
+        const std::lock_guard lock(Runtime::Get().record_lock());
+        Runtime::Get().pending_limit().set_limit(limit);
+      },
+      py::arg("limit"));
+  module.def("run_backward_on_calling_threads", &dispatch::RunBackwardOnCallingThreads);
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
   module.def(
@@ -127,6 +137,8 @@ PYBIND11_MODULE(_XLAC, module) {
       "set_in_kernel",
       [](uintptr_t function) { PyExecutor::SetInKernel(reinterpret_cast<bool (*)()>(function)); },
       py::arg("function"));
+  module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
+  module.def("executions", &Executions);
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);
   module.def("note_fallback", &dispatch::CountFallback, py::arg("op"));

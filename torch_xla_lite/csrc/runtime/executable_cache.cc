@@ -10,26 +10,49 @@ namespace torch_xla_lite::runtime {
 ir::Ref<Executable> ExecutableCache::Find(std::span<const uint64_t> key) {
   const auto [begin, end] = by_hash_.equal_range(ir::HashWords(key));
   for (auto it = begin; it != end; ++it) {
-    if (!std::ranges::equal(it->second->key, key)) continue;
-    entries_.splice(entries_.begin(), entries_, it->second);
-    return it->second->executable;
+    if (std::ranges::equal(it->second->key, key)) return Use(it->second);
   }
   return {};
 }
 
+ir::Ref<Executable> ExecutableCache::FindAdaptable(ir::Graph* graph) {
+  const std::vector<uint64_t> structure = ir::StructureOf(graph->key);
+  const auto [begin, end] = by_structure_.equal_range(ir::HashWords(structure));
+  for (auto it = begin; it != end; ++it) {
+    const std::vector<uint64_t>& key = it->second->key;
+    if (ir::StructureOf(key) == structure && ir::AdaptTo(key, graph)) return Use(it->second);
+  }
+  return {};
+}
+
+ir::Ref<Executable> ExecutableCache::Use(Entries::iterator entry) {
+  entries_.splice(entries_.begin(), entries_, entry);
+  return entry->executable;
+}
+
 void ExecutableCache::Insert(std::vector<uint64_t> key, ir::Ref<Executable> executable) {
   const uint64_t hash = ir::HashWords(key);
-  entries_.push_front({hash, std::move(key), std::move(executable)});
+  const uint64_t structure_hash = ir::HashWords(ir::StructureOf(key));
+  entries_.push_front({std::move(key), std::move(executable), hash, structure_hash});
   by_hash_.emplace(hash, entries_.begin());
-  if (entries_.size() <= capacity_) return;
+  by_structure_.emplace(structure_hash, entries_.begin());
+  if (entries_.size() > capacity_) DropOldest();
+}
+
+void ExecutableCache::DropOldest() {
   const auto oldest = std::prev(entries_.end());
-  const auto [begin, end] = by_hash_.equal_range(oldest->hash);
-  by_hash_.erase(std::find_if(begin, end, [&](const auto& item) { return item.second == oldest; }));
+  const auto erase = [&](Index& index, uint64_t hash) {
+    const auto [begin, end] = index.equal_range(hash);
+    index.erase(std::find_if(begin, end, [&](const auto& item) { return item.second == oldest; }));
+  };
+  erase(by_hash_, oldest->hash);
+  erase(by_structure_, oldest->structure_hash);
   entries_.pop_back();
 }
 
 void ExecutableCache::Clear() {
   by_hash_.clear();
+  by_structure_.clear();
   entries_.clear();
 }
 

@@ -1,8 +1,9 @@
 // An LRU cache of executables, by the exact key of their graph.
 //
 //   ExecutableCache cache(1024);
-//   Executable* hit = cache.Find(graph.key);      // nullptr: compile it
-//   cache.Insert(graph.key, executable);
+//   ir::Ref<Executable> hit = cache.Find(graph.key);
+//   if (!hit) hit = cache.FindAdaptable(&graph);    // of a graph that differs only in donation
+//   if (!hit) cache.Insert(graph.key, compiled);
 //
 // Keys are compared word by word, so a hit is always the same graph. Not thread-safe.
 
@@ -24,21 +25,30 @@ class ExecutableCache {
   explicit ExecutableCache(size_t capacity) : capacity_(capacity) {}
 
   ir::Ref<Executable> Find(std::span<const uint64_t> key);
+  // An executable of the same structure that can run the graph, which is adapted to it: the program
+  // may keep a reference to an old state in one step, and drop it in the next.
+  ir::Ref<Executable> FindAdaptable(ir::Graph* graph);
   void Insert(std::vector<uint64_t> key, ir::Ref<Executable> executable);
   void Clear();
   size_t size() const { return entries_.size(); }
 
  private:
   struct Entry {
-    uint64_t hash;
     std::vector<uint64_t> key;
     ir::Ref<Executable> executable;
+    uint64_t hash;
+    uint64_t structure_hash;
   };
   using Entries = std::list<Entry>;  // Most recently used first.
+  using Index = std::unordered_multimap<uint64_t, Entries::iterator>;
+
+  ir::Ref<Executable> Use(Entries::iterator entry);
+  void DropOldest();
 
   const size_t capacity_;
   Entries entries_;
-  std::unordered_multimap<uint64_t, Entries::iterator> by_hash_;
+  Index by_hash_;
+  Index by_structure_;
 };
 
 }  // namespace torch_xla_lite::runtime

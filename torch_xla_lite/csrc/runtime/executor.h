@@ -53,12 +53,13 @@ class Executor {
 
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
   // One buffer for each root of the graph. May return before they are computed. When it throws, the
-  // leaves are as they were, donated or not.
+  // leaves are as they were, donated or not. The graph's copied leaves are never donated.
   virtual std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable,
                                                    const ir::Graph& graph) = 0;
 
   // Copies dense row-major data to the device and from it. Download waits for the data.
   virtual ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) = 0;
+  virtual ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) = 0;
   virtual void Download(ir::Buffer& buffer, void* data, size_t num_bytes) = 0;
   // Waits until everything that was started has finished.
   virtual void AwaitAll() = 0;

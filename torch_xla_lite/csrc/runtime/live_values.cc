@@ -1,5 +1,7 @@
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 namespace torch_xla_lite::runtime {
@@ -8,24 +10,76 @@ namespace {
 LiveValue* first = nullptr;
 LiveValue* last = nullptr;
 
+// The threads that have written a value and have not ended. A thread's number is never used again.
+class Threads {
+ public:
+  static Threads& Get() {
+    static auto* threads = new Threads;  // Never destroyed: threads may end after static objects.
+    return *threads;
+  }
+
+  uint32_t Begin() {
+    const std::lock_guard lock(mutex_);
+    running_.insert(++last_);
+    return last_;
+  }
+  void End(uint32_t thread) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(thread);
+  }
+  bool IsRunning(uint32_t thread) {
+    const std::lock_guard lock(mutex_);
+    return running_.contains(thread);
+  }
+
+ private:
+  std::mutex mutex_;
+  uint32_t last_ = 0;
+  std::unordered_set<uint32_t> running_;
+};
+
+struct Thread {
+  ~Thread() { Threads::Get().End(number); }
+  const uint32_t number = Threads::Get().Begin();
+};
+
+uint32_t ThisThread() {
+  thread_local const Thread thread;
+  return thread.number;
+}
+
 }  // namespace
+
+bool LiveValue::IsOfThisThread() const {
+  return thread_ == ThisThread() || !Threads::Get().IsRunning(thread_);
+}
 
 ir::Value LiveValue::Set(ir::Value value) {
   Unlink();
   std::swap(value_, value);
   if (!value_) return value;
   if (value_.buffer() == nullptr) {
+    if (!value && value_.node->signature().is_zeros) initial_zeros_ = value_.node;
     LinkLast();
   } else {
+    initial_zeros_ = {};
     last_leaf_ = value_.node.get();
   }
   return value;
+}
+
+void LiveValue::TakeInitialZeros() {
+  if (!initial_zeros_ || initial_zeros_->buffer(0) == nullptr) return;
+  last_leaf_ = initial_zeros_.get();
+  initial_zeros_ = {};
+  if (value_.buffer() != nullptr) Unlink();
 }
 
 void LiveValue::LinkLast() {
   previous_ = last;
   (last == nullptr ? first : last->next_) = this;
   last = this;
+  thread_ = ThisThread();
   is_linked_ = true;
 }
 

@@ -3,7 +3,8 @@
 // The value of a tensor changes when it is written to; a LiveValue is the variable that holds the
 // current one. Those whose value is pending are linked in the order of their last write, so that a
 // sync finds what to compute, and in the same order for the same program: the order is part of the
-// graph's key.
+// graph's key. Each belongs to the thread that wrote it last, so that a sync of one thread does not
+// cut what another has recorded in half.
 //
 //   LiveValue place;
 //   place.Set(value);        // pending: now in the list
@@ -30,6 +31,13 @@ class LiveValue {
   const ir::Value& value() const { return value_; }
   // The last leaf that was here, whose memory a new value may reuse. It may have been freed.
   const ir::Node* last_leaf() const { return last_leaf_; }
+  // The zeros (ir/signature.h) that were here first, if nothing was computed since: the state of an
+  // optimizer, for example, in its first step.
+  const ir::Ref<ir::Node>& initial_zeros() const { return initial_zeros_; }
+  // If they have become a leaf, the place continues as if it had held that leaf.
+  void TakeInitialZeros();
+  // Whether the calling thread wrote it last, or a thread that has ended since.
+  bool IsOfThisThread() const;
   // Returns the old value, so that the caller can release it after unlocking.
   ir::Value Set(ir::Value value);
   // Removes it from the list of pending values: its value exists, or cannot be computed.
@@ -42,8 +50,10 @@ class LiveValue {
 
   ir::Value value_;
   const ir::Node* last_leaf_ = nullptr;
+  ir::Ref<ir::Node> initial_zeros_;
   LiveValue* previous_ = nullptr;
   LiveValue* next_ = nullptr;
+  uint32_t thread_ = 0;
   bool is_linked_ = false;
 };
 

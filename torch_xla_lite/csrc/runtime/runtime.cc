@@ -16,7 +16,7 @@ using NodeSet = std::unordered_set<const ir::Node*>;
 
 // The pending nodes that need one of the calls, these among them.
 NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
-                      const std::vector<const ir::Value*>& roots) {
+                      const std::vector<ir::Root>& roots) {
   NodeSet found;
   if (calls.empty()) return found;
   const ir::Graph graph = ir::Linearize(roots);
@@ -76,12 +76,22 @@ Runtime& Runtime::Get() {
 
 void Runtime::Sync() {
   const SyncScope sync(this);
-  if (const std::exception_ptr error = RunPending(nullptr)) std::rethrow_exception(error);
+  if (const std::exception_ptr error = RunPending({})) std::rethrow_exception(error);
 }
 
 void Runtime::Synchronize() {
-  Sync();
+  {
+    const SyncScope sync(this);
+    if (const auto error = RunPending({.of_all_threads = true})) std::rethrow_exception(error);
+  }
   executor_->AwaitAll();
+}
+
+void Runtime::StartPending() {
+  // An op that is recorded while a graph is compiled or run waits for the next sync.
+  if (sync_owner_ == std::this_thread::get_id() || executor_->IsInKernel()) return;
+  const SyncScope sync(this);
+  RunPending({});
 }
 
 ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
@@ -92,65 +102,91 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   if (auto existing = buffer()) return existing;
   const SyncScope sync(this);
   if (auto existing = buffer()) return existing;  // Another thread's sync was faster.
-  RunPending(&value);
+  RunPending({.value = &value});
   if (auto computed = buffer()) return computed;
   try {
     RecordScope scope;
-    Run({{&value}, {}}, scope);
+    Run({ir::Root{&value}}, scope);
   } catch (const OpFailure& failure) {
     std::rethrow_exception(failure.error);
   }
   return buffer();
 }
 
-// Computes all pending live values, and `value` when it is given, but for those that need an op
-// that fails. Returns the first error of an op.
-std::exception_ptr Runtime::RunPending(const ir::Value* value) {
+// Computes all values of the request but those that need an op that fails. Returns the first error
+// of an op.
+std::exception_ptr Runtime::RunPending(const Request& request) {
   std::exception_ptr error;
   Calls failed;
   for (;;) {
     try {
       RecordScope scope;
-      Run(PendingRoots(value, failed), scope);
+      pending_limit_.Reset();
+      UploadInitialZeros(scope);
+      Run(PendingRoots(request, failed), scope);
       return error;
     } catch (const OpFailure& failure) {
       if (!error) error = failure.error;
-      const Calls more = FindFailed(failure.op, value, failed);
+      const Calls more = FindFailed(failure.op, request, failed);
       if (more.empty()) std::rethrow_exception(failure.error);
       failed.insert(failed.end(), more.begin(), more.end());
     }
   }
 }
 
-// All pending live values, and `value`, that do not need a failed call. Those that do leave the
-// list of pending ones, so that they cannot fail the next sync too; who reads one meets the error
-// again. To be called with the record lock held.
-Runtime::Roots Runtime::PendingRoots(const ir::Value* value, const Calls& failed) {
+// What a request computes, without what needs a failed call. That leaves the list of pending
+// values, so that it cannot fail the next sync too; who reads it meets the error again. To be
+// called with the record lock held.
+Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed) {
   const std::vector<LiveValue*> pending = PendingValues();
-  std::vector<const ir::Value*> all;
-  for (const LiveValue* place : pending) all.push_back(&place->value());
-  if (value != nullptr && value->buffer() == nullptr) all.push_back(value);
+  Roots all;
+  for (const LiveValue* place : pending) {
+    const bool requested = request.of_all_threads || place->IsOfThisThread();
+    all.push_back({&place->value(), place->last_leaf(), /*if_needed=*/!requested});
+  }
+  const ir::Value* value = request.value;
+  if (value != nullptr && value->buffer() == nullptr) all.push_back({value});
+  if (failed.empty()) return all;
   const NodeSet doomed = NodesThatNeed(failed, all);
   Roots roots;
   for (size_t i = 0; i < all.size(); ++i) {
-    LiveValue* place = i < pending.size() ? pending[i] : nullptr;
-    if (doomed.contains(all[i]->node.get())) {
-      if (place != nullptr) place->Unlink();
-    } else {
-      roots.values.push_back(all[i]);
-      roots.replaced.push_back(place == nullptr ? nullptr : place->last_leaf());
+    if (!doomed.contains(all[i].value->node.get())) {
+      roots.push_back(all[i]);
+    } else if (i < pending.size()) {
+      pending[i]->Unlink();
     }
   }
   return roots;
 }
 
+// Turns the zeros that values began as into leaves, which they are in all later steps: otherwise
+// the first step of an optimizer would be a graph of its own. Enters and leaves with the record
+// lock held.
+void Runtime::UploadInitialZeros(RecordScope& scope) {
+  Calls zeros;
+  for (LiveValue* place : PendingValues()) {
+    if (place->initial_zeros() && place->IsOfThisThread()) zeros.push_back(place->initial_zeros());
+  }
+  if (zeros.empty()) return;
+  scope.Unlock();
+  std::vector<ir::Ref<ir::Buffer>> buffers;
+  for (const auto& node : zeros) buffers.push_back(executor_->Zeros(node->signature().outputs[0]));
+  scope.Lock();
+  for (size_t i = 0; i < zeros.size(); ++i) {
+    zeros[i]->SetBuffer(0, std::move(buffers[i]));
+    zeros[i]->DropOperands();
+  }
+  zeros.clear();
+  for (LiveValue* place : PendingValues()) place->TakeInitialZeros();
+}
+
 // Which calls of an op fail. If there are several, each is run alone.
-Runtime::Calls Runtime::FindFailed(const std::string& op, const ir::Value* value,
+Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request,
                                    const Calls& failed) {
   Calls calls;
   {
     RecordScope scope;
-    const ir::Graph graph = ir::Linearize(PendingRoots(value, failed).values);
+    const ir::Graph graph = ir::Linearize(PendingRoots(request, failed));
     const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
     for (size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].signature == nullptr || steps[i].signature->op != op) continue;
@@ -166,8 +202,8 @@ Runtime::Calls Runtime::FindFailed(const std::string& op, const ir::Value* value
     const ir::Value result{call, static_cast<uint32_t>(defined - outputs.begin())};
     try {
       RecordScope scope;
-      if (result.buffer() == nullptr && NodesThatNeed(found, {&result}).empty()) {
-        Run({{&result}, {}}, scope);
+      if (result.buffer() == nullptr && NodesThatNeed(found, {ir::Root{&result}}).empty()) {
+        Run({ir::Root{&result}}, scope);
       }
     } catch (const OpFailure&) {
       found.push_back(call);
@@ -178,10 +214,10 @@ Runtime::Calls Runtime::FindFailed(const std::string& op, const ir::Value* value
 
 // Enters and leaves with the record lock held, or leaves by an exception with it released.
 void Runtime::Run(const Roots& roots, RecordScope& scope) {
-  if (roots.values.empty()) return;
-  ir::Graph graph = ir::Linearize(roots.values, roots.replaced);
+  ir::Graph graph = ir::Linearize(roots);
+  if (graph.roots.empty()) return;
   scope.Unlock();
-  const ir::Ref<Executable> executable = FindOrCompile(graph);
+  const ir::Ref<Executable> executable = FindOrCompile(&graph);
   auto results = executor_->Execute(*executable, graph);
   ++counters_.executions;
   scope.Lock();
@@ -194,15 +230,23 @@ void Runtime::Run(const Roots& roots, RecordScope& scope) {
   }
 }
 
-ir::Ref<Executable> Runtime::FindOrCompile(const ir::Graph& graph) {
-  if (auto executable = cache_.Find(graph.key)) {
+ir::Ref<Executable> Runtime::FindOrCompile(ir::Graph* graph) {
+  auto executable = cache_.Find(graph->key);
+  if (!executable) executable = cache_.FindAdaptable(graph);
+  if (executable) {
     ++counters_.cache_hits;
     return executable;
   }
-  auto executable = executor_->Compile(graph);
+  executable = executor_->Compile(*graph);
   ++counters_.compiles;
-  cache_.Insert(graph.key, executable);
+  cache_.Insert(graph->key, executable);
   return executable;
+}
+
+ir::Graph Runtime::PendingGraph() {
+  const SyncScope sync(this);
+  RecordScope scope;
+  return ir::Linearize(PendingRoots({}, {}));
 }
 
 void Runtime::ClearCache() {

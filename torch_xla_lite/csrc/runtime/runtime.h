@@ -1,13 +1,16 @@
 // The runtime: compiles and runs recorded graphs when a value is needed.
 //
-// A sync computes all pending live values, not only the requested one, as one graph: a training
-// step is then one executable, and nothing is computed twice. Executables are cached by the exact
-// key of the graph.
+// A sync computes all pending live values of a thread, not only the requested one, as one graph: a
+// training step is then one executable, and nothing is computed twice. Executables are cached by
+// the exact key of the graph.
 //
 //   Runtime& runtime = Runtime::Get();
 //   runtime.SetExecutor(&executor);
 //   runtime.Materialize(value);      // the buffer of a value, which is computed if it is pending
-//   runtime.Sync();                  // all pending live values
+//   runtime.Sync();                  // all pending live values of this thread
+//
+// A program that reads nothing is cut into graphs all the same: where an optimizer's step ends
+// (graph_cuts.py calls Sync) and where more than a number of ops are pending (PendingLimit).
 //
 // Two locks. The record lock guards nodes and live values; it is held for well under a microsecond,
 // and never while Python's lock is taken. The sync lock is held for a whole sync, so that no two
@@ -28,6 +31,7 @@
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
+#include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/record_lock.h"
 
 namespace torch_xla_lite::runtime {
@@ -52,15 +56,24 @@ class Runtime {
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
 
-  // Computes all pending live values. When an op fails, all values that do not need it are computed
-  // as one graph; then the error is thrown. After an interrupt or for lack of memory all values
-  // stay as they were, and the error is thrown at once.
+  // Computes all pending live values of this thread. When an op fails, all values that do not need
+  // it are computed as one graph; then the error is thrown. After an interrupt or for lack of
+  // memory all values stay as they were, and the error is thrown at once.
   void Sync();
-  // Sync, then waits until the device is idle.
+  // Likewise those of all threads, then waits until the device is idle.
   void Synchronize();
-  // Likewise, and the value; of ops that fail, throws only the error of one that the value needs.
+  // Like Sync, and computes the value; of ops that fail, throws only the error of one that the
+  // value needs.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
+
+  // How many pending ops start a graph that nothing else has started. Guarded by the record lock.
+  PendingLimit& pending_limit() { return pending_limit_; }
+  // Starts what this thread has recorded, because it is at the limit. An op that fails is reported
+  // when its value is read.
+  void StartPending();
   void ClearCache();
+  // The graph that Sync would run. It is valid until another one is made.
+  ir::Graph PendingGraph();
 
  private:
   // More than the distinct graphs of a typical program; an executable takes some hundred kB.
@@ -69,17 +82,20 @@ class Runtime {
   Runtime();
 
   class SyncScope;
-  struct Roots {
-    std::vector<const ir::Value*> values;
-    std::vector<const ir::Node*> replaced;  // See ir::Linearize.
-  };
+  using Roots = std::vector<ir::Root>;
   using Calls = std::vector<ir::Ref<ir::Node>>;
+  // What a sync computes.
+  struct Request {
+    const ir::Value* value = nullptr;  // Besides the live values; may be nullptr.
+    bool of_all_threads = false;
+  };
 
-  std::exception_ptr RunPending(const ir::Value* value);
-  Roots PendingRoots(const ir::Value* value, const Calls& failed);
-  Calls FindFailed(const std::string& op, const ir::Value* value, const Calls& failed);
+  std::exception_ptr RunPending(const Request& request);
+  Roots PendingRoots(const Request& request, const Calls& failed);
+  Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
+  void UploadInitialZeros(RecordScope& scope);
   void Run(const Roots& roots, RecordScope& scope);
-  ir::Ref<Executable> FindOrCompile(const ir::Graph& graph);
+  ir::Ref<Executable> FindOrCompile(ir::Graph* graph);
 
   RecordLock record_lock_;
   std::mutex sync_lock_;
@@ -87,6 +103,7 @@ class Runtime {
   ExecutableCache cache_;
   Executor* executor_ = nullptr;
   Counters counters_;
+  PendingLimit pending_limit_;
 };
 
 // Holds the record lock. Values that are replaced meanwhile are freed at the end of the scope,

@@ -1,0 +1,110 @@
+#include "torch_xla_lite/csrc/runtime/pending_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+constexpr size_t kLimit = 100;
+
+// A graph of a loop: where in the loop it begins, and how many ops it has.
+using Cut = std::pair<size_t, size_t>;
+
+// The graphs of a loop of different ops, after `start` ops that come once.
+std::vector<Cut> CutsOf(const std::vector<const ir::Signature*>& loop, size_t start,
+                        size_t num_ops) {
+  static const ir::Signature once("once", {}, {});
+  PendingLimit limit;
+  limit.set_limit(kLimit);
+  std::vector<Cut> cuts;
+  std::set<const ir::Signature*> known;
+  size_t length = 0;
+  for (size_t i = 0; i < start + num_ops; ++i) {
+    ++length;
+    const ir::Signature* op = i < start ? &once : loop[(i - start) % loop.size()];
+    if (!limit.Add(*op, known.insert(op).second)) continue;
+    limit.Reset();
+    if (i >= start) cuts.push_back({(i - start) % loop.size(), length});
+    length = 0;
+  }
+  return cuts;
+}
+
+std::vector<ir::Signature> Ops(size_t count) {
+  return std::vector<ir::Signature>(count, ir::Signature("op", {}, {}));
+}
+
+class PendingLimitTest : public testing::TestWithParam<size_t> {};
+
+// Periods below and above the limit, divisors of it, primes.
+INSTANTIATE_TEST_SUITE_P(Periods, PendingLimitTest,
+                         testing::Values(1, 2, 7, 10, 33, 97, 99, 100, 101, 127, 199, 200, 201, 211,
+                                         499, 1009, 5003));
+
+TEST_P(PendingLimitTest, ALoopSettlesIntoFewGraphs) {
+  const size_t period = GetParam();
+  const std::vector<ir::Signature> ops = Ops(period);
+  std::vector<const ir::Signature*> loop;
+  for (const ir::Signature& op : ops) loop.push_back(&op);
+  for (const size_t start : {0, 1, 13, 150, 1000}) {
+    const std::vector<Cut> cuts = CutsOf(loop, start, 500 * (period + kLimit));
+    const std::set<Cut> last(cuts.end() - cuts.size() / 4, cuts.end());
+    // A loop that is shorter than the limit becomes one graph.
+    EXPECT_LE(last.size(), period <= kLimit ? 1 : period / kLimit + 1) << "start " << start;
+    const std::set<Cut> all(cuts.begin(), cuts.end());
+    EXPECT_LE(all.size(), period / kLimit + 6) << "start " << start;
+    for (const auto& [place, length] : all) EXPECT_LE(length, 2 * (period + kLimit));
+    for (const auto& [place, length] : all) EXPECT_GE(length, kLimit);
+  }
+}
+
+TEST_P(PendingLimitTest, EqualLayersInALoopSettleToo) {
+  const size_t period = GetParam();
+  const std::vector<ir::Signature> ops = Ops(40);
+  std::vector<const ir::Signature*> loop;
+  for (size_t i = 0; i < period; ++i) loop.push_back(&ops[i % 37]);
+  loop.push_back(&ops[38]);
+  const std::vector<Cut> cuts = CutsOf(loop, 5, 500 * (period + kLimit));
+  const std::set<Cut> last(cuts.end() - cuts.size() / 4, cuts.end());
+  EXPECT_LE(last.size(), period / 37 + period / kLimit + 2);
+}
+
+TEST(PendingLimit, WithoutALimitNothingIsCut) {
+  PendingLimit limit;
+  const ir::Signature op("op", {}, {});
+  for (int i = 0; i < 100'000; ++i) EXPECT_FALSE(limit.Add(op, false));
+}
+
+TEST(PendingLimit, WhatRunsIsCountedAgain) {
+  PendingLimit limit;
+  limit.set_limit(3);
+  const ir::Signature op("op", {}, {});
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(limit.Add(op, false));
+    EXPECT_FALSE(limit.Add(op, false));
+    limit.Reset();
+  }
+}
+
+TEST(PendingLimit, AProgramThatNeverRepeatsItselfIsCutAtTwiceTheLimit) {
+  PendingLimit limit;
+  limit.set_limit(kLimit);
+  const std::vector<ir::Signature> ops = Ops(5000);
+  size_t pending = 0;
+  for (const ir::Signature& op : ops) {
+    ++pending;
+    if (limit.Add(op, true)) pending = 0;
+    EXPECT_LT(pending, 2 * kLimit);
+    if (pending == 0) limit.Reset();
+  }
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::runtime

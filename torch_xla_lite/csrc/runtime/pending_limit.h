@@ -1,0 +1,61 @@
+// PendingLimit: where to cut a graph that grows because nothing is read.
+//
+//   PendingLimit limit;
+//   limit.set_limit(2000);
+//   if (limit.Add(signature, is_new)) runtime.StartPending();   // after each recorded op
+//
+// A cut after exactly n ops would meet a loop of p ops at another place each time, and compile up
+// to p graphs. So a cut remembers which ops were recorded last, and the next one waits until they
+// come again. It waits for twice the limit at first, and twice as long after each time in vain, but
+// not while the program records ops that it never recorded before: it may have no loop. Soon it
+// waits longer than a round of the loop takes; then few graphs repeat.
+//
+// Not thread-safe.
+
+#ifndef TORCH_XLA_LITE_CSRC_RUNTIME_PENDING_LIMIT_H_
+#define TORCH_XLA_LITE_CSRC_RUNTIME_PENDING_LIMIT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_set>
+
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+namespace torch_xla_lite::runtime {
+
+class PendingLimit {
+ public:
+  // 0: no limit.
+  void set_limit(size_t limit) {
+    limit_ = limit;
+    patience_ = 2 * limit;
+  }
+
+  // Counts an op; is_new: no op had this signature before. Returns whether to run what is pending.
+  bool Add(const ir::Signature& signature, bool is_new) {
+    // Each op moves the earlier ones up by four bits, so this is a hash of the last sixteen.
+    last_ops_ = last_ops_ << 4 ^ reinterpret_cast<uint64_t>(&signature) * kOdd;
+    has_new_ |= is_new;
+    return ++count_ >= limit_ && limit_ != 0 && IsCut();
+  }
+  // What was pending runs.
+  void Reset() { count_ = 0; }
+
+ private:
+  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // Spreads the bits of an address.
+  // Programs that never repeat themselves must not fill the memory.
+  static constexpr size_t kMostCuts = 1024;
+
+  bool IsCut();
+
+  size_t limit_ = 0;
+  size_t patience_ = 0;  // How many ops may be pending while a cut waits for its place.
+  size_t count_ = 0;
+  bool has_new_ = false;  // Whether an op since the last cut was new.
+  uint64_t last_ops_ = 0;
+  std::unordered_set<uint64_t> cuts_;  // Values of last_ops_.
+};
+
+}  // namespace torch_xla_lite::runtime
+
+#endif  // TORCH_XLA_LITE_CSRC_RUNTIME_PENDING_LIMIT_H_

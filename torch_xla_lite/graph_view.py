@@ -1,0 +1,156 @@
+"""The pending graph as text and as a picture: behind debug.graph().
+
+    graph = torch_xla_lite.debug.graph()
+    print(graph)
+    # %0 = input float32[8,4]
+    # %1 = aten::relu(%0) -> float32[8,4]      # train.py:12 in forward
+    # needed: %1
+    graph.save("graph.svg")
+
+The lines are those of TORCH_XLA_LITE_IR_DEBUG=1. In the picture, each op is a box below the ops
+whose results it takes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import _XLAC
+from .new_graphs import shape_text
+
+# A picture of more steps cannot be read; the text has them all.
+_MOST_STEPS = 300
+
+_WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 38, 14, 34  # of a box, and between boxes, in pixels
+
+
+@dataclasses.dataclass(frozen=True)
+class PendingGraph:
+    """What the next sync would run.
+
+    Attributes:
+      steps: inputs and ops, each after the steps that it uses, as compiler.compile_graph gets them.
+      roots: (step, result) of each value that the program can still read.
+    """
+
+    steps: Sequence[tuple]
+    roots: Sequence[tuple[int, int]]
+
+    def __str__(self) -> str:
+        lines = [self._line(number) for number in range(len(self.steps))]
+        needed = ", ".join(self._value(root) for root in self.roots) or "nothing"
+        return "\n".join([*lines, f"needed: {needed}"])
+
+    def save(self, path: str | Path) -> None:
+        """Writes the picture, a self-contained SVG file."""
+        Path(path).write_text(self._repr_svg_(), encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        """The picture; notebooks call this."""
+        places = self._places()
+        width = max((x for x, _ in places), default=0) + _WIDTH + _GAP_X
+        height = max((y for _, y in places), default=0) + _HEIGHT + _GAP_Y
+        left_out = len(self.steps) - len(places)
+        note = f"{left_out} more steps are not drawn" if left_out else f"{len(places)} steps"
+        roots = {step for step, _ in self.roots}
+        edges = [
+            _edge(places[used], places[number])
+            for number in range(len(places))
+            for used, _ in self._operands(number)
+        ]
+        boxes = [
+            _box(place, self._title(number), self._shapes(number), self._kind(number, roots))
+            for number, place in enumerate(places)
+        ]
+        return "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 24}" '
+                'font-family="sans-serif" font-size="12">',
+                _STYLE,
+                *edges,
+                *boxes,
+                f'<text x="{_GAP_X}" y="{height + 12}">{note}; needed values are dark</text>',
+                "</svg>",
+            ]
+        )
+
+    def _operands(self, number: int) -> Sequence[tuple[int, int]]:
+        step = self.steps[number]
+        return step[2] if isinstance(step[0], str) else ()
+
+    def _value(self, position: tuple[int, int]) -> str:
+        step, result = position
+        several = isinstance(self.steps[step][0], str) and len(self.steps[step][3]) != 1
+        return f"%{step}.{result}" if several else f"%{step}"
+
+    def _line(self, number: int) -> str:
+        step = self.steps[number]
+        if not isinstance(step[0], str):
+            return f"%{number} = input {self._shapes(number)}" + (", donated" if step[2] else "")
+        operands = ", ".join(self._value(operand) for operand in step[2])
+        source = f"      # {step[5]}" if step[5] else ""
+        return f"%{number} = {step[0]}({operands}) -> {self._shapes(number)}{source}"
+
+    def _title(self, number: int) -> str:
+        step = self.steps[number]
+        op = step[0].removeprefix("aten::") if isinstance(step[0], str) else "input"
+        return f"%{number} {op}"
+
+    def _shapes(self, number: int) -> str:
+        step = self.steps[number]
+        shapes = step[3] if isinstance(step[0], str) else [step[:2]]
+        return ", ".join(shape_text(shape) for shape in shapes)
+
+    def _kind(self, number: int, roots: set[int]) -> str:
+        if number in roots:
+            return "root"
+        return "op" if isinstance(self.steps[number][0], str) else "input"
+
+    def _places(self) -> list[tuple[int, int]]:
+        """The corner of each box: a row for each depth, from left to right in recorded order."""
+        depths: list[int] = []
+        in_row: dict[int, int] = {}
+        places = []
+        for number in range(min(len(self.steps), _MOST_STEPS)):
+            used = [depths[step] for step, _ in self._operands(number)]
+            depths.append(max(used, default=-1) + 1)
+            column = in_row.get(depths[-1], 0)
+            in_row[depths[-1]] = column + 1
+            places.append(
+                (_GAP_X + column * (_WIDTH + _GAP_X), _GAP_Y + depths[-1] * (_HEIGHT + _GAP_Y))
+            )
+        return places
+
+
+def pending() -> PendingGraph:
+    """The ops that this thread has recorded and that nothing has run yet. Runs nothing."""
+    return PendingGraph(*_XLAC.pending_graph())
+
+
+_STYLE = (
+    "<style>rect{stroke:#456;fill:#fff}.input{fill:#eef}.root{fill:#246}.root+text,"
+    ".root+text+text{fill:#fff}path{stroke:#89a;fill:none}</style>"
+)
+
+
+def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
+    x1, y1 = start[0] + _WIDTH // 2, start[1] + _HEIGHT
+    x2, y2 = end[0] + _WIDTH // 2, end[1]
+    middle = (y1 + y2) // 2
+    return f'<path d="M{x1} {y1}C{x1} {middle} {x2} {middle} {x2} {y2}"/>'
+
+
+def _box(place: tuple[int, int], title: str, shapes: str, kind: str) -> str:
+    x, y = place
+    return (
+        f'<rect class="{kind}" x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="4"/>'
+        f'<text x="{x + 6}" y="{y + 15}">{_fitting(title)}</text>'
+        f'<text x="{x + 6}" y="{y + 31}">{_fitting(shapes)}</text>'
+    )
+
+
+def _fitting(text: str, length: int = 28) -> str:
+    return html.escape(text if len(text) <= length else f"{text[: length - 1]}…")

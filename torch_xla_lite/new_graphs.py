@@ -1,0 +1,232 @@
+"""Which graphs were new, why, and where: behind debug.explain_recompile() and debug.report().
+
+    with new_graphs.timed(steps, roots) as graph:      # around everything that a new graph costs
+        ...
+    explain()     # [NewGraph(line="train.py:12 in step", cause="input 3 float32[7,4], was [8,4]")]
+
+A graph is new if no graph of this process had its key. Its cause is what differs from the most
+similar graph that came before. The graphs are kept as the bridge describes them, the last ones
+only, so that they take little memory; they are compared when somebody asks, or when a line of the
+program has had its tenth new graph, which is worth a warning.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from . import words
+from .lowering import registry
+
+# How many steps the graphs that are kept may have in all: about 10 MB.
+_MOST_STEPS = 20_000
+
+# A line of the program that has so many new graphs is worth a warning.
+_MANY = 10
+
+_LIBRARIES = tuple(f"{Path(file).parent}/" for file in (torch.__file__, __file__))
+
+
+class RecompilationWarning(UserWarning):
+    """A line of the program has a new graph again and again."""
+
+
+@dataclasses.dataclass
+class NewGraph:
+    """A graph that was met for the first time.
+
+    Attributes:
+      line: of the program, which needed a value; see also `cause`.
+      cause: what differs from the most similar graph before, with the line that recorded it if
+        TORCH_XLA_LITE_IR_DEBUG is 1.
+      num_ops: how many ops it has.
+      seconds: for compiling it, or for loading its program.
+      loaded: whether its program was on disk.
+      number: of the executable; see _XLAC.executions.
+    """
+
+    line: str
+    cause: str = ""
+    num_ops: int = 0
+    seconds: float = 0.0
+    loaded: bool = False
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.line}: {self.cause}"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Graph:
+    """What decides a graph, as compiler.compile_graph gets it."""
+
+    steps: list[tuple]
+    roots: list[tuple[int, int]]
+    info: NewGraph
+
+    @property
+    def ops(self) -> list[str]:
+        """The op of each step; empty for a leaf."""
+        return [step[0] if isinstance(step[0], str) else "" for step in self.steps]
+
+
+_graphs: collections.deque[_Graph] = collections.deque()
+_infos: list[NewGraph] = []
+_new_graphs_of: collections.Counter[str] = collections.Counter()
+
+
+@contextlib.contextmanager
+def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph]:
+    """Remembers a new graph, and how long the body takes to get its program."""
+    info = NewGraph(line=_user_line(), number=len(_infos))
+    info.num_ops = sum(isinstance(step[0], str) for step in steps)
+    start = time.perf_counter()
+    yield info
+    info.seconds = time.perf_counter() - start
+    _infos.append(info)
+    _graphs.append(_Graph(steps, roots, info))
+    while len(_graphs) > 1 and sum(len(graph.steps) for graph in _graphs) > _MOST_STEPS:
+        _graphs.popleft()
+    _new_graphs_of[info.line] += 1
+    if info.line and _new_graphs_of[info.line] == _MANY:
+        warnings.warn(
+            f"{info.line} has its tenth new graph: {_cause(len(_graphs) - 1)}.\n"
+            "Each new graph is compiled. See them all:  "
+            'print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")',
+            RecompilationWarning,
+            stacklevel=2,
+        )
+
+
+def explain() -> list[NewGraph]:
+    """The new graphs that are kept, each with its cause, oldest first."""
+    return [
+        dataclasses.replace(graph.info, cause=_cause(index)) for index, graph in enumerate(_graphs)
+    ]
+
+
+def all_graphs() -> Sequence[NewGraph]:
+    """All new graphs of the process, without causes; the number of each is its index."""
+    return _infos
+
+
+def reset() -> None:
+    """Forgets the causes: graphs are compared with those that come later."""
+    _graphs.clear()
+    _new_graphs_of.clear()
+
+
+def _user_line() -> str:
+    """The line of the program that needs a value now, outside torch and this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((*_LIBRARIES, "<frozen")) and file != contextlib.__file__:
+            return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+def _cause(index: int) -> str:
+    """What differs between a graph and the most similar one before it."""
+    graph = _graphs[index]
+    before = list(itertools.islice(_graphs, index))
+    if not before:
+        return "the first graph"
+    nearest = max(before, key=lambda other: _similarity(graph, other))
+    return _difference(graph, nearest)
+
+
+def _similarity(graph: _Graph, other: _Graph) -> tuple[int, int]:
+    """Larger for graphs that are more alike: how many steps agree in their ops from the beginning,
+    and in everything."""
+    same_ops = sum(
+        1 for _ in itertools.takewhile(_is_pair, zip(graph.ops, other.ops, strict=False))
+    )
+    equal = sum(map(_is_pair, zip(graph.steps, other.steps, strict=False)))
+    return same_ops - abs(len(graph.steps) - len(other.steps)), equal
+
+
+def _is_pair(items: tuple) -> bool:
+    return items[0] == items[1]
+
+
+def _difference(graph: _Graph, other: _Graph) -> str:
+    if graph.ops != other.ops:
+        return _other_ops(graph, other)
+    found = _other_inputs(graph, other) or _other_arguments(graph, other)
+    if found:
+        return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+    if sorted(graph.roots) != sorted(other.roots):
+        return f"{len(graph.roots)} values are needed, was {len(other.roots)}, or other ones"
+    return "another old value may be overwritten (donation)"
+
+
+def _other_ops(graph: _Graph, other: _Graph) -> str:
+    for new, old in itertools.zip_longest(graph.steps, other.steps):
+        if old is None:
+            return f"{_named(new)} comes after the ops of a graph before{_recorded_at(new)}"
+        if new is None:
+            return f"it ends before {_named(old)}"
+        if _named(new) != _named(old):
+            return f"{_named(new)} where {_named(old)} was{_recorded_at(new)}"
+    return "another order"
+
+
+def _other_inputs(graph: _Graph, other: _Graph) -> list[str]:
+    pairs = zip(_inputs(graph), _inputs(other), strict=True)
+    return [
+        f"input {number} is {shape_text(new)}, was {shape_text(old)}"
+        for number, (new, old) in enumerate(pairs)
+        if new != old
+    ]
+
+
+def _inputs(graph: _Graph) -> list[tuple]:
+    return [step[:2] for step in graph.steps if not isinstance(step[0], str)]
+
+
+def _other_arguments(graph: _Graph, other: _Graph) -> list[str]:
+    found = []
+    for new, old in zip(graph.steps, other.steps, strict=True):
+        if not isinstance(new[0], str) or (new[1], new[3]) == (old[1], old[3]):
+            continue
+        values, were = words.constants(*new[:2]), words.constants(*old[:2])
+        changed = [
+            f"{name} of {new[0]} is {value}, was {were[name]}"
+            for name, value in values.items()
+            if value != were[name]
+        ]
+        if not changed:
+            shapes = [" and ".join(map(shape_text, step[3])) for step in (new, old)]
+            changed = [f"{new[0]} gives {shapes[0]}, was {shapes[1]}"]
+        found += [change + _recorded_at(new) for change in changed]
+    return found
+
+
+def _named(step: tuple) -> str:
+    return step[0] if isinstance(step[0], str) else f"an input {shape_text(step[:2])}"
+
+
+def _recorded_at(step: tuple) -> str:
+    return f" (recorded at {step[5]})" if isinstance(step[0], str) and step[5] else ""
+
+
+def shape_text(shape: tuple | None) -> str:
+    """A dtype and dimensions, as in `float32[8,4]`."""
+    if shape is None:
+        return "nothing"
+    dtype, dims = shape
+    return f"{registry.DTYPES[dtype]}[{','.join(map(str, dims))}]"

@@ -1,0 +1,147 @@
+"""Reads the arguments of a recorded call from its words (csrc/dispatch/words.h).
+
+    Decoder("aten::sum.dim_IntList", words, operands, scalars).args     # [an operand, [1], False]
+    constants("aten::sum.dim_IntList", words)     # {"self": "a tensor", "dim": [1], ...}
+
+A write through a view is a call of the view's op with the name "write:RESULT:OP".
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from .lowering import registry
+
+
+class Scalars(Protocol):
+    """Runtime scalars, handed out in order."""
+
+    def number(self, dtype: np.dtype) -> Any:
+        """The next number of a call."""
+
+
+class Decoder:
+    """The arguments of a call, read from its words (csrc/dispatch/words.h).
+
+    args: in schema order, as lowerings get them.
+    numbers: the runtime scalars among them, `[]` each.
+    """
+
+    def __init__(
+        self, op: str, words: list[int], operands: Iterable[Any], scalars: Scalars
+    ) -> None:
+        self._words = words
+        self._at = 1  # the first word identifies the op
+        self._operands = iter(operands)
+        self._scalars = scalars
+        self.numbers: list[Any] = []
+        self.args = [self._value() for _ in range(_num_arguments(op))]
+
+    def _word(self) -> int:
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def _value(self) -> Any:
+        head = self._word()
+        return _READERS[head & 0xFF](self, head >> 8)
+
+    def _number(self, payload: int) -> Any:
+        dtype = registry.DTYPES[payload & 0x7F]
+        # Tensors and arguments of type Scalar have a dtype; only Python numbers promote as wrapped
+        # numbers.
+        number = self._scalars.number(dtype)
+        self.numbers.append(number)
+        return registry.WrappedNumber(number) if payload & 0x80 else number
+
+    def _string(self, length: int) -> str:
+        count = (length + 7) // 8
+        return struct.pack(f"<{count}Q", *(self._word() for _ in range(count)))[:length].decode()
+
+    def _int(self) -> int:
+        return int(np.uint64(self._word()).astype(np.int64))
+
+    def _double(self) -> float:
+        return struct.unpack("<d", struct.pack("<Q", self._word()))[0]
+
+
+_READERS: dict[int, Callable[[Decoder, int], Any]] = {
+    0: lambda decoder, payload: None,
+    1: lambda decoder, payload: next(decoder._operands),
+    2: lambda decoder, payload: bool(payload),
+    3: lambda decoder, payload: decoder._int(),
+    4: lambda decoder, payload: decoder._double(),
+    5: lambda decoder, payload: complex(decoder._double(), decoder._double()),
+    6: Decoder._string,
+    7: lambda decoder, count: [decoder._value() for _ in range(count)],
+    8: Decoder._number,
+    9: lambda decoder, payload: None,
+    10: lambda decoder, count: [decoder._int() for _ in range(count)],
+    11: lambda decoder, count: [decoder._double() for _ in range(count)],
+    12: lambda decoder, count: [bool(decoder._word()) for _ in range(count)],
+}
+
+
+def argument_words(op: str, words: list[int]) -> list[int]:
+    """The words of a call's arguments alone. Those of tensors come without the addresses of shapes,
+    which differ from process to process."""
+    arguments = []
+    at, missing = 1, _num_arguments(op)  # The first word is the op's.
+    while missing:
+        tag, payload = words[at] & 0xFF, words[at] >> 8
+        count = 1 + _FOLLOWING_WORDS.get(tag, lambda payload: 0)(payload)
+        arguments += [tag] if tag == _TENSOR else words[at : at + count]
+        at += count
+        missing += (payload if tag == _LIST else 0) - 1
+    return arguments
+
+
+_TENSOR, _LIST = 1, 7
+
+# How many words follow a head word, by its tag (csrc/dispatch/words.h). The items of a list have
+# heads of their own.
+_FOLLOWING_WORDS: dict[int, Callable[[int], int]] = {
+    3: lambda payload: 1,
+    4: lambda payload: 1,
+    5: lambda payload: 2,
+    6: lambda length: (length + 7) // 8,
+    10: lambda count: count,
+    11: lambda count: count,
+    12: lambda count: count,
+}
+
+
+def constants(op: str, words: list[int]) -> dict[str, Any]:
+    """The arguments of a call by name, as far as they decide what is compiled: operands and runtime
+    scalars are only named as such."""
+    schema = torch._C._get_schema(*split_name(schema_name(op)))
+    values = Decoder(schema_name(op), words, itertools.repeat("a tensor"), _AnyScalars()).args
+    return {argument.name: value for argument, value in zip(schema.arguments, values, strict=False)}
+
+
+class _AnyScalars:
+    """Stands for runtime scalars where their values do not matter."""
+
+    def number(self, dtype: np.dtype) -> str:
+        return f"a number of {dtype}"
+
+
+def schema_name(op: str) -> str:
+    """The op, also of a write through a view that it made."""
+    return op.split(":", 2)[2] if op.startswith("write:") else op
+
+
+def split_name(op: str) -> tuple[str, str]:
+    name, _, overload = op.partition(".")
+    return name, overload
+
+
+@functools.cache
+def _num_arguments(op: str) -> int:
+    return len(torch._C._get_schema(*split_name(op)).arguments)
