@@ -16,6 +16,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
     serialization  torch.save and torch.load
     opcheck     torch.library.opcheck for ops on the device
+    compile_mode  torch.compile with the default backend
     compiler    turns a recorded graph into an XLA executable
     graph_cuts  starts the recorded ops after each step of an optimizer
     compilation_cache  keeps executables on disk, for other processes
@@ -39,6 +40,7 @@ _XLAC = _preflight.load_extension()
 # Only after the checks: these import torch, jax and the extension.
 from . import (  # noqa: E402
     __config__,
+    compile_mode,
     compiler,
     debug,
     device,
@@ -56,6 +58,7 @@ device.register()
 tensor.register()
 serialization.register()
 opcheck.register()
+compile_mode.register()
 compiler.register()
 debug.register()
 graph_cuts.register()

@@ -12,9 +12,11 @@ device, index 0, with one stream, as in csrc/device.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +53,7 @@ def register() -> None:
         torch.nn.Module._apply = _keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
         os.register_at_fork(after_in_child=_after_fork_in_child)
         _run_backward_on_the_calling_thread()
+        _let_data_loaders_fork()
         _XLAC.set_memory_info(_memory_info)
         _registered = True
 
@@ -132,8 +135,99 @@ def get_device_properties(device: torch.device | str | int | None = None) -> dic
     return {"name": used.device_kind, "platform": used.platform, "id": used.id}
 
 
-def _memory_info() -> tuple[int, int]:
+# --- streams, events and memory -------------------------------------------------------------------
+# There is one stream: XLA orders computations by the values that they need.
+
+Stream = torch.Stream
+
+
+class Event:
+    """Makes a torch.Event: a point in the recorded work.
+
+    With `enable_timing`, `record` runs all recorded work and waits for it, because XLA does not say
+    when a computation ended. `query` waits, too.
+    """
+
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> torch.Event:  # type: ignore[misc]
+        # Not a subclass: torch.Event.elapsed_time accepts no other type.
+        return torch.Event(
+            device=NAME, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
+        )
+
+
+def current_stream(device: torch.device | str | int | None = None) -> torch.Stream:
+    return torch.Stream(torch.device(NAME, _index(device)))
+
+
+default_stream = current_stream
+
+
+def set_stream(stream: torch.Stream) -> None:
+    """Accepts the only stream."""
+    _index(stream.device)
+
+
+class stream(device):
+    """Context that selects a stream. There is one, so this only checks the argument."""
+
+    def __init__(self, stream: torch.Stream | None) -> None:
+        super().__init__(None if stream is None else stream.device)
+
+
+def memory_stats(device: torch.device | str | int | None = None) -> dict[str, Any]:
+    """Bytes and numbers of the arrays that tensors hold, named as in torch.cuda.memory_stats.
+
+    On a GPU also what XLA's allocator reports; these names begin with `xla.`.
+    """
+    _index(device)
+    import jax
+
+    xla = jax.devices()[0].memory_stats() or {}
+    return dict(torch.accelerator.memory_stats(0)) | {
+        f"xla.{name}": value for name, value in xla.items()
+    }
+
+
+def memory_allocated(device: torch.device | str | int | None = None) -> int:
+    """Bytes of the arrays that tensors hold. What is only recorded takes no memory yet."""
+    return memory_stats(device)["allocated_bytes.all.current"]
+
+
+def max_memory_allocated(device: torch.device | str | int | None = None) -> int:
+    """The largest `memory_allocated` so far. XLA's temporary buffers are not part of it."""
+    return memory_stats(device)["allocated_bytes.all.peak"]
+
+
+def memory_reserved(device: torch.device | str | int | None = None) -> int:
+    return memory_stats(device)["reserved_bytes.all.current"]
+
+
+def max_memory_reserved(device: torch.device | str | int | None = None) -> int:
+    return memory_stats(device)["reserved_bytes.all.peak"]
+
+
+def reset_peak_memory_stats(device: torch.device | str | int | None = None) -> None:
+    torch._C._accelerator_resetPeakStats(_index(device))
+
+
+def reset_accumulated_memory_stats(device: torch.device | str | int | None = None) -> None:
+    torch._C._accelerator_resetAccumulatedStats(_index(device))
+
+
+def mem_get_info(device: torch.device | str | int | None = None) -> tuple[int, int]:
     """Free and total bytes of the memory that XLA allocates from."""
+    _index(device)
+    return _memory_info()
+
+
+def empty_cache() -> None:
+    """Gives back the arrays that no tensor holds any more. XLA keeps its own reserve."""
+    torch._C._accelerator_emptyCache()
+
+
+def _memory_info() -> tuple[int, int]:
     import jax
 
     stats = jax.devices()[0].memory_stats()
@@ -265,6 +359,24 @@ def _after_fork_in_child() -> None:
     _forked = True
 
 
+def _let_data_loaders_fork() -> None:
+    """Silences jax's warning about forks where torch's DataLoader starts its workers.
+
+    jax warns that a forked process may deadlock in XLA. A worker that uses the device gets an error
+    instead (CheckUsable in csrc/python/executor.cc), and others do not need XLA. Other forks warn.
+    """
+    workers = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+    original = workers.__init__
+
+    @functools.wraps(original)
+    def init(self: Any, loader: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            original(self, loader)
+
+    workers.__init__ = init  # type: ignore[method-assign]
+
+
 # --- modules --------------------------------------------------------------------------------------
 
 
@@ -302,20 +414,27 @@ def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., 
 def _swap(
     parameter: torch.nn.Parameter, moved: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
 ) -> None:
-    """Replaces the data of `parameter` by `moved`, and its gradient by `fn(gradient)`."""
+    """Replaces the data of `parameter` by `moved`, and its gradient by `fn(gradient)`.
+
+    torch.utils.swap_tensors refuses if anything else refers to the data, such as a graph that is
+    still alive. Here a backward pass through that graph raises instead.
+    """
     gradient = parameter.grad
     parameter.grad = None  # moved separately, below
-    replacement = torch.nn.Parameter(moved, requires_grad=parameter.requires_grad)
-    # Swapping exchanges the class and attributes too, so give both the same ones.
-    replacement.__class__ = type(parameter)
-    replacement.__dict__.update(parameter.__dict__)
-    try:
-        torch.utils.swap_tensors(parameter, replacement)
-    except RuntimeError as error:
-        parameter.grad = gradient
-        raise RuntimeError(
-            f"a parameter cannot move to {moved.device} while something else holds it: {error}\n"
-            "Move the module before the forward pass, or after the backward pass:  model.to(...)"
-        ) from error
+    old = torch.nn.Parameter(moved, requires_grad=parameter.requires_grad)
+    hooks = parameter._backward_hooks, parameter._post_accumulate_grad_hooks
+    parameter._backward_hooks = parameter._post_accumulate_grad_hooks = None
+    torch._C._swap_tensor_impl(parameter, old)  # From here on `old` has the old data.
+    parameter._backward_hooks, parameter._post_accumulate_grad_hooks = hooks
+    if old.requires_grad:
+        place = moved.device
+        old.register_hook(lambda gradient: _refuse_gradient(place))
     if gradient is not None:
         parameter.grad = fn(gradient).requires_grad_(gradient.requires_grad)
+
+
+def _refuse_gradient(place: torch.device) -> None:
+    raise RuntimeError(
+        f"a parameter moved to {place} after the forward pass, so the backward pass cannot reach "
+        "it.\nMove the module before the forward pass, or after the backward pass:  model.to(...)"
+    )

@@ -21,6 +21,7 @@ attribute, and costs nothing more.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,26 @@ def register() -> None:
     ):
         function.__doc__ = original.__doc__
         setattr(tensor, function.__name__, function)
+    original_to_dlpack = torch.utils.dlpack.to_dlpack
+
+    original_from_dlpack = torch.utils.dlpack.from_dlpack
+
+    # torch ignores that a capsule is read-only, and would write to memory that other tensors on jax
+    # share. So it gets copies.
+    @functools.wraps(original_to_dlpack)
+    def to_dlpack(tensor: torch.Tensor) -> Any:
+        if isinstance(tensor, XLATensor2):
+            return tensor.__dlpack__(copy=True)
+        return original_to_dlpack(tensor)
+
+    @functools.wraps(original_from_dlpack)
+    def from_dlpack(ext_tensor: Any, **kwargs: Any) -> torch.Tensor:
+        if isinstance(ext_tensor, XLATensor2) and kwargs.get("copy") is None:
+            kwargs["copy"] = True
+        return original_from_dlpack(ext_tensor, **kwargs)
+
+    torch.to_dlpack = torch.utils.dlpack.to_dlpack = to_dlpack
+    torch.from_dlpack = torch.utils.dlpack.from_dlpack = from_dlpack
     tensor.torch = to_torch  # type: ignore[attr-defined]
     tensor.__jax_array__ = property(__jax_array__)  # type: ignore[attr-defined]
     torch._tensor_str._tensor_str = _tensor_str

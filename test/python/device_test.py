@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import weakref
 
 import jax.numpy as jnp
 import pytest
@@ -183,6 +184,39 @@ def test_recurrent_modules_move():
     assert all(parameter.is_jax for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("make", [lambda: torch.nn.LSTM(2, 3), lambda: torch.nn.GRU(2, 3)])
+@pytest.mark.parametrize(("source", "target"), [("cpu", "jax"), ("jax", "cpu")])
+def test_a_module_moves_while_its_graph_is_alive(make, source, target):
+    model = make().to(source)
+    before = list(model.parameters())
+    output, _ = model(torch.ones(4, 1, 2, device=source))
+    output.sum().backward(retain_graph=True)
+    model.to(target)
+    assert all(new is old for new, old in zip(model.parameters(), before, strict=True))
+    assert all(p.device.type == p.grad.device.type == target for p in before)
+    model(torch.ones(4, 1, 2, device=target))[0].sum().backward()
+    with pytest.raises(RuntimeError, match=r"moved to .* after the forward pass"):
+        output.sum().backward()
+
+
+def test_hooks_of_parameters_stay():
+    model = torch.nn.Linear(2, 2)
+    calls = []
+    model.weight.register_hook(lambda gradient: calls.append("gradient"))
+    model.weight.register_post_accumulate_grad_hook(lambda parameter: calls.append(parameter))
+    model.to("jax")
+    model(torch.ones(1, 2, device="jax")).sum().backward()
+    assert calls[0] == "gradient"
+    assert calls[1] is model.weight
+
+
+def test_weak_references_to_parameters_stay():
+    model = torch.nn.Linear(2, 2)
+    reference = weakref.ref(model.weight)
+    model.to("jax")
+    assert reference() is model.weight
+
+
 def test_to_empty_gives_parameters_on_the_device():
     with torch.device("meta"):
         model = torch.nn.Linear(2, 2)
@@ -253,3 +287,32 @@ print(sum(batch.to("jax").sum().item() for batch in loader))
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout.strip() == "56.0"
+    assert done.stderr == ""  # in particular no warning about the fork
+
+
+def test_workers_of_a_data_loader_that_use_the_device_get_an_error():
+    program = """
+import torch, torch_xla_lite
+data = torch.ones(8, device="jax")
+data.sum().item()
+next(iter(torch.utils.data.DataLoader(data, batch_size=4, num_workers=1)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "device jax cannot be used in a forked process" in done.stderr
+    assert "os.fork() was called" not in done.stderr
+
+
+def test_other_forks_still_warn():
+    program = """
+import multiprocessing, torch, torch_xla_lite
+torch.ones(1, device="jax").item()
+worker = multiprocessing.get_context("fork").Process(target=print)
+worker.start()
+worker.join()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert "os.fork() was called" in done.stderr

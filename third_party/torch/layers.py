@@ -75,6 +75,8 @@ LAYERS = (
     ),
     # One header for each operator, added by main, so that nothing needs ATen/ATen.h.
     Layer("OPERATORS", ("C10", "TENSOR_BASE", "CORE"), ()),
+    # Allocators of pinned memory.
+    Layer("HOST_MEMORY", ("C10", "TENSOR_BASE", "CORE"), ("ATen/core/CachingHostAllocator.h",)),
     # Selection of the attention kernel of a device.
     Layer(
         "ATTENTION",

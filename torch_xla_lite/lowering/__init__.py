@@ -8,6 +8,7 @@ compiler falls back to PyTorch's decompositions and then to the ATen kernel.
 # Imported because they register lowerings.
 from torch_xla_lite.lowering import (  # noqa: F401
     activation,
+    amp,
     attention,
     binary,
     composites,

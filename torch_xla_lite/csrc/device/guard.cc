@@ -5,6 +5,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
+#include <chrono>
 #include <utility>
 
 namespace torch_xla_lite::device {
@@ -54,21 +55,42 @@ class JaxGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return DefaultStream(); }
   c10::Stream getNewStream(c10::Device, int) const override { return DefaultStream(); }
   c10::Stream exchangeStream(c10::Stream) const override { return DefaultStream(); }
-  bool queryStream(const c10::Stream&) const override { return true; }
+  bool queryStream(const c10::Stream&) const override { return RunsDry(); }
   void synchronizeStream(const c10::Stream&) const override { RunSynchronize(); }
   void synchronizeDevice(c10::DeviceIndex index) const override {
     CheckDeviceIndex(index);
     RunSynchronize();
   }
 
-  // There is one stream, which runs in recording order: events have nothing to order and are always
-  // complete.
-  void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
+  // There is one stream, which runs in recording order, so events have nothing to order. An event
+  // that measures time waits where it is recorded: XLA does not say when a computation ended.
+  void record(void** event, const c10::Stream&, c10::DeviceIndex,
+              c10::EventFlag flag) const override {
+    if (*event == nullptr) *event = new Clock::time_point;
+    if (flag == c10::EventFlag::BACKEND_DEFAULT) RunSynchronize();
+    *static_cast<Clock::time_point*>(*event) = Clock::now();
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Clock::time_point*>(event);
+  }
   void block(void*, const c10::Stream&) const override {}
-  bool queryEvent(void*) const override { return true; }
+  bool queryEvent(void* event) const override { return event == nullptr || RunsDry(); }
   void synchronizeEvent(void*) const override { RunSynchronize(); }
+  double elapsedTime(void* start, void* end, c10::DeviceIndex) const override {
+    return std::chrono::duration<double, std::milli>(*static_cast<Clock::time_point*>(end) -
+                                                     *static_cast<Clock::time_point*>(start))
+        .count();
+  }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // A program that asks in a loop whether the device is done must see it become so, and what is
+  // recorded runs only on request: so asking waits.
+  static bool RunsDry() {
+    RunSynchronize();
+    return true;
+  }
   static c10::Device Current() { return c10::Device(kType, kCurrentDevice); }
   static c10::Stream DefaultStream() { return c10::Stream(c10::Stream::DEFAULT, Current()); }
 };

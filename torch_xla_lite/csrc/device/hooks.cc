@@ -8,11 +8,11 @@
 // rest of the library does not use them.
 
 #include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
 #include "torch_xla_lite/csrc/device/generator.h"
 #include "torch_xla_lite/csrc/device/guard.h"
+#include "torch_xla_lite/csrc/device/host_memory.h"
 
 namespace torch_xla_lite::device {
 namespace {
@@ -46,9 +46,8 @@ class JaxHooks final : public at::PrivateUse1HooksInterface {
     return at::make_generator<JaxGenerator>();
   }
 
-  // XLA reads any host memory, so plain memory is returned where a DataLoader asks for pinned
-  // memory.
-  at::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return PinnedMemoryAllocator(); }
+  bool isPinnedPtr(const void* address) const override { return IsPinned(address); }
 
   at::Device getDeviceFromPtr(void*) const override {
     TORCH_CHECK(false,

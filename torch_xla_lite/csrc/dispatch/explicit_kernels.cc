@@ -4,9 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "torch_xla_lite/csrc/device/guard.h"
+#include "torch_xla_lite/csrc/dispatch/layout.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -65,12 +68,6 @@ void Grow(c10::StorageImpl* storage, int64_t num_bytes, at::IntArrayRef sizes) {
   alias.Grow(XTensorImpl::From(grown)->Read(), XTensorImpl::From(old_base)->step());
 }
 
-at::Tensor CopyOf(const at::Tensor& tensor) {
-  // Values are immutable, so a copy is a new tensor with the same value.
-  const RecordScope scope;
-  return at::Tensor(tensor::MakeTensor(XTensorImpl::From(tensor)->Read()));
-}
-
 void Assign(const at::Tensor& target, const at::Tensor& source) {
   const RecordScope scope;
   XTensorImpl::From(target)->Write(XTensorImpl::From(source)->Read());
@@ -118,23 +115,35 @@ void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     static auto* recorder = new RecordKernel;
     return (*recorder)(op, keys, stack);
   }
+  const auto format =
+      arguments[6].toOptional<at::MemoryFormat>().value_or(at::MemoryFormat::Preserve);
   torch::jit::drop(*stack, 7);
+  const std::vector<int64_t> strides = StridesFor(self, format);
   if (!IsJax(self)) {
     // torch calls the kernel of the target device.
-    stack->emplace_back(Upload(self.to(dtype.value_or(self.scalar_type()))));
+    const at::Tensor value = Upload(self.to(dtype.value_or(self.scalar_type())));
+    stack->emplace_back(WithStrides(value, strides));
   } else if (leaves) {
-    const at::Tensor on_cpu = Download(self);
-    stack->emplace_back(on_cpu.to(*device, dtype.value_or(on_cpu.scalar_type())));
+    at::Tensor value = Download(self);
+    if (value.strides() != at::IntArrayRef(strides)) {
+      const at::Tensor dense = value;
+      value =
+          at::Tensor(at::detail::empty_strided_cpu(dense.sizes(), strides, dense.scalar_type()));
+      value.copy_(dense);
+    }
+    stack->emplace_back(value.to(*device, dtype.value_or(value.scalar_type())));
   } else {
-    stack->emplace_back(CopyOf(self));
+    stack->emplace_back(WithStrides(CopyOf(self), strides));
   }
 }
 
 // clone(Tensor self, *, MemoryFormat? memory_format) -> Tensor
 void Clone(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor self = (*stack)[stack->size() - 2].toTensor();
+  const auto format =
+      stack->back().toOptional<at::MemoryFormat>().value_or(at::MemoryFormat::Preserve);
   torch::jit::drop(*stack, 2);
-  stack->emplace_back(CopyOf(self));
+  stack->emplace_back(WithStrides(CopyOf(self), StridesFor(self, format)));
 }
 
 // detach(Tensor(a) self) -> Tensor(a), and other ops that return an alias of their argument
@@ -318,6 +327,29 @@ void Determinant(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   (is_log ? *log_recorder : *recorder)(op, keys, stack);
 }
 
+// _pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)
+//
+// The lengths are on the CPU, on every device. torch's CPU kernel packs the positions instead of
+// the data, and checks the lengths.
+void PackPaddedSequence(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor input = arguments[0].toTensor(), lengths = arguments[1].toTensor();
+  const bool batch_first = arguments[2].toBool();
+  TORCH_CHECK(lengths.device().is_cpu(),
+              "the lengths of packed sequences must be on the CPU, not on ", lengths.device(),
+              ".\nMove them first:  lengths.cpu()");
+  TORCH_CHECK(IsJax(input) && input.dim() >= 2,
+              "expected sequences of at least 2 dimensions, found ", input.dim());
+  at::Tensor positions(at::detail::empty_cpu(input.sizes().slice(0, 2), at::kLong));
+  auto* first = static_cast<int64_t*>(positions.mutable_data_ptr());
+  std::iota(first, first + positions.numel(), 0);
+  torch::jit::drop(*stack, 3);
+  torch::jit::push(*stack, positions, lengths, batch_first);
+  op.callBoxed(stack);
+  c10::IValue& packed = *(stack->end() - 2);
+  packed = input.flatten(0, 1).index_select(0, Upload(packed.toTensor()));
+}
+
 // is_same_size(Tensor self, Tensor other) -> bool
 void IsSameSize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor other = torch::jit::pop(*stack).toTensor();
@@ -332,6 +364,12 @@ void IsSetTo(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   torch::jit::push(*stack, IsJax(self) && IsJax(other) && self.is_alias_of(other) &&
                                self.storage_offset() == other.storage_offset() &&
                                self.sizes() == other.sizes() && self.strides() == other.strides());
+}
+
+// record_stream(Tensor(a!) self, Stream s) -> ()
+// There is one stream, and XLA frees memory when no computation needs it.
+void RecordStream(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  torch::jit::drop(*stack, 2);
 }
 
 // Questions whose answer is no: may a transformer module use a nested tensor, which does not exist
@@ -371,6 +409,7 @@ constexpr ExplicitKernel kKernels[] = {
     {"_linalg_slogdet", Boxed<Determinant>},
     {"_local_scalar_dense", Boxed<LocalScalarDense>},
     {"_nested_tensor_from_mask_left_aligned", Boxed<No>},
+    {"_pack_padded_sequence", Boxed<PackPaddedSequence>},
     {"_to_copy", Boxed<ToCopy>},
     {"_use_cudnn_ctc_loss", Boxed<No>},
     {"_use_cudnn_ctc_loss.Tensor", Boxed<No>},
@@ -388,6 +427,7 @@ constexpr ExplicitKernel kKernels[] = {
     {"is_set_to", Boxed<IsSetTo>},
     {"lift_fresh", Boxed<Share>},
     {"native_batch_norm", Boxed<NativeBatchNorm>},
+    {"record_stream", Boxed<RecordStream>},
     {"resize_", Boxed<Resize>},
     {"set_", Boxed<SetToNothing>},
     {"set_.source_Storage", Boxed<SetToStorage>},

@@ -217,6 +217,10 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   if (is_random && !is_lowered) kind = Kind::kOnCpu;
   takes_cpu_indices = name.starts_with("aten::index") || name.starts_with("aten::_index_put") ||
                       name.starts_with("aten::_unsafe_index");
+  if (kind == Kind::kFunctional && results.size() == 1) {
+    const bool is_strided = name == "aten::empty_strided" || name == "aten::new_empty_strided";
+    layout = schema.argumentIndexWithName(is_strided ? "stride" : "memory_format").value_or(-1);
+  }
   index = FindIndexArguments(name);
   if (index != nullptr && is_lowered) {
     arguments[index->start].role = Role::kStart;

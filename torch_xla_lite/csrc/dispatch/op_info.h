@@ -110,6 +110,8 @@ struct OpInfo {
   // For each result: the argument that is returned (in-place, out=), or -1 for a new tensor.
   std::vector<int> results;
   const IndexArguments* index = nullptr;
+  // The argument that decides the strides of the result (memory_format, or stride), or -1.
+  int layout = -1;
 };
 
 }  // namespace torch_xla_lite::dispatch

@@ -15,6 +15,7 @@
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
 #include "torch_xla_lite/csrc/dispatch/infer.h"
+#include "torch_xla_lite/csrc/dispatch/layout.h"
 #include "torch_xla_lite/csrc/dispatch/numbers.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
@@ -244,6 +245,21 @@ void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
                  [&](const at::Tensor& tensor, at::IntArrayRef sizes) { tensor.resize_(sizes); });
 }
 
+// Gives a result the strides that the arguments ask for.
+void ApplyLayout(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::IValue* result) {
+  const at::Tensor tensor = result->toTensor();
+  const c10::IValue& layout = arguments[info.layout];
+  if (layout.isIntList()) {
+    *result = WithStrides(tensor, layout.toDimVector());
+    return;
+  }
+  const auto format = layout.toOptional<at::MemoryFormat>().value_or(at::MemoryFormat::Preserve);
+  // Factories have no tensor whose strides could be preserved.
+  const bool is_like = arguments[0].isTensor();
+  const at::Tensor& model = is_like ? arguments[0].toTensor() : tensor;
+  *result = WithStrides(tensor, StridesFor(model, format));
+}
+
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
   const std::lock_guard lock(lowered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
@@ -336,6 +352,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
     ResizeOutputs(*info, *signature, arguments);
     return (*this)(op, keys, stack);
   }
+  if (info->layout >= 0) ApplyLayout(*info, arguments, &results[0]);
   // Outside the lock, because the arguments may be the last owners of their tensors.
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));

@@ -57,9 +57,12 @@ bool IsRecorded(const c10::OperatorHandle& op) {
       "aten::bincount",
   };
   if (composed->contains(name)) return false;
-  // resize_as_ is also left to torch, whose kernel calls resize_.
+  // These are left to torch: the kernel of the first calls resize_, the others are about host
+  // memory.
+  static const auto* left = new std::unordered_set<std::string>{
+      "aten::resize_as_", "aten::_pin_memory", "aten::is_pinned"};
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         name != "aten::resize_as_";
+         !left->contains(name);
 }
 
 bool IsExplicit(const std::string& name) {

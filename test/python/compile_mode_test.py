@@ -1,0 +1,89 @@
+"""torch.compile, torch.export and function transforms on device jax."""
+
+import io
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.func import functional_call, grad, hessian, jacfwd, jvp, vmap
+
+import torch_xla_lite  # noqa: F401
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("options", [{}, {"fullgraph": True, "dynamic": True}])
+def test_a_compiled_module_trains(model, options):
+    model.to("jax")
+    compiled = torch.compile(model, **options)
+    x = torch.ones(5, 3, device="jax")
+    torch.testing.assert_close(compiled(x).cpu(), model(x).cpu())
+    compiled(x).sum().backward()
+    assert model[0].weight.grad.is_jax
+    assert compiled(torch.ones(2, 3, device="jax")).shape == (2, 2)
+
+
+def test_a_compiled_function_may_create_its_tensors():
+    assert torch.compile(lambda: torch.ones(2, device="jax") + 1)().tolist() == [2, 2]
+
+
+def test_an_exported_program_runs_and_is_saved(model):
+    model.to("jax")
+    x = torch.ones(5, 3, device="jax")
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(model, (x,)), file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    torch.testing.assert_close(loaded(x).cpu(), model(x).cpu())
+
+
+# --- function transforms --------------------------------------------------------------------------
+
+
+def f(x):
+    return (x.sin() * x).cumsum(0) + x.prod()
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda x: jvp(f, (x,), (torch.ones_like(x),)),
+        lambda x: jacfwd(f)(x),
+        lambda x: hessian(lambda x: f(x).sum())(x),
+        lambda x: jvp(grad(lambda x: f(x).sum()), (x,), (x,)),
+        lambda x: vmap(lambda t: jvp(f, (x,), (t,))[1])(torch.eye(3, device=x.device)),
+    ],
+)
+def test_forward_mode_is_that_of_the_cpu(transform):
+    x = torch.tensor([0.5, 1.0, 2.0])
+    found = torch.utils._pytree.tree_map(torch.Tensor.cpu, transform(x.to("jax")))
+    torch.testing.assert_close(found, transform(x))
+
+
+def test_dual_numbers():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(
+            torch.ones(3, device="jax"), torch.full((3,), 2.0, device="jax")
+        )
+        tangent = forward_ad.unpack_dual(dual.square()).tangent
+    assert tangent.tolist() == [4, 4, 4]
+
+
+def test_gradients_for_each_sample(model):
+    x, y = torch.randn(5, 3), torch.arange(5) % 2
+
+    def gradients(place):
+        parameters = {name: p.detach().to(place) for name, p in model.named_parameters()}
+
+        def loss(parameters, x, y):
+            logits = functional_call(model, parameters, (x[None],))
+            return torch.nn.functional.cross_entropy(logits, y[None])
+
+        found = vmap(grad(loss), (None, 0, 0))(parameters, x.to(place), y.to(place))
+        return {name: value.cpu() for name, value in found.items()}
+
+    torch.testing.assert_close(gradients("jax"), gradients("cpu"))

@@ -1,0 +1,158 @@
+"""Lightning, accelerate and transformers' Trainer train on device jax when told so."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import torch_xla_lite  # noqa: F401
+
+MISSING = "is not installed: test/models/requirements.txt"
+
+
+def data():
+    return torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(torch.arange(24.0).view(8, 3) / 24), batch_size=4
+    )
+
+
+@pytest.fixture
+def lightning():
+    return pytest.importorskip("lightning.pytorch", reason=f"lightning {MISSING}")
+
+
+def fitted(lightning, tmp_path, **options):
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(3, 1)
+
+        def training_step(self, batch, index):
+            self.place = batch[0].device.type
+            output = self.layer(batch[0])
+            self.dtype_of_output = output.dtype
+            return output.square().mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    model = Model()
+    trainer = lightning.Trainer(
+        max_epochs=2,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+        **options,
+    )
+    trainer.fit(model, data())
+    return model, trainer
+
+
+def test_lightning_trains_on_jax_like_on_the_cpu(lightning, tmp_path):
+    from torch_xla_lite.lightning import JaxStrategy
+
+    model, trainer = fitted(lightning, tmp_path, strategy=JaxStrategy())
+    assert model.place == "jax"
+    assert trainer.accelerator.name() == "jax"
+    expected, _ = fitted(lightning, tmp_path, accelerator="cpu")
+    torch.testing.assert_close(model.layer.weight.cpu(), expected.layer.weight)
+
+
+def test_lightning_finds_the_device_by_name(lightning, tmp_path):
+    import torch_xla_lite.lightning  # noqa: F401
+
+    model, _ = fitted(lightning, tmp_path, accelerator="jax", strategy="jax")
+    assert model.place == "jax"
+
+
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("bf16-mixed", torch.bfloat16), ("16-mixed", torch.float16)]
+)
+def test_mixed_precision_of_lightning_is_that_of_jax(lightning, tmp_path, precision, dtype):
+    from torch_xla_lite.lightning import JaxStrategy
+
+    model, trainer = fitted(lightning, tmp_path, strategy=JaxStrategy(), precision=precision)
+    assert model.dtype_of_output == dtype
+    assert dtype != torch.float16 or trainer.precision_plugin.scaler.is_enabled()
+
+
+def test_lightning_loads_a_checkpoint(lightning, tmp_path):
+    from torch_xla_lite.lightning import JaxStrategy
+
+    model, trainer = fitted(lightning, tmp_path, strategy=JaxStrategy())
+    trainer.save_checkpoint(tmp_path / "model.ckpt")
+    state = torch.load(tmp_path / "model.ckpt", map_location="cpu")["state_dict"]
+    torch.testing.assert_close(state["layer.weight"], model.layer.weight.detach().cpu())
+
+
+def test_lightning_refuses_a_second_device(lightning):
+    from torch_xla_lite.lightning import JaxStrategy
+
+    with pytest.raises(ValueError, match="there is one device jax, found devices=2"):
+        lightning.Trainer(strategy=JaxStrategy(), devices=2, logger=False)
+
+
+def run(program, **variables):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_accelerate_trains_on_the_device_of_its_variable():
+    pytest.importorskip("accelerate", reason=f"accelerate {MISSING}")
+    program = """
+import torch, torch_xla_lite
+from accelerate import Accelerator
+accelerator = Accelerator(mixed_precision="no")
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.Adam(model.parameters())
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(8, 3)), batch_size=4)
+model, optimizer, data = accelerator.prepare(model, optimizer, data)
+for (batch,) in data:
+    with accelerator.accumulate(model):
+        accelerator.backward(model(batch).square().mean())
+        accelerator.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+print(accelerator.device, batch.device, model.weight.device)
+"""
+    assert run(program, ACCELERATE_TORCH_DEVICE="jax").split() == ["jax", "jax:0", "jax:0"]
+
+
+def test_the_trainer_of_transformers_trains_on_the_device_of_the_variable(tmp_path):
+    pytest.importorskip("transformers", reason=f"transformers {MISSING}")
+    pytest.importorskip("accelerate", reason=f"accelerate {MISSING}")
+    program = """
+import sys, torch, torch_xla_lite
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+model = GPT2LMHeadModel(GPT2Config(
+    n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0, eos_token_id=0))
+tokens = torch.arange(8) % 32
+data = [{"input_ids": tokens, "labels": tokens}] * 8
+arguments = TrainingArguments(
+    sys.argv[1], max_steps=2, per_device_train_batch_size=4, save_steps=2, report_to=[],
+    disable_tqdm=True)
+trainer = Trainer(model, arguments, train_dataset=data)
+trainer.train()
+print("\\n", trainer.args.device, model.device)
+resumed = Trainer(model, TrainingArguments(
+    sys.argv[1], max_steps=3, per_device_train_batch_size=4, report_to=[], disable_tqdm=True),
+    train_dataset=data)
+resumed.train(resume_from_checkpoint=True)
+print("\\n", resumed.state.global_step)
+"""
+    program = f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{program}"
+    lines = [line.strip() for line in run(program, ACCELERATE_TORCH_DEVICE="jax").splitlines()]
+    assert "jax jax:0" in lines
+    assert lines[-1] == "3"

@@ -1,0 +1,36 @@
+"""Makes torch.compile, with its default backend, leave graphs on device 'jax' to XLA.
+
+    step = torch.compile(model)         # traced by dynamo; its ops are recorded and run by XLA
+
+torch's default backend, inductor, generates code for devices that it knows and stops with a
+KeyError for others. XLA compiles what is recorded anyway, so a graph with a tensor on jax is called
+as it was traced. Other graphs go to inductor.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from .device import NAME
+
+
+def register() -> None:
+    """Wraps the object that torch.compile passes to dynamo as the default backend."""
+    wrapper = torch._TorchCompileInductorWrapper
+    original = wrapper.__call__
+
+    @functools.wraps(original)
+    def call(self: Any, model: torch.fx.GraphModule, inputs: list[Any], **kwargs: Any) -> Any:
+        if _is_on_jax(model, inputs):
+            return model.forward
+        return original(self, model, inputs, **kwargs)
+
+    wrapper.__call__ = call  # type: ignore[method-assign]
+
+
+def _is_on_jax(model: torch.fx.GraphModule, inputs: list[Any]) -> bool:
+    values = [*inputs, *(node.meta.get("example_value") for node in model.graph.nodes)]
+    return any(isinstance(value, torch.Tensor) and value.device.type == NAME for value in values)

@@ -1,0 +1,91 @@
+"""Lightning on device 'jax'. Lightning's `accelerator="auto"` knows only its own devices.
+
+    from torch_xla_lite.lightning import JaxStrategy
+
+    Trainer(strategy=JaxStrategy(), precision="bf16-mixed")      # on jax, with all else "auto"
+    Trainer(accelerator="jax", strategy="jax")                   # the same, by name
+
+Import Lightning first: this module uses `lightning.pytorch` or `pytorch_lightning`, whichever the
+program has imported, because their classes are not interchangeable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import torch
+
+from .device import NAME, memory_stats, set_device
+
+_PACKAGE = (
+    "pytorch_lightning"
+    if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules
+    else "lightning.pytorch"
+)
+_accelerators = importlib.import_module(f"{_PACKAGE}.accelerators")
+_strategies = importlib.import_module(f"{_PACKAGE}.strategies")
+_precision = importlib.import_module(f"{_PACKAGE}.plugins.precision")
+
+
+class JaxAccelerator(_accelerators.Accelerator):  # type: ignore[name-defined,misc]
+    """Tells Lightning that there is one device, jax:0."""
+
+    def setup_device(self, device: torch.device) -> None:
+        set_device(device)
+
+    def get_device_stats(self, device: Any) -> dict[str, Any]:
+        return memory_stats(device)
+
+    def teardown(self) -> None:
+        """Does nothing: the device belongs to the process."""
+
+    @staticmethod
+    def parse_devices(devices: Any) -> list[int]:
+        """Accepts what means one device: 1, "1", "auto", -1, [0]."""
+        if devices not in (1, "1", "auto", -1, "-1", [0], "0,"):
+            raise ValueError(
+                f"there is one device jax, found devices={devices!r}.\n"
+                "Use it:  Trainer(devices=1, strategy=JaxStrategy())"
+            )
+        return [0]
+
+    @staticmethod
+    def get_parallel_devices(devices: Any) -> list[torch.device]:
+        return [torch.device(NAME, 0)]
+
+    @staticmethod
+    def auto_device_count() -> int:
+        return 1
+
+    @staticmethod
+    def is_available() -> bool:
+        return True
+
+    @staticmethod
+    def name() -> str:
+        return NAME
+
+
+class JaxStrategy(_strategies.SingleDeviceStrategy):  # type: ignore[name-defined,misc]
+    """Trains on jax:0. Its mixed precision is that of jax; Lightning would choose that of CUDA."""
+
+    strategy_name = NAME
+
+    def __init__(self, accelerator: Any = None, **options: Any) -> None:
+        super().__init__(f"{NAME}:0", accelerator=accelerator or JaxAccelerator(), **options)
+
+    @property
+    def precision_plugin(self) -> Any:
+        return super().precision_plugin
+
+    @precision_plugin.setter
+    def precision_plugin(self, plugin: Any) -> None:
+        if isinstance(plugin, _precision.MixedPrecision) and plugin.device != NAME:
+            plugin = _precision.MixedPrecision(plugin.precision, NAME)
+        _strategies.Strategy.precision_plugin.fset(self, plugin)
+
+
+_accelerators.AcceleratorRegistry.register(NAME, JaxAccelerator, description="XLA, through jax")
+_strategies.StrategyRegistry.register(NAME, JaxStrategy, description="One device, jax:0")
