@@ -269,6 +269,7 @@ BOOLS = torch.tensor([[True, False], [True, True]])
         lambda x: x.index_add(0, torch.tensor([0, 1]).to(x.device), x, alpha=False),
         lambda x: x.scatter_reduce(0, torch.zeros(2, 2, dtype=int).to(x.device), x, "prod"),
         lambda x: x.put(torch.tensor([0, 1]).to(x.device), x[1], True),
+        lambda x: x.index_put((x[0],), x[1], accumulate=True),
     ],
 )
 def test_booleans_compute_as_on_the_cpu(op):

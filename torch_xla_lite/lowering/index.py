@@ -100,7 +100,9 @@ def _put_by_mask(
         values = jnp.take(values, order, axis=before, mode="clip")
     values = broadcast(values, x.shape)
     mask = lax.broadcast_in_dim(mask, x.shape, range(before, before + mask.ndim))
-    return lax.select(mask, lax.add(x, values) if accumulate else values, x)
+    if accumulate:
+        values = lax.bitwise_or(x, values) if x.dtype == np.bool_ else lax.add(x, values)
+    return lax.select(mask, values, x)
 
 
 def _ranks(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
