@@ -67,7 +67,7 @@ class Program:
       checks: for each element of its last result the step of the graph, the message and the name
         of the exception. The element says whether it failed; if there are none, there is no such
         result.
-      targets: names of the custom calls in it that this package provides.
+      targets: names of the custom calls in it.
     """
 
     executables: tuple[Callable[..., list], ...]
@@ -95,8 +95,8 @@ def reset_loads() -> None:
 
 
 def targets(hlo: str) -> frozenset[str]:
-    """The custom calls of this package in a program, by name."""
-    return frozenset(re.findall(r"@(torch_xla_lite\.\w+)", hlo))
+    """The custom calls in a program, by name."""
+    return frozenset(re.findall(r"custom_call @([\w.]+)", hlo))
 
 
 def key(description: str) -> str | None:
@@ -181,10 +181,7 @@ def _checksum(key: str, body: bytes) -> bytes:
 
 def _deserialize(header: dict, executables: bytes) -> Program:
     names = frozenset(header["targets"])
-    if "torch_xla_lite.aten" in names:
-        ffi.register()
-    if names - {"torch_xla_lite.aten"}:
-        kernels.register()
+    _prepare(names)
     loaded = []
     for size, num_arguments, num_results in header["executables"]:
         loaded.append(_load_executable(executables[:size], num_arguments, num_results))
@@ -197,6 +194,19 @@ def _deserialize(header: dict, executables: bytes) -> Program:
         checks=tuple((step, message, error) for step, message, error in header["checks"]),
         targets=names,
     )
+
+
+def _prepare(targets: frozenset[str]) -> None:
+    """Does for custom calls what lowering them does: without it a loaded program would crash."""
+    if "torch_xla_lite.aten" in targets:
+        ffi.register()
+    if any(name.startswith("torch_xla_lite.") for name in targets - {"torch_xla_lite.aten"}):
+        kernels.register()
+    if any(name.startswith("lapack_") for name in targets):
+        from jaxlib import lapack
+
+        # Binds all of LAPACK's functions to those of scipy.
+        lapack.prepare_lapack_call("getrf_ffi", np.dtype(np.float32))
 
 
 def _load_executable(data: bytes, num_arguments: int, num_results: int) -> Callable[..., list]:

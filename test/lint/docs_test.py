@@ -19,6 +19,7 @@ _PICTURES = [file for file in files(".svg") if file.parts[0] == "docs"]
 # Files that a build writes, and files of torch.
 _NOT_IN_THE_TREE = {
     "build/report.json",
+    "compile_commands.json",
     "c10/core/TensorImpl.h",
     "report.json",
     "torch/extension.h",

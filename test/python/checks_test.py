@@ -16,11 +16,6 @@ def test_a_matrix_that_is_not_positive_definite_has_no_cholesky_factor():
         torch.linalg.cholesky(torch.zeros(2, 2, device="jax"))
 
 
-def test_a_false_assertion_raises():
-    with pytest.raises(RuntimeError, match="but got zero"):
-        torch._assert_async(torch.zeros((), device="jax"))
-
-
 @pytest.mark.parametrize("make", [lambda d: torch.zeros(1, device=d), torch.ones(1).to])
 def test_a_device_that_does_not_exist_raises(make):
     with pytest.raises(RuntimeError, match="there is no device jax:1"):

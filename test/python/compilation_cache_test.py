@@ -74,6 +74,22 @@ def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: 
     assert run(STEPS, tmp_path) == (0, compiled, fallbacks, values)
 
 
+# LAPACK's kernels are bound when jax lowers the first of them, which a loaded program does not do.
+LINALG = """
+x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+x = (x @ x.T + torch.eye(4)).to("jax")
+results = [torch.linalg.inv(x), torch.linalg.cholesky(x), torch.linalg.eigvalsh(x),
+           torch.linalg.svdvals(x), torch.linalg.qr(x).R, torch.fft.fft(x).real,
+           torch.topk(x, 2).values, torch.sort(x).values, torch.linalg.det(x)]
+report(torch.cat([result.flatten() for result in results]))
+"""
+
+
+def test_programs_with_calls_of_lapack_are_loaded(tmp_path: Path):
+    compiled, _, fallbacks, values = run(LINALG, tmp_path)
+    assert run(LINALG, tmp_path) == (0, compiled, fallbacks, values)
+
+
 CALLBACK = """
 import jax
 @torch.library.custom_op("cache_test::twice", mutates_args=())

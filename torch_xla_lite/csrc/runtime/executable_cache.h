@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
 namespace torch_xla_lite::runtime {
