@@ -70,7 +70,8 @@ def register() -> None:
         if getattr(marked, _ON_JAX) is None:
             count = marked.nbytes() // storage.dtype.itemsize
             shape = size if math.prod(size) == count else (count,)
-            whole = torch.empty(0, dtype=storage.dtype, device="cpu").set_(marked, 0, shape)
+            with torch._C.DisableTorchFunction():  # a CPU tensor, whatever the environment says
+                whole = torch.empty(0, dtype=storage.dtype, device="cpu").set_(marked, 0, shape)
             setattr(marked, _ON_JAX, whole.to(NAME).untyped_storage())
         return torch.empty(0, dtype=storage.dtype, device=NAME).set_(
             getattr(marked, _ON_JAX), storage_offset, size, stride

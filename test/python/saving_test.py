@@ -4,18 +4,15 @@ import pytest
 import torch
 
 import torch_xla_lite  # noqa: F401
+from test.models import libraries
 
-safetensors = pytest.importorskip(
-    "safetensors.torch", reason="safetensors is not installed: test/models/requirements.txt"
-)
+safetensors = libraries.require("safetensors.torch")
 
 
 @pytest.fixture
 def model():
     """A language model whose last layer is tied to its first."""
-    transformers = pytest.importorskip(
-        "transformers", reason="transformers is not installed: test/models/requirements.txt"
-    )
+    transformers = libraries.require("transformers")
     config = transformers.GPT2Config(
         n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0, eos_token_id=0
     )

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 import torch_xla_lite  # noqa: F401
-
-MISSING = "is not installed: test/models/requirements.txt"
+from test.models import libraries
 
 
 def data():
@@ -20,7 +20,7 @@ def data():
 
 @pytest.fixture
 def lightning():
-    return pytest.importorskip("lightning.pytorch", reason=f"lightning {MISSING}")
+    return libraries.require("lightning.pytorch")
 
 
 def fitted(lightning, tmp_path, **options):
@@ -110,7 +110,7 @@ def run(program, **variables):
 
 
 def test_accelerate_trains_on_the_device_of_its_variable():
-    pytest.importorskip("accelerate", reason=f"accelerate {MISSING}")
+    libraries.require("accelerate")
     program = """
 import torch, torch_xla_lite
 from accelerate import Accelerator
@@ -131,10 +131,12 @@ print(accelerator.device, batch.device, model.weight.device)
 
 
 def test_the_trainer_of_transformers_trains_on_the_device_of_the_variable(tmp_path):
-    pytest.importorskip("transformers", reason=f"transformers {MISSING}")
-    pytest.importorskip("accelerate", reason=f"accelerate {MISSING}")
+    libraries.require("accelerate")
+    libraries.require("transformers")
     program = """
 import sys, torch, torch_xla_lite
+import libraries
+libraries.require("transformers")
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 model = GPT2LMHeadModel(GPT2Config(
     n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0, eos_token_id=0))
@@ -153,6 +155,10 @@ resumed.train(resume_from_checkpoint=True)
 print("\\n", resumed.state.global_step)
 """
     program = f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{program}"
-    lines = [line.strip() for line in run(program, ACCELERATE_TORCH_DEVICE="jax").splitlines()]
+    variables = {
+        "ACCELERATE_TORCH_DEVICE": "jax",
+        "PYTHONPATH": str(Path(libraries.__file__).parent),
+    }
+    lines = [line.strip() for line in run(program, **variables).splitlines()]
     assert "jax jax:0" in lines
     assert lines[-1] == "3"
