@@ -3,8 +3,9 @@
     torch.library.opcheck(my_op, (torch.randn(3, device="jax", requires_grad=True),))
 
 Two of torch's helpers know only the devices of torch itself: the one that copies the inputs reads
-their addresses, which tensors on jax do not have, and the check of the autograd registration knows
-the dispatch keys of CPU, CUDA and XPU alone. Both are unchanged for other devices.
+the memory at their addresses, where tensors on jax have none, and the check of the autograd
+registration knows the dispatch keys of CPU, CUDA and XPU alone. Both are unchanged for other
+devices.
 """
 
 import functools
@@ -38,7 +39,9 @@ def _extend_checks() -> None:
     def clone(tensor: torch.Tensor) -> torch.Tensor:
         if not isinstance(tensor, XLATensor2):
             return clone_input(tensor)
-        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+        # Row-major, as all results on jax are: those of fake tensors have the strides of operands.
+        copy = tensor.detach().clone(memory_format=torch.contiguous_format)
+        return copy.requires_grad_(tensor.requires_grad)
 
     def check(op: torch._ops.OpOverload, args: Any, kwargs: Any) -> None:
         if any(isinstance(leaf, XLATensor2) for leaf in pytree.arg_tree_leaves(*args, **kwargs)):
