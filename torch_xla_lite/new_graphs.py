@@ -87,7 +87,8 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 @contextlib.contextmanager
 def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph]:
     """Remembers a new graph, and how long the body takes to get its program."""
-    info = NewGraph(line=_user_line(), number=len(_infos))
+    file, line, function = _user_frame()
+    info = NewGraph(line=f"{file}:{line} in {function}" if file else "", number=len(_infos))
     info.num_ops = sum(isinstance(step[0], str) for step in steps)
     start = time.perf_counter()
     yield info
@@ -98,12 +99,14 @@ def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph
         _graphs.popleft()
     _new_graphs_of[info.line] += 1
     if info.line and _new_graphs_of[info.line] == _MANY:
-        warnings.warn(
-            f"{info.line} has its tenth new graph: {_cause(len(_graphs) - 1)}.\n"
+        # As if that line warned, so that Python shows it.
+        warnings.warn_explicit(
+            f"{function} has its tenth new graph here: {_cause(len(_graphs) - 1)}.\n"
             "Each new graph is compiled. See them all:  "
             'print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")',
             RecompilationWarning,
-            stacklevel=2,
+            file,
+            line,
         )
 
 
@@ -125,15 +128,15 @@ def reset() -> None:
     _new_graphs_of.clear()
 
 
-def _user_line() -> str:
-    """The line of the program that needs a value now, outside torch and this package."""
+def _user_frame() -> tuple[str, int, str]:
+    """File, line and function of the program that needs a value now; outside torch and here."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith((*_LIBRARIES, "<frozen")) and file != contextlib.__file__:
-            return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+            return file, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
-    return ""
+    return "", 0, ""
 
 
 # --- comparing ------------------------------------------------------------------------------------

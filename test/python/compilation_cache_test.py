@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,20 @@ def entries(cache: Path) -> list[Path]:
 
 
 ADD = "report(torch.arange(3., device='jax') + 0.5)"
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory) -> Path:
+    """A cache with the program of ADD."""
+    cache = tmp_path_factory.mktemp("added")
+    assert run(ADD, cache) == (1, 0, [], [0.5, 1.5, 2.5])
+    return cache
+
+
+@pytest.fixture
+def cache(added: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(added, tmp_path / "cache"))
 
 
 def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: Path):
@@ -143,12 +158,14 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=["flip", "truncate", "empty", "foreign", "other"])
-def test_a_damaged_entry_is_ignored_and_replaced(damage, tmp_path: Path):
-    run(ADD, tmp_path)
-    (entry,) = entries(tmp_path)
+def test_a_damaged_entry_is_ignored_and_replaced(damage, cache: Path):
+    (entry,) = entries(cache)
     damage(entry)
-    assert run(ADD, tmp_path) == (1, 0, [], [0.5, 1.5, 2.5])
-    assert run(ADD, tmp_path) == (0, 1, [], [0.5, 1.5, 2.5])
+    assert run(ADD, cache) == (1, 0, [], [0.5, 1.5, 2.5])
+    content = entry.read_bytes()
+    size = compilation_cache._DIGEST
+    assert content[:size] == compilation_cache._checksum(entry.name, content[size:])
+    assert len(content) > 1000
 
 
 REGISTERED = """
@@ -182,9 +199,12 @@ def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Pa
     ],
     ids=["default dtype", "setting of jax", "XLA_FLAGS"],
 )
-def test_whatever_decides_the_code_is_in_the_key(before: str, environ: dict, tmp_path: Path):
-    run(ADD, tmp_path)
-    assert run(before + ADD, tmp_path, **environ)[:2] == (1, 0)
+def test_whatever_decides_the_code_is_in_the_key(before: str, environ: dict, cache: Path):
+    assert run(before + ADD, cache, **environ)[:2] == (1, 0)
+
+
+def test_the_same_program_is_loaded(cache: Path):
+    assert run(ADD, cache) == (0, 1, [], [0.5, 1.5, 2.5])
 
 
 def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):

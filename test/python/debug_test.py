@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 import torch
@@ -207,8 +208,10 @@ def test_the_tenth_new_graph_of_a_line_warns_once():
     found = [one for one in caught if one.category is new_graphs.RecompilationWarning]
     assert len(found) == 1
     text = str(found[0].message)
-    assert "has its tenth new graph: input 0 is float32[69], was float32[6" in text
-    assert f"{__file__}:" in text
+    assert "has its tenth new graph here: input 0 is float32[69], was float32[6" in text
+    assert found[0].filename == __file__
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[found[0].lineno - 1]
+    assert line.strip() == 'torch.ones(size).to("jax").sum().item()'
 
 
 def test_old_graphs_are_forgotten(monkeypatch):
