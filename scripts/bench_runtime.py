@@ -33,17 +33,17 @@ from pathlib import Path
 # Chains that are recorded and never run must not be started by their length.
 os.environ.setdefault("TORCH_XLA_LITE_PENDING_LIMIT", "0")
 
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import torch  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.markup import escape  # noqa: E402
-from rich.progress import track  # noqa: E402
-from rich.table import Table  # noqa: E402
+import jax
+import jax.numpy as jnp
+import torch
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
 
-import torch_xla_lite  # noqa: E402
-from torch_xla_lite.examples.jax_models import make_step  # noqa: E402
-from torch_xla_lite.examples.models import MODELS, ModelCase  # noqa: E402
+import torch_xla_lite
+from torch_xla_lite.examples.jax_models import make_step
+from torch_xla_lite.examples.models import MODELS, ModelCase
 
 OPS = 1000  # length of a recorded chain
 
