@@ -30,9 +30,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-# Chains that are recorded and never run must not be started by their length.
-os.environ.setdefault("TORCH_XLA_LITE_PENDING_LIMIT", "0")
-
 import jax
 import jax.numpy as jnp
 import torch
@@ -42,6 +39,7 @@ from rich.progress import track
 from rich.table import Table
 
 import torch_xla_lite
+from torch_xla_lite import _XLAC
 from torch_xla_lite.examples.jax_models import make_step
 from torch_xla_lite.examples.models import MODELS, ModelCase
 
@@ -462,6 +460,7 @@ def main(arguments: list[str] | None = None) -> int:
     cores = sorted(os.sched_getaffinity(0))[: options.cores]
     os.sched_setaffinity(0, cores)
     torch.set_num_threads(len(cores))
+    _XLAC.set_pending_limit(0)  # A chain whose recording is timed must not run.
 
     console = Console()
     report = Report(machine(len(cores)))
