@@ -28,6 +28,7 @@ from torch_xla_lite.lowering import (  # noqa: F401
     pool,
     random,
     recurrent,
+    recurrent_layer,
     reduction,
     scan,
     segment,

@@ -1,9 +1,13 @@
-"""The fused cells of LSTM and GRU layers, which torch calls once per time step on a device."""
+"""LSTM, GRU and RNN: the fused cells of a single step, and the recurrence of a layer as a scan."""
+
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from torch_xla_lite.lowering.matmul import linear
 from torch_xla_lite.lowering.promotion import opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -81,3 +85,120 @@ def fused_gru_cell_backward(
     to_hidden = jnp.concatenate([grad_r, grad_z, grad_n * r], axis=1)
     biases = (to_input.sum(0), to_hidden.sum(0)) if has_bias else (None, None)
     return to_input, to_hidden, grad * z, *biases
+
+
+# --- all steps of a layer: the ops of recurrent_layer.py ------------------------------------------
+
+
+def _arguments(cell: str, x: jax.Array, hidden: jax.Array) -> jax.Array:
+    """What the gates are functions of. Linear in both."""
+    if cell != "gru":
+        return x + hidden
+    # The new state needs its two parts on their own.
+    split = x.shape[-1] // 3 * 2
+    gates = x[..., :split] + hidden[..., :split]
+    return jnp.concatenate([gates, x[..., split:], hidden[..., split:]], -1)
+
+
+def _next_state(
+    cell: str, gates: jax.Array, h: jax.Array, c: jax.Array | None
+) -> tuple[jax.Array, jax.Array | None]:
+    if cell == "lstm":
+        i, f, g, o = jnp.split(gates, 4, -1)
+        c = lax.logistic(f) * c + lax.logistic(i) * lax.tanh(g)
+        return lax.logistic(o) * lax.tanh(c), c
+    if cell == "gru":
+        r, z, from_x, from_h = jnp.split(gates, 4, -1)
+        n = lax.tanh(from_x + lax.logistic(r) * from_h)
+        return n + lax.logistic(z) * (h - n), None
+    return lax.tanh(gates) if cell == "rnn_tanh" else jnp.where(gates > 0, gates, 0), None
+
+
+def _where_valid(valid: jax.Array | None, chosen: Any, other: Any) -> Any:
+    if valid is None:
+        return chosen
+    return jax.tree.map(lambda a, b: jnp.where(valid[:, None], a, b), chosen, other)
+
+
+@lower("torch_xla_lite::recurrence")
+def recurrence(
+    x: jax.Array,
+    h: jax.Array,
+    c: jax.Array | None,
+    w_hh: jax.Array,
+    b_hh: jax.Array | None,
+    w_hr: jax.Array | None,
+    valid: jax.Array | None,
+    cell: str,
+    reverse: bool,
+) -> tuple[jax.Array, jax.Array | None, jax.Array]:
+    def step(state: Any, inputs: Any) -> Any:
+        x, valid = inputs
+        gates = _arguments(cell, opmath(x), opmath(linear(state[0], w_hh, b_hh)))
+        new_h, new_c = _next_state(cell, gates, *jax.tree.map(opmath, state))
+        if w_hr is not None:
+            new_h = linear(new_h, opmath(w_hr))
+        new = jax.tree.map(lambda new, old: new.astype(old.dtype), (new_h, new_c), state)
+        new = _where_valid(valid, new, state)
+        return new, (*new, gates)
+
+    return lax.scan(step, (h, c), (x, valid), reverse=reverse)[1]
+
+
+@lower("torch_xla_lite::recurrence_backward")
+def recurrence_backward(
+    grad_hs: jax.Array,
+    grad_cs: jax.Array | None,
+    hs: jax.Array,
+    cs: jax.Array | None,
+    gates: jax.Array,
+    x: jax.Array,
+    h: jax.Array,
+    c: jax.Array | None,
+    w_hh: jax.Array,
+    b_hh: jax.Array | None,
+    w_hr: jax.Array | None,
+    valid: jax.Array | None,
+    cell: str,
+    reverse: bool,
+) -> tuple[jax.Array | None, ...]:
+    def before(first: jax.Array, after: jax.Array) -> jax.Array:
+        """The state before each step, from the first one and those after each step."""
+        parts = [after[1:], first[None]] if reverse else [first[None], after[:-1]]
+        return opmath(jnp.concatenate(parts))
+
+    weights = jax.tree.map(opmath, (w_hh, w_hr))
+    gates = opmath(gates)
+    states = jax.tree.map(before, (h, c), (hs, cs))
+    next_state = functools.partial(_next_state, cell)
+
+    def step(grads: Any, inputs: Any) -> Any:
+        outer, gates, state, valid = inputs
+        grads = jax.tree.map(lax.add, grads, jax.tree.map(opmath, outer))
+        none = jax.tree.map(jnp.zeros_like, grads)
+        kept = _where_valid(valid, none, grads)
+        grad_h, grad_c = _where_valid(valid, grads, none)
+        unprojected = grad_h if w_hr is None else grad_h @ weights[1]
+        _, pull_back = jax.vjp(next_state, gates, *state)
+        grad_gates, *grad_state = pull_back((unprojected, grad_c))
+        like = jax.ShapeDtypeStruct((*grad_h.shape[:1], x.shape[-1]), gates.dtype)
+        transposed = jax.linear_transpose(functools.partial(_arguments, cell), like, like)
+        grad_x, grad_hidden = transposed(grad_gates)
+        grad_state[0] = grad_state[0] + grad_hidden @ weights[0]
+        return jax.tree.map(lax.add, tuple(grad_state), kept), (grad_x, grad_hidden, grad_h)
+
+    start = jax.tree.map(jnp.zeros_like, jax.tree.map(opmath, (h, c)))
+    of_first, (grad_x, grad_hidden, grad_h) = lax.scan(
+        step, start, ((grad_hs, grad_cs), gates, states, valid), reverse=not reverse
+    )
+
+    def of_weight(grads: jax.Array, inputs: jax.Array) -> jax.Array:
+        return jnp.einsum("tbi,tbj->ij", grads, inputs)
+
+    return (
+        grad_x,
+        *of_first,
+        of_weight(grad_hidden, states[0]),
+        None if b_hh is None else grad_hidden.sum((0, 1)),
+        None if w_hr is None else of_weight(grad_h, next_state(gates, *states)[0]),
+    )
