@@ -152,6 +152,20 @@ def test_a_failed_assertion_raises_at_the_next_read():
     assert "aten::_assert_async" not in debug.metrics()["fallbacks"]
 
 
+def test_comparing_tensors_and_errors_of_factorisations_read_one_value():
+    a, b = torch.eye(3), torch.tensor([1.0, float("nan")])
+    x, y = a.jax(), b.jax()
+    debug.reset_metrics()
+    assert torch.equal(x, x.clone()) and torch.equal(x, x.double())
+    assert not torch.equal(x, y) and not torch.equal(y, y)
+    assert torch.allclose(x, x + 1e-9) and not torch.allclose(x, x + 1e-3)
+    assert torch.allclose(y, y, equal_nan=True) and not torch.allclose(y, y)
+    torch.testing.assert_close(torch.linalg.inv(x * 2).cpu(), a / 2)
+    with pytest.raises(torch.linalg.LinAlgError, match=r"linalg.inv: The diagonal element 1 is"):
+        torch.linalg.inv(x * 0)
+    assert debug.metrics()["fallbacks"] == {}
+
+
 def test_bincount_has_the_length_of_the_largest_value():
     values = torch.tensor([5, 1, 5])
     assert torch.bincount(values.jax(), minlength=3).tolist() == [0, 1, 0, 0, 0, 2]

@@ -36,6 +36,7 @@ from torch_xla_lite.lowering import (  # noqa: F401
     shapes,
     softmax,
     sort,
+    special,
     ternary,
     unary,
     upsample,

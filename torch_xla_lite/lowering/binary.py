@@ -17,6 +17,7 @@ from torch_xla_lite.lowering.promotion import (
     broadcast,
     convert,
     full,
+    is_complex,
     is_integral,
     is_number,
     operands,
@@ -324,7 +325,14 @@ def nextafter(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::logaddexp")
 def logaddexp(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return jnp.logaddexp(*_rounded_pair(self, other, outs[0]))
+    a, b = _rounded_pair(self, other, outs[0])
+    if not is_complex(a.dtype):
+        return jnp.logaddexp(a, b)
+    # jnp.logaddexp turns the angle into [-pi, pi]; torch leaves it.
+    is_swapped = lax.lt(lax.real(a), lax.real(b))
+    large, small = lax.select(is_swapped, b, a), lax.select(is_swapped, a, b)
+    is_infinite = lax.eq(lax.abs(lax.real(large)), lax.full_like(lax.real(large), np.inf))
+    return lax.select(is_infinite, large, large + lax.log1p(lax.exp(small - large)))
 
 
 @lower("aten::logaddexp2")

@@ -180,6 +180,23 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     return counts.scatter_add_(0, self.long(), weights)
 
 
+def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """Reads whether a factorisation failed, as torch does on every device: programs catch the
+    error at the call."""
+    torch.ops.aten._linalg_check_errors(info.cpu(), api_name, is_matrix=is_matrix)
+
+
+def equal(self: Tensor, other: Tensor) -> bool:
+    """Compares on the device and reads one bool. torch's CPU kernel would read both tensors."""
+    return self.shape == other.shape and bool((self == other).all())
+
+
+def allclose(
+    self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    return bool(torch.isclose(self, other, rtol, atol, equal_nan).all())
+
+
 _LIBRARY.impl("linalg_householder_product", linalg_householder_product, "AutogradPrivateUse1")
 for _key in ("AutogradPrivateUse1", "PrivateUse1"):
     _LIBRARY.impl("tensor_split.tensor_indices_or_sections", tensor_split, _key)
@@ -195,5 +212,8 @@ for _name, _function in (
     ("_assert_async", assert_async),
     ("_assert_async.msg", assert_async),
     ("bincount", bincount),
+    ("_linalg_check_errors", linalg_check_errors),
+    ("equal", equal),
+    ("allclose", allclose),
 ):
     _LIBRARY.impl(_name, _function, "PrivateUse1")

@@ -74,9 +74,9 @@ _REFUSED = {
     "c": """
         _safe_softmax amax amin aminmax atan2 binary_cross_entropy_with_logits
         clamp_max.Tensor clamp_min.Tensor copysign.Tensor digamma elu erf erfc erfinv fmax fmin
-        hardtanh heaviside i0 leaky_relu lgamma logit max max.dim maximum min min.dim minimum
-        mvlgamma nansum native_group_norm polygamma relu sign softshrink sort sort.stable
-        special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr
+        hardtanh heaviside i0 index_reduce leaky_relu lgamma logit max max.dim maximum min min.dim
+        minimum mode mvlgamma nansum native_group_norm polygamma relu sign softshrink sort
+        sort.stable special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr
         special_ndtri special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar
         special_zeta topk xlogy.Tensor
     """,

@@ -4,6 +4,8 @@
 used.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,45 +103,54 @@ def _steps(start: Number, step: Number, out: jax.ShapeDtypeStruct) -> jax.Array:
     return lax.add(counted, lax.full_like(counted, start)) if start else counted
 
 
-@lower("aten::linspace", constants=True)
-def linspace(start: Number, end: Number, steps: int, *, dtype=None, outs) -> jax.Array:
+_WITH_TENSORS = (".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
+
+
+@lower(
+    "aten::linspace", *(f"aten::linspace{overload}" for overload in _WITH_TENSORS), constants=True
+)
+def linspace(start: Operand, end: Operand, steps: int, *, dtype=None, outs) -> jax.Array:
     # As torch does: computed from both ends, so that the last value is exactly `end`.
     out = outs[0]
-    start, end = _as_elements(start, end, out.dtype)
+    ends = _as_elements(start, end, out.dtype)
     compute = np.dtype(np.float64) if is_integral(out.dtype) else opmath_dtype(out.dtype)
-    values = _linspace(start, end, steps, compute)
-    return (
-        lax.full(out.shape, start, out.dtype)
-        if steps == 1
-        else convert(jnp.asarray(values), out.dtype)
-    )
+    if steps == 1:
+        return full(out.shape, ends[0], out.dtype)
+    return convert(jnp.asarray(_linspace(*ends, steps, compute)), out.dtype)
 
 
-def _as_elements(start: Number, end: Number, dtype: np.dtype) -> tuple[Number, Number]:
+def _as_elements(start: Operand, end: Operand, dtype: np.dtype) -> tuple[Operand, Operand]:
     """Both ends as torch reads them: as integers, for an integer dtype."""
     if not is_integral(dtype):
         return start, end
-    return tuple(np.asarray([int(start), int(end)]).astype(dtype).tolist())
+    if isinstance(start, (int, float)) and isinstance(end, (int, float)):
+        return tuple(np.asarray([int(start), int(end)]).astype(dtype).tolist())
+    return convert(start, dtype), convert(end, dtype)
 
 
-def _linspace(start: Number, end: Number, steps: int, dtype: np.dtype) -> np.ndarray:
+def _linspace(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> Any:
+    """An array of numpy if the ends are numbers, so that it is a constant of the graph."""
+    is_constant = isinstance(start, (int, float)) and isinstance(end, (int, float))
+    numbers: Any = np if is_constant else jnp
+    first, last = (dtype.type(x) if is_constant else convert(x, dtype) for x in (start, end))
     if steps < 2:
-        return np.full((steps,), start, dtype)
-    one = dtype.type
-    step = (one(end) - one(start)) / one(steps - 1)
+        return numbers.full((steps,), first, dtype)
+    step = (last - first) / dtype.type(steps - 1)
     index = np.arange(steps)
-    rising = one(start) + step * index.astype(dtype)
-    falling = one(end) - step * (steps - index - 1).astype(dtype)
-    return np.where(index < steps // 2, rising, falling).astype(dtype)
+    rising = first + step * index.astype(dtype)
+    falling = last - step * (steps - index - 1).astype(dtype)
+    return numbers.where(index < steps // 2, rising, falling).astype(dtype)
 
 
-@lower("aten::logspace", constants=True)
+@lower(
+    "aten::logspace", *(f"aten::logspace{overload}" for overload in _WITH_TENSORS), constants=True
+)
 def logspace(
-    start: Number, end: Number, steps: int, base: float = 10.0, *, dtype=None, outs
+    start: Operand, end: Operand, steps: int, base: float = 10.0, *, dtype=None, outs
 ) -> jax.Array:
-    start, end = _as_elements(start, end, outs[0].dtype)
-    exponents = _linspace(start, end, steps, np.dtype(np.float64))
-    return convert(jnp.asarray(np.power(base, exponents)), outs[0].dtype)
+    ends = _as_elements(start, end, outs[0].dtype)
+    exponents = _linspace(*ends, steps, np.dtype(np.float64))
+    return convert(jnp.asarray(base**exponents), outs[0].dtype)
 
 
 @lower("aten::eye", "aten::eye.m")

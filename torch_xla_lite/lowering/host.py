@@ -1,6 +1,6 @@
 """Lowers ops to calls of ATen's CPU kernels from devices whose memory the CPU cannot read.
 
-    outs = lower_by_host("aten::special_bessel_j0", [x], [x_struct])
+    outs = lower_by_host("aten::ormqr", [a, tau, other], [other_struct])
 
 XLA copies the operands to the host and the results back, in the middle of the program. On a CPU
 lowering/ffi.py does the same without copies.

@@ -17,7 +17,6 @@ from torch_xla_lite.lowering.promotion import (
     canonical_dim,
     convert,
     full,
-    is_float,
     is_integral,
     opmath,
 )
@@ -328,8 +327,9 @@ def _reduced(
     if reduce == "sum":
         return total
     count = lax.full_like(total, 1 if include_self else 0)
-    count = lax.max(count.at[place].add(lax.full_like(src, 1)), lax.full_like(total, 1))
-    return lax.div(total, count) if is_float(total.dtype) else jnp.floor_divide(total, count)
+    count = count.at[place].add(lax.full_like(src, 1))
+    count = lax.select(lax.eq(count, lax.full_like(count, 0)), lax.full_like(count, 1), count)
+    return jnp.floor_divide(total, count) if is_integral(total.dtype) else lax.div(total, count)
 
 
 # Masks.

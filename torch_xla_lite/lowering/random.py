@@ -19,6 +19,7 @@ from torch_xla_lite.lowering.promotion import (
     is_integral,
     opmath,
     opmath_dtype,
+    real_dtype,
 )
 from torch_xla_lite.lowering.registry import lower
 
@@ -60,6 +61,9 @@ def _wide(out: jax.ShapeDtypeStruct) -> np.dtype:
 
 
 def _uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
+    if is_complex(out.dtype):
+        keys, dtype = jax.random.split(key), real_dtype(out.dtype)
+        return lax.complex(*(jax.random.uniform(each, out.shape, dtype) for each in keys))
     return jax.random.uniform(key, out.shape, _wide(out))
 
 
@@ -75,12 +79,6 @@ def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
 
 @lower("aten::rand", "aten::rand.generator", "aten::rand_like", "aten::rand_like.generator")
 def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
-    if is_complex(outs[0].dtype):
-        real, imag = jax.random.split(key)
-        part = np.dtype(np.float32 if outs[0].dtype == np.complex64 else np.float64)
-        shape = outs[0].shape
-        parts = (jax.random.uniform(k, shape, part) for k in (real, imag))
-        return lax.complex(*parts)
     return _below_one(_uniform(key, outs[0]), outs[0].dtype)
 
 
@@ -101,7 +99,8 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
     unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
     if (from_, to) == (0, 1):
         return unit
-    return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, from_))
+    low = complex(from_, from_) if is_complex(unit.dtype) else from_
+    return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, low))
 
 
 @lower("aten::normal_functional", "aten::normal.float_float")

@@ -83,6 +83,14 @@ def test_scatter_reduce(reduce, include_self):
     check(aten.scatter_reduce.two, whole, 1, indices(4, 3), indices(4, 3), reduce, **options)
 
 
+def test_the_mean_of_complex_numbers_by_index():
+    x, source = torch.complex(X, -X)[..., 0], torch.complex(X, X * 2)[..., 0]
+    places = torch.tensor([0, 2, 2, 0, 0])
+    check(aten.index_reduce, x, 1, places, source, "mean")
+    places = places.expand(4, 5).contiguous()
+    check(aten.scatter_reduce.two, x, 1, places, source, "mean", include_self=True)
+
+
 @pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
 def test_index_reduce(reduce):
     check(aten.index_reduce, X, 1, indices(7), torch.randn(4, 7, 6), reduce)

@@ -118,6 +118,12 @@ def test_a_zero_dim_tensor_does_not_widen_either():
     check(aten.gt.Tensor, torch.ones(2, dtype=torch.int8), torch.tensor(300))
 
 
+def test_logaddexp_of_complex_numbers_keeps_the_angle():
+    a = torch.tensor([1 + 10j, 2 - 3j, 1.5 + 2j, -math.inf, math.inf])
+    b = torch.tensor([1 + 10j, 1 - 3j, 3 + 7j, -math.inf, 1 + 2j])
+    check(aten.logaddexp, a, b)
+
+
 def test_alpha_scales_the_second_operand():
     check(aten.add.Tensor, torch.ones(2), torch.ones(2), alpha=3.5)
     check(aten.sub.Tensor, torch.ones(2), torch.ones(2), alpha=2)

@@ -49,6 +49,14 @@ def test_a_permutation_has_each_number_once():
     assert draw(aten.randperm, 50).sort()[0].tolist() == list(range(50))
 
 
+def test_both_parts_of_complex_numbers_are_uniform():
+    empty = torch.empty(20_000, dtype=torch.complex64)
+    x = torch.view_as_real(draw(aten.uniform, empty, -1.0, 3.0))
+    assert x.min() >= -1 and x.max() < 3
+    torch.testing.assert_close(x.mean(0), torch.ones(2), rtol=0, atol=0.05)
+    assert abs((x[:, 0] * x[:, 1]).mean() - 1) < 0.05
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_uniform_halves_stay_below_one(dtype):
     assert draw(aten.uniform, torch.empty(200_000, dtype=dtype)).max() < 1

@@ -70,13 +70,12 @@ def test_unsupported_arguments_are_not_an_error_of_the_lowering():
 def test_dtype_arguments_arrive_as_numpy_dtypes_and_device_arguments_not_at_all(lowering):
     received = {}
 
-    def range_of(end, **keywords):
+    def from_file(filename, shared, size, **keywords):
         received.update(keywords)
-        return jnp.zeros((3,))
+        return jnp.zeros((size,))
 
-    lowering("aten::linspace.Tensor_Tensor", lambda start, end, steps, **kw: range_of(end, **kw))
-    args = [jnp.zeros(()), jnp.zeros(()), 3, 6, None, "jax", None]
-    registry.call("aten::linspace.Tensor_Tensor", args, [out(3)])
+    lowering("aten::from_file", from_file)
+    registry.call("aten::from_file", ["name", None, 3, 6, None, "jax", None], [out(3)])
     assert received == {"dtype": np.dtype(np.float32)}
 
 
