@@ -2,28 +2,32 @@
 """Compares device jax with torch's CPU on PyTorch's own database of ops and sample inputs.
 
     python scripts/op_coverage.py                             # forward, float32
-    python scripts/op_coverage.py --mode backward --json backward.json
+    python scripts/op_coverage.py --mode backward --json results.json
     python scripts/op_coverage.py --dtype uint8 --op interpolate --verbose
-    python scripts/op_coverage.py --mode all --dtype all --json all.json     # hours
+    python scripts/op_coverage.py --mode all --dtype all --json results.json     # hours
 
 Each op runs on its sample inputs on both devices. An op may be:
 
     agrees    all samples give the same results (as the CPU in float32, or in float64), and those
               that the CPU refuses are refused
+    accepts   likewise, but jax computes some samples that the CPU refuses
     differs   a result has another value, shape or dtype
     raises    the CPU computes a sample that jax refuses
-    accepts   jax computes a sample that the CPU refuses
     timeout   it took longer than --timeout
     crashes   the process ended
-    no        the CPU computes none of the samples, so there is nothing to compare
+    extends   the CPU computes none of the samples, jax does
+    no        neither computes any, so there is nothing to compare
 
 The database needs one more package:  pip install expecttest
 
 Results of random ops are compared by shape and dtype alone. Ops run in child processes, so that one
-that crashes or hangs ends nothing else. --json writes one object for each op, mode and dtype, among
-it the ops that fell back to ATen's CPU kernels; the fields are those of `Result` and are stable.
+that crashes or hangs ends nothing else.
 
-Exit code 1 if any op does anything but agree (or "no"), else 0.
+--json FILE adds the results to FILE, one line for each op; the format is stable. What FILE has is
+not run again, so a run that was interrupted continues; with --again, what failed is run again.
+The table at the end is that of FILE. --markdown writes it into a document, too.
+
+Exit code 1 if any op of this run accepts, differs, raises, crashes or takes too long, else 0.
 """
 
 from __future__ import annotations
@@ -34,10 +38,10 @@ import contextlib
 import dataclasses
 import json
 import multiprocessing
+import re
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -48,6 +52,11 @@ MODES = ("forward", "backward", "inplace", "out")
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool", "complex64")
 # The other dtypes that --dtype takes.
 MORE_DTYPES = ("int8", "int16", "int32", "complex128")
+
+STATUSES = ("agrees", "accepts", "differs", "raises", "timeout", "crashes", "extends", "no")
+_PASSED = ("agrees", "accepts")
+# What is not a failure of this project.
+_FINE = ("agrees", "extends", "no")
 
 # Relative and absolute, the latter times the largest element.
 _TOLERANCES = {
@@ -77,8 +86,6 @@ class Result:
     mode: str
     dtype: str
     status: str
-    samples: int = 0
-    seconds: float = 0.0
     detail: str = ""
     fallbacks: tuple[str, ...] = ()
 
@@ -116,29 +123,25 @@ def _serve(connection: Connection, num_samples: int) -> None:
 def _run(op: Any, job: Job, num_samples: int) -> Result:
     from torch_xla_lite import debug
 
-    start = time.monotonic()
     debug.reset_metrics()
-    status, detail, count = "no", "", 0
+    found: dict[str, str] = {}
     try:
         for sample in _samples(op, job, num_samples):
-            verdict, text = _compare(op, job.mode, sample)
-            if verdict == "no":
-                continue
-            count += 1
-            if verdict == "agrees":
-                status = verdict if status == "no" else status
-            elif status in ("no", "agrees"):
-                status, detail = verdict, f"{_short(sample)}: {text}"
+            verdict, text = _compare(op, job, sample)
+            found.setdefault(verdict, f"{_short(sample)}: {text}" if text else "")
     except Exception as error:
-        detail = f"no samples: {type(error).__name__}: {str(error)[:200]}"
-    seconds = round(time.monotonic() - start, 2)
+        found.setdefault("no", f"no samples: {type(error).__name__}: {str(error)[:200]}")
+    status = next((x for x in ("differs", "raises", "accepts", "agrees") if x in found), "no")
+    detail = found.get(status, "")
+    if status == "accepts" and "agrees" not in found:
+        status = "extends"
     fallbacks = tuple(sorted(debug.metrics()["fallbacks"]))
-    return Result(job.op, job.mode, job.dtype, status, count, seconds, detail, fallbacks)
+    return Result(job.op, job.mode, job.dtype, status, detail, fallbacks)
 
 
 def _samples(op: Any, job: Job, limit: int) -> Iterator[Any]:
-    """Sample inputs on the CPU. For a dtype that the op is not said to take: those of float32,
-    converted, so that what the CPU refuses is met too."""
+    """Sample inputs on the CPU, from the whole range of what the database has. For a dtype that the
+    op is not said to take: those of float32, converted, so that what the CPU refuses is met too."""
     dtype = getattr(torch, job.dtype)
     grad = job.mode == "backward"
     torch.manual_seed(0)
@@ -146,9 +149,10 @@ def _samples(op: Any, job: Job, limit: int) -> Iterator[Any]:
     source = dtype if known else torch.float32 if torch.float32 in op.dtypes else None
     if source is None or (grad and not known):
         return
-    for i, sample in enumerate(op.sample_inputs("cpu", source, requires_grad=grad)):
-        if i == limit:
-            return
+    samples = list(op.sample_inputs("cpu", source, requires_grad=grad))
+    count = min(limit, len(samples))
+    for i in range(count):
+        sample = samples[i * len(samples) // count]
         yield sample if known else sample.transform(lambda value: _cast(value, dtype))
 
 
@@ -164,8 +168,8 @@ def _on_jax(value: Any) -> Any:
     return value
 
 
-def _compare(op: Any, mode: str, sample: Any) -> tuple[str, str]:
-    function = _FUNCTIONS[mode]
+def _compare(op: Any, job: Job, sample: Any) -> tuple[str, str]:
+    function = _FUNCTIONS[job.mode]
     other = sample.transform(_on_jax)
     if other.kwargs.get("device") == "cpu":
         other.kwargs["device"] = "jax"
@@ -185,12 +189,17 @@ def _compare(op: Any, mode: str, sample: Any) -> tuple[str, str]:
     if isinstance(wanted, Exception):
         return "accepts", f"CPU: {type(wanted).__name__}: {str(wanted)[:200]}"
     values = _is_deterministic(op, function, sample, state)
+    wanted = _to_cpu(wanted)
     try:
-        _check_defined(sample, got, _to_cpu(wanted), values)
-    except (_Difference, AssertionError) as error:
-        # The CPU may be the one that is wrong: where everything cancels, float32 leaves noise.
+        if op.name in _WITH_TIES and job.mode in ("forward", "out"):
+            got, wanted = (_with_elements(op, sample, results) for results in (got, wanted))
+        _check_defined(sample, got, wanted, values)
+    except (_Difference, AssertionError, RuntimeError) as error:
+        # The CPU may be the one that is wrong: where everything cancels, float32 leaves noise, and
+        # float16 overflows.
         with contextlib.suppress(Exception):
-            _check_defined(sample, got, _in_float64(op, function, sample), values)
+            in_float64 = _in_float64(op, function, sample, getattr(torch, job.dtype))
+            _check_defined(sample, got, in_float64, values)
             return "agrees", ""
         return "differs", " ".join(str(error).split())[:300]
     return "agrees", ""
@@ -213,21 +222,46 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _in_float64(op: Any, function: Callable[..., Any], sample: Any) -> Any:
-    """What the CPU computes in float64, rounded to float32."""
+_WIDE = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+}
+
+
+def _in_float64(op: Any, function: Callable[..., Any], sample: Any, dtype: torch.dtype) -> Any:
+    """What the CPU computes in float64, rounded to `dtype`."""
 
     def cast(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-            return torch.float64 if value is torch.float32 else value
-        return value.detach().double().requires_grad_(value.requires_grad)
+        if isinstance(value, torch.dtype):
+            return _WIDE.get(value, value)
+        if not isinstance(value, torch.Tensor) or value.dtype not in _WIDE:
+            return value
+        return value.detach().to(_WIDE[value.dtype]).requires_grad_(value.requires_grad)
 
     def rounded(value: Any) -> Any:
         if isinstance(value, list):
             return [rounded(item) for item in value]
-        is_wide = isinstance(value, torch.Tensor) and value.dtype == torch.float64
-        return value.float() if is_wide else value
+        is_wide = isinstance(value, torch.Tensor) and value.dtype == _WIDE.get(dtype)
+        return value.to(dtype) if is_wide else value
 
     return rounded(_to_cpu(function(op, sample.transform(cast), None)))
+
+
+# Of these, which of several equal elements is meant is not defined: the position of `dim`.
+_WITH_TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1}
+
+
+def _with_elements(op: Any, sample: Any, results: Any) -> Any:
+    """The results of an op of `_WITH_TIES`, with elements in the place of the last one, indices."""
+    if isinstance(results, list):
+        return [*results[:-1], _with_elements(op, sample, results[-1])]
+    position = _WITH_TIES[op.name]
+    dim = sample.kwargs.get("dim", (*sample.args, -1, -1)[position])
+    if sample.input.ndim > results.ndim:
+        return sample.input.gather(dim, results.unsqueeze(dim)).squeeze(dim)
+    return sample.input.gather(dim, results)
 
 
 def _copied(sample: Any) -> Any:
@@ -405,7 +439,6 @@ class _Child:
         self._is_fresh = True
 
     def run(self, job: Job, timeout: float) -> Result:
-        start = time.monotonic()
         # A new process imports torch first.
         limit = timeout + (60 if self._is_fresh else 0)
         self._is_fresh = False
@@ -415,12 +448,11 @@ class _Child:
             if self._connection.poll(limit):
                 return self._connection.recv()
             status = "timeout"
-        seconds = round(time.monotonic() - start, 2)
-        detail = f"exit code {self._stop()}" if status == "crashes" else f"after {seconds} s"
+        detail = f"exit code {self._stop()}" if status == "crashes" else f"after {limit} s"
         if status == "timeout":
             self._stop()
         self._start()
-        return Result(job.op, job.mode, job.dtype, status, 0, seconds, detail)
+        return Result(job.op, job.mode, job.dtype, status, detail)
 
     def _stop(self) -> int | None:
         self._process.join(1)
@@ -437,16 +469,139 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace) -> Iterator[Result]
         yield child.run(job, arguments.timeout)
 
 
-def _table(results: list[Result]) -> str:
-    groups: dict[tuple[str, str], collections.Counter[str]] = {}
+# Groups of jobs in a file: {mode: "dtype dtype ..."}.
+_Group = dict[str, str]
+
+
+def _group(results: Iterable[Result]) -> _Group:
+    groups: _Group = {}
     for result in results:
-        groups.setdefault((result.mode, result.dtype), collections.Counter())[result.status] += 1
-    names = ("agrees", "differs", "raises", "accepts", "timeout", "crashes", "no")
-    lines = ["| mode | dtype | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 2)]
-    for (mode, dtype), counts in groups.items():
-        numbers = " | ".join(str(counts[name]) for name in names)
-        lines.append(f"| {mode} | {dtype} | {numbers} |")
+        groups[result.mode] = f"{groups.get(result.mode, '')} {result.dtype}".lstrip()
+    return groups
+
+
+def _encode(results: Sequence[Result]) -> dict[str, Any]:
+    """The results of one op as they stand in a file."""
+    encoded: dict[str, Any] = {}
+    for status in STATUSES:
+        if group := _group(result for result in results if result.status == status):
+            encoded[status] = group
+    for fallbacks in dict.fromkeys(result.fallbacks for result in results if result.fallbacks):
+        group = _group(result for result in results if result.fallbacks == fallbacks)
+        encoded.setdefault("fallbacks", {})[" ".join(fallbacks)] = group
+    details: dict[str, str] = {}
+    for result in results:
+        # Of equal reasons the first, and of each the beginning.
+        detail = " ".join(result.detail.split())[:200]
+        if result.status not in (*_FINE, "accepts") and detail not in details.values():
+            details[f"{result.mode} {result.dtype}"] = detail
+    return encoded | ({"details": details} if details else {})
+
+
+def _decode(op: str, encoded: dict[str, Any]) -> Iterator[Result]:
+    def jobs(group: _Group) -> list[tuple[str, str]]:
+        return [(mode, dtype) for mode, dtypes in group.items() for dtype in dtypes.split()]
+
+    fallbacks = {
+        job: tuple(names.split())
+        for names, group in encoded.get("fallbacks", {}).items()
+        for job in jobs(group)
+    }
+    for status in STATUSES:
+        for mode, dtype in jobs(encoded.get(status, {})):
+            detail = encoded.get("details", {}).get(f"{mode} {dtype}", "")
+            yield Result(op, mode, dtype, status, detail, fallbacks.get((mode, dtype), ()))
+
+
+_Results = dict[Job, Result]
+
+
+def _read(file: Path) -> _Results:
+    if not file.exists():
+        return {}
+    return {
+        Job(result.op, result.mode, result.dtype): result
+        for op, encoded in json.loads(file.read_text()).items()
+        for result in _decode(op, encoded)
+    }
+
+
+def _ordered(results: _Results) -> list[Result]:
+    dtypes = (*DTYPES, *MORE_DTYPES)
+    return sorted(
+        results.values(), key=lambda x: (x.op, MODES.index(x.mode), dtypes.index(x.dtype))
+    )
+
+
+def _write(results: _Results, file: Path) -> None:
+    ops: dict[str, list[Result]] = {}
+    for result in _ordered(results):
+        ops.setdefault(result.op, []).append(result)
+    lines = (f"{json.dumps(op)}: {json.dumps(_encode(found))}" for op, found in ops.items())
+    # An interrupted run leaves the old file.
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    temporary.replace(file)
+
+
+def _table(results: _Results) -> str:
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in sorted(_ordered(results), key=lambda x: MODES.index(x.mode)):
+        groups.setdefault((result.mode, result.dtype), []).append(result)
+    names = ("accepts", "differs", "raises", "timeout", "crashes", "extends")
+    columns = ("mode", "dtype", "the CPU computes", "passes", "passes without fallback", *names)
+    lines = ["| " + " | ".join(columns) + " |", "|---|---|" + "---:|" * (len(columns) - 2)]
+    dtypes = (*DTYPES, *MORE_DTYPES)
+    for mode, dtype in sorted(groups, key=lambda x: (MODES.index(x[0]), dtypes.index(x[1]))):
+        found = groups[mode, dtype]
+        total = sum(result.status not in ("extends", "no") for result in found)
+        passed = [result for result in found if result.status in _PASSED]
+        in_graph = sum(not result.fallbacks for result in passed)
+        counts = collections.Counter(result.status for result in found)
+        cells = [mode, dtype, total, _share(len(passed), total), _share(in_graph, total)]
+        lines.append("| " + " | ".join(map(str, cells + [counts[x] for x in names])) + " |")
     return "\n".join(lines)
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count} ({100 * count / total:.1f} %)" if total else "0"
+
+
+_MARKS = ("<!-- Written by scripts/op_coverage.py -->", "<!-- End -->")
+
+
+def _failures(results: _Results) -> str:
+    """What fails, grouped by op."""
+    ops: dict[str, list[Result]] = {}
+    for result in _ordered(results):
+        if result.status not in (*_FINE, "accepts"):
+            ops.setdefault(result.op, []).append(result)
+    lines = ["| op | mode and dtypes | first reason |", "|---|---|---|"]
+    for op, found in ops.items():
+        jobs = "; ".join(f"{mode} {dtypes}" for mode, dtypes in _group(found).items())
+        reason = " ".join(found[0].detail.split()).replace("|", "\\|")
+        lines.append(f"| `{op}` | {jobs} | {reason[:160]} |")
+    return "\n".join(lines)
+
+
+def _section(results: _Results) -> str:
+    return f"{_table(results)}\n\nWhat fails:\n\n{_failures(results)}"
+
+
+def _insert(document: Path, text: str) -> None:
+    """Replaces what stands between the two marks of the document."""
+    begin, end = map(re.escape, _MARKS)
+    new, count = re.subn(
+        f"({begin}).*?({end})",
+        lambda match: f"{match[1]}\n\n{text}\n\n{match[2]}",
+        document.read_text(),
+        flags=re.DOTALL,
+    )
+    if not count:
+        sys.exit(
+            f"{document} has no place for the table.\nAdd these two lines:\n" + "\n".join(_MARKS)
+        )
+    document.write_text(new)
 
 
 def _parse() -> argparse.Namespace:
@@ -458,34 +613,39 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--dtype", default="float32", choices=(*DTYPES, *MORE_DTYPES, "all"))
     parser.add_argument("--samples", type=int, default=12, help="of each op, at most")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one op")
-    parser.add_argument("--json", type=Path, help="write all results there")
+    parser.add_argument("--json", type=Path, help="add the results to this file")
+    parser.add_argument("--again", action="store_true", help="run what failed in it again")
+    parser.add_argument("--markdown", type=Path, help="write the table into this document")
     parser.add_argument("--verbose", action="store_true", help="print each op that agrees, too")
     return parser.parse_args()
 
 
 def main() -> int:
     arguments = _parse()
-    names = [
-        name
-        for name in _database()
-        if not arguments.op or any(part in name for part in arguments.op)
-    ]
     modes = MODES if arguments.mode == "all" else (arguments.mode,)
     dtypes = DTYPES if arguments.dtype == "all" else (arguments.dtype,)
-    jobs = [Job(name, mode, dtype) for mode in modes for dtype in dtypes for name in names]
-    results = []
-    for result in _run_all(jobs, arguments):
-        results.append(result)
-        if arguments.verbose or result.status not in ("agrees", "no"):
-            print(
-                f"{result.op} {result.mode} {result.dtype}: {result.status} {result.detail}",
-                flush=True,
-            )
+    results = _read(arguments.json) if arguments.json else {}
+    done = {job for job, x in results.items() if not arguments.again or x.status in _FINE}
+    jobs = [
+        job
+        for mode in modes
+        for dtype in dtypes
+        for name in _database()
+        if not arguments.op or any(part in name for part in arguments.op)
+        if (job := Job(name, mode, dtype)) not in done
+    ]
+    failed = False
+    for job, result in zip(jobs, _run_all(jobs, arguments), strict=True):
+        results[job] = result
+        failed |= result.status not in _FINE
+        if arguments.verbose or result.status not in _FINE:
+            print(*dataclasses.astuple(result)[:4], result.detail, flush=True)
         if arguments.json:
-            text = json.dumps([dataclasses.asdict(each) for each in results], indent=1)
-            arguments.json.write_text(text + "\n")
+            _write(results, arguments.json)
     print(_table(results))
-    return int(any(result.status not in ("agrees", "no") for result in results))
+    if arguments.markdown:
+        _insert(arguments.markdown, _section(results))
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -51,15 +51,56 @@ def test_a_process_that_crashes_or_hangs_is_replaced() -> None:
     child._stop()
 
 
-def test_the_results_are_a_table_and_json(tmp_path: Path) -> None:
-    file = tmp_path / "results.json"
-    process = subprocess.run(
-        [sys.executable, op_coverage.__file__, "--op", "linalg_ldl_factor_ex", "--json", str(file)],
-        capture_output=True,
-        text=True,
-    )
-    assert process.returncode == 0, process.stderr
-    assert process.stdout.endswith("| forward | float32 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |\n")
-    (result,) = json.loads(file.read_text())
-    assert result["status"] == "agrees"
-    assert result["fallbacks"] == ["aten::linalg_ldl_factor_ex"]
+TABLE = """\
+| mode | dtype | the CPU computes | passes | passes without fallback | accepts | differs | raises |\
+ timeout | crashes | extends |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| forward | float32 | 1 | 1 (100.0 %) | 0 (0.0 %) | 0 | 0 | 0 | 0 | 0 | 0 |
+"""
+
+
+def test_the_results_are_a_table_and_json_and_are_continued(tmp_path: Path) -> None:
+    file, document = tmp_path / "results.json", tmp_path / "results.md"
+    document.write_text("\n".join(("before", *op_coverage._MARKS, "after")))
+
+    def run(*options: str) -> str:
+        command = [sys.executable, op_coverage.__file__, "--json", str(file), *options]
+        command += ["--op", "linalg_ldl_factor_ex", "--verbose"]
+        process = subprocess.run(command, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
+
+    assert run() == "linalg_ldl_factor_ex forward float32 agrees \n" + TABLE
+    assert run("--markdown", str(document)) == TABLE
+    assert json.loads(file.read_text()) == {
+        "linalg_ldl_factor_ex": {
+            "agrees": {"forward": "float32"},
+            "fallbacks": {"aten::linalg_ldl_factor_ex": {"forward": "float32"}},
+        }
+    }
+    assert document.read_text().startswith("before\n")
+    assert TABLE in document.read_text()
+
+
+def result(op: str, mode: str, dtype: str, status: str, **details) -> op_coverage.Result:
+    return op_coverage.Result(op, mode, dtype, status, **details)
+
+
+def test_a_file_keeps_the_results_in_one_line_for_each_op(tmp_path: Path) -> None:
+    results = [
+        result("add", "forward", "bool", "agrees"),
+        result("add", "forward", "float32", "agrees", fallbacks=("aten::a", "aten::b")),
+        result("add", "out", "float32", "raises", detail="because"),
+        result("neg", "forward", "bool", "no"),
+    ]
+    jobs = {op_coverage.Job(x.op, x.mode, x.dtype): x for x in results}
+    op_coverage._write(jobs, tmp_path / "results.json")
+    assert len((tmp_path / "results.json").read_text().splitlines()) == 4
+    assert op_coverage._read(tmp_path / "results.json") == jobs
+    assert "| `add` | out float32 | because |" in op_coverage._failures(jobs)
+
+
+def test_the_document_has_the_table_of_the_results() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    results = op_coverage._read(docs / "op_coverage.json")
+    assert op_coverage._section(results) in (docs / "op_coverage.md").read_text()
