@@ -1,6 +1,10 @@
+import jax
+import numpy as np
 import pytest
 import torch
 from comparison import check, run
+
+from torch_xla_lite.lowering import attention
 
 aten = torch.ops.aten
 E, HEADS = 8, 2
@@ -44,11 +48,19 @@ def test_bias_rescale_and_split_into_heads():
 
 
 BIAS = torch.randn(5, 5).masked_fill(CAUSAL, -torch.inf)
-FORMS = [(False, None, None), (True, None, 0.3), (False, BIAS, None)]
+FORMS = [
+    (False, None, None),
+    (True, None, 0.3),
+    (False, BIAS, None),
+    (False, torch.randn(2, 1, 5, 5), None),
+    (True, torch.randn(2, 1, 1, 5), None),
+]
 
 
+@pytest.mark.parametrize("queries_at_once", [1, 2, 5])
 @pytest.mark.parametrize(("causal", "bias", "scale"), FORMS)
-def test_fused_attention_and_its_gradients(causal, bias, scale):
+def test_fused_attention_and_its_gradients(causal, bias, scale, queries_at_once, monkeypatch):
+    monkeypatch.setattr(attention, "_MOST_SCORES", queries_at_once * 2 * 3 * 5)
     q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))
     options = {"attn_mask": bias, "scale": scale}
     forward = aten._scaled_dot_product_flash_attention_for_cpu
@@ -68,3 +80,21 @@ def test_fused_attention_to_nothing_is_zero():
         expected=[q, torch.empty(1, 1, 2)],
     )
     assert torch.equal(got[0], torch.zeros_like(q))
+
+
+@pytest.mark.parametrize("queries", [64, 4096])
+def test_attention_of_long_sequences_does_not_store_all_scores(queries):
+    """The scores of 4,096 queries are 512 MiB."""
+    q = jax.ShapeDtypeStruct((1, 8, queries, 32), np.float32)
+    total = jax.ShapeDtypeStruct(q.shape[:3], np.float32)
+
+    def forward(q, k, v):
+        return attention.flash_attention_for_cpu(q, k, v, 0.0, True)
+
+    def backward(grad, q, k, v, out, total):
+        return attention.flash_attention_for_cpu_backward(grad, q, k, v, out, total, 0.0, True)
+
+    for function, arguments in ((forward, (q,) * 3), (backward, (*(q,) * 5, total))):
+        compiled = jax.jit(function).lower(*arguments).compile()
+        assert ("while" in compiled.as_text()) == (queries == 4096)
+        assert compiled.memory_analysis().temp_size_in_bytes < 100 * 2**20
