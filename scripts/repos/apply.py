@@ -5,10 +5,9 @@ What moves HEAD are commands of git that refuse to overwrite local work.
 
 from collections.abc import Iterable
 
-from scripts.repos import git, journal, move, network, plan, submodules
+from scripts.repos import git, journal, move, network, obstacles, plan, submodules
 from scripts.repos.model import Action, Ended, Repo, Status
 from scripts.repos.run import Run, guarded
-from scripts.repos.survey import check_obstacles
 
 
 def as_planned(repo: Repo) -> Repo:
@@ -41,58 +40,46 @@ def _apply(repo: Repo, run: Run) -> Repo:
 
 def _update(repo: Repo, run: Run) -> Repo:
     """Moves one repository to its target; raises Ended and GitError."""
+    record = run.record(repo)
     if repo.action in (Action.REBASE, Action.MERGE):
-        repo = _integrate(repo, run)
+        repo = move.integrate(repo, run.name)
     if repo.action is not Action.NOTHING:
         # Again, because other repositories may have been fetched for long since the plan was made.
-        check_obstacles(repo, repo.new or "")
-    record = run.record(repo)
-    if repo.action is not Action.NOTHING:
-        repo = _move_head(repo, record)
+        obstacles.check(repo, repo.new or "")
+        repo = move_head(repo, record, None if repo.action is Action.DETACH else repo.branch)
     if repo.move_default:
-        _move_default_branch(repo, record)
+        ref, old = f"refs/heads/{repo.default_branch}", repo.branches[repo.default_branch or ""]
+        moved = journal.Move(ref, old, repo.target or "")
+        record.keep([moved])
+        git.update_refs(repo.place, [moved.line()])
     problems = submodules.follow(repo.place, record, run.settings) if repo.follow else []
-    now = git.commit(repo.place, "HEAD")
     if problems:
-        words = ("submodule", "update", "--init", "--recursive")
-        remedy = git.shell_command(repo.place, *words)
-        return repo.ended(Status.FAILED, "; ".join(problems), remedy, new=now)
+        again = repo.command("submodule", "update", "--init", "--recursive")
+        return repo.ended(Status.FAILED, "; ".join(problems), again, new=repo.new)
     remedy = repo.remedy if repo.needs_person else ()
-    return repo.ended(Status.UPDATED, plan.words(repo), *remedy, new=now)
+    return repo.ended(Status.UPDATED, plan.words(repo), *remedy, new=repo.new)
 
 
-def _integrate(repo: Repo, run: Run) -> Repo:
-    """With the commit of the finished rebase or merge."""
-    done = move.integrate(repo, run.name)
-    if done.new is not None:
-        return repo.having(new=done.new)
-    verb = repo.action.value
-    again = git.shell_command(repo.place, verb, repo.target_ref)
-    if not done.files:
-        raise Ended(repo.ended(Status.FAILED, f"{verb}: {done.problem}", again, new=repo.head))
-    add = git.shell_command(repo.place, "add", "FILES")
-    resume = f"{add} && {git.shell_command(repo.place, verb, '--continue')}"
-    names = ", ".join(done.files[:5])
-    reason = f"{verb} onto {repo.target_name} conflicts in {names}; nothing was changed"
-    raise repo.skip(reason, again, resume, files=done.files)
+def move_head(repo: Repo, record: journal.Journal, to: str | None) -> Repo:
+    """Moves HEAD with index and files to the commit `new` of the record.
 
-
-def _move_head(repo: Repo, record: journal.Journal) -> Repo:
-    """Moves HEAD with index and files."""
+    `to` is the branch that is checked out then; none for a detached HEAD. The current branch moves
+    with HEAD, another one is at that commit already.
+    """
     path, old, new = repo.place, repo.head or "", repo.new or ""
     ref = git.run(path, "symbolic-ref", "--quiet", "HEAD").out.removesuffix("\n")
     if ref != (f"refs/heads/{repo.branch}" if repo.branch else ""):
         raise _failed(repo, f"another branch was checked out meanwhile: {ref}")
-    if repo.action is Action.DETACH:
-        words = move.head_to(new)
+    if to is None or to != repo.branch:
+        words = move.head_to(new, to)
         journal.keep_refs(path, record.run, [journal.Move("HEAD", old, new)])
-        record.note("head", old=old, new=new, branch=repo.branch)
+        record.note("head", old=old, new=new, branch=repo.branch, to=to)
     else:
-        make = move.branch_to if repo.action is Action.REBASE else move.fast_forward
-        words = make(repo.branch or "", new)
-        record.keep([journal.Move(f"refs/heads/{repo.branch}", old, new)])
-    expected, gone = submodules.expected(path, old, new)
-    journal.set_pending(repo.git_dir, {**expected, **repo.pending})
+        is_forward = repo.action in (Action.FAST_FORWARD, Action.MERGE)
+        words = (move.fast_forward if is_forward else move.branch_to)(to, new)
+        record.keep([journal.Move(ref, old, new)])
+    following, gone = submodules.expected(path, old, new)
+    journal.set_pending(repo.git_dir, {**repo.pending, **following})
     try:
         complaint = move.to(path, words, old, new)
     except git.GitError as error:
@@ -104,19 +91,7 @@ def _move_head(repo: Repo, record: journal.Journal) -> Repo:
 
 def _failed(repo: Repo, reason: str) -> Ended:
     now = git.commit(repo.place, "HEAD")
-    command = git.shell_command(repo.place, "status")
-    return Ended(repo.ended(Status.FAILED, reason, command, new=now))
-
-
-def _move_default_branch(repo: Repo, record: journal.Journal) -> None:
-    """Fast-forwards the local default branch, which is not checked out."""
-    name = repo.default_branch or ""
-    ref, old, new = f"refs/heads/{name}", repo.branches[name], repo.target or ""
-    record.keep([journal.Move(ref, old, new)])
-    words = ("update-ref", "-m", "update_repos: fast-forward", ref, new, old)
-    result = git.run(repo.place, *words, changing=True)
-    if result.code != 0:
-        raise _failed(repo, f"{name}: {result.words}")
+    return Ended(repo.ended(Status.FAILED, reason, repo.command("status"), new=now))
 
 
 def _push_fork(repo: Repo, run: Run) -> Repo:
@@ -136,8 +111,7 @@ def _push_fork(repo: Repo, run: Run) -> Repo:
         run.record(repo).keep([moved], pushed=fork)
         network.push(repo.place, fork, commit, branch, run.settings)
     except network.Unreachable as error:
-        repo = _not_pushed(repo, f"{fork}/{branch} did not take it: {error}")
-        return repo.having(unreachable=not error.refused)
+        return _not_pushed(repo, str(error)).having(unreachable=not error.refused)
     except (git.GitError, OSError) as error:
         return _not_pushed(repo, str(error))
     return repo.noting(f"{fork}/{branch} is pushed to {commit[:10]}")

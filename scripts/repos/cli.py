@@ -1,12 +1,11 @@
 """The command line: arguments, refusals, commands, exit codes."""
 
 import argparse
-import math
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from scripts.repos import apply, clone, find, freeze, git, journal, report, table, undo
@@ -22,9 +21,7 @@ only, and every ref is saved before it moves. Nothing is rebuilt.
   scripts/update_repos.py                    this project's own set of repositories
   scripts/update_repos.py pytorch vision     these
   scripts/update_repos.py -b pytorch         pytorch and all that depend on it
-  scripts/update_repos.py --dry-run          plan with the last fetch; no network
   scripts/update_repos.py --plan             what would be done; fetches
-  scripts/update_repos.py --clone            clone repositories that are missing, too
   scripts/update_repos.py status             one table; no network, no change
   scripts/update_repos.py freeze FILE        write the exact commits of all repositories
   scripts/update_repos.py --to FILE          check these commits out again
@@ -126,21 +123,11 @@ def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(name, action="store_true", help=words)
     for *names, kind, metavar, words in (
-        ("-j", "--jobs", _number(int, 1), "N", "repositories at once (8)"),
-        ("--timeout", _number(float, 0.001), "S", "seconds a call to a server may be silent (60)"),
-        ("--retries", _number(int, 0), "N", "how often a failed call is tried again (2)"),
+        ("-j", "--jobs", int, "N", "repositories at once (8)"),
+        ("--timeout", float, "S", "seconds a call to a server may be silent (60)"),
+        ("--retries", int, "N", "how often a failed call is tried again (2)"),
     ):
         parser.add_argument(*names, type=kind, metavar=metavar, help=words)
-
-
-def _number(kind: type, least: float) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        value = kind(text)
-        if not math.isfinite(value) or value < least:
-            raise argparse.ArgumentTypeError(f"must be a number ≥ {least}")
-        return value
-
-    return number
 
 
 def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
@@ -150,10 +137,10 @@ def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
             "As root, git would leave files behind that you cannot change.",
             "Run it as yourself; or, where the checkouts are root's:  --allow-root",
         )
-    said = environ.get("TORCH_XLA_LITE_CONTAINER", "")
+    choice = environ.get("TORCH_XLA_LITE_CONTAINER", "")
     variables = [environ.get(name, "").lower() for name in _CONTAINER_VARIABLES]
     is_set = any(word not in ("", "0", "false") for word in variables)
-    if said != "0" if said else is_set or any(map(os.path.exists, _CONTAINER_FILES)):
+    if choice != "0" if choice else is_set or any(map(os.path.exists, _CONTAINER_FILES)):
         raise UsageError(
             "This is the development container, in which git has other users and no keys.",
             "Run it outside; in a container that owns the checkouts:  TORCH_XLA_LITE_CONTAINER=0",
@@ -182,45 +169,37 @@ class _Invocation:
 
     def __init__(self, parsed: argparse.Namespace, root: Path):
         self.parsed = parsed
-        self.tables = table.read(parsed.config, os.environ)
-        self.project = Path(os.path.realpath(parsed.project or root))
-        self.output = report.Output()
-
-    def begin(self, options: Options, names: Iterable[str] | None = None) -> tuple[list[Repo], Run]:
-        """The records of the selected repositories, and the run."""
-        parsed, entries = self.parsed, self.tables.entries
-        if names is None:
-            names = table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
-        wanted = list(names)
-        found = find.find(entries.values(), self.project, wanted)
-        places = {name: repo.path for name, repo in found.items() if repo.path is not None}
-        # The numbers of the command line go over those of the table.
         given = {name: getattr(parsed, name, None) for name in ("jobs", "timeout", "retries")}
-        numbers = {name: value for name, value in given.items() if value is not None}
-        settings = self.tables.settings._replace(**numbers)
-        run = Run(settings, options, places, show_progress=options.online and not parsed.json)
+        self.tables = table.read(parsed.config, os.environ, given)
+        self.project = Path(os.path.realpath(parsed.project or root))
+        self.output = report.Output(parsed.json)
+
+    def selected(self) -> list[str]:
+        """The names that the command line asks for, in dependency order."""
+        parsed = self.parsed
+        return table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
+
+    def begin(self, options: Options, names: Iterable[str]) -> tuple[list[Repo], Run]:
+        """The records of repositories, and the run."""
+        wanted, entries = list(names), self.tables.entries
+        found = find.find(entries.values(), self.project, wanted)
+        show_progress = options.online and not self.parsed.json
+        run = Run(self.tables.settings, options, find.places(found), show_progress)
         return [found[name] for name in entries if name in wanted], run
 
-    def table(self, title: str, heading: str, repos: Sequence[Repo], details: bool = True) -> None:
-        """Prints a table, unless JSON is wanted."""
-        if not self.parsed.json:
-            report.table(self.output, title, heading, repos, self.project.parent)
-            if details:
-                report.details(self.output, repos)
+    def table(self, title: str, heading: str, repos: Sequence[Repo]) -> None:
+        """Prints a table of repositories."""
+        report.table(self.output, title, heading, repos, self.project.parent)
 
     def end(
         self, repos: Sequence[Repo], run: str | None = None, commands: Sequence[str] = ()
     ) -> int:
         """Prints the JSON, if it is wanted; returns the exit code."""
         code = _exit_code(repos)
-        if self.parsed.json:
-            self.output.write(report.as_json(self.parsed.command, run, code, repos, commands))
+        head = {"command": self.parsed.command, "run": run, "exit_code": code}
+        rows = [report.as_json(repo) for repo in repos]
+        self.output.json({**head, "repositories": rows, "next": commands})
         return code
-
-    def say(self, text: str, colour: str = "") -> None:
-        """Prints a line, unless JSON is wanted."""
-        if not self.parsed.json:
-            self.output.say(text, colour)
 
 
 def _exit_code(repos: Sequence[Repo]) -> int:
@@ -232,7 +211,7 @@ def _exit_code(repos: Sequence[Repo]) -> int:
 
 
 def _update(invocation: _Invocation) -> int:
-    parsed, tables = invocation.parsed, invocation.tables
+    parsed, output, tables = invocation.parsed, invocation.output, invocation.tables
     options, names = _options(invocation)
     repos, run = invocation.begin(options, names)
     if options.clone:
@@ -240,12 +219,13 @@ def _update(invocation: _Invocation) -> int:
     plans = make_plan(repos, tables.entries, run)
     expected = [apply.as_planned(repo) for repo in plans]
     is_work = any(repo.status is Status.PLANNED for repo in expected)
-    if not options.acting or is_work:
-        invocation.table("Plan", "what would be done", expected, details=not options.acting)
+    if is_work or not options.acting:
+        invocation.table("Plan", "what would be done", expected)
     if not options.acting:
+        report.details(output, expected)
         code = invocation.end(expected)
         if code == 0 and not is_work:
-            invocation.say("All is current." if options.online else _NOT_ASKED)
+            output.say("All is current." if options.online else _NOT_ASKED)
         return code
     done = apply.apply_all(plans, run)
     # One that failed may have moved before.
@@ -254,31 +234,31 @@ def _update(invocation: _Invocation) -> int:
     )
     commands = _rebuild(invocation, done)
     invocation.table("Result", "what was done", done)
+    report.details(output, done)
     code = invocation.end(done, run.name if moved else None, commands)
     if moved:
-        invocation.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
+        output.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
     if commands:
-        invocation.say("Next, inside the development container:")
+        output.say("Next, inside the development container:")
         for command in commands:
-            invocation.say(f"  {command}", report.CYAN)
+            output.say(f"  {command}", report.CYAN)
     elif code == 0:
-        invocation.say("All is current; there is nothing to rebuild.")
+        output.say("All is current; there is nothing to rebuild.")
     return code
 
 
 _NOT_ASKED = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
 
 
-def _options(invocation: _Invocation) -> tuple[Options, list[str] | None]:
-    """What is asked for; and the repositories of --to."""
-    parsed, to, names = invocation.parsed, None, None
+def _options(invocation: _Invocation) -> tuple[Options, list[str]]:
+    """What is asked for, and of which repositories."""
+    parsed, names, to = invocation.parsed, invocation.selected(), None
     if parsed.to is not None:
         if parsed.pinned or parsed.push_fork:
             raise UsageError("--to excludes --pinned and --push-fork.", "Leave one of them out.")
         to = freeze.read(parsed.to, invocation.tables.entries)
-        chosen = parsed.names or parsed.base_repo or parsed.all
-        selected = table.select(invocation.tables, parsed.names, parsed.base_repo, parsed.all)
-        names = [name for name in to if not chosen or name in selected]
+        is_chosen = parsed.names or parsed.base_repo or parsed.all
+        names = [name for name in to if not is_chosen or name in names]
     same = ("integrate", "pinned", "fix_remotes", "push_fork", "clone")
     given = {name: getattr(parsed, name) for name in same}
     acting = not (parsed.dry_run or parsed.plan)
@@ -296,10 +276,13 @@ def _rebuild(invocation: _Invocation, repos: Iterable[Repo]) -> list[str]:
     ]
 
 
+_READING = Options(online=False, acting=False)
+
+
 def _status(invocation: _Invocation) -> int:
-    repos, run = invocation.begin(Options(online=False, acting=False))
+    repos, run = invocation.begin(_READING, invocation.selected())
     listed = [apply.as_planned(repo) for repo in make_plan(repos, {}, run)]
-    invocation.table("Status", "as of the last fetch", listed, details=False)
+    invocation.table("Status", "as of the last fetch", listed)
     invocation.end(listed)
     return 0
 
@@ -307,25 +290,20 @@ def _status(invocation: _Invocation) -> int:
 def _freeze(invocation: _Invocation) -> int:
     file = invocation.parsed.file
     freeze.check(file)
-    repos, run = invocation.begin(Options(online=False, acting=False))
+    repos, run = invocation.begin(_READING, invocation.selected())
     done = run.each(lambda repo: freeze.frozen(repo, run.places.values()), repos)
     freeze.write(file, done)
     invocation.table(f"Commits in {file}", "commit", done)
+    report.details(invocation.output, done)
     return invocation.end(done)
 
 
 def _undo(invocation: _Invocation) -> int:
-    parsed, output = invocation.parsed, invocation.output
+    parsed = invocation.parsed
     found = find.find(invocation.tables.entries.values(), invocation.project, ())
-    runs = undo.recorded({n: repo.path for n, repo in found.items() if repo.path is not None})
+    runs = undo.recorded(find.places(found))
     if parsed.list:
-        listed = [entry for run in reversed(list(runs)) for entry in runs[run]]
-        if parsed.json:
-            output.write(report.runs_as_json(listed))
-        elif listed:
-            report.runs_table(output, listed)
-        else:
-            output.say("No run is recorded.")
+        report.runs(invocation.output, [entry for run in reversed(runs) for entry in runs[run]])
         return 0
     run = parsed.run or undo.latest(runs)
     if run is None or run not in runs:
@@ -335,6 +313,7 @@ def _undo(invocation: _Invocation) -> int:
     # What depends on others goes back first.
     done = [undo.undo(entry, own, locks) for entry in reversed(runs[run])]
     invocation.table(f"Undo {run}", "what was done", done)
+    report.details(invocation.output, done)
     return invocation.end(done, run)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scripts.repos import find, git, inspect, journal, network, remotes
-from scripts.repos.model import Ended, Repo, Status
+from scripts.repos.model import Repo, Status
 from scripts.repos.run import Run, guarded
 
 
@@ -40,18 +40,15 @@ def _clone(repo: Repo, place: Path, run: Run) -> Repo:
     beside = place.with_name(f".{place.name}-{run.name}")
     branch = ("--branch", repo.entry.branch) if repo.entry.branch else ()
     words = ("clone", "--progress", *branch, "--", url, str(beside))
+    failure = f"{url} cannot be cloned"
     try:
-        network.call(place.parent, run.settings, *words, progress=run.progress)
+        network.call(place.parent, run.settings, failure, *words, progress=run.progress)
         # Cloned later, like those that an interrupted run left behind.
         journal.set_pending(beside / ".git", dict.fromkeys(inspect.recorded(beside)))
         beside.rename(place)
-    except network.Unreachable as error:
-        problem = f"{url} cannot be cloned: {error}"
-        raise Ended(repo.ended(Status.UNREACHABLE, problem)) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    path = Path(os.path.realpath(place))
-    run.places[repo.name] = path
+    path = run.places[repo.name] = Path(os.path.realpath(place))
     new = Repo(repo.entry, path=path, found="cloned", git_dir=path / ".git", is_cloned=True)
     run.record(new).note("clone")
     return new.noting(f"cloned from {url}")

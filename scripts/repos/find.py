@@ -9,7 +9,7 @@ named when another one is taken.
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from scripts.repos import git, urls
@@ -32,6 +32,11 @@ def find(entries: Iterable[Entry], project: Path, wanted: Iterable[str]) -> dict
     """
     names = set(wanted)
     return {entry.name: _find(entry, project, entry.name in names) for entry in entries}
+
+
+def places(found: Mapping[str, Repo]) -> dict[str, Path]:
+    """The folders of those that were found."""
+    return {name: repo.path for name, repo in found.items() if repo.path is not None}
 
 
 def _find(entry: Entry, project: Path, wanted: bool) -> Repo:

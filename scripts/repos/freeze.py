@@ -7,13 +7,15 @@ commit = "0123456789012345678901234567890123456789"
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from scripts.repos import inspect, table
-from scripts.repos.model import Entry, Repo, Status, UsageError
+from scripts.repos.model import Repo, Status, UsageError
 
 _SCHEMA = "update-repos-freeze/1"
+_COMMIT = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 _HEAD = f"""\
 # Commits of repositories. Written by:  scripts/update_repos.py freeze FILE
 # Check them out again by:              scripts/update_repos.py --to FILE
@@ -24,24 +26,22 @@ schema = "{_SCHEMA}"
 def check(file: Path) -> None:
     """Refuses (UsageError) to write over a file that is something else."""
     if file.exists():
-        remedy = "Name another file."
         try:
-            is_ours = table.load(file).get("schema") == _SCHEMA
+            read(file, None)
         except UsageError:
-            is_ours = False
-        if not is_ours:
-            raise UsageError(f"{file} exists, and `freeze` did not write it.", remedy)
+            problem = f"{file} exists, and `freeze` did not write it."
+            raise UsageError(problem, "Name another file.") from None
 
 
 def frozen(repo: Repo, others: Iterable[Path]) -> Repo:
     """The end of a repository in a run that writes down its commit; raises Ended, GitError."""
-    repo = inspect.work(inspect.refs(inspect.folders(repo))[0], others)
+    repo = inspect.work(inspect.refs(inspect.folders(repo)), others)
     notes = []
     if repo.local.words():
         notes.append(f"local work is not in the file: {repo.local.words()}")
     if not inspect.is_published(repo.place):
         notes.append("its commit is on no remote branch; others cannot fetch it")
-    return repo.noting(*notes).ended(Status.CURRENT, f"at {(repo.head or '')[:10]}", new=repo.head)
+    return repo.noting(*notes).ended(Status.CURRENT, f"at {(repo.head or '')[:10]}")
 
 
 def write(file: Path, repos: Iterable[Repo]) -> None:
@@ -59,20 +59,19 @@ def write(file: Path, repos: Iterable[Repo]) -> None:
         raise UsageError(f"{file} cannot be written: {error}", "Name another file.") from None
 
 
-def read(file: Path, entries: Mapping[str, Entry]) -> dict[str, str]:
-    """The commits that a file names, by repository; raises UsageError."""
+def read(file: Path, known: Collection[str] | None) -> dict[str, str]:
+    """The commits that a file names, by repository; raises UsageError.
+
+    The names have to be `known` ones.
+    """
     content = table.load(file)
     repositories = content.get("repository", {})
     if content.get("schema") != _SCHEMA or not isinstance(repositories, dict):
         raise UsageError(f"{file} was not written by `freeze`.", "Name a file that was.")
-    found = {}
     for name, keys in repositories.items():
-        commit = keys.get("commit") if isinstance(keys, dict) else None
-        is_commit = isinstance(commit, str) and len(commit) in (40, 64)
-        if not is_commit or not set(commit) <= set("0123456789abcdef"):
+        if not (isinstance(keys, dict) and _COMMIT.fullmatch(str(keys.get("commit")))):
             raise UsageError(f"{file} names no whole commit for {name}.", f"Correct {file}.")
-        if name not in entries:
-            known = ", ".join(entries)
-            raise UsageError(f"{file} names {name}, which the table does not.", f"Known: {known}.")
-        found[name] = commit
-    return found
+        if known is not None and name not in known:
+            problem = f"{file} names {name}, which the table does not."
+            raise UsageError(problem, f"Known: {', '.join(known)}.")
+    return {name: keys["commit"] for name, keys in repositories.items()}

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -83,25 +83,21 @@ class GitError(Exception):
         self.result = result
 
 
-def disk_is_full(folder: Path, said: str) -> bool:
+def disk_is_full(folder: Path, message: str) -> bool:
     """Whether a call of git failed because of a full disk, of which git says nothing at times."""
     # What a server says begins with "remote:".
-    local = [line for line in said.splitlines() if not line.startswith("remote:")]
+    local = [line for line in message.splitlines() if not line.startswith("remote:")]
     is_named = any("No space left" in line or "quota exceeded" in line for line in local)
     return is_named or shutil.disk_usage(folder).free < 2**20
 
 
-def _environment(folder: Path, changing: bool, index: Path | None) -> dict[str, str]:
+def _environment(folder: Path, changing: bool) -> dict[str, str]:
     unwanted = _UNWANTED.split()
     kept = [name for name in os.environ if name not in unwanted and "GIT_TRACE" not in name]
     environ = {name: os.environ[name] for name in kept} | _VARIABLES
     # git must not take a repository around the folder instead.
     environ["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
-    if not changing:
-        environ["GIT_OPTIONAL_LOCKS"] = "0"
-    if index is not None:
-        environ["GIT_INDEX_FILE"] = str(index)
-    return environ
+    return environ if changing else {**environ, "GIT_OPTIONAL_LOCKS": "0"}
 
 
 def run(
@@ -109,25 +105,19 @@ def run(
     *arguments: str,
     text: str = "",
     changing: bool = False,
-    index: Path | None = None,
     wait: Callable[["subprocess.Popen[bytes]", IO[bytes], IO[bytes]], None] | None = None,
 ) -> Result:
-    """Calls git.
+    """Calls git in a folder with `text` as its input.
 
-    Args:
-      folder: where.
-      *arguments: the words after `git`.
-      text: its input.
-      changing: whether the call may write; otherwise not even the index is refreshed.
-      index: another index than the repository's own.
-      wait: waits for the end of the process, and may read what it has printed so far.
+    A call that is not `changing` does not even refresh the index. `wait` waits for the end of the
+    process, and may read what it has printed so far.
     """
     # Files, not pipes: a hook, or ssh, may leave a process behind that keeps a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             [*_COMMAND, *arguments],
             cwd=folder,
-            env=_environment(folder, changing, index),
+            env=_environment(folder, changing),
             stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -151,9 +141,21 @@ def ask(folder: Path, *arguments: str, text: str = "", changing: bool = False) -
     return result.out.removesuffix("\n")
 
 
+def names(folder: Path, *arguments: str) -> list[str]:
+    """What a call with -z lists; raises GitError when it fails."""
+    return ask(folder, *arguments).split("\0")[:-1]
+
+
 def change(folder: Path, *arguments: str, text: str = "") -> str:
     """As `ask`, of a call that writes."""
     return ask(folder, *arguments, text=text, changing=True)
+
+
+def update_refs(folder: Path, lines: Iterable[str]) -> None:
+    """Carries out lines of `git update-ref --stdin -z`, all or none."""
+    text = "".join(lines)
+    if text:
+        change(folder, "update-ref", "--stdin", "-z", text=text)
 
 
 def commit(folder: Path, name: str) -> str | None:
@@ -164,17 +166,13 @@ def commit(folder: Path, name: str) -> str | None:
 
 def version() -> tuple[int, ...]:
     """Of the git command; empty when there is none."""
-    try:
-        said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False)
-    except OSError:
-        return ()
-    return tuple(map(int, re.findall(r"\d+", said.stdout)[:3]))
+    output = run(Path("/"), "version").out if shutil.which("git") else ""
+    return tuple(map(int, re.findall(r"\d+", output)[:3]))
 
 
 def config(folder: Path) -> list[tuple[str, str]]:
     """All settings that hold in a repository, in git's order; a key without value is true."""
-    listed = ask(folder, "config", "--list", "-z")
-    pairs = [entry.partition("\n") for entry in listed.split("\0") if entry]
+    pairs = [entry.partition("\n") for entry in names(folder, "config", "--list", "-z")]
     found = [(key, value if separator else "true") for key, separator, value in pairs]
     SECRETS.update(urls.secrets_in(found))
     return found

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from scripts.repos import git, journal
 from scripts.repos.model import LocalWork, Relation, Repo
 
-# What is said of a submodule that holds nothing worse than files that git does not know.
+# The problem of a submodule that holds files that git does not know, and no other local work.
 UNTRACKED = "has untracked files"
 
 # Files of the git folder that tell what is in progress.
@@ -30,64 +30,47 @@ _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config
 def folders(repo: Repo) -> Repo:
     """With settings and git folder; ended where no files are, or another repository decides."""
     path = repo.place
-    git_dir = git.git_dir(path)
-    try:
-        repo = repo.having(git_dir=git_dir, config=git.config(path))
-    except git.GitError:
-        # `refs` says that git does not take it for a repository.
-        repo = repo.having(git_dir=git_dir)
-    config = dict(repo.config)
-    is_bare = config.get("core.bare", "").lower() in ("true", "yes", "on", "1")
-    # The settings of a repository do not hold for its worktrees.
-    is_worktree = git.common_dir(git_dir) != git_dir
-    if not git.is_checkout(path) or (not is_worktree and is_bare):
+    repo = repo.having(git_dir=git.git_dir(path))
+    result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
+    if "must be run in a work tree" in result.err:
         remedy = "set `path` in the table to one of its worktrees"
         raise repo.skip("a bare repository, without files to update", remedy)
-    if any(git.is_checkout(above) for above in path.parents):
-        asked = git.run(path, "rev-parse", "--show-superproject-working-tree")
-        outer = asked.out.removesuffix("\n")
-        if outer:
-            remedy = git.shell_command(outer, "submodule", "update", str(path))
-            raise repo.skip(f"a submodule of {outer}, which decides its commit", remedy)
-    files = os.path.realpath(git_dir / config.get("core.worktree", path))
-    if not is_worktree and files != os.path.realpath(path):
-        command = git.shell_command(path, "config", "core.worktree")
-        raise repo.skip(f"its files are in {files}", command)
-    return repo
+    if result.code != 0:
+        reason = f"git does not take it for a repository: {result.words}"
+        raise repo.skip(reason, repo.command("status"))
+    outer = result.out.removeprefix(f"{path}\n").removesuffix("\n")
+    if not result.out.startswith(f"{path}\n"):
+        raise repo.skip(f"its files are in {outer}", repo.command("config", "core.worktree"))
+    if outer:
+        remedy = git.shell_command(outer, "submodule", "update", str(path))
+        raise repo.skip(f"a submodule of {outer}, which decides its commit", remedy)
+    return repo.having(config=git.config(path))
 
 
-def refs(repo: Repo) -> tuple[Repo, dict[str, str]]:
-    """With local branches, and where they are checked out; and the remote-tracking refs."""
-    remote, branch = repo.official, repo.entry.branch
-    patterns = ["refs/heads"]
-    if remote is not None:
-        wanted = f"refs/remotes/{remote}/{branch}" if branch else f"refs/remotes/{remote}"
-        patterns += [wanted, f"refs/remotes/{remote}/HEAD"]
+def refs(repo: Repo) -> Repo:
+    """With local branches and where they are checked out, and the upstream's default branch."""
+    remote, default = f"refs/remotes/{repo.official}/", repo.entry.branch
     # Names of branches may hold what Python takes for a line end, and paths real line ends.
-    form = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00"
-    heads, elsewhere, tracking = {}, {}, {}
-    listed = git.run(repo.place, "for-each-ref", f"--format={form}", *patterns)
-    if listed.code != 0:
-        words = f"git does not take it for a repository: {listed.words}"
-        raise repo.skip(words, git.shell_command(repo.place, "status"))
-    for entry in listed.out.split("\0\n")[:-1]:
-        name, commit, symref, worktree = entry.split("\0")
-        if name.startswith("refs/heads/"):
-            heads[name.removeprefix("refs/heads/")] = commit
-            if worktree:
-                elsewhere[name.removeprefix("refs/heads/")] = worktree
-        elif symref:
-            branch = branch or symref.removeprefix(f"refs/remotes/{remote}/")
+    form = "--format=%(refname)%00%(symref)%00%(objectname)%00%(worktreepath)%00"
+    listed = git.ask(repo.place, "for-each-ref", form, "refs/heads", f"{remote}HEAD")
+    branches, elsewhere = {}, {}
+    for entry in f"{listed}\n".split("\0\n")[:-1]:
+        name, symref, commit, worktree = entry.split("\0")
+        branch = name.removeprefix("refs/heads/")
+        if branch == name:
+            default = default or symref.removeprefix(remote) or None
         else:
-            tracking[name] = commit
+            branches[branch] = commit
+            elsewhere |= {branch: worktree} if worktree else {}
     common = git.common_dir(repo.git_dir)
     # A branch that another worktree rebases is not checked out there, but moves at the end.
     for file in common.glob("worktrees/*/rebase-*/head-name"):
         name = git.line(file).removeprefix("refs/heads/")
         elsewhere.setdefault(name, str(Path(git.line(file.parents[1] / "gitdir")).parent))
     shallow = (common / "shallow").exists()
-    repo = repo.having(branches=heads, elsewhere=elsewhere, default_branch=branch, shallow=shallow)
-    return repo, tracking
+    return repo.having(
+        branches=branches, elsewhere=elsewhere, default_branch=default, shallow=shallow
+    )
 
 
 def work(repo: Repo, others: Iterable[Path]) -> Repo:
@@ -109,7 +92,7 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
             raise
         index = str(repo.git_dir / "index")
         aside = shlex.join(("mv", index, f"{index}.damaged"))
-        remedy = f"{aside} && {git.shell_command(path, 'reset')}"
+        remedy = f"{aside} && {repo.command('reset')}"
         raise repo.skip(f"the index is damaged: {error.result.words}", remedy) from None
     known = set(others)
     untracked = tuple(name for name in found.local.untracked if path / name not in known)
@@ -121,7 +104,7 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
         pending=waiting(path),
     )
     if found.head is None:
-        raise repo.skip("no commit on the current branch", git.shell_command(path, "status"))
+        raise repo.skip("no commit on the current branch", repo.command("status"))
     return repo
 
 
@@ -137,43 +120,30 @@ def checkout(path: Path) -> Checkout:
     """HEAD and local work of a repository or submodule, as git's status knows them."""
     git_dir = git.git_dir(path)
     pending = journal.pending(git_dir)
-    listed = git.ask(
-        path,
-        # git would count commit by commit how far HEAD is from its upstream.
-        *("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames"),
-        *("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none"),
-    )
-    head = branch = None
-    staged = unstaged = conflicted = 0
-    changed: list[str] = []
-    untracked: list[str] = []
-    submodules: list[tuple[str, str]] = []
-    for entry in listed.split("\0"):
-        if entry.startswith("# branch.oid "):
-            head = None if entry.endswith("(initial)") else entry.rpartition(" ")[2]
-        elif entry.startswith("# branch.head "):
-            name = entry.removeprefix("# branch.head ")
-            branch = None if name == "(detached)" else name
-        elif entry.startswith("1 "):
-            _, letters, sub, _, mode, *_, name = entry.split(" ", 8)
-            staged += letters[0] != "."
+    # git would count commit by commit how far HEAD is from its upstream.
+    words = ("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames")
+    which = ("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none")
+    listed = git.names(path, *words, *which)
+    about = dict(entry[2:].split(" ", 1) for entry in listed if entry[0] == "#")
+    head = None if about["branch.oid"] == "(initial)" else about["branch.oid"]
+    branch = None if about["branch.head"] == "(detached)" else about["branch.head"]
+    staged, unstaged, submodules = [], [], []
+    for entry in listed:
+        if entry[0] == "1":
+            _, letters, flags, _, mode, *_, name = entry.split(" ", 8)
+            if letters[0] != ".":
+                staged.append(name)
             # A repository in the place of a file is a change of the file.
-            is_problem = sub[0] == "S" and sub != "S..." and mode == "160000"
-            problem = _submodule_problem(path / name, sub, pending.get(name)) if is_problem else ""
-            submodules += [(name, problem)] if problem else []
-            unstaged += letters[1] != "." and not is_problem
-            if letters[0] != "." or (letters[1] != "." and not is_problem):
-                changed.append(name)
-        elif entry.startswith("u "):
-            conflicted += 1
-            changed.append(entry.split(" ", 10)[10])
-        elif entry.startswith("? "):
-            untracked.append(entry[2:])
+            if flags[0] == "S" and flags != "S..." and mode == "160000":
+                submodules.append((name, _submodule_problem(path / name, flags, pending.get(name))))
+            elif letters[1] != ".":
+                unstaged.append(name)
     local = unfinished(git_dir)._replace(
-        **{"staged": staged, "unstaged": unstaged, "conflicted": conflicted},
-        changed=tuple(changed),
-        untracked=tuple(untracked),
-        submodules=tuple(submodules),
+        staged=tuple(staged),
+        unstaged=tuple(unstaged),
+        conflicted=tuple(entry.split(" ", 10)[10] for entry in listed if entry[0] == "u"),
+        untracked=tuple(entry[2:] for entry in listed if entry[0] == "?"),
+        submodules=tuple((name, problem) for name, problem in submodules if problem),
     )
     return Checkout(head, branch, local)
 
@@ -211,8 +181,7 @@ def recorded(path: Path, commit: str = "HEAD") -> dict[str, tuple[str, str]]:
     if not names:
         return {}
     found = {}
-    tree = git.ask(path, "--literal-pathspecs", "ls-tree", "-z", commit, "--", *names)
-    for entry in tree.split("\0"):
+    for entry in git.names(path, "--literal-pathspecs", "ls-tree", "-z", commit, "--", *names):
         about, _, place = entry.partition("\t")
         if about.startswith("160000 "):
             found[place] = (names[place], about.split()[2])

@@ -6,8 +6,7 @@
     <git folder>/update-repos/state.json    submodules that still have to follow
 
 Each is written before the change that it describes, so a process that is killed at any moment
-leaves behind what `undo` and the next run need. A run is named after its time (UTC):
-20261121T123456-123456. Old runs are deleted by count.
+leaves behind what `undo` and the next run need.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from scripts.repos import git
 
 PREFIX = "refs/update-repos"
 SCHEMA = "update-repos-run/1"
-_STATE = "state.json"
 
 
 class Busy(Exception):
@@ -35,26 +33,27 @@ class Locks:
     """Keeps other runs out of repositories until this process ends."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[int, threading.Lock]] = {}
-        self._guard = threading.Lock()
+        self._taken: dict[str, threading.Lock] = {}
+        # Open descriptors hold the locks of the file system.
+        self._descriptors: dict[str, int] = {}
 
-    def acquire(self, common_dir: Path) -> threading.Lock:
-        """Locks a common git folder, which all worktrees share; raises Busy if it is locked.
+    @contextlib.contextmanager
+    def hold(self, common_dir: Path) -> Iterator[None]:
+        """Locks a common git folder, which all worktrees share; raises Busy if another run has it.
 
-        Returns the lock that its worktrees take in turn within this process.
+        Within this process the worktrees take turns.
         """
         place = os.path.realpath(common_dir)
-        with self._guard:
-            if place in self._held:
-                return self._held[place][1]
-            descriptor = os.open(place, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                raise Busy from None
-            self._held[place] = descriptor, threading.Lock()
-            return self._held[place][1]
+        with self._taken.setdefault(place, threading.Lock()):
+            if place not in self._descriptors:
+                descriptor = os.open(place, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(descriptor)
+                    raise Busy from None
+                self._descriptors[place] = descriptor
+            yield
 
 
 class Move(NamedTuple):
@@ -63,6 +62,11 @@ class Move(NamedTuple):
     ref: str
     old: str | None  # None when it is not there yet.
     new: str  # Empty when it is to be removed.
+
+    def line(self) -> str:
+        """It for `git.update_refs`."""
+        verb = f"update {self.ref}\0{self.new}" if self.new else f"delete {self.ref}"
+        return f"{verb}\0{self.old}\0"
 
 
 # What a change of each kind is recorded with at least.
@@ -86,15 +90,20 @@ def folder(git_dir: Path) -> Path:
     return git_dir / "update-repos"
 
 
+def file(git_dir: Path, run: str) -> Path:
+    """The record of a run."""
+    return folder(git_dir) / f"{run}.json"
+
+
 def runs(git_dir: Path) -> list[str]:
     """Names of the recorded runs, oldest first."""
-    return sorted(file.stem for file in folder(git_dir).glob("*.json") if file.name != _STATE)
+    return sorted({place.stem for place in folder(git_dir).glob("*.json")} - {"state"})
 
 
 def load(git_dir: Path, run: str) -> dict[str, Any] | None:
     """The record of a run; None when it is damaged."""
     try:
-        record = json.loads((folder(git_dir) / f"{run}.json").read_text())
+        record = json.loads(file(git_dir, run).read_text())
         changes_are_whole = all(_FIELDS[c["kind"]] <= set(c) for c in record["changes"])
         is_whole = record["schema"] == SCHEMA and changes_are_whole
         return record if is_whole and {"undone", "state", "peers"} <= set(record) else None
@@ -108,7 +117,7 @@ def pending(git_dir: Path) -> dict[str, str | None]:
     None instead of a commit stands for a submodule that has to be cloned.
     """
     try:
-        found = json.loads((folder(git_dir) / _STATE).read_text())["submodules"]
+        found = json.loads(file(git_dir, "state").read_text())["submodules"]
         return {str(path): old and str(old) for path, old in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -117,9 +126,9 @@ def pending(git_dir: Path) -> dict[str, str | None]:
 def set_pending(git_dir: Path, submodules: Mapping[str, str | None]) -> None:
     """Writes which submodules have to follow still."""
     if submodules:
-        write(folder(git_dir) / _STATE, {"submodules": dict(submodules)})
+        write(file(git_dir, "state"), {"submodules": dict(submodules)})
     elif folder(git_dir).is_dir():
-        (folder(git_dir) / _STATE).unlink(missing_ok=True)
+        file(git_dir, "state").unlink(missing_ok=True)
 
 
 class Journal:
@@ -129,9 +138,9 @@ class Journal:
         self, path: Path, git_dir: Path, run: str, peers: Mapping[str, Path], command: str
     ):
         """Begins a record in memory; `peers` are all repositories of the run."""
-        self.path, self.git_dir, self.run = path, git_dir, run
-        self._guard = threading.Lock()
+        self.path, self.run = path, run
         self.changes: list[dict[str, Any]] = []
+        self._git_dir, self._guard = git_dir, threading.Lock()
         self._record: dict[str, Any] = {
             **{"schema": SCHEMA, "command": command, "state": "begun", "undone": None},
             "changes": self.changes,
@@ -156,47 +165,39 @@ class Journal:
             self._record["state"] = "done"
             self.save()
             if keep_runs is not None:
-                _expire(self.path, self.git_dir, keep_runs)
+                _expire(self.path, self._git_dir, keep_runs)
 
     def save(self) -> None:
         """Writes the record, whole or not at all."""
-        write(folder(self.git_dir) / f"{self.run}.json", self._record)
+        write(file(self._git_dir, self.run), self._record)
 
 
 def keep_refs(path: Path, run: str, moves: Iterable[Move]) -> None:
     """Writes old values to refs/update-repos/<run>/, all or none."""
-    lines = []
-    for move in moves:
-        if move.old is not None:
-            name = f"{PREFIX}/{run}/{move.ref.removeprefix('refs/')}"
-            lines.append(f"update {name}\0{move.old}\0\0")
-    if lines:
-        git.change(path, "update-ref", "--stdin", "-z", text="".join(lines))
+    kept = [(f"{PREFIX}/{run}/{move.ref.removeprefix('refs/')}", move.old) for move in moves]
+    git.update_refs(path, [f"update {ref}\0{old}\0\0" for ref, old in kept if old is not None])
 
 
-def write(file: Path, content: Mapping[str, Any]) -> None:
+def write(place: Path, content: Mapping[str, Any]) -> None:
     """Writes a file of JSON, whole or not at all."""
-    file.parent.mkdir(exist_ok=True)
-    temporary = file.with_suffix(".new")
+    place.parent.mkdir(exist_ok=True)
+    temporary = place.with_suffix(".new")
     # Addresses of remotes may hold passwords.
     temporary.touch(mode=0o600)
     with temporary.open("w") as stream:
         json.dump(content, stream, indent=1)
         stream.flush()
         os.fsync(stream.fileno())
-    temporary.replace(file)
+    temporary.replace(place)
 
 
 def _expire(path: Path, git_dir: Path, keep: int) -> None:
     """Deletes all but the latest runs of a repository."""
-    listed = git.ask(path, "for-each-ref", "--format=%(refname)", f"{PREFIX}/")
     # Names of branches may hold characters that `splitlines` takes for line ends.
-    refs = [ref for ref in listed.split("\n") if ref]
-    names = sorted({ref.split("/")[2] for ref in refs} | set(runs(git_dir)))
+    listed = git.ask(path, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
+    refs = [(ref.split("/")[2], ref) for ref in listed if ref]
+    names = sorted({run for run, _ in refs} | set(runs(git_dir)))
     old = set(names[:-keep] if keep else names)
-    gone = [f"delete {ref}\0\0" for ref in refs if ref.split("/")[2] in old]
-    if gone:
-        git.change(path, "update-ref", "--stdin", "-z", text="".join(gone))
+    git.update_refs(path, [f"delete {ref}\0\0" for run, ref in refs if run in old])
     for run in old:
-        with contextlib.suppress(FileNotFoundError):
-            (folder(git_dir) / f"{run}.json").unlink()
+        file(git_dir, run).unlink(missing_ok=True)

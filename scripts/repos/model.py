@@ -5,6 +5,8 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.repos import git
+
 
 class UsageError(Exception):
     """The tool was called in a way that it cannot serve: exit code 2."""
@@ -56,11 +58,10 @@ class Options(NamedTuple):
 class LocalWork(NamedTuple):
     """What a checkout holds that is in no commit, or that is not finished."""
 
-    staged: int = 0
-    unstaged: int = 0
-    conflicted: int = 0
-    # Paths that are staged, unstaged or conflicted; of an untracked folder the folder alone.
-    changed: tuple[str, ...] = ()
+    # Paths; of an untracked folder the folder alone.
+    staged: tuple[str, ...] = ()
+    unstaged: tuple[str, ...] = ()
+    conflicted: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
     # Paths and problems.
     submodules: tuple[tuple[str, str], ...] = ()
@@ -68,16 +69,17 @@ class LocalWork(NamedTuple):
     in_progress: tuple[str, ...] = ()
     locked: tuple[str, ...] = ()
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Paths of files that git knows."""
+        return (*self.staged, *self.unstaged, *self.conflicted)
+
     def words(self) -> str:
         """All of it in one line; empty when there is nothing."""
-        counted = [
-            (self.conflicted, "conflicted"),
-            (self.staged, "staged"),
-            (self.unstaged, "unstaged"),
-            (len(self.untracked), "untracked"),
-        ]
         parts = [f"{name} in progress" for name in self.in_progress]
-        parts += [f"{count} {name}" for count, name in counted if count]
+        for kind in ("conflicted", "staged", "unstaged", "untracked"):
+            count = len(getattr(self, kind))
+            parts += [f"{count} {kind}"] if count else []
         parts += [f"submodule {path} {problem}" for path, problem in self.submodules]
         parts += [f"{name} exists" for name in self.locked]
         return ", ".join(parts)
@@ -204,6 +206,10 @@ class Repo(NamedTuple):
         """Whether the plan changes anything."""
         return self.action is not Action.NOTHING or self.move_default or self.follow
 
+    def command(self, *words: str) -> str:
+        """A call of git in this repository, for a person's shell."""
+        return git.shell_command(self.place, *words)
+
     def having(self, **fields: object) -> "Repo":
         """The same repository with other values of some fields."""
         return self._replace(**fields)
@@ -212,12 +218,13 @@ class Repo(NamedTuple):
         return self.having(notes=(*self.notes, *(note for note in notes if note)))
 
     def ended(self, status: Status, reason: str = "", *remedy: str, **fields: object) -> "Repo":
-        """The same repository at its end."""
-        return self.having(status=status, reason=reason, remedy=remedy, **fields)
+        """The same repository at its end; HEAD is where it was if `fields` has no `new`."""
+        end = {"status": status, "reason": reason, "remedy": remedy, "new": self.head}
+        return self.having(**{**end, **fields})
 
     def skip(self, reason: str, *remedy: str, **fields: object) -> "Ended":
         """What is raised when a person has to act before the repository can be updated."""
-        return Ended(self.ended(Status.SKIPPED, reason, *remedy, **{"new": self.head, **fields}))
+        return Ended(self.ended(Status.SKIPPED, reason, *remedy, **fields))
 
 
 class Ended(Exception):
@@ -226,3 +233,9 @@ class Ended(Exception):
     def __init__(self, repo: Repo):
         super().__init__(repo.reason)
         self.repo = repo
+
+
+def shortened(names: Sequence[str], most: int = 3) -> str:
+    """The first names of many, in words."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

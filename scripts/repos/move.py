@@ -9,10 +9,9 @@ import contextlib
 import os
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 from scripts.repos import git, journal
-from scripts.repos.model import Action, Repo
+from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # Names that no worktree of a person has.
@@ -88,21 +87,13 @@ def _is_written(path: Path, name: str, commit: str) -> bool:
     return whole.code == 0 and file.is_file() and content.startswith(file.read_bytes())
 
 
-class Integrated(NamedTuple):
-    """The commit that a rebase or merge made, or files in conflict, or what git said."""
-
-    new: str | None
-    files: tuple[str, ...] = ()
-    problem: str = ""
-
-
-def integrate(repo: Repo, run: str) -> Integrated:
-    """Makes the commits of a rebase or a merge in a temporary worktree; no ref moves.
+def integrate(repo: Repo, run: str) -> Repo:
+    """With the commit `new` of a rebase or a merge, made in a temporary worktree; no ref moves.
 
     A conflict is undone by deleting the worktree, and a process that is killed leaves nothing half
-    done among the user's files.
+    done among the user's files. Raises Ended when there is no such commit.
     """
-    path, target = repo.place, repo.target or ""
+    path, target, verb = repo.place, repo.target or "", repo.action.value
     common_dir = git.common_dir(repo.git_dir)
     tree = journal.folder(common_dir) / f"{run}-tree"
     tree.parent.mkdir(exist_ok=True)
@@ -117,12 +108,18 @@ def integrate(repo: Repo, run: str) -> Integrated:
             words = ("merge", "--quiet", "--ff", "--no-edit", "-m", message, target)
         result = git.run(tree, *words, changing=True)
         if result.code == 0:
-            return Integrated(git.ask(tree, "rev-parse", "HEAD"))
-        unmerged = git.run(tree, "diff", "--name-only", "--diff-filter=U", "-z").out
-        files = tuple(name for name in unmerged.split("\0") if name)
-        return Integrated(None, files, "" if files else result.words)
+            return repo.having(new=git.ask(tree, "rev-parse", "HEAD"))
+        files = git.names(tree, "diff", "--name-only", "--diff-filter=U", "-z")
     finally:
         _clean_up(path, common_dir)
+    again = repo.command(verb, repo.target_ref)
+    if not files:
+        raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.words}", again))
+    resume = f"{repo.command('add', 'FILES')} && {repo.command(verb, '--continue')}"
+    reason = (
+        f"{verb} onto {repo.target_name} conflicts in {shortened(files, 5)}; nothing was changed"
+    )
+    raise repo.skip(reason, again, resume, files=tuple(files))
 
 
 def _clean_up(path: Path, common_dir: Path) -> None:

@@ -1,6 +1,6 @@
 """Calls of git that talk to a server: ended when they fall silent, tried again when that may help.
 
-network.call(folder, settings, "ls-remote", "origin", "HEAD")   # a git.Result; raises Unreachable
+network.call(folder, settings, "no answer", "ls-remote", "origin")   # its output, or Unreachable
 
 Transfers are called with --progress, so that a call that prints nothing does nothing.
 """
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from scripts.repos import git, urls
+from scripts.repos import git
 from scripts.repos.model import Settings
 
 # However much a call still prints, it is ended after so many times the time that it may be silent.
@@ -40,7 +40,6 @@ class Unreachable(Exception):
 
     def __init__(self, problem: str, refused: bool):
         super().__init__(problem)
-        self.problem = problem
         self.refused = refused
 
 
@@ -51,9 +50,9 @@ class Progress:
         self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
         self._parts: dict[Path, str] = {}
 
-    def tell(self, folder: Path, said: bytes) -> None:
-        """Shows the latest percentage in what git said in a folder."""
-        found = _PERCENT.findall(said) if self._wanted else []
+    def tell(self, folder: Path, output: bytes) -> None:
+        """Shows the latest percentage that git printed in a folder."""
+        found = _PERCENT.findall(output) if self._wanted else []
         if found:
             self._parts[folder] = f"{folder.name}: {found[-1].decode().lower()}"
             self._write("  ".join(list(self._parts.values()))[:100])
@@ -72,9 +71,16 @@ class _Silent(Exception):
 
 
 def call(
-    folder: Path, settings: Settings, *arguments: str, progress: Progress | None = None
-) -> git.Result:
-    """Calls git, several times if necessary; raises Unreachable when all attempts fail."""
+    folder: Path,
+    settings: Settings,
+    failure: str,
+    *arguments: str,
+    progress: Progress | None = None,
+) -> str:
+    """Output of a call of git, which is tried several times if necessary.
+
+    Raises Unreachable when all attempts fail; `failure` is how its message begins.
+    """
 
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
         began = heard = time.monotonic()
@@ -104,17 +110,16 @@ def call(
             problem = f"no answer in {settings.timeout:g} s"
             continue
         if result.code == 0:
-            return result
+            return result.out
         if git.disk_is_full(folder, result.err):
             raise git.GitError(folder, arguments, result)
         problem = result.words or f"git ended with {result.code}"
         # A push prints to its output which refs were refused.
         if _REFUSED.search(result.err + result.out):
-            raise Unreachable(problem, refused=True)
-    if git.STOP.is_set():
-        problem = "interrupted"
+            raise Unreachable(f"{failure}: {problem}", refused=True)
     tries = f" ({settings.retries + 1} attempts)" if settings.retries else ""
-    raise Unreachable(urls.redact(problem, git.SECRETS) + tries, refused=False)
+    problem = "interrupted" if git.STOP.is_set() else problem + tries
+    raise Unreachable(f"{failure}: {problem}", refused=False)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -130,11 +135,11 @@ def list_branch(
     folder: Path, remote: str, branch: str | None, settings: Settings
 ) -> tuple[str | None, dict[str, str]]:
     """The default branch that a server names, if any; and the ends of that and a given branch."""
-    patterns = ["HEAD", *([f"refs/heads/{branch}"] if branch else [])]
-    result = call(folder, settings, "ls-remote", "--symref", remote, *patterns)
+    words = ("--symref", remote, "HEAD", *([f"refs/heads/{branch}"] if branch else []))
+    listed = call(folder, settings, f"{remote} cannot be reached", "ls-remote", *words)
     refs, default = {}, None
     # Not by `splitlines`: names of branches may hold characters that it takes for line ends.
-    for line in result.out.split("\n"):
+    for line in listed.split("\n"):
         value, _, name = line.partition("\t")
         if name == "HEAD" and value.startswith("ref: "):
             # A server that is a clone itself has a refs/remotes/origin/HEAD, too.
@@ -155,10 +160,13 @@ def fetch(
     progress: Progress | None = None,
 ) -> None:
     """Fetches one commit by its name, or one refspec; no other ref moves."""
-    call(folder, settings, *_FETCH, *options, remote, wanted, progress=progress)
+    name = wanted.partition(":")[0].removeprefix("+refs/heads/")
+    failure = f"{name} cannot be fetched from {remote}"
+    call(folder, settings, failure, *_FETCH, *options, remote, wanted, progress=progress)
 
 
 def push(folder: Path, remote: str, commit: str, branch: str, settings: Settings) -> None:
     """Moves a branch of a remote forward; the server refuses what is not forward."""
     words = ("--progress", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
-    call(folder, settings, "push", *words, remote, f"{commit}:refs/heads/{branch}")
+    failure, refspec = f"{remote}/{branch} did not take it", f"{commit}:refs/heads/{branch}"
+    call(folder, settings, failure, "push", *words, remote, refspec)

@@ -6,12 +6,12 @@ becomes something else. All of it is found here before git is called.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from scripts.repos import git, inspect
-from scripts.repos.model import LocalWork
+from scripts.repos.model import LocalWork, Repo, shortened
 
 _SUBMODULE = "160000"
 
@@ -31,33 +31,37 @@ class Obstacles(NamedTuple):
     files: tuple[str, ...] = ()
     submodules: tuple[tuple[str, str], ...] = ()
 
+    def words(self) -> str:
+        """All of it in one line; empty when there is nothing."""
+        if self.submodules:
+            return ", ".join(f"submodule {path} {problem}" for path, problem in self.submodules)
+        return f"in the way: {shortened(self.files)}" if self.files else ""
+
+
+def check(repo: Repo, new: str, emptied: Collection[str] | None = None) -> None:
+    """Raises Ended when something is in the way of the commit that HEAD would move to."""
+    found = find(repo.place, repo.head or "", new, repo.local, emptied)
+    if found.submodules:
+        places = [repo.place / path for path, _ in found.submodules[:3]]
+        raise repo.skip(found.words(), *(git.shell_command(place, "status") for place in places))
+    if found.files:
+        is_change = not set(repo.local.changed).isdisjoint(found.files)
+        remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
+        raise repo.skip(found.words(), repo.command("status"), remedy, files=found.files)
+
 
 def find(
     path: Path, old: str, new: str, local: LocalWork, emptied: Collection[str] | None = None
 ) -> Obstacles:
     """Finds what is in the way of a checkout that moves from one commit to another.
 
-    Args:
-      path: the checkout.
-      old: the commit that it is at.
-      new: the commit that it moves to.
-      local: its local work.
-      emptied: of an undo: submodules whose folders are emptied before. Submodules that come back
-        were here before with what is in them now.
+    `emptied` is given by an undo: submodules whose folders are emptied before. Submodules that an
+    undo restores were here before with what is in them now.
     """
-    differing = _changes(path, old, new)
-    settings = {key: value for key, value in git.config(path) if key.startswith("core.")}
-    search = _Search(path, differing, settings, emptied)
-    files = list(search.changed(local))
-    for change in differing:
-        if change.old_mode == _SUBMODULE:
-            if change.new_mode != _SUBMODULE and change.name not in search.emptied:
-                files += search.in_submodule(change)
-        elif not change.old_mode:
-            files += search.at_new_path(change)
-    files += search.hidden()
+    search = _Search(path, _changes(path, old, new), emptied)
+    files = (*search.changed(local), *search.unknown(), *search.hidden())
     submodules = [*search.moving(local)]
-    if any(change.name == ".gitmodules" for change in differing):
+    if ".gitmodules" in search.names:
         submodules += _renamed(path, old, new)
     return Obstacles(tuple(dict.fromkeys(files)), tuple(submodules))
 
@@ -66,10 +70,9 @@ def _changes(path: Path, old: str, new: str) -> list[_Change]:
     """The paths that differ between two commits."""
     # Settings may hide submodules (`ignore = all`).
     words = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
-    listed = git.ask(path, "diff-tree", *words, old, new)
-    words = listed.split("\0")[:-1]
+    listed = git.names(path, "diff-tree", *words, old, new)
     found = []
-    for about, name in zip(words[::2], words[1::2], strict=True):
+    for about, name in zip(listed[::2], listed[1::2], strict=True):
         old_mode, new_mode, _, new_id, _ = about[1:].split()
         modes = ["" if mode == "000000" else mode for mode in (old_mode, new_mode)]
         found.append(_Change(name, *modes, new_id))
@@ -93,73 +96,77 @@ def _folders(name: str) -> list[str]:
 class _Search:
     """Finds obstacles among local changes and files on disk."""
 
-    def __init__(
-        self,
-        path: Path,
-        differing: list[_Change],
-        settings: Mapping[str, str],
-        emptied: Collection[str] | None,
-    ):
-        self.path, self.differing = path, differing
-        self.emptied, self.undoing = emptied or (), emptied is not None
-        self.old_names = {change.name for change in differing if change.old_mode}
-        is_folded = settings.get("core.ignorecase") == "true"
-        self.folded = {name.casefold() for name in self.old_names} if is_folded else set()
-        self.is_sparse = settings.get("core.sparsecheckout") == "true"
+    def __init__(self, path: Path, changes: list[_Change], emptied: Collection[str] | None):
+        self.path, self.changes = path, changes
+        self.emptied, self.is_undo = emptied or (), emptied is not None
+        self.names = {change.name for change in changes}
+        self.above = {folder for name in self.names for folder in _folders(name)}
+        self.old_names = {change.name for change in changes if change.old_mode}
 
     def changed(self, local: LocalWork) -> Iterator[str]:
         """Local changes at the paths that differ, above or below them."""
-        names = {change.name for change in self.differing}
-        above = {folder for name in names for folder in _folders(name)}
         for name in local.changed:
-            if name in names or name in above or not names.isdisjoint(_folders(name)):
+            is_at_or_above = name in self.names or name in self.above
+            if is_at_or_above or not self.names.isdisjoint(_folders(name)):
                 yield name
 
-    def at_new_path(self, change: _Change) -> list[str]:
-        """What exists at a new path, or instead of one of its folders."""
-        for name in (*_folders(change.name), change.name):
-            if not os.path.lexists(self.path / name):
-                return []
-            if not self._is_folder(name):
-                is_replaced = name in self.old_names or name.casefold() in self.folded
-                return [] if is_replaced else [name]
-            if name != change.name and self._is_repository(name):
-                return [name]
-        if change.new_mode == _SUBMODULE and self._is_repository(change.name):
-            # git leaves the folder alone; the submodule would follow.
-            head = git.commit(self.path / change.name, "HEAD")
-            return [] if self.undoing or head == change.new_id else [change.name]
-        return self._unknown_below(change.name)
-
-    def in_submodule(self, change: _Change) -> list[str]:
-        """The submodule, when something else takes its place and its folder is not empty."""
-        above = f"{change.name}/"
-        if not change.new_mode and not any(c.name.startswith(above) for c in self.differing):
-            return []
-        holds = self._is_folder(change.name) and self._unknown_below(change.name)
-        return [f"{change.name} (a submodule whose folder is not empty)"] if holds else []
+    def unknown(self) -> Iterator[str]:
+        """Files and repositories that git does not know, where something else comes."""
+        for name, old_mode, new_mode, new_id in self.changes:
+            if not old_mode:
+                yield from self._at_new_path(name, new_id if new_mode == _SUBMODULE else "")
+            elif old_mode == _SUBMODULE != new_mode and name not in self.emptied:
+                is_replaced = new_mode or name in self.above
+                if is_replaced and self._is_folder(name) and self._unknown_below(name):
+                    yield f"{name} (a submodule whose folder is not empty)"
 
     def moving(self, local: LocalWork) -> Iterator[tuple[str, str]]:
         """Submodules that move and have local changes, or an operation in progress."""
         problems = dict(local.submodules)
-        for change in self.differing:
-            if change.old_mode == change.new_mode == _SUBMODULE:
-                place, words = self.path / change.name, problems.get(change.name, "")
-                if not words and git.is_checkout(place):
-                    words = inspect.unfinished(git.git_dir(place)).words()
-                if words and words != inspect.UNTRACKED:
-                    yield change.name, words
+        for name, old_mode, new_mode, _ in self.changes:
+            if old_mode == new_mode == _SUBMODULE:
+                problem = problems.get(name, "")
+                if not problem and git.is_checkout(self.path / name):
+                    problem = inspect.unfinished(git.git_dir(self.path / name)).words()
+                if problem not in ("", inspect.UNTRACKED):
+                    yield name, problem
 
     def hidden(self) -> Iterator[str]:
         """Files that a flag hides from git, and that would be replaced."""
-        if not self.old_names:
-            return
-        for entry in git.ask(self.path, "ls-files", "-v", "-z").split("\0"):
+        for entry in git.names(self.path, "ls-files", "-v", "-z") if self.old_names else ():
             flag, _, name = entry.partition(" ")
             is_hidden = name in self.old_names and (flag.islower() or flag == "S")
             # Without a sparse checkout a file that is not there was removed by the user.
-            if is_hidden and (not self.is_sparse or os.path.lexists(self.path / name)):
+            if is_hidden and (
+                os.path.lexists(self.path / name) or not self._is_set("sparsecheckout")
+            ):
                 yield f"{name} (hidden from git by a flag)"
+
+    def _at_new_path(self, name: str, submodule: str) -> list[str]:
+        """What exists at a new path, or instead of one of its folders.
+
+        `submodule` is the commit of a submodule that comes there.
+        """
+        for place in (*_folders(name), name):
+            if not os.path.lexists(self.path / place):
+                return []
+            if not self._is_folder(place):
+                return [] if self._is_replaced(place) else [place]
+            if place != name and self._is_repository(place):
+                return [place]
+        if submodule and self._is_repository(name):
+            # git leaves the folder alone; the submodule would follow.
+            is_there = self.is_undo or git.commit(self.path / name, "HEAD") == submodule
+            return [] if is_there else [name]
+        return self._unknown_below(name)
+
+    def _is_replaced(self, name: str) -> bool:
+        """Whether a file is one of the old commit that differs in the new one."""
+        is_same = name.casefold() in map(str.casefold, self.old_names)
+        return name in self.old_names or (is_same and self._is_set("ignorecase"))
+
+    def _is_set(self, key: str) -> bool:
+        return dict(git.config(self.path)).get(f"core.{key}") == "true"
 
     def _is_folder(self, name: str) -> bool:
         return os.path.isdir(self.path / name) and not os.path.islink(self.path / name)

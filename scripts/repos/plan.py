@@ -1,14 +1,12 @@
 """What is to be done with one repository: a pure function of its record and the options.
 
 make(repo, options)     # the record with its plan; raises Ended where that is not possible
-check(repo, obstacles)  # raises Ended where files or submodules are in the way
 """
 
 import shlex
 
 from scripts.repos import git
 from scripts.repos.model import Action, Options, Relation, Repo
-from scripts.repos.obstacles import Obstacles
 
 
 def make(repo: Repo, options: Options) -> Repo:
@@ -33,7 +31,7 @@ def make(repo: Repo, options: Options) -> Repo:
 
 def check_ready(repo: Repo) -> None:
     """Raises Ended when something is in progress, locked or conflicted."""
-    local, status = repo.local, git.shell_command(repo.place, "status")
+    local, status = repo.local, repo.command("status")
     if local.in_progress:
         raise repo.skip(f"{', '.join(local.in_progress)} in progress", status)
     if local.locked:
@@ -41,21 +39,7 @@ def check_ready(repo: Repo) -> None:
         command = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
         raise repo.skip(f"locked: {' and '.join(locks)}", command)
     if local.conflicted:
-        raise repo.skip(f"{local.conflicted} conflicted", status)
-
-
-def check(repo: Repo, obstacles: Obstacles) -> None:
-    """Raises Ended when something is in the way of the commit that HEAD would move to."""
-    if obstacles.submodules:
-        words = ", ".join(f"submodule {path} {what}" for path, what in obstacles.submodules)
-        paths = [repo.place / path for path, _ in obstacles.submodules[:3]]
-        raise repo.skip(words, *(git.shell_command(path, "status") for path in paths))
-    if obstacles.files:
-        is_change = not set(repo.local.changed).isdisjoint(obstacles.files)
-        remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
-        status = git.shell_command(repo.place, "status")
-        reason = f"in the way: {few(obstacles.files)}"
-        raise repo.skip(reason, status, remedy, files=obstacles.files)
+        raise repo.skip(f"{len(local.conflicted)} conflicted", status)
 
 
 def _default_branch(repo: Repo) -> Repo:
@@ -67,35 +51,27 @@ def _default_branch(repo: Repo) -> Repo:
     if not relation.ahead:
         return repo
     if repo.pinned_by:
-        command = git.shell_command(repo.place, "switch", "--detach", repo.target or "")
+        command = repo.command("switch", "--detach", repo.target or "")
         return _needs_person(repo, f"{relation.ahead} past {repo.target_name}", command)
     return repo.having(reason=f"{_commits(relation.ahead)} to push")
 
 
 def _diverged(repo: Repo, branch: str, relation: Relation) -> tuple[str, ...]:
     """Reason and commands for a default branch that cannot be fast-forwarded."""
-    path, name, ref = repo.place, repo.target_name, repo.target_ref
-    log = git.shell_command(path, "log", "--oneline", f"{ref}..{branch}")
-    force = git.shell_command(path, "branch", "-f", branch, ref)
-    is_head = repo.branch == branch
+    reason = f"{branch} and {repo.target_name} have diverged"
     if repo.rewritten:
-        reset = git.shell_command(path, "reset", "--keep", ref) if is_head else force
-        return (
-            f"{name} was rewritten: {branch} has {_commits(relation.ahead)} that it no longer has",
-            log,
-            f"{reset}   # when none of these is yours",
-        )
-    keep = ("switch", "-c") if is_head else ("branch",)
+        reason = f"{repo.target_name} was rewritten; {branch} has commits that it no longer has"
+    keep = ("switch", "-c") if repo.branch == branch else ("branch",)
     return (
-        f"{branch} and {name} have diverged: {relation.ahead} ahead, {relation.behind} behind",
-        log,
-        f"{git.shell_command(path, *keep, 'my-work', branch)} && {force}",
+        f"{reason}: {relation.ahead} ahead, {relation.behind} behind",
+        repo.command("log", "--oneline", f"{repo.target_ref}..{branch}"),
+        f"{repo.command(*keep, 'my-work', branch)} && "
+        f"{repo.command('branch', '-f', branch, repo.target_ref)}",
     )
 
 
 def _feature_branch(repo: Repo, options: Options) -> Repo:
-    relation, path = repo.relation, repo.place
-    words = f"on {repo.branch}"
+    relation, words = repo.relation, f"on {repo.branch}"
     if not relation.behind:
         return _beside(repo, words)
     if options.integrate is None:
@@ -105,35 +81,33 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
     if not relation.ahead:
         return _moving(repo, Action.FAST_FORWARD)
     if not relation.related:
-        deepen = (
-            git.shell_command(path, "fetch", "--unshallow") if repo.shallow else "check the remotes"
-        )
+        deepen = repo.command("fetch", "--unshallow") if repo.shallow else "check the remotes"
         raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
     if repo.rewritten:
         raise repo.skip(
             f"{repo.target_name} was rewritten; git cannot tell your commits from its old ones",
-            git.shell_command(path, "rebase", "-i", repo.target_ref),
+            repo.command("rebase", "-i", repo.target_ref),
         )
     if options.integrate == "rebase" and relation.merges:
         raise repo.skip(
             f"{repo.branch} has merges, which a rebase would flatten",
             "update with --merge",
-            git.shell_command(path, "rebase", "--rebase-merges", repo.target_ref),
+            repo.command("rebase", "--rebase-merges", repo.target_ref),
         )
     # The new commit is made when the plan is carried out.
     return repo.having(action=Action(options.integrate), follow=True)
 
 
 def _detached(repo: Repo) -> Repo:
-    words, path = f"HEAD is detached at {(repo.head or '')[:10]}", repo.place
+    words = f"HEAD is detached at {(repo.head or '')[:10]}"
     if not repo.relation.behind:
         return _beside(repo, words)
     repo = _beside(repo, f"{words}, {repo.relation.behind} behind, and stays there")
-    switch = git.shell_command(path, "switch", repo.default_branch or "")
     if not repo.own_commits:
+        switch = repo.command("switch", repo.default_branch or "")
         return _needs_person(repo, repo.reason, switch)
     own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
-    return _needs_person(repo, own, git.shell_command(path, "switch", "-c", "my-work"))
+    return _needs_person(repo, own, repo.command("switch", "-c", "my-work"))
 
 
 def _exact(repo: Repo) -> Repo:
@@ -142,7 +116,7 @@ def _exact(repo: Repo) -> Repo:
         return repo
     if repo.own_commits:
         words = f"{_commits(repo.own_commits)} of the detached HEAD on no branch"
-        raise repo.skip(words, git.shell_command(repo.place, "switch", "-c", "my-work"))
+        raise repo.skip(words, repo.command("switch", "-c", "my-work"))
     return _moving(repo, Action.DETACH)
 
 
@@ -176,12 +150,6 @@ def _commits(count: int) -> str:
 
 def _join(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
-
-
-def few(names: tuple[str, ...], most: int = 3) -> str:
-    """The first names of many, in words."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 _WORDS = {

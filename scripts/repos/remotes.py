@@ -43,39 +43,37 @@ def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Cho
         for key, value in reversed(config)
         if key.startswith("remote.") and key.endswith(".url")
     }
-    # What git calls counts, not what is written: insteadOf may lead to another host.
-    called = {name: _effective(url, config) for name, url in urls_of.items()}
-    written = {name: urls.redact(url) for name, url in urls_of.items()}
+    # In the order of preference.
+    names = sorted(urls_of, key=lambda name: (name != "upstream", name != "origin", name))
 
-    def one_of(addresses: Iterable[str]) -> list[str]:
-        names = sorted(called, key=lambda name: (name != "upstream", name != "origin", name))
-        is_ours = [any(urls.same(called[n], url, str(folder)) for url in addresses) for n in names]
-        return [name for name, ours in zip(names, is_ours, strict=True) if ours]
+    def one_of(addresses: Iterable[str]) -> str | None:
+        # What git calls counts, not what is written: insteadOf may lead to another host.
+        wanted = [urls.place(url, str(folder)) for url in addresses]
+        called = {
+            name: urls.place(_effective(urls_of[name], config), str(folder)) for name in names
+        }
+        return next((name for name in names if called[name] in wanted), None)
 
-    usual = [name for name in ("upstream", "origin") if name in written]
-    official = next(iter(one_of(entry.upstream) if entry.upstream else usual), None)
+    usual = next((name for name in names if name in ("upstream", "origin")), None)
+    official = one_of(entry.upstream) if entry.upstream else usual
     fork = dict(config).get("remote.pushdefault")
     if entry.fork is not None:
-        fork = entry.fork if entry.fork in written else next(iter(one_of([entry.fork])), None)
-    fork = fork if fork in written and fork != official else None
-    if not entry.upstream:
-        problem = "" if official else "no remote is named upstream or origin"
-        return Choice(official, fork, problem)
-    is_upstream = f"remote upstream is {written.get('upstream')}"
+        fork = entry.fork if entry.fork in names else one_of([entry.fork])
+    fork = fork if fork in names and fork != official else None
+    written = ", ".join(f"{name}: {urls.redact(urls_of[name])}" for name in names[:2])
     if official is not None:
-        is_odd = "upstream" in written and official != "upstream"
-        note = f"{is_upstream}; {official} is the official one" if is_odd else ""
+        is_odd = "upstream" in names and official != "upstream"
+        note = f"{official} is the official one; {written}" if is_odd else ""
         return Choice(official, fork, note=note)
+    if not entry.upstream:
+        return Choice(None, fork, "no remote is named upstream or origin")
     # The new address has the form of the first remote's.
-    by_ssh = any(urls.is_ssh(urls_of[name]) for name in (usual or sorted(written))[:1])
+    by_ssh = any(urls.is_ssh(urls_of[name]) for name in names[:1])
     fitting = [url for url in entry.upstream if urls.is_ssh(url) == by_ssh]
     wanted = (fitting or list(entry.upstream))[0]
     problem = rewritten(wanted, config, entry)
     if problem:
         return Choice(None, fork, problem)
-    if "upstream" in written:
-        problem = f"{is_upstream}, not {wanted}"
-        return Choice(None, fork, problem, ("set-url", "upstream", wanted))
-    others = ", ".join(f"{name}: {written[name]}" for name in sorted(written)[:2])
-    problem = f"no remote is {wanted}" + (f" ({others})" if others else "")
-    return Choice(None, fork, problem, ("add", "upstream", wanted))
+    verb = "set-url" if "upstream" in names else "add"
+    problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
+    return Choice(None, fork, problem, (verb, "upstream", wanted))

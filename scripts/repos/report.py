@@ -1,10 +1,7 @@
 """Tables for people and JSON for programs.
 
-The JSON (`--json`) is stable: `schema` is "update-repos/1", and a change that could break a reader
-changes the number. report.schema.json describes it in full:
-
-    {"schema": "update-repos/1", "command": "update", "run": "20261121T123456-123456",
-     "exit_code": 0, "repositories": [{"name": "pytorch", "status": "updated", ...}], "next": []}
+The JSON (`--json`) is stable: a change that could break a reader changes the number in `schema`.
+report.schema.json describes it in full.
 """
 
 import json
@@ -16,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.repos import git, plan, undo, urls
-from scripts.repos.model import Repo, Status
+from scripts.repos import git, undo, urls
+from scripts.repos.model import Repo, Status, shortened
 
 SCHEMA = "update-repos/1"
 
-_GREEN, _YELLOW, _RED, CYAN = "32", "33", "31", "36"
+CYAN = "36"
+_GREEN, _YELLOW, _RED = "32", "33", "31"
 _COLOURS = {
     **dict.fromkeys((Status.CURRENT, Status.KEPT), _GREEN),
     **dict.fromkeys((Status.UPDATED, Status.CLONED, Status.UNDONE), f"1;{_GREEN}"),
@@ -38,13 +36,13 @@ def safe(text: str) -> str:
 
 
 class Output:
-    """The standard output: in colour on a terminal, plain elsewhere.
+    """The standard output: text, in colour on a terminal; or JSON alone.
 
     `problem` says why something could not be written; the update itself goes on.
     """
 
-    def __init__(self) -> None:
-        self.problem = ""
+    def __init__(self, wants_json: bool) -> None:
+        self.problem, self._wants_json = "", wants_json
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         self._coloured = on_terminal and not os.environ.get("NO_COLOR")
         self._width = shutil.get_terminal_size().columns if on_terminal else None
@@ -53,18 +51,13 @@ class Output:
 
     def say(self, text: str, colour: str = "") -> None:
         """Prints one line."""
-        self.write(safe(text), colour)
+        if not self._wants_json:
+            self._write(f"\x1b[{colour}m{safe(text)}\x1b[0m" if self._coloured else safe(text))
 
-    def write(self, text: str, colour: str = "") -> None:
-        """Prints a text as it is."""
-        if self._coloured and colour:
-            text = f"\x1b[{colour}m{text}\x1b[0m"
-        try:
-            print(text, flush=True)
-        except OSError as error:
-            # The disk is full, or the reader of a pipe has ended.
-            self.problem = str(error)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    def json(self, content: Mapping[str, Any]) -> None:
+        """Prints JSON."""
+        if self._wants_json:
+            self._write(json.dumps(_without_secrets({"schema": SCHEMA, **content}), indent=2))
 
     def table(
         self, title: str, names: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]
@@ -78,9 +71,18 @@ class Output:
             line = "  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip()
             # What a terminal has no room for goes into further lines.
             width = max(self._width or len(line), 16)
-            wrapper = textwrap.TextWrapper(width, subsequent_indent="    ", break_on_hyphens=False)
-            for part in wrapper.wrap(line):
-                self.write(part, colour)
+            for part in textwrap.wrap(
+                line, width, subsequent_indent="    ", break_on_hyphens=False
+            ):
+                self.say(part, colour)
+
+    def _write(self, text: str) -> None:
+        try:
+            print(text, flush=True)
+        except OSError as error:
+            # The disk is full, or the reader of a pipe has ended.
+            self.problem = str(error)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def table(output: Output, title: str, heading: str, repos: Sequence[Repo], around: Path) -> None:
@@ -92,8 +94,8 @@ def table(output: Output, title: str, heading: str, repos: Sequence[Repo], aroun
         folder += f" ({repo.found})" if repo.found not in ("", "configured") else ""
         is_detached = repo.head is not None and repo.branch is None
         branch = f"(detached {repo.head[:10]})" if is_detached and repo.head else repo.branch or ""
-        counts = repo.relation[:2]
-        counted = "+{} -{}".format(*counts) if any(counts) else ""
+        ahead, behind = repo.relation.ahead, repo.relation.behind
+        counted = f"+{ahead} -{behind}" if ahead or behind else ""
         status = repo.status or Status.CURRENT
         end = f"{status.value}: {repo.reason}" if repo.reason else status.value
         cells = (repo.name, folder, branch, counted, repo.local.words(), end)
@@ -107,30 +109,17 @@ def details(output: Output, repos: Iterable[Repo]) -> None:
         for note in repo.notes:
             output.say(f"{repo.name}: {note}")
         if repo.files:
-            output.say(f"{repo.name}: files: {plan.few(repo.files, 100)}")
+            output.say(f"{repo.name}: files: {shortened(repo.files, 100)}")
         for command in repo.remedy:
             output.say(f"{repo.name}: {command}", CYAN)
 
 
-def as_json(
-    command: str, run: str | None, code: int, repos: Iterable[Repo], commands: Sequence[str]
-) -> str:
-    """The report for programs."""
-    head = {"schema": SCHEMA, "command": command, "run": run, "exit_code": code}
-    rows = [_repo_as_json(repo) for repo in repos]
-    return _dumped({**head, "repositories": rows, "next": list(commands)})
-
-
-def _dumped(content: Mapping[str, Any]) -> str:
-    return json.dumps(_without_secrets(content), indent=2)
-
-
-def _repo_as_json(repo: Repo) -> dict[str, Any]:
-    local = repo.local._asdict() | {
-        "untracked": len(repo.local.untracked),
-        "submodules": [{"path": path, "problem": words} for path, words in repo.local.submodules],
-    }
-    del local["changed"]
+def as_json(repo: Repo) -> dict[str, Any]:
+    """A repository for programs."""
+    counted = ("staged", "unstaged", "conflicted", "untracked")
+    submodules = [{"path": path, "problem": words} for path, words in repo.local.submodules]
+    local = repo.local._asdict() | {"submodules": submodules}
+    local |= {key: len(local[key]) for key in counted}
     same = ("name", "found", "branch", "default_branch", "reason", "remedy", "files", "notes")
     return {
         **{key: getattr(repo, key) for key in same},
@@ -150,33 +139,24 @@ def _without_secrets(value: Any) -> Any:
     return [*map(_without_secrets, value)] if isinstance(value, (list, tuple)) else value
 
 
-def runs_table(output: Output, runs: Iterable[undo.Recorded]) -> None:
+def runs(output: Output, listed: Iterable[undo.Recorded]) -> None:
     """Prints what can be undone."""
-    rows = []
-    for entry in runs:
+    rows, content = [], []
+    for entry in listed:
+        moves = [{"ref": "HEAD", **c} for c in entry.changes if c["kind"] in ("ref", "head")]
+        moves = [{key: move[key] for key in ("ref", "old", "new")} for move in moves]
+        about = {"run": entry.run, "name": entry.name, "path": os.fsdecode(entry.path)}
+        content.append({**about, "state": entry.state, "moves": moves})
         parts = []
-        for move in _moves(entry):
+        for move in moves:
             old, new = (move[key][:10] if move[key] else "nothing" for key in ("old", "new"))
             parts.append(f"{move['ref'].removeprefix('refs/')} {old} → {new}")
         kinds = [change["kind"] for change in entry.changes]
         others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
         parts += [f"{kinds.count(kind)} {kind}" for kind in others]
         rows.append(((entry.run, entry.name, entry.state, ", ".join(parts)), ""))
-    output.table("Runs", ("run", "repository", "state", "what moved"), rows)
-
-
-def runs_as_json(runs: Iterable[undo.Recorded]) -> str:
-    """The list of runs for programs."""
-    listed = [
-        {
-            **{"run": entry.run, "name": entry.name, "path": os.fsdecode(entry.path)},
-            **{"state": entry.state, "moves": _moves(entry)},
-        }
-        for entry in runs
-    ]
-    return _dumped({"schema": SCHEMA, "command": "runs", "runs": listed})
-
-
-def _moves(entry: undo.Recorded) -> list[dict[str, Any]]:
-    moves = [{"ref": "HEAD", **c} for c in entry.changes if c["kind"] in ("ref", "head")]
-    return [{key: move[key] for key in ("ref", "old", "new")} for move in moves]
+    if rows:
+        output.table("Runs", ("run", "repository", "state", "what moved"), rows)
+    else:
+        output.say("No run is recorded.")
+    output.json({"command": "runs", "runs": content})

@@ -2,7 +2,6 @@
 
 import errno
 import shlex
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,17 +21,12 @@ class Run:
         self.progress = network.Progress(show_progress)
         self.places = dict(places)
         self.locks = journal.Locks()
-        self._guard = threading.Lock()
         self._records: dict[str, journal.Journal] = {}
 
     def record(self, repo: Repo) -> journal.Journal:
         """The record of what this run changes in a repository."""
-        with self._guard:
-            if repo.name not in self._records:
-                self._records[repo.name] = journal.Journal(
-                    repo.place, repo.git_dir, self.name, self.places, "update"
-                )
-            return self._records[repo.name]
+        new = journal.Journal(repo.place, repo.git_dir, self.name, self.places, "update")
+        return self._records.setdefault(repo.name, new)
 
     def finish(self, repo: Repo) -> None:
         """Ends the record of a repository, if there is one."""
@@ -58,7 +52,8 @@ def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     except journal.Busy:
         return repo.skip("another run is at work here", "wait for it to end").repo
     except network.Unreachable as error:
-        return repo.ended(Status.UNREACHABLE, str(error), new=repo.head)
+        again = [repo.command("fetch", repo.official)] if repo.official else []
+        return repo.ended(Status.UNREACHABLE, str(error), *again)
     except git.GitError as error:
         reason = str(error)
     except OSError as error:

@@ -89,7 +89,7 @@ class _Followers:
             head = git.commit(old, "HEAD")
             journal.keep_refs(old, self.record.run, [journal.Move("HEAD", head, commit)])
         words = ("submodule", "update", "--init", "--recursive", "--progress", "--", name)
-        network.call(self.path, self.settings, "--literal-pathspecs", *words)
+        network.call(self.path, self.settings, "cannot be cloned", "--literal-pathspecs", *words)
 
     def _move(self, name: str) -> str:
         """Moves a submodule, unless it is configured otherwise; returns the problem."""
@@ -105,15 +105,13 @@ class _Followers:
         if problem:
             return problem
         self._fetch(place, new, self.addresses.get(key, ""))
-        found = obstacles.find(place, old, new, before.local)
-        if found.files or found.submodules:
-            return f"in the way: {', '.join(found.files or [name for name, _ in found.submodules])}"
+        problem = obstacles.find(place, old, new, before.local).words()
+        if problem:
+            return problem
         git_dir, left_behind = git.git_dir(place), inspect.waiting(place)
         journal.set_pending(git_dir, left_behind | expected(place, old, new)[0])
-        journal.keep_refs(place, self.record.run, [journal.Move("HEAD", old, new)])
-        self.record.note("submodule", path=str(place), old=old, new=new, branch=before.branch)
         try:
-            move.to(place, move.head_to(new), old, new)
+            checkout(place, self.record, before, new)
         except git.GitError:
             journal.set_pending(git_dir, left_behind)
             raise
@@ -142,6 +140,19 @@ class _Followers:
                 if not problem.refused:
                     break
         raise problem
+
+
+def checkout(
+    place: Path, record: journal.Journal, before: inspect.Checkout, new: str, to: str | None = None
+) -> str:
+    """Checks out a commit, or a branch that is there, in a submodule; what is lost is saved first.
+
+    Returns what a hook complained about.
+    """
+    old = before.head or ""
+    journal.keep_refs(place, record.run, [journal.Move("HEAD", old, new)])
+    record.note("submodule", path=str(place), old=old, new=new, branch=before.branch)
+    return move.to(place, move.head_to(new, to), old, new)
 
 
 def is_pristine(place: Path) -> bool:

@@ -3,11 +3,12 @@
 `make_plan` does it for all repositories of a run.
 """
 
+import contextlib
 import shlex
 from collections.abc import Iterable, Mapping
 
 from scripts.repos import git, inspect, journal, network, obstacles, plan, remotes
-from scripts.repos.model import Action, Ended, Entry, Options, Relation, Repo, Status
+from scripts.repos.model import Action, Entry, Options, Relation, Repo, Status
 from scripts.repos.run import Run
 
 
@@ -25,112 +26,74 @@ def make_plan(repos: Iterable[Repo], table: Mapping[str, Entry], run: Run) -> li
 def _survey(repo: Repo, run: Run) -> Repo:
     """What a repository is, and what its upstream has; raises Ended, Busy, GitError."""
     repo = inspect.folders(repo)
-    if not run.options.online:
-        return _surveyed(repo, run)
-    with run.locks.acquire(git.common_dir(repo.git_dir)):
-        return _surveyed(repo, run)
-
-
-def _surveyed(repo: Repo, run: Run) -> Repo:
-    """As `_survey`, under the lock."""
-    records = journal.folder(repo.git_dir)
-    if records.exists() and not records.is_dir():
-        aside = shlex.join(("mv", str(records), f"{records}.old"))
-        raise repo.skip(f"{records} is a file; runs are recorded in a folder there", aside)
-    choice = remotes.choose(repo.config, repo.entry, repo.place)
-    repo = repo.having(official=choice.official, fork=choice.fork).noting(choice.note)
-    repo, tracking = inspect.refs(repo)
-    repo = inspect.work(repo, run.places.values())
-    if choice.fix and run.options.fix_remotes and run.options.acting:
-        repo = _fix_remote(repo, run, choice.fix)
-        repo, tracking = inspect.refs(repo)
-    elif choice.problem:
-        hint = "; --fix-remotes corrects it" if choice.fix else ""
-        words = choice.fix or ("add", "upstream", "URL")
-        remedy = git.shell_command(repo.place, "remote", *words)
-        raise repo.skip(choice.problem + hint, remedy)
-    if not run.options.online:
-        known = tracking.get(repo.tracking)
-        return repo.having(remembered=known, tip=known)
-    before = repo.default_branch
-    if run.options.to is None:
-        repo = _ask(repo, run)
-    repo = repo.having(remembered=tracking.get(repo.tracking))
-    if repo.tip not in (None, repo.remembered):
-        repo = _fetch(repo, run)
-    return _with_rename(repo, before)
+    is_online = run.options.online
+    lock = run.locks.hold(git.common_dir(repo.git_dir)) if is_online else contextlib.nullcontext()
+    with lock:
+        records = journal.folder(repo.git_dir)
+        if records.exists() and not records.is_dir():
+            aside = shlex.join(("mv", str(records), f"{records}.old"))
+            raise repo.skip(f"{records} is a file; runs are recorded in a folder there", aside)
+        choice = remotes.choose(repo.config, repo.entry, repo.place)
+        repo = repo.having(official=choice.official, fork=choice.fork).noting(choice.note)
+        repo = inspect.work(inspect.refs(repo), run.places.values())
+        if choice.fix and run.options.fix_remotes and run.options.acting:
+            repo = inspect.refs(_fix_remote(repo, run, choice.fix))
+        elif choice.problem:
+            hint = "; --fix-remotes corrects it" if choice.fix else ""
+            remedy = repo.command("remote", *(choice.fix or ("add", "upstream", "URL")))
+            raise repo.skip(choice.problem + hint, remedy)
+        if is_online and run.options.to is None:
+            repo = _ask(repo, run)
+        known = git.commit(repo.place, repo.tracking)
+        repo = repo.having(remembered=known, tip=repo.tip if is_online else known)
+        return _fetch(repo, run) if repo.tip not in (None, known) else repo
 
 
 def _fix_remote(repo: Repo, run: Run, fix: tuple[str, ...]) -> Repo:
     """Corrects or adds the remote that should be the official one; its old address is recorded."""
     verb, name, url = fix
-    old = git.run(repo.place, "config", f"remote.{name}.url").out.strip() or None
+    old = dict(repo.config).get(f"remote.{name}.url")
     run.record(repo).note("remote", name=name, old=old, new=url)
     git.change(repo.place, "remote", verb, name, url)
     return repo.having(official=name).noting(f"remote {name} is now {url}")
 
 
 def _ask(repo: Repo, run: Run) -> Repo:
-    """Asks the server for the end of its default branch."""
-    path, remote, wanted = repo.place, repo.official or "", repo.entry.branch
-    try:
-        default, ends = network.list_branch(path, remote, wanted, run.settings)
-    except network.Unreachable as error:
-        command = git.shell_command(path, "ls-remote", remote)
-        raise _unreachable(repo, f"{remote} cannot be reached: {error}", command) from None
+    """Asks the server for the end of its default branch, and reports that it has another one."""
+    remote, wanted, before = repo.official or "", repo.entry.branch, repo.default_branch
+    default, ends = network.list_branch(repo.place, remote, wanted, run.settings)
     branch = wanted or default
-    if branch is not None and branch in ends:
-        return repo.having(default_branch=branch, tip=ends[branch])
-    problem, remedy = f"{remote} names no default branch", ()
-    if branch:
-        problem = f"{remote} has no branch {branch}"
+    renaming: tuple[str, ...] = ()
+    if before and default and before != default and before in repo.branches:
+        track = repo.command("branch", "-u", f"{remote}/{default}", default)
+        renaming = (
+            repo.command("branch", "-m", before, default),
+            f"{repo.command('fetch', remote)} && {track}",
+            repo.command("remote", "set-head", remote, default),
+        )
+    if branch is None or branch not in ends:
+        table = f'in the table of repositories: branch = "{default or "..."}"'
+        missing = f"branch {branch}" if branch else "default branch"
+        problem = f"{remote} has no {missing}"
         if default not in (None, branch):
             problem += f"; its default branch is now {default}"
-            remedy = _rename(repo, branch, default or "")
-    table = f'in the table of repositories: branch = "{default or "..."}"'
-    raise repo.skip(problem, table, *remedy)
-
-
-def _unreachable(repo: Repo, problem: str, *remedy: str) -> Ended:
-    return Ended(repo.ended(Status.UNREACHABLE, problem, *remedy, new=repo.head))
-
-
-def _rename(repo: Repo, old: str, new: str) -> tuple[str, ...]:
-    """Commands that follow a default branch to its new name."""
-    path, remote = repo.place, repo.official or ""
-    track = git.shell_command(path, "branch", "-u", f"{remote}/{new}", new)
-    return (
-        git.shell_command(path, "branch", "-m", old, new),
-        f"{git.shell_command(path, 'fetch', remote)} && {track}",
-    )
-
-
-def _with_rename(repo: Repo, before: str | None) -> Repo:
-    """Says so when the server has another default branch than it had."""
-    now = repo.default_branch or ""
-    if before is None or before == now or before not in repo.branches:
+        raise repo.skip(problem, table, *renaming)
+    repo = repo.having(default_branch=branch, tip=ends[branch])
+    if not renaming or branch == before:
         return repo
-    repo = repo.noting(f"the default branch is now {now}, it was {before}")
-    if repo.branch == now:
-        return repo
-    set_head = git.shell_command(repo.place, "remote", "set-head", repo.official or "", now)
-    return repo.having(remedy=(*_rename(repo, before, now), set_head), needs_person=True)
+    repo = repo.noting(f"the default branch is now {branch}, it was {before}")
+    is_followed = repo.branch == branch
+    return repo if is_followed else repo.having(remedy=renaming, needs_person=True)
 
 
 def _fetch(repo: Repo, run: Run) -> Repo:
     """Fetches the tip; when acting, the old value of the remote-tracking ref is saved."""
-    path, remote, branch = repo.place, repo.official or "", repo.default_branch or ""
     record = run.record(repo) if run.options.acting else None
     if record:
         record.keep([journal.Move(repo.tracking, repo.remembered, repo.tip or "")])
-    refspec = f"+refs/heads/{branch}:{repo.tracking}"
-    try:
-        network.fetch(path, remote, refspec, run.settings, progress=run.progress)
-    except network.Unreachable as error:
-        command = git.shell_command(path, "fetch", remote, branch)
-        problem = f"{branch} could not be fetched from {remote}: {error}"
-        raise _unreachable(repo, problem, command) from None
-    now = git.commit(path, repo.tracking)
+    refspec = f"+refs/heads/{repo.default_branch}:{repo.tracking}"
+    network.fetch(repo.place, repo.official or "", refspec, run.settings, progress=run.progress)
+    now = git.commit(repo.place, repo.tracking)
     if record and now is not None and now != repo.tip:
         # It moved between asking and fetching.
         record.changes[-1]["new"] = now
@@ -145,13 +108,8 @@ def _planned(repo: Repo, run: Run) -> Repo:
         repo = _related(repo, run.options)
     repo = plan.make(repo, run.options)
     if repo.action in (Action.FAST_FORWARD, Action.DETACH):
-        check_obstacles(repo, repo.target or "")
+        obstacles.check(repo, repo.target or "")
     return repo
-
-
-def check_obstacles(repo: Repo, new: str) -> None:
-    """Raises Ended when something is in the way of the commit that HEAD would move to."""
-    plan.check(repo, obstacles.find(repo.place, repo.head or "", new, repo.local))
 
 
 def _with_pin(repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry], run: Run) -> Repo:
@@ -160,26 +118,23 @@ def _with_pin(repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry],
     That is the first line of its file that is no comment.
     """
     for by, file in [(e.name, e.pins[repo.name]) for e in table.values() if repo.name in e.pins]:
-        path, pinning = run.places.get(by), known.get(by)
-        if path is None:
-            raise _not_pinned(repo, f"{by}, which pins it, was not found")
+        path, pinning, named = run.places.get(by), known.get(by), ""
+        problem = f"{by}, which pins it, was not found"
         if pinning is not None and pinning.status is Status.FAILED:
-            raise _not_pinned(repo, pinning.reason)
-        moves = pinning is not None and pinning.action is Action.FAST_FORWARD
-        commit = (pinning.new if pinning and moves and not pinning.status else None) or "HEAD"
-        result = git.run(path, "cat-file", "blob", f"{commit}:{file}")
-        if result.code != 0:
-            raise _not_pinned(repo, f"{path.name} has no {file}")
-        lines = [line.partition("#")[0].strip() for line in result.out.splitlines()]
-        named = next((line for line in lines if line), "")
+            problem = pinning.reason
+        elif path is not None:
+            moves = pinning is not None and pinning.action is Action.FAST_FORWARD
+            commit = (pinning.new if pinning and moves and not pinning.status else None) or "HEAD"
+            content = git.run(path, "cat-file", "blob", f"{commit}:{file}")
+            lines = [line.partition("#")[0].strip() for line in content.out.splitlines()]
+            named = next((line for line in lines if line), "")
+            problem = f"{file} of {path.name} names no commit"
+            if content.code != 0:
+                problem = f"{path.name} has no {file}"
         if not (7 <= len(named) <= 64 and set(named) <= set("0123456789abcdef")):
-            raise _not_pinned(repo, f"{file} of {path.name} names no commit")
+            raise repo.skip(f"no pin: {problem}", "update without --pinned")
         repo = repo.having(target=named, pinned_by=by)
     return repo
-
-
-def _not_pinned(repo: Repo, problem: str) -> Ended:
-    return repo.skip(f"no pin: {problem}", "update without --pinned")
 
 
 def _with_target(repo: Repo, run: Run) -> Repo:
@@ -192,16 +147,16 @@ def _with_target(repo: Repo, run: Run) -> Repo:
         target = repo.target
         name = f"{target[:10]}, pinned by {repo.pinned_by}"
     repo = repo.having(target=target, target_name=name)
-    if target is None or target == repo.head:
+    if target in (None, repo.head, repo.tip):
         return repo
     commit = git.commit(repo.place, target)
-    if commit is None and options.online and target != repo.tip:
+    if commit is None and options.online:
         try:
             network.fetch(repo.place, repo.official or "", target, run.settings)
         except network.Unreachable as error:
-            problem = f"{name} cannot be fetched from {repo.official}: {error}"
-            is_final = error.refused or options.to is None
-            raise (repo.skip(problem) if is_final else _unreachable(repo, problem)) from None
+            if error.refused:
+                raise repo.skip(str(error)) from None
+            raise
         commit = git.commit(repo.place, target) or target
     # A short name of a commit is spelled out.
     return repo.having(target=commit)

@@ -15,15 +15,12 @@ FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 # Words of the command line, which cannot be names of repositories.
 COMMANDS = ("status", "freeze", "undo")
 
-_KINDS: dict[str, type] = {
-    **dict.fromkeys(("folders", "upstream", "depends"), list),
-    **dict.fromkeys(("fork", "branch", "path", "rebuild"), str),
-    **dict.fromkeys(("optional", "project"), bool),
-    "pins": dict,
-}
-_NAMES = {
-    **{str: "a string", bool: "true or false"},
-    **{list: "a list of strings", dict: "a table of file names"},
+# What a key is to be, by the type of its default.
+_KINDS: dict[type, tuple[type, str]] = {
+    type(None): (str, "a string"),
+    bool: (bool, "true or false"),
+    tuple: (list, "a list of strings"),
+    dict: (dict, "a table of file names"),
 }
 _MINIMUM = {"jobs": 1, "timeout": 0.001}
 
@@ -36,12 +33,11 @@ class Table(NamedTuple):
     settings: Settings
 
 
-def read(own: Path | None, environ: Mapping[str, str]) -> Table:
+def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any] = {}) -> Table:
     """Reads the project's table and the user's file over it; raises UsageError.
 
-    Args:
-      own: the user's file, which must exist; None for the one at its usual place, if it is there.
-      environ: environment variables.
+    `own` is the user's file, which must exist; if None, the one at its usual place, if it is there.
+    `given` are settings of the command line, which go over the others where they are not None.
     """
     folder = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     usual = Path(folder) / "torch_xla_lite" / "repositories.toml"
@@ -52,7 +48,10 @@ def read(own: Path | None, environ: Mapping[str, str]) -> Table:
     entries = {name: _entry(name, keys, source) for name, keys in content["repository"].items()}
     for name in content["default"]:
         _check_known(str(name), entries, f"`default` in {source}")
-    settings = _settings(content["settings"], source)
+    numbers = {name: value for name, value in given.items() if value is not None}
+    _check_settings(content["settings"], str(source))
+    _check_settings(numbers, "the command line")
+    settings = Settings(**content["settings"] | numbers)
     return Table(_in_order(entries, source), tuple(content["default"]), settings)
 
 
@@ -82,11 +81,13 @@ def _merge(content: dict[str, Any], new: dict[str, Any], source: Path) -> None:
 
 
 def _entry(name: str, keys: Mapping[str, Any], source: Path) -> Entry:
+    defaults = Entry._field_defaults
     for key, value in keys.items():
-        if key not in _KINDS:
-            raise _wrong(source, f"unknown key {key} of {name}", f"Known: {', '.join(_KINDS)}.")
-        if not _is(value, _KINDS[key]):
-            raise _wrong(source, f"{key} of {name} must be {_NAMES[_KINDS[key]]}")
+        if key not in defaults:
+            raise _wrong(source, f"unknown key {key} of {name}", f"Known: {', '.join(defaults)}.")
+        kind, words = _KINDS[type(defaults[key])]
+        if not _is(value, kind):
+            raise _wrong(source, f"{key} of {name} must be {words}")
     values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
     return Entry(name=name, **values)
 
@@ -99,7 +100,7 @@ def _is(value: Any, kind: type) -> bool:
     return all(isinstance(part, str) for part in parts)
 
 
-def _settings(values: Mapping[str, Any], source: Path) -> Settings:
+def _check_settings(values: Mapping[str, Any], source: str) -> None:
     for key, value in values.items():
         if key not in Settings._fields:
             known = ", ".join(Settings._fields)
@@ -108,7 +109,6 @@ def _settings(values: Mapping[str, Any], source: Path) -> Settings:
         fits = type(value) is kind or (kind is float and type(value) is int)
         if not fits or not math.isfinite(value) or value < least:
             raise _wrong(source, f"setting {key} = {value!r} must be a number ≥ {least}")
-    return Settings(**values)
 
 
 def _in_order(entries: Mapping[str, Entry], source: Path) -> dict[str, Entry]:
@@ -153,5 +153,5 @@ def _check_known(name: str, entries: Mapping[str, Entry], where: str) -> None:
         raise UsageError(problem, f"Known: {', '.join(entries)}.")
 
 
-def _wrong(source: Path, problem: str, remedy: str = "Correct it.") -> UsageError:
+def _wrong(source: Path | str, problem: str, remedy: str = "Correct it.") -> UsageError:
     return UsageError(f"{source}: {problem}.", remedy)

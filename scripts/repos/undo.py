@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.repos import git, inspect, journal, move, obstacles, plan, submodules
-from scripts.repos.model import Entry, Repo, Status
+from scripts.repos import apply, git, inspect, journal, obstacles, plan, submodules
+from scripts.repos.model import Ended, Entry, Repo, Status
 from scripts.repos.run import guarded
 
 
@@ -80,14 +80,14 @@ def _undo(repo: Repo, entry: Recorded, own: str, locks: journal.Locks) -> Repo:
     if git.STOP.is_set():
         raise repo.skip("interrupted before it was begun")
     if entry.record is None:
-        file = journal.folder(entry.git_dir) / f"{entry.run}.json"
-        kept = git.shell_command(entry.path, "for-each-ref", f"{journal.PREFIX}/{entry.run}")
+        file = journal.file(entry.git_dir, entry.run)
+        kept = repo.command("for-each-ref", f"{journal.PREFIX}/{entry.run}")
         raise repo.skip(f"the record {file} is damaged; its old values are in refs", kept)
     if any(change["kind"] == "clone" for change in entry.changes):
-        return repo.ended(Status.KEPT, f"cloned by {entry.run}, and stays", new=repo.head)
-    locks.acquire(git.common_dir(entry.git_dir))
-    repo = inspect.work(inspect.refs(inspect.folders(repo))[0], ())
-    return _Undo(repo, entry, entry.record, own).run()
+        return repo.ended(Status.KEPT, f"cloned by {entry.run}, and stays")
+    with locks.hold(git.common_dir(entry.git_dir)):
+        repo = inspect.work(inspect.refs(inspect.folders(repo)), ())
+        return _Undo(repo, entry, entry.record, own).run()
 
 
 class _Undo:
@@ -98,7 +98,6 @@ class _Undo:
         peers = {name: Path(place) for name, place in record["peers"]}
         self.journal = journal.Journal(self.path, entry.git_dir, own, peers, "undo")
         self.notes: list[str] = []
-        self.files: list[str] = []
 
     def run(self) -> Repo:
         """Undoes the run; raises Ended when that is not possible, before anything is changed."""
@@ -106,92 +105,80 @@ class _Undo:
         moves = [back for change in self._of("ref") if (back := self._ref_back(change))]
         here = next((m for m in moves if m.ref == f"refs/heads/{repo.branch}"), None)
         others = [back for back in moves if back is not here]
-        head, branch = (here.new, repo.branch) if here else self._head_back(others)
+        new, branch = (here.new, repo.branch) if here else self._head_back(others)
         below = [change for change in self._of("submodule") if self._can_go_back(change)]
-        made = [change for change in below if change["old"] is None]
-        if head or below:
+        made = [change["path"] for change in below if change["old"] is None]
+        if new or below:
             plan.check_ready(repo)
-        if head:
-            emptied = [os.path.relpath(change["path"], self.path) for change in made]
-            plan.check(repo, obstacles.find(self.path, old, head, repo.local, emptied))
+        if new:
+            obstacles.check(repo, new, [os.path.relpath(place, self.path) for place in made])
+            repo = repo.having(new=new)
 
-        self.journal.keep(moves)
-        if head:
-            back = submodules.expected(self.path, old, head)[0]
-            journal.set_pending(repo.git_dir, {**repo.pending, **back})
-        for change in below:
-            outer, name = _outer(Path(change["path"]))
-            pending = {**inspect.waiting(outer), name: change["old"]}
-            journal.set_pending(git.git_dir(outer), pending)
-        for change in made:
-            self._remove_submodule(Path(change["path"]))
+        left = _left_behind(below)
+        for outer, names in left.items():
+            journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **names})
+        for place in made:
+            self._remove_submodule(Path(place))
         if here:
-            self._move(move.branch_to(repo.branch or "", head), head)
-        lines = [
-            f"update {m.ref}\0{m.new}\0{m.old}\0" if m.new else f"delete {m.ref}\0{m.old}\0"
-            for m in others
-        ]
-        git.change(self.path, "update-ref", "--stdin", "-z", text="".join(lines))
-        if head and not here:
-            journal.keep_refs(self.path, self.journal.run, [journal.Move("HEAD", old, head)])
-            self.journal.note("head", old=old, new=head, branch=repo.branch, to=branch)
-            self._move(move.head_to(head, branch), head)
+            repo = apply.move_head(repo, self.journal, branch)
+        self.journal.keep(others)
+        git.update_refs(self.path, map(journal.Move.line, others))
+        if new and not here:
+            repo = apply.move_head(repo, self.journal, branch)
         for change in reversed(below):
             if change["old"] is not None:
-                self._submodule_back(change)
-        for outer in {_outer(Path(change["path"]))[0] for change in below} | {self.path}:
+                self._submodule_back(Path(change["path"]), change["old"], change["branch"])
+        for outer, names in {self.path: {}, **left}.items():
+            journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **names})
             journal.set_pending(git.git_dir(outer), inspect.waiting(outer))
         for change in self._of("remote"):
-            self._remote_back(change)
+            self._remote_back(**change)
         self.journal.finish()
         undone = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        file = journal.folder(self.entry.git_dir) / f"{self.entry.run}.json"
+        file = journal.file(self.entry.git_dir, self.entry.run)
         journal.write(file, {**self.record, "undone": undone})
-        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, head or old)
-        files = git.ask(self.path, *words).split("\0")[:-1]
-        done = {"new": git.commit(self.path, "HEAD"), "files": tuple(files)}
-        repo = repo.ended(Status.UNDONE, f"as before {self.entry.run}", **done)
-        return repo.noting(*self.notes)
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new or old)
+        files = tuple(git.names(self.path, *words))
+        now = git.commit(self.path, "HEAD")
+        done = repo.ended(Status.UNDONE, f"as before {self.entry.run}", new=now, files=files)
+        return done.noting(*self.notes)
 
     def _of(self, kind: str) -> list[dict[str, Any]]:
         """The changes of a kind, the last first."""
         return [change for change in reversed(self.record["changes"]) if change["kind"] == kind]
 
     def _ref_back(self, change: Mapping[str, Any]) -> journal.Move | None:
-        """How a ref goes back; None when it is there already."""
+        """How a ref goes back; None when it stays, or is there already."""
         ref, old, new = change["ref"], change["old"], change["new"]
         if change.get("pushed"):
             branch = ref.rpartition("/")[2]
             self.notes.append(f"{change['pushed']}/{branch} on the server stays as it was pushed")
         now = git.commit(self.path, ref)
+        name = ref.removeprefix("refs/heads/")
         if now == old:
             return None
-        name = ref.removeprefix("refs/heads/")
         if now != new and ref.startswith("refs/remotes/"):
             self.notes.append(f"{ref} has moved since, and stays")
             return None
         if now != new:
-            kept = (old or "")[:10]
-            raise self.repo.skip(
-                f"{name} has moved since this run: it is at {(now or 'nothing')[:10]}",
-                git.shell_command(self.path, "log", "--oneline", f"{kept}..{name}"),
-                git.shell_command(self.path, "branch", f"{name}-before", kept),
-            )
+            keep = self.repo.command("branch", f"{name}-before", (old or "")[:10])
+            raise self._has_moved(name, now, old, keep)
         if name in self.repo.elsewhere:
             raise self.repo.skip(f"{name} is checked out in {self.repo.elsewhere[name]}")
         return journal.Move(ref, now, old or "")
 
+    def _has_moved(self, name: str, now: str | None, old: str | None, *remedy: str) -> Ended:
+        log = self.repo.command("log", "--oneline", f"{(old or '')[:10]}..{name}")
+        reason = f"{name} has moved since this run: it is at {(now or 'nothing')[:10]}"
+        return self.repo.skip(reason, log, *remedy)
+
     def _head_back(self, moves: Iterable[journal.Move]) -> tuple[str, str | None]:
         """The commit and branch that HEAD goes back to after --to; empty when it stays."""
-        change = next(iter(self._of("head")), None)
-        repo = self.repo
+        change, repo = next(iter(self._of("head")), None), self.repo
         if change is None or (repo.head, repo.branch) == (change["old"], change["branch"]):
             return "", None
         if (repo.head, repo.branch) != (change["new"], change.get("to")):
-            raise repo.skip(
-                f"HEAD has moved since this run: it is at {(repo.head or '')[:10]}",
-                git.shell_command(self.path, "log", "--oneline", f"{change['old'][:10]}..HEAD"),
-            )
+            raise self._has_moved("HEAD", repo.head, change["old"])
         branch = change["branch"]
         later = {move.ref: move.new for move in moves}
         tip = later.get(f"refs/heads/{branch}", repo.branches.get(branch or ""))
@@ -209,16 +196,11 @@ class _Undo:
         if old is None:
             problem = "" if submodules.is_pristine(place) else "it has local work"
         else:
-            local = inspect.checkout(place).local
-            found = obstacles.find(place, new, old, local, ())
-            problem = local._replace(untracked=(), submodules=()).words() or plan.few(found.files)
+            local = inspect.checkout(place).local._replace(untracked=(), submodules=())
+            problem = local.words() or obstacles.find(place, new, old, local, ()).words()
         if problem:
             self.notes.append(f"submodule {place} stays: {problem}")
         return not problem
-
-    def _move(self, words: tuple[str, ...], new: str) -> None:
-        complaint = move.to(self.path, words, self.repo.head or "", new)
-        self.notes += [complaint] if complaint else []
 
     def _remove_submodule(self, place: Path) -> None:
         """Removes the files of a submodule that the run cloned; its git folder stays."""
@@ -228,20 +210,16 @@ class _Undo:
         if result.code != 0 and git.is_checkout(place):
             self.notes.append(f"submodule {place} stays: {result.words}")
 
-    def _submodule_back(self, change: Mapping[str, Any]) -> None:
-        place, branch = Path(change["path"]), change["branch"]
-        old, new = change["old"], change["new"]
-        journal.keep_refs(place, self.journal.run, [journal.Move("HEAD", new, old)])
-        self.journal.note("submodule", path=str(place), old=new, new=old, branch=None)
-        on_branch = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
+    def _submodule_back(self, place: Path, old: str, branch: str | None) -> None:
+        is_there = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
+        to, before = branch if is_there else None, inspect.checkout(place)
         try:
-            complaint = move.to(place, move.head_to(old, branch if on_branch else None), new, old)
+            complaint = submodules.checkout(place, self.journal, before, old, to)
         except git.GitError as error:
             complaint = f"stays: {error.result.words}"
         self.notes += [f"submodule {place} {complaint}"] if complaint else []
 
-    def _remote_back(self, change: Mapping[str, Any]) -> None:
-        name, old, new = change["name"], change["old"], change["new"]
+    def _remote_back(self, name: str, old: str | None, new: str, **_: object) -> None:
         now = git.run(self.path, "config", f"remote.{name}.url").out.strip()
         if now == new:
             words = ("set-url", name, old) if old else ("remove", name)
@@ -254,3 +232,12 @@ def _outer(place: Path) -> tuple[Path, str]:
     """The checkout that a submodule is in, and its path there."""
     outer = next(folder for folder in place.parents if git.is_checkout(folder))
     return outer, os.path.relpath(place, outer)
+
+
+def _left_behind(changes: Iterable[Mapping[str, Any]]) -> dict[Path, dict[str, str | None]]:
+    """The commits that submodules go back to, by the checkout that they are in."""
+    found: dict[Path, dict[str, str | None]] = {}
+    for change in changes:
+        outer, name = _outer(Path(change["path"]))
+        found.setdefault(outer, {})[name] = change["old"]
+    return found

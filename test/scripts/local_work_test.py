@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Repo, World
+from test.scripts.world import Repo, Template, World
 
 
 @pytest.fixture
@@ -212,11 +212,22 @@ def _advanced(world: World, *related: str) -> Repo:
     return clone
 
 
+@pytest.fixture(scope="module")
+def advanced(tmp_path_factory: pytest.TempPathFactory) -> Template[Repo]:
+    return Template(tmp_path_factory.mktemp("advanced"), _advanced)
+
+
+@pytest.fixture(scope="module")
+def related(tmp_path_factory: pytest.TempPathFactory) -> Template[Repo]:
+    folder = tmp_path_factory.mktemp("related")
+    return Template(folder, lambda world: _advanced(world, "README", "deep/file"))
+
+
 @pytest.mark.parametrize(("work", "reason"), _IN_THE_WAY, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_repository_with_local_work_in_the_way_is_skipped(
-    world: World, work: Callable[[Repo], None], reason: str
+    related: Template[Repo], work: Callable[[Repo], None], reason: str
 ):
-    clone = _advanced(world, "README", "deep/file")
+    world, clone = related.copy()
     work(clone)
     before = clone.everything()
     ran = world.run()
@@ -237,9 +248,9 @@ def _work(clone: Repo) -> tuple[str, str, dict[str, bytes]]:
 @pytest.mark.parametrize("how", ["", "--rebase", "--merge", "--to"])
 @pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
 def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
-    world: World, work: Callable[[Repo], None], how: str
+    advanced: Template[Repo], work: Callable[[Repo], None], how: str
 ):
-    clone = _advanced(world)
+    world, clone = advanced.copy()
     if how in ("--rebase", "--merge"):
         clone.git("switch", "-q", "-c", "feature")
         clone.commit("feature")
@@ -261,11 +272,10 @@ def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
 
 @pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
 def test_local_work_is_no_hindrance_where_nothing_is_to_do(
-    world: World, work: Callable[[Repo], None]
+    advanced: Template[Repo], work: Callable[[Repo], None]
 ):
-    server = world.server("a")
-    server.commit("deep/file", "old\n")
-    clone = world.clone(server, "a")
+    world, clone = advanced.copy()
+    clone.git("pull", "-q")
     work(clone)
     before = clone.everything()
     ran = world.run()

@@ -39,7 +39,7 @@ from test.scripts.world import Ran, Repo
 CHOSEN = os.environ.get("UPDATE_REPOS_MATRIX", "")
 
 # Cells that one call of the tool updates, and calls that run at once.
-_GROUP, _THREADS = 40, 2
+_GROUP, _THREADS = 100, 2
 
 OPTIONS = {
     "plain": (),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Repo, World
+from test.scripts.world import Repo, Template, World
 
 
 class Nest:
@@ -40,14 +40,27 @@ def _bump(outer: Repo, path: str) -> str:
     return outer.head
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template[Nest]:
+    return Template(tmp_path_factory.mktemp("nest"), Nest)
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def built(template: Template[Nest]) -> tuple[World, Nest]:
+    return template.copy()
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """That of the nest, where a test asks for one."""
+    if "nest" in request.fixturenames:
+        return request.getfixturevalue("built")[0]
     return World(tmp_path)
 
 
 @pytest.fixture
-def nest(world: World) -> Nest:
-    return Nest(world)
+def nest(built: tuple[World, Nest]) -> Nest:
+    return built[1]
 
 
 def test_submodules_follow_recursively(world: World, nest: Nest):
@@ -385,6 +398,29 @@ def test_undo_of_a_run_that_left_submodules_behind(world: World, nest: Nest):
     assert world.run("status").one()["local"]["submodules"] == []
     assert world.run("undo", first).code == 0
     assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
+
+
+def test_undo_of_a_run_that_moved_two_submodules_which_another_had_left_behind(world: World):
+    top = world.server("a")
+    inner = [world.server(name) for name in ("first", "second")]
+    for server in inner:
+        _add(top, server, server.path.name)
+    clone = world.clone(top, "a", "--recursive")
+    for server in inner:
+        server.commit()
+        _bump(top, server.path.name)
+    away = [
+        server.path.rename(server.path.with_name(f"{server.path.name}-away")) for server in inner
+    ]
+    assert world.run().one()["status"] == "failed"
+    for folder, server in zip(away, inner, strict=True):
+        folder.rename(server.path)
+    assert world.run().code == 0
+    assert world.run("undo").code == 0
+    # Both are where the first run left them: not local work, but still to be done.
+    assert world.run("status").one()["local"]["submodules"] == []
+    assert world.run().code == 0
+    assert clone.git("status", "--porcelain") == ""
 
 
 def test_own_commits_of_a_submodule_that_comes_back_are_kept(world: World):
