@@ -673,3 +673,12 @@ def test_as_strided_copy_and_scatter_refer_to_the_storage_of_a_view():
     ):
         assert op(other).tolist() == op(view).tolist()
     assert other.tolist() == view.tolist()
+
+
+def test_a_write_through_an_unsafe_view_reaches_the_base():
+    base = torch.zeros(2, 3, device="jax")
+    torch.ops.aten._unsafe_view(base, (6,))[4] = 5
+    assert base.tolist() == [[0, 0, 0], [0, 5, 0]]
+    a, b = torch.arange(4.0).view(2, 2), torch.arange(6.0).view(2, 3)
+    out = torch.kron(a.jax(), b.jax(), out=torch.empty(4, 6, device="jax"))
+    assert torch.equal(out.cpu(), torch.kron(a, b))

@@ -350,6 +350,15 @@ void PackPaddedSequence(const OperatorHandle& op, DispatchKeySet, Stack* stack) 
   packed = input.flatten(0, 1).index_select(0, Upload(packed.toTensor()));
 }
 
+// _unsafe_view(Tensor self, SymInt[] size) -> Tensor
+//
+// A view of which autograd knows nothing. Some of torch's ops (kron with `out`) write through it.
+void UnsafeView(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const std::vector<int64_t> size = torch::jit::pop(*stack).toIntVector();
+  const at::Tensor self = torch::jit::pop(*stack).toTensor();
+  torch::jit::push(*stack, self.reshape(size));
+}
+
 // is_same_size(Tensor self, Tensor other) -> bool
 void IsSameSize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor other = torch::jit::pop(*stack).toTensor();
@@ -415,6 +424,7 @@ constexpr ExplicitKernel kKernels[] = {
     {"_use_cudnn_ctc_loss.Tensor", Boxed<No>},
     {"_use_miopen_ctc_loss", Boxed<No>},
     {"_use_miopen_ctc_loss.Tensor", Boxed<No>},
+    {"_unsafe_view", Boxed<UnsafeView>},
     {"alias", Boxed<Share>},
     {"as_strided", Boxed<AsStrided>},
     {"as_strided_", Boxed<AsStridedInPlace>},

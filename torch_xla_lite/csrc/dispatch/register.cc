@@ -14,6 +14,7 @@
 #include "torch_xla_lite/csrc/dispatch/masked_put.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
+#include "torch_xla_lite/csrc/dispatch/sparse_gradient.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace torch_xla_lite::dispatch {
@@ -93,6 +94,9 @@ void RegisterKernels() {
   }
   for (const char* name : {"index_put", "index_put_"}) {
     autograd->impl(name, MaskedPut());
+  }
+  for (const char* name : {"embedding", "_embedding_bag"}) {
+    autograd->impl(name, RefuseSparseGradient());
   }
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
