@@ -1,4 +1,4 @@
-"""Saves and loads tensors on jax: torch.save, torch.load, pickle and copy.
+"""Saves, loads and copies tensors on jax: torch.save, torch.load, pickle and copy.deepcopy.
 
     torch.save(model.state_dict(), "weights.pt")
     torch.load("weights.pt")                            # on jax again
@@ -40,6 +40,7 @@ def register() -> None:
     original_reduce = torch.Tensor._reduce_ex_internal
     original_read = torch.UntypedStorage._set_from_file
     original_write = torch.UntypedStorage._write_file
+    original_deepcopy = torch.Tensor.__deepcopy__
 
     def _reduce_ex_internal(self: torch.Tensor, proto: int) -> Any:
         if not isinstance(self, XLATensor2) or isinstance(self, torch._subclasses.FakeTensor):
@@ -53,6 +54,14 @@ def register() -> None:
         )
         layout = self.storage_offset(), tuple(self.size()), self.stride()
         return torch._utils._rebuild_tensor_v2, (storage, *layout, requires_grad, OrderedDict())
+
+    def __deepcopy__(self: torch.Tensor, memo: dict[Any, Any]) -> Any:
+        known = id(self) in memo
+        copied = original_deepcopy(self, memo)
+        # torch clones what has no memory of its own, and what was shared is not shared any more.
+        if not known and type(copied) is torch.Tensor and isinstance(self, XLATensor2):
+            _share_copy(self, copied, memo.setdefault(_ON_JAX, {}))
+        return copied
 
     def _write_file(self: torch.UntypedStorage, *args: Any) -> Any:
         return original_write(self.cpu() if self.device.type == NAME else self, *args)
@@ -78,9 +87,34 @@ def register() -> None:
         )
 
     torch._utils._rebuild_tensor = _rebuild_tensor
+    torch.Tensor.__deepcopy__ = __deepcopy__  # type: ignore[method-assign]
     torch.Tensor._reduce_ex_internal = _reduce_ex_internal  # type: ignore[method-assign]
     torch.UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]
     torch.UntypedStorage._write_file = _write_file  # type: ignore[method-assign]
+
+
+def _share_copy(
+    tensor: torch.Tensor, copied: torch.Tensor, storages: dict[int, torch.UntypedStorage]
+) -> None:
+    """Lets `copied` share memory with the copies of the tensors that share it with `tensor`.
+
+    Args:
+      storages: the copies of storages, by the address of the original.
+    """
+    if tensor.is_sparse or _XLAC.is_conjugate_view(tensor):
+        return
+    storage = tensor.untyped_storage()
+    address = storage.data_ptr()
+    count = storage.nbytes() // tensor.dtype.itemsize
+    is_whole = tensor.numel() == count and tensor.is_contiguous()
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        if address not in storages:
+            if is_whole:
+                storages[address] = copied.untyped_storage()
+                return
+            whole = torch.empty(0, dtype=tensor.dtype, device=NAME).set_(storage, 0, (count,))
+            storages[address] = whole.clone().untyped_storage()
+        copied.set_(storages[address], tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
 def _mark(storage: Any, location: str) -> Any:

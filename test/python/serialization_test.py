@@ -93,6 +93,32 @@ def test_a_copy_is_apart():
     assert copied.tolist() == [1, 1]
 
 
+def test_copies_share_memory_where_the_originals_do():
+    base = torch.arange(4.0, device="jax")
+    column = base.view(2, 2)[:, 1]
+    assert column.stride() == (2,)
+    copied = copy.deepcopy(
+        {"view": base[1:3], "base": base, "column": column, "bits": base.view(torch.int32)}
+    )
+    copied["base"][1] = 7
+    assert copied["view"].tolist() == [7, 2]
+    assert copied["column"].tolist() == [7, 3]
+    assert copied["column"].stride() == (2,)
+    assert copied["bits"].view(torch.float32).tolist() == [0, 7, 2, 3]
+    assert base.tolist() == [0, 1, 2, 3]
+    assert column.tolist() == [1, 3]
+
+
+def test_the_buffers_of_a_copied_module_share_memory():
+    module = torch.nn.Module()
+    module.register_buffer("all", torch.zeros(3, device="jax"))
+    module.register_buffer("last", module.all[2:])
+    copied = copy.deepcopy(module)
+    copied.all.fill_(5)
+    assert copied.last.tolist() == [5]
+    assert module.last.tolist() == [0]
+
+
 def test_a_module_is_copied_with_its_parameters():
     source = torch.nn.Linear(2, 2).to("jax")
     copied = copy.deepcopy(source)
