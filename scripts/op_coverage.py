@@ -314,7 +314,8 @@ def _out(op: Any, sample: Any, wanted: Any) -> Any:
         shapes = op(sample.input, *sample.args, **sample.kwargs)
     else:
         shapes = wanted[0]
-    device = next((x.device for x in _tensors([sample.input, sample.args])), "cpu")
+    devices = [x.device for x in _tensors([sample.input, sample.args])]
+    device = sample.kwargs.get("device") or (devices or ["cpu"])[0]
     if isinstance(shapes, torch.Tensor):
         out: Any = torch.zeros(shapes.shape, dtype=shapes.dtype, device=device)
     else:
