@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jvp, vmap
+from torch.nn import functional
 
 import torch_xla_lite  # noqa: F401
 
@@ -71,6 +72,50 @@ def test_dual_numbers():
         )
         tangent = forward_ad.unpack_dual(dual.square()).tangent
     assert tangent.tolist() == [4, 4, 4]
+
+
+def test_dual_numbers_in_a_linear_layer():
+    def tangent(device):
+        layer = torch.nn.Linear(3, 2)
+        torch.nn.init.constant_(layer.weight, 0.5)
+        with forward_ad.dual_level():
+            ones = torch.ones(4, 3, device=device)
+            return forward_ad.unpack_dual(layer.to(device)(forward_ad.make_dual(ones, ones)))[1]
+
+    assert torch.equal(tangent("jax").cpu(), tangent("cpu"))
+
+
+POINTWISE = {
+    "threshold": lambda x: functional.threshold(x, 0.1, 0.2),
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "gelu": functional.gelu,
+    "silu": functional.silu,
+    "mish": functional.mish,
+    "softplus": functional.softplus,
+    "elu": functional.elu,
+    "leaky_relu": functional.leaky_relu,
+    "hardtanh": functional.hardtanh,
+    "hardswish": functional.hardswish,
+    "hardshrink": functional.hardshrink,
+    "softshrink": functional.softshrink,
+    "logsigmoid": functional.logsigmoid,
+    "prelu": lambda x: functional.prelu(x, torch.full((1,), 0.2, device=x.device)),
+    "logit": lambda x: torch.logit(0.9 * x.sigmoid()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*new graph")
+@pytest.mark.parametrize("name", POINTWISE)
+def test_second_derivatives_are_those_of_the_cpu(name):
+    """torch.func calls the ops of gradients with tensors that broadcast."""
+
+    def found(device):
+        x = torch.tensor([0.4, -0.3, 1.2, 0.6], device=device)
+        inner = torch.func.grad(lambda x: POINTWISE[name](x).sin().sum())
+        return torch.stack([torch.func.jacfwd(inner)(x), torch.func.jacrev(inner)(x)]).cpu()
+
+    torch.testing.assert_close(found("jax"), found("cpu"), rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_for_each_sample(model):

@@ -12,6 +12,7 @@ from jax import lax
 from torch_xla_lite.lowering.loss import softplus as log1p_exp
 from torch_xla_lite.lowering.promotion import (
     Operand,
+    broadcasting,
     canonical_dim,
     convert,
     full,
@@ -30,6 +31,7 @@ def threshold(self: jax.Array, threshold: Operand, value: Operand) -> jax.Array:
 
 
 @lower("aten::threshold_backward")
+@broadcasting()
 def threshold_backward(
     grad_output: jax.Array, self: jax.Array, threshold: Operand, *, outs
 ) -> jax.Array:
@@ -38,6 +40,7 @@ def threshold_backward(
 
 
 @lower("aten::sigmoid_backward")
+@broadcasting()
 def sigmoid_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
     grad, y = opmath(grad_output), opmath(output)
     return lax.mul(
@@ -46,6 +49,7 @@ def sigmoid_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
 
 
 @lower("aten::tanh_backward")
+@broadcasting()
 def tanh_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
     grad, y = opmath(grad_output), opmath(output)
     square = lax.mul(y, y)
@@ -73,6 +77,7 @@ def _tanh_argument(x: jax.Array) -> jax.Array:
 
 
 @lower("aten::gelu_backward")
+@broadcasting()
 def gelu_backward(
     grad_output: jax.Array, self: jax.Array, *, approximate: str = "none"
 ) -> jax.Array:
@@ -96,6 +101,7 @@ def silu(self: jax.Array) -> jax.Array:
 
 
 @lower("aten::silu_backward")
+@broadcasting()
 def silu_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
     s, one = lax.logistic(x), _like(x, 1)
@@ -109,6 +115,7 @@ def mish(self: jax.Array) -> jax.Array:
 
 
 @lower("aten::mish_backward")
+@broadcasting()
 def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
     inner, one = lax.tanh(log1p_exp(x)), _like(x, 1)
@@ -125,6 +132,7 @@ def softplus(self: jax.Array, beta: Operand = 1, threshold: Operand = 20) -> jax
 
 
 @lower("aten::softplus_backward")
+@broadcasting()
 def softplus_backward(
     grad_output: jax.Array, self: jax.Array, beta: Operand, threshold: Operand
 ) -> jax.Array:
@@ -141,6 +149,7 @@ def log_sigmoid_forward(self: jax.Array, *, outs) -> tuple[jax.Array, jax.Array]
 
 
 @lower("aten::log_sigmoid_backward")
+@broadcasting()
 def log_sigmoid_backward(grad_output: jax.Array, self: jax.Array, buffer: jax.Array) -> jax.Array:
     return lax.mul(opmath(grad_output), lax.logistic(lax.neg(opmath(self))))
 
@@ -155,6 +164,7 @@ def elu(
 
 
 @lower("aten::elu_backward")
+@broadcasting(0, 5)
 def elu_backward(
     grad_output: jax.Array,
     alpha: Operand,
@@ -189,6 +199,7 @@ def leaky_relu(self: jax.Array, negative_slope: Operand = 0.01) -> jax.Array:
 
 
 @lower("aten::leaky_relu_backward")
+@broadcasting()
 def leaky_relu_backward(
     grad_output: jax.Array, self: jax.Array, negative_slope: Operand, self_is_result: bool
 ) -> jax.Array:
@@ -202,6 +213,7 @@ def hardtanh(self: jax.Array, min_val: Operand = -1, max_val: Operand = 1) -> ja
 
 
 @lower("aten::hardtanh_backward")
+@broadcasting()
 def hardtanh_backward(
     grad_output: jax.Array, self: jax.Array, min_val: Operand, max_val: Operand
 ) -> jax.Array:
@@ -220,6 +232,7 @@ def hardsigmoid(self: jax.Array) -> jax.Array:
 
 
 @lower("aten::hardsigmoid_backward")
+@broadcasting()
 def hardsigmoid_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
     inside = lax.bitwise_and(lax.gt(x, _like(x, -3)), lax.lt(x, _like(x, 3)))
@@ -233,6 +246,7 @@ def hardswish(self: jax.Array) -> jax.Array:
 
 
 @lower("aten::hardswish_backward")
+@broadcasting()
 def hardswish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
     middle = lax.mul(grad, lax.add(lax.div(x, _like(x, 3)), _like(x, 0.5)))
@@ -251,6 +265,7 @@ def _within(x: jax.Array, lambd: Operand) -> jax.Array:
 
 
 @lower("aten::hardshrink_backward")
+@broadcasting()
 def hardshrink_backward(grad_out: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
     return lax.select(_within(self, lambd), _like(grad_out, 0), grad_out)
 
@@ -267,6 +282,7 @@ def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
 
 
 @lower("aten::softshrink_backward")
+@broadcasting()
 def softshrink_backward(grad_output: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
     return lax.select(_within(self, lambd), _like(grad_output, 0), grad_output)
 
@@ -289,6 +305,7 @@ def glu_backward(grad_output: jax.Array, self: jax.Array, dim: int) -> jax.Array
 
 
 @lower("aten::rrelu_with_noise_backward")
+@broadcasting(0, 1, 2)
 def rrelu_with_noise_backward(
     grad_output: jax.Array,
     self: jax.Array,

@@ -15,6 +15,7 @@ from torch_xla_lite.lowering import checks, unary
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
+    broadcasting,
     convert,
     full,
     is_complex,
@@ -417,6 +418,7 @@ def prelu(self: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 @lower("aten::_prelu_kernel_backward")
+@broadcasting()
 def prelu_backward(
     grad_output: jax.Array, self: jax.Array, weight: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

@@ -8,8 +8,9 @@ no operation for arrays that already have the right dtype and shape.
 """
 
 import contextlib
-from collections.abc import Iterator
-from typing import TypeAlias
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -170,6 +171,26 @@ def broadcast(x: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return x
     offset = len(shape) - x.ndim
     return lax.broadcast_in_dim(x, shape, range(offset, len(shape)))
+
+
+def broadcasting(*places: int) -> Callable[[Callable], Callable]:
+    """Broadcasts the tensors at these places among the arguments, by default the first two.
+
+    The tensors of a gradient have one shape, but torch.func passes some with a dimension more.
+    """
+
+    def decorate(lowering: Callable) -> Callable:
+        @functools.wraps(lowering)
+        def broadcast_and_lower(*args: Any, **options: Any) -> Any:
+            arguments = list(args)
+            shape = np.broadcast_shapes(*(args[place].shape for place in places or (0, 1)))
+            for place in places or (0, 1):
+                arguments[place] = broadcast(args[place], shape)
+            return lowering(*arguments, **options)
+
+        return broadcast_and_lower
+
+    return decorate
 
 
 def operands(

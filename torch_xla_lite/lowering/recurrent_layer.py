@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn import functional
 
 Tensor = torch.Tensor
@@ -109,10 +110,10 @@ def _step_by_step(
     states: list[State] = []
     steps = range(x.shape[0])
     for step in reversed(steps) if reverse else steps:
-        hidden = functional.linear(state[0], w_hh, b_hh)
+        hidden = _linear(state[0], w_hh, b_hh)
         new_h, new_c = _next_state(cell, x[step], hidden, *state)
         if w_hr is not None:
-            new_h = functional.linear(new_h, w_hr)
+            new_h = _linear(new_h, w_hr, None)
         if valid is not None:
             ended = ~valid[step, :, None]
             new_h = torch.where(ended, state[0], new_h)
@@ -121,6 +122,12 @@ def _step_by_step(
         states.append(state)
     hs, cs = zip(*(reversed(states) if reverse else states), strict=True)
     return torch.stack(hs), None if c is None else torch.stack(cs)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Of ops that have derivatives of every kind; `linear` has no second forward derivative."""
+    product = x @ weight.T
+    return product if bias is None else product + bias
 
 
 def _next_state(cell: str, x: Tensor, hidden: Tensor, h: Tensor, c: Tensor | None) -> State:
@@ -177,7 +184,10 @@ def _direction(
     w_ih, w_hh, *others = weights
     b_ih, b_hh = others[:2] if has_biases else (None, None)
     w_hr = others[2 * has_biases] if len(others) > 2 * has_biases else None
-    gates = functional.linear(x, w_ih, b_ih)
+    # torch.func and dual numbers need ops that torch can differentiate in every way.
+    is_functional = torch._C._functorch.peek_interpreter_stack() is not None
+    is_transformed = is_functional or forward_ad._current_level >= 0
+    gates = (_linear if is_transformed else functional.linear)(x, w_ih, b_ih)
     if packing is not None:
         gates = packing.pad(gates)
     expected = (gates.shape[1], w_hh.shape[1])
@@ -190,8 +200,7 @@ def _direction(
     if torch.is_autocast_enabled("jax"):
         inputs = [x if x is None else x.to(gates.dtype) for x in inputs]
     valid = None if packing is None else packing.valid
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        # torch.func knows no autograd.Function on this device.
+    if is_transformed:
         hs, cs = _step_by_step(gates, *inputs, valid, cell, reverse)
     else:
         hs, cs, _ = _Recurrence.apply(gates, *inputs, valid, cell, reverse)

@@ -26,6 +26,7 @@ one.
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -110,7 +111,7 @@ def lower(
     """Registers the decorated function as the lowering of the named overloads."""
 
     def register(fn: Callable) -> Callable:
-        code = fn.__code__
+        code = inspect.unwrap(fn).__code__
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         entry = Lowering(
             fn, constants, frozenset(runtime_floats), "outs" in parameters, "key" in parameters

@@ -14,6 +14,7 @@ from jax import lax
 from jax.scipy import special
 
 from torch_xla_lite.lowering.promotion import (
+    broadcasting,
     category,
     convert,
     full,
@@ -253,6 +254,7 @@ def logit(self: jax.Array, eps: float | None = None, *, outs) -> jax.Array:
 
 
 @lower("aten::logit_backward", constants=True)
+@broadcasting()
 def logit_backward(grad_output: jax.Array, self: jax.Array, eps: float | None = None) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
     slope = lax.div(grad, lax.mul(x, lax.sub(lax.full_like(x, 1), x)))

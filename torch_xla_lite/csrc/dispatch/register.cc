@@ -11,6 +11,7 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/dispatch/linear.h"
 #include "torch_xla_lite/csrc/dispatch/masked_put.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
@@ -109,6 +110,7 @@ void RegisterKernels() {
     aten->impl(full.c_str(),
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
   }
+  autograd->impl("linear", Linear());
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
   for (const auto key :
        {c10::DispatchKey::SparsePrivateUse1, c10::DispatchKey::SparseCsrPrivateUse1}) {

@@ -1,0 +1,21 @@
+// aten::linear, which is recorded whole, under forward-mode differentiation.
+//
+// torch has no forward derivative for linear as a single op. On dual numbers it is therefore made
+// of a product and a sum, as on the CPU.
+//
+//   autograd_library.impl("linear", Linear());
+
+#ifndef TORCH_XLA_LITE_CSRC_DISPATCH_LINEAR_H_
+#define TORCH_XLA_LITE_CSRC_DISPATCH_LINEAR_H_
+
+#include <torch/library.h>
+
+namespace torch_xla_lite::dispatch {
+
+// The kernel for AutogradPrivateUse1. To be called once torch's kernel for that key is in force,
+// that is, after the kernel for PrivateUse1 was registered and before this one is.
+torch::CppFunction Linear();
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_DISPATCH_LINEAR_H_
