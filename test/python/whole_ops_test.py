@@ -55,6 +55,36 @@ def test_the_gradient_of_linear_has_a_gradient():
     torch.testing.assert_close(got.cpu().double(), wanted, rtol=0, atol=1e-5 * largest)
 
 
+CONVOLUTIONS = {
+    "plain": ((2, 4, 9, 9), (6, 4, 3, 3), {}),
+    "strided": ((2, 4, 9, 9), (6, 4, 3, 3), {"stride": 2, "padding": 1}),
+    "one channel a group": ((2, 4, 9, 9), (8, 1, 3, 3), {"groups": 4}),
+    "kernel larger than the image": ((2, 4, 2, 2), (6, 4, 5, 5), {"padding": 2}),
+}
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS.keys())
+@pytest.mark.parametrize("function", [F.conv2d, F.conv_transpose2d])
+def test_the_gradients_of_a_convolution_have_gradients(function, case):
+    size, kernel, options = case
+    if function is F.conv_transpose2d and options.get("groups", 1) == 1:
+        kernel = (size[1], kernel[0], *kernel[2:])
+    elif function is F.conv_transpose2d:
+        kernel = (size[1], 2, *kernel[2:])
+
+    def second(x, weight):
+        y = function(x, weight, **options)
+        grads = torch.autograd.grad((y**3).sum(), [x, weight], create_graph=True)
+        return torch.autograd.grad(sum((grad**2).sum() for grad in grads), [x, weight])
+
+    x, weight = torch.randn(size, dtype=torch.float64), torch.randn(kernel, dtype=torch.float64)
+    wanted = second(x.clone().requires_grad_(), weight.clone().requires_grad_())
+    got = second(x.jax().requires_grad_(), weight.jax().requires_grad_())
+    for ours, theirs in zip(got, wanted, strict=True):
+        largest = theirs.abs().max().item()
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-9, atol=1e-9 * largest)
+
+
 def test_attention_is_one_op_and_so_is_its_gradient():
     q, k, v = (x.jax().requires_grad_() for x in (Q, K, V))
     grad = torch.ones(2, 3, 5, 8, device="jax")

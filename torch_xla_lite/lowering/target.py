@@ -3,6 +3,7 @@
 target.platform()                     # "cpu", "gpu", "tpu"
 target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers
 target.product_precision(dtype)       # for lax.dot_general
+target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
 """
 
 import jax
@@ -16,6 +17,11 @@ def platform() -> str:
 
 
 def has_host_memory() -> bool:
+    return platform() == "cpu"
+
+
+def is_slow_at_convolutions() -> bool:
+    """GPUs have a library for them, TPUs are made for them."""
     return platform() == "cpu"
 
 

@@ -1,6 +1,10 @@
+import jax
 import pytest
 import torch
 from comparison import check
+
+from torch_xla_lite.lowering import convolution_forms as forms
+from torch_xla_lite.lowering import target
 
 aten = torch.ops.aten
 
@@ -49,3 +53,117 @@ def test_gradients_that_are_not_wanted_are_none():
 def test_an_empty_batch():
     x, weight, bias, geometry = operands(CASES["strided"])
     check(aten.convolution, x[:0], weight, bias, *geometry)
+
+
+KINDS = {
+    "plain": {},
+    "strided, padded": {"stride": 2, "padding": 2},
+    "dilated": {"dilation": 2, "padding": 1},
+    "strided and dilated": {"stride": 2, "dilation": 3, "padding": 2},
+    "stride above the kernel": {"stride": 4},
+    "grouped": {"groups": 2, "padding": 1},
+    "one channel a group": {"groups": 4, "padding": 1, "stride": 2},
+    "kernel of one element": {"kernel": 1, "stride": 2},
+    "kernel that is mostly on padding": {"kernel": 7, "padding": 3, "size": 2},
+    "large image": {"size": 40, "padding": 1},
+}
+HALVES = [torch.float16, torch.bfloat16]
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+
+
+def of_kind(rank, transposed=False, dtype=torch.float32, size=9, kernel=3, groups=1, **geometry):
+    """Operands of `aten.convolution` and of its gradient."""
+    size = min(size, 12) if rank == 3 else size
+    parameters = [[geometry.get(name, default)] * rank for name, default in DEFAULTS.items()]
+    x = torch.randn(2, 4, *[size] * rank, dtype=dtype)
+    channels = (4, 8 // groups) if transposed else (8, 4 // groups)
+    weight = torch.randn(*channels, *[kernel] * rank, dtype=dtype)
+    extra = [1 if transposed and max(parameters[0]) > 1 else 0] * rank
+    return x, weight, [*parameters, transposed, extra, groups]
+
+
+DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1}
+
+
+def check_all_directions(x, weight, geometry):
+    tolerance = TOLERANCE[x.dtype]
+    grad = torch.randn_like(aten.convolution(x, weight, None, *geometry))
+    scale = {"rtol": tolerance, "atol": tolerance * weight[0].numel() ** 0.5}
+    check(aten.convolution, x, weight, None, *geometry, **scale)
+    mask = [True, True, False]
+    scale["atol"] *= max(1, (grad.numel() / len(weight)) ** 0.5)
+    check(aten.convolution_backward, grad, x, weight, None, *geometry, mask, **scale)
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_every_kind_in_every_number_of_dimensions(kind, rank, transposed):
+    if transposed and kind.get("padding", 0) > 1 and kind.get("size") == 2:
+        kind = {**kind, "padding": 1}  # The result would have no elements.
+    check_all_directions(*of_kind(rank, transposed, **kind))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, *HALVES], ids=str)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_every_kind_in_every_dtype(kind, dtype):
+    check_all_directions(*of_kind(2, dtype=dtype, **kind))
+
+
+# Input, weight, padding, groups, and which operations the convolution and its gradients become.
+CHOICES = {
+    "large image": ((8, 64, 16, 16), (64, 64, 3, 3), 1, 1, ["convolution"] * 3),
+    "kernel of one element": ((8, 64, 16, 16), (96, 64, 1, 1), 0, 1, ["dot_general"] * 3),
+    "large weight": ((8, 512, 4, 4), (512, 512, 3, 3), 1, 1, ["dot_general"] * 3),
+    "kernel larger than the image": ((8, 16, 2, 2), (16, 16, 3, 3), 1, 1, ["dot_general"] * 3),
+    "one channel a group": (
+        (8, 32, 8, 8), (32, 1, 3, 3), 1, 32, ["while", "while", "dot_general"]
+    ),
+    "groups": (
+        (8, 128, 16, 16), (128, 4, 3, 3), 1, 32, ["convolution", "convolution", "dot_general"]
+    ),
+    "three dimensions": ((2, 64, 8, 16, 16), (64, 64, 3, 3, 3), 1, 1, ["convolution"] * 3),
+}  # fmt: skip
+
+
+def operations(case) -> list[set[str]]:
+    """The expensive operations of a convolution, of its input's and of its weight's gradient."""
+    shape, kernel, padding, groups, _ = case
+    rank = len(shape) - 2
+    window = forms.Window((1,) * rank, ((padding, padding),) * rank, (1,) * rank, groups)
+    x, weight = (jax.ShapeDtypeStruct(sizes, "float32") for sizes in (shape, kernel))
+    y = jax.eval_shape(lambda x, w: forms.forward(x, w, window), x, weight)
+    programs = [
+        jax.jit(lambda x, w: forms.forward(x, w, window)).lower(x, weight),
+        jax.jit(lambda y, w: forms.input_gradient(y, w, shape, window)).lower(y, weight),
+        jax.jit(lambda x, y: forms.weight_gradient(x, y, kernel, window)).lower(x, y),
+    ]
+    expensive = "convolution", "dot_general", "while"
+    return [{name for name in expensive if f"stablehlo.{name}" in p.as_text()} for p in programs]
+
+
+@pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
+def test_the_form_is_chosen_by_the_shape(case):
+    assert operations(case) == [{name} for name in case[-1]]
+
+
+@pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
+def test_a_gpu_uses_its_own_convolutions(monkeypatch, case):
+    monkeypatch.setattr(target, "platform", lambda: "gpu")
+    assert operations(case) == [{"convolution"}] * 3
+
+
+def test_planes_of_three_dimensions_become_channels():
+    window = forms.Window((1,) * 3, ((1, 1),) * 3, (1,) * 3, 1)
+    x, w = (jax.ShapeDtypeStruct(s, "float32") for s in ((2, 64, 8, 16, 16), (64, 64, 3, 3, 3)))
+    text = jax.jit(lambda x, w: forms.forward(x, w, window)).lower(x, w).as_text()
+    (line,) = (line for line in text.splitlines() if "stablehlo.convolution" in line)
+    assert "tensor<16x192x16x16xf32>" in line
+
+
+def test_taps_on_padding_are_left_out():
+    window = forms.Window((1, 1), ((3, 3), (3, 3)), (1, 1), 1)
+    x, w = (jax.ShapeDtypeStruct(s, "float32") for s in ((2, 8, 2, 2), (8, 8, 7, 7)))
+    text = jax.jit(lambda x, w: forms.forward(x, w, window)).lower(x, w).as_text()
+    (line,) = (line for line in text.splitlines() if "stablehlo.dot_general" in line)
+    assert "tensor<1x8x8x9xf32>" in line
