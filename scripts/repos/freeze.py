@@ -35,7 +35,7 @@ def check(file: Path) -> None:
 
 def frozen(repo: Repo, others: Iterable[Path]) -> Repo:
     """The end of a repository in a run that writes down its commit; raises Ended, GitError."""
-    repo = inspect.work(inspect.refs(inspect.folders(repo)), others)
+    repo = inspect.work(inspect.refs(inspect.folder(repo)), others)
     notes = []
     if repo.local.words():
         notes.append(f"local work is not in the file: {repo.local.words()}")

@@ -27,8 +27,8 @@ _LINKED_SUBMODULE = re.compile(r"expected submodule path '(.*)' not to be a symb
 _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config.lock")
 
 
-def folders(repo: Repo) -> Repo:
-    """With settings and git folder; ended where no files are, or another repository decides."""
+def folder(repo: Repo) -> Repo:
+    """With its git folder; ended where no files are, or another repository decides its commit."""
     path = repo.place
     repo = repo.having(git_dir=git.git_dir(path))
     result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
@@ -44,7 +44,7 @@ def folders(repo: Repo) -> Repo:
     if outer:
         remedy = git.shell_command(outer, "submodule", "update", str(path))
         raise repo.skip(f"a submodule of {outer}, which decides its commit", remedy)
-    return repo.having(config=git.config(path))
+    return repo
 
 
 def refs(repo: Repo) -> Repo:
@@ -67,10 +67,7 @@ def refs(repo: Repo) -> Repo:
     for file in common.glob("worktrees/*/rebase-*/head-name"):
         name = git.line(file).removeprefix("refs/heads/")
         elsewhere.setdefault(name, str(Path(git.line(file.parents[1] / "gitdir")).parent))
-    shallow = (common / "shallow").exists()
-    return repo.having(
-        branches=branches, elsewhere=elsewhere, default_branch=default, shallow=shallow
-    )
+    return repo.having(branches=branches, elsewhere=elsewhere, default_branch=default)
 
 
 def work(repo: Repo, others: Iterable[Path]) -> Repo:

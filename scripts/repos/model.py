@@ -132,9 +132,8 @@ class Repo(NamedTuple):
     path: Path | None = None
     found: str = ""
     is_cloned: bool = False
-    # The git folder with HEAD and index, and the settings that hold there, in git's order.
+    # The git folder with HEAD and index.
     git_dir: Path = Path()
-    config: Sequence[tuple[str, str]] = ()
     # Remotes: the upstream, and the user's fork.
     official: str | None = None
     fork: str | None = None
@@ -148,7 +147,6 @@ class Repo(NamedTuple):
     default_branch: str | None = None
     remembered: str | None = None
     tip: str | None = None
-    shallow: bool = False
     local: LocalWork = LocalWork()
     # Submodules that an earlier run had to move and did not, with the commits they had.
     pending: Mapping[str, str | None] = {}

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from scripts.repos import git, inspect
 from scripts.repos.model import LocalWork, Repo, shortened
 
-_SUBMODULE = "160000"
+SUBMODULE = "160000"
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     """A path that differs between two commits; an empty mode is none."""
 
     name: str
@@ -58,7 +58,7 @@ def find(
     `emptied` is given by an undo: submodules whose folders are emptied before. Submodules that an
     undo restores were here before with what is in them now.
     """
-    search = _Search(path, _changes(path, old, new), emptied)
+    search = _Search(path, changes(path, old, new), emptied)
     files = (*search.changed(local), *search.unknown(), *search.hidden())
     submodules = [*search.moving(local)]
     if ".gitmodules" in search.names:
@@ -66,7 +66,7 @@ def find(
     return Obstacles(tuple(dict.fromkeys(files)), tuple(submodules))
 
 
-def _changes(path: Path, old: str, new: str) -> list[_Change]:
+def changes(path: Path, old: str, new: str) -> list[Change]:
     """The paths that differ between two commits."""
     # Settings may hide submodules (`ignore = all`).
     words = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
@@ -75,7 +75,7 @@ def _changes(path: Path, old: str, new: str) -> list[_Change]:
     for about, name in zip(listed[::2], listed[1::2], strict=True):
         old_mode, new_mode, _, new_id, _ = about[1:].split()
         modes = ["" if mode == "000000" else mode for mode in (old_mode, new_mode)]
-        found.append(_Change(name, *modes, new_id))
+        found.append(Change(name, *modes, new_id))
     return found
 
 
@@ -96,7 +96,7 @@ def _folders(name: str) -> list[str]:
 class _Search:
     """Finds obstacles among local changes and files on disk."""
 
-    def __init__(self, path: Path, changes: list[_Change], emptied: Collection[str] | None):
+    def __init__(self, path: Path, changes: list[Change], emptied: Collection[str] | None):
         self.path, self.changes = path, changes
         self.emptied, self.is_undo = emptied or (), emptied is not None
         self.names = {change.name for change in changes}
@@ -114,8 +114,8 @@ class _Search:
         """Files and repositories that git does not know, where something else comes."""
         for name, old_mode, new_mode, new_id in self.changes:
             if not old_mode:
-                yield from self._at_new_path(name, new_id if new_mode == _SUBMODULE else "")
-            elif old_mode == _SUBMODULE != new_mode and name not in self.emptied:
+                yield from self._at_new_path(name, new_id if new_mode == SUBMODULE else "")
+            elif old_mode == SUBMODULE != new_mode and name not in self.emptied:
                 is_replaced = new_mode or name in self.above
                 if is_replaced and self._is_folder(name) and self._unknown_below(name):
                     yield f"{name} (a submodule whose folder is not empty)"
@@ -124,7 +124,7 @@ class _Search:
         """Submodules that move and have local changes, or an operation in progress."""
         problems = dict(local.submodules)
         for name, old_mode, new_mode, _ in self.changes:
-            if old_mode == new_mode == _SUBMODULE:
+            if old_mode == new_mode == SUBMODULE:
                 problem = problems.get(name, "")
                 if not problem and git.is_checkout(self.path / name):
                     problem = inspect.unfinished(git.git_dir(self.path / name)).words()

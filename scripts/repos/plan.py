@@ -81,7 +81,7 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
     if not relation.ahead:
         return _moving(repo, Action.FAST_FORWARD)
     if not relation.related:
-        deepen = repo.command("fetch", "--unshallow") if repo.shallow else "check the remotes"
+        deepen = f"{repo.command('fetch', '--unshallow')}   # in a shallow clone"
         raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
     if repo.rewritten:
         raise repo.skip(

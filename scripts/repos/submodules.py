@@ -20,6 +20,9 @@ def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], lis
     The first by path, with the commit that each has now: None for one that has to be cloned.
     The folders of the others stay.
     """
+    changes = obstacles.changes(path, old, new)
+    if not any(obstacles.SUBMODULE in (change.old_mode, change.new_mode) for change in changes):
+        return {}, []
     before, after = inspect.recorded(path, old), inspect.recorded(path, new)
     # Where the user left out some, new ones are not wanted either.
     all_there = all(git.is_checkout(path / place) for place in before)

@@ -25,7 +25,7 @@ def make_plan(repos: Iterable[Repo], table: Mapping[str, Entry], run: Run) -> li
 
 def _survey(repo: Repo, run: Run) -> Repo:
     """What a repository is, and what its upstream has; raises Ended, Busy, GitError."""
-    repo = inspect.folders(repo)
+    repo = inspect.folder(repo)
     is_online = run.options.online
     lock = run.locks.hold(git.common_dir(repo.git_dir)) if is_online else contextlib.nullcontext()
     with lock:
@@ -33,11 +33,12 @@ def _survey(repo: Repo, run: Run) -> Repo:
         if records.exists() and not records.is_dir():
             aside = shlex.join(("mv", str(records), f"{records}.old"))
             raise repo.skip(f"{records} is a file; runs are recorded in a folder there", aside)
-        choice = remotes.choose(repo.config, repo.entry, repo.place)
+        config = git.config(repo.place)
+        choice = remotes.choose(config, repo.entry, repo.place)
         repo = repo.having(official=choice.official, fork=choice.fork).noting(choice.note)
         repo = inspect.work(inspect.refs(repo), run.places.values())
         if choice.fix and run.options.fix_remotes and run.options.acting:
-            repo = inspect.refs(_fix_remote(repo, run, choice.fix))
+            repo = inspect.refs(_fix_remote(repo, run, dict(config), choice.fix))
         elif choice.problem:
             hint = "; --fix-remotes corrects it" if choice.fix else ""
             remedy = repo.command("remote", *(choice.fix or ("add", "upstream", "URL")))
@@ -49,10 +50,10 @@ def _survey(repo: Repo, run: Run) -> Repo:
         return _fetch(repo, run) if repo.tip not in (None, known) else repo
 
 
-def _fix_remote(repo: Repo, run: Run, fix: tuple[str, ...]) -> Repo:
+def _fix_remote(repo: Repo, run: Run, config: Mapping[str, str], fix: tuple[str, ...]) -> Repo:
     """Corrects or adds the remote that should be the official one; its old address is recorded."""
     verb, name, url = fix
-    old = dict(repo.config).get(f"remote.{name}.url")
+    old = config.get(f"remote.{name}.url")
     run.record(repo).note("remote", name=name, old=old, new=url)
     git.change(repo.place, "remote", verb, name, url)
     return repo.having(official=name).noting(f"remote {name} is now {url}")

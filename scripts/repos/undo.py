@@ -86,7 +86,7 @@ def _undo(repo: Repo, entry: Recorded, own: str, locks: journal.Locks) -> Repo:
     if any(change["kind"] == "clone" for change in entry.changes):
         return repo.ended(Status.KEPT, f"cloned by {entry.run}, and stays")
     with locks.hold(git.common_dir(entry.git_dir)):
-        repo = inspect.work(inspect.refs(inspect.folders(repo)), ())
+        repo = inspect.work(inspect.refs(inspect.folder(repo)), ())
         return _Undo(repo, entry, entry.record, own).run()
 
 
@@ -139,8 +139,8 @@ class _Undo:
         journal.write(file, {**self.record, "undone": undone})
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new or old)
         files = tuple(git.names(self.path, *words))
-        now = git.commit(self.path, "HEAD")
-        done = repo.ended(Status.UNDONE, f"as before {self.entry.run}", new=now, files=files)
+        reason = f"as before {self.entry.run}"
+        done = repo.ended(Status.UNDONE, reason, new=new or old, files=files)
         return done.noting(*self.notes)
 
     def _of(self, kind: str) -> list[dict[str, Any]]:

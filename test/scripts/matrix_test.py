@@ -10,9 +10,10 @@ compares what was there before with what is there after:
   * `undo` restores refs, HEAD, index, settings and files.
 
 The everyday set covers all pairs in fewer cells than their product. Each state meets each change of
-the same path in a cell of its own, and the options take turns. Each state meets all changes of
-other files at once (the change `wide`). Changes of other submodules (`wide-s`) cost ten times as
-much; the states that submodules could disturb meet all of them at once. More by a variable:
+the same path in a cell of its own, and the options take turns; a renamed file is a deleted one.
+Each state meets all changes of other files at once (the change `wide`). Changes of other submodules
+(`wide-s`) cost ten times as much; the states that submodules could disturb meet all of them at
+once. More by a variable:
 
     UPDATE_REPOS_MATRIX=all python -m pytest test/scripts/matrix_test.py             # all cells
     UPDATE_REPOS_MATRIX='d:to-file s:* plain' python -m pytest test/scripts/matrix_test.py
@@ -91,6 +92,10 @@ _STAYS_UPDATED = {
 _STAYS_CLONED = ("f:sparse", "f:to-submodule")
 
 
+# Changes that are a deletion at the path of the states, and a new file where one state has one.
+_RENAMES, _AT_NEW_PATH = ("f:rename", "f:case", "d:rename"), "f:renamed-as-theirs"
+
+
 class Cell(NamedTuple):
     """One clone, its server, and a run."""
 
@@ -126,7 +131,8 @@ def _everyday() -> Iterator[Cell]:
     turns = itertools.cycle(["plain", "rebase", "to", "pinned", "plain", "merge"])
     for state in STATES:
         for change in CHANGES:
-            if state[0] == change[0]:
+            is_deletion = change in _RENAMES and state != _AT_NEW_PATH
+            if state[0] == change[0] and not is_deletion:
                 yield Cell(state, change, next(turns))
         yield Cell(state, "wide", next(turns))
     for change in CHANGES:
