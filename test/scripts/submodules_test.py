@@ -131,6 +131,19 @@ def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
     assert nest.clone.everything() == before
 
 
+@pytest.mark.parametrize("name", ["untracked", "ignored"])
+def test_undo_leaves_a_new_submodule_in_which_a_person_works(world: World, nest: Nest, name: str):
+    _add(nest.top, nest.leaf, "second")
+    assert world.run().code == 0
+    inner = world.repo(nest.clone.path / "second")
+    Path(inner.git("rev-parse", "--absolute-git-dir"), "info", "exclude").write_text("ignored\n")
+    inner.write(name, "mine\n")
+    ran = world.run("undo")
+    assert inner.read(name) == "mine\n"
+    said = [*ran.one()["notes"], ran.one()["reason"]]
+    assert any("second" in words for words in said)
+
+
 def test_a_new_submodule_is_left_out_where_others_are(world: World):
     leaf, top = world.server("leaf"), world.server("a")
     _add(top, leaf, "first")
