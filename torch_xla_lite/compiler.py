@@ -334,12 +334,12 @@ class _Call:
 class _Scalars:
     """Runtime scalars of a graph, handed out in order.
 
-    decoded: gives all scalars of the graph, `[n]`, in one dtype. They are decoded together and then
-        sliced, because XLA's CPU compiler takes superlinear time over one bitcast for each.
+    decoded: gives all scalars of the graph, each `[1]`, in one dtype. They are decoded together,
+        because XLA's CPU compiler takes superlinear time over one bitcast for each.
     rows: those that are still to be handed out.
     """
 
-    def __init__(self, decoded: Callable[[np.dtype], jax.Array], rows: range) -> None:
+    def __init__(self, decoded: Callable[[np.dtype], list[jax.Array]], rows: range) -> None:
         self._decoded = decoded
         self._rows = rows
 
@@ -348,10 +348,11 @@ class _Scalars:
         """Those of `packed`, `int32[n, 2]`: each row the low and high half of 64 bits."""
 
         @functools.cache
-        def decoded(dtype: np.dtype) -> jax.Array:
+        def decoded(dtype: np.dtype) -> list[jax.Array]:
             # Extension types such as bfloat16 have kind "V" or "f"; integers "i" or "u".
             wide = np.int64 if dtype.kind in "iub" else np.float64
-            return lax.convert_element_type(lax.bitcast_convert_type(packed, wide), dtype)
+            numbers = lax.convert_element_type(lax.bitcast_convert_type(packed, wide), dtype)
+            return lax.split(numbers, (1,) * packed.shape[0])
 
         return _Scalars(decoded, range(packed.shape[0]))
 
@@ -366,6 +367,11 @@ class _Scalars:
             return self._next(dtype)
         return lax.complex(*(self._next(np.empty(0, dtype).real.dtype) for _ in range(2)))
 
+    def next_float(self) -> Callable[[np.dtype], jax.Array]:
+        """Gives the number that is next, a float, in any dtype of floats."""
+        row = self._rows[0]
+        return lambda dtype: self._at(row, dtype)
+
     def key(self) -> jax.Array:
         """A random key from the last two scalars: seed and offset of the generator."""
         seed, offset = (self._at(row, np.dtype(np.uint64)) for row in self._rows[-2:])
@@ -376,7 +382,7 @@ class _Scalars:
         return self._at(row, dtype)
 
     def _at(self, row: int, dtype: np.dtype) -> jax.Array:
-        return lax.index_in_dim(self._decoded(dtype), row, keepdims=False)
+        return lax.squeeze(self._decoded(dtype)[row], (0,))
 
 
 @functools.cache

@@ -26,6 +26,9 @@ class Scalars(Protocol):
     def number(self, dtype: np.dtype) -> Any:
         """The next number of a call."""
 
+    def next_float(self) -> Callable[[np.dtype], Any] | None:
+        """Gives the number that is next, a float, in any dtype of floats."""
+
 
 class Decoder:
     """The arguments of a call, read from its words (csrc/dispatch/words.h).
@@ -56,9 +59,10 @@ class Decoder:
         dtype = registry.DTYPES[payload & 0x7F]
         # Tensors and arguments of type Scalar have a dtype; only Python numbers promote as wrapped
         # numbers.
+        as_float = self._scalars.next_float() if dtype == np.float64 else None
         number = self._scalars.number(dtype)
         self.numbers.append(number)
-        return registry.WrappedNumber(number) if payload & 0x80 else number
+        return registry.WrappedNumber(number, as_float) if payload & 0x80 else number
 
     def _string(self, length: int) -> str:
         count = (length + 7) // 8
@@ -130,6 +134,9 @@ class _AnyScalars:
 
     def number(self, dtype: np.dtype) -> str:
         return f"a number of {dtype}"
+
+    def next_float(self) -> None:
+        return None
 
 
 def schema_name(op: str) -> str:

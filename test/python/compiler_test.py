@@ -3,7 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import torch
 
+import torch_xla_lite  # noqa: F401
 from torch_xla_lite import compiler
 
 
@@ -19,3 +21,22 @@ def test_scalars_are_decoded_together_and_not_one_by_one():
         operations = str(jax.make_jaxpr(numbers)(packed))
         assert operations.count("bitcast_convert_type") == 2
         assert [x.item() for x in numbers(packed)] == [*range(50), *range(50)]
+
+
+def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
+    texts = []
+    lower_graph = compiler._lower_graph
+
+    def lower_and_keep(*arguments):
+        lowered = lower_graph(*arguments)
+        texts.append(lowered.parts[0].as_text())
+        return lowered
+
+    monkeypatch.setattr(compiler, "_lower_graph", lower_and_keep)
+    monkeypatch.setattr(compiler.compilation_cache, "load", lambda key: None)
+    x = torch.ones(3).to("jax")
+    for _ in range(20):
+        x = x * 1.5 + 0.25
+    torch.testing.assert_close(x.cpu(), torch.full((3,), 1.5**20 * 1.5 - 0.5))
+    assert texts[-1].count("stablehlo.multiply") == 20
+    assert texts[-1].count("stablehlo.convert") == 1

@@ -155,6 +155,8 @@ def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
 def convert(x: Operand, dtype: np.dtype) -> jax.Array:
     """`x` as an array of `dtype`; emits nothing if it already is one."""
     if isinstance(x, WrappedNumber):
+        if x.as_float is not None and is_float(dtype):
+            return x.as_float(dtype)
         x = x.value
     if isinstance(x, (bool, int, float, complex)):
         return lax.full((), x, dtype)

@@ -43,9 +43,12 @@ class WrappedNumber:
     """A Python number in the place of a tensor: only its category takes part in type promotion.
 
     value: 0-d, of dtype float64, int64, bool or complex128.
+    as_float: gives a float64 number in another dtype of floats. A graph converts all its numbers
+        together; XLA takes longer to compile if each is converted.
     """
 
     value: Any
+    as_float: Callable[[np.dtype], Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
