@@ -128,6 +128,29 @@ def test_values_are_torchs_and_new_ones_compile_nothing(name):
     assert debug.metrics()["fallbacks"] == {}
 
 
+@pytest.mark.parametrize("ends", [[0, 0, 8], [8, 8, 8], [1, 1, 6], [0, 5, 8]], ids=str)
+@pytest.mark.parametrize("dims", ["rows", "columns", "a sum"])
+def test_grouped_mm_of_any_sizes_of_groups(dims, ends):
+    a, b = {
+        "rows": ((8, 16), (3, 16, 4)),
+        "columns": ((3, 4, 16), (16, 8)),
+        "a sum": ((4, 8), (8, 16)),
+    }[dims]
+    a, b = torch.randn(a, dtype=torch.bfloat16), torch.randn(b, dtype=torch.bfloat16)
+    got = torch._grouped_mm(a.jax(), b.jax(), offs=torch.tensor(ends, dtype=torch.int32).jax())
+    wanted = torch.zeros(got.shape)
+    for group, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        part = slice(start, end)
+        if dims == "rows":
+            wanted[part] = a[part].float() @ b[group].float()
+        elif dims == "columns":
+            wanted[:, part] = a[group].float() @ b[:, part].float()
+        else:
+            wanted[group] = a[:, part].float() @ b[part].float()
+    assert got.dtype == torch.bfloat16 and got.is_contiguous()
+    torch.testing.assert_close(got.cpu().float(), wanted, rtol=2e-2, atol=2e-2)
+
+
 def test_as_many_values_as_true_elements_are_needed():
     x, mask = torch.zeros(4, device="jax"), ROWS[0].bool().jax()
     for values in (torch.ones(2), torch.ones(4), torch.ones(2, requires_grad=True)):

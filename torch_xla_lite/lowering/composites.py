@@ -115,7 +115,9 @@ def grouped_mm(
 ) -> Tensor:
     """A product for each group; `offs` are the ends of the groups in the dimension that they share.
 
-    torch's CPU kernel reads them. Here each group multiplies everything, and takes its part.
+    torch's CPU kernel reads them. Here the shared dimension is cut into blocks of the average size
+    of a group, none of which belongs to two groups: twice the work of one product at most, whatever
+    the sizes are.
     """
     if bias is not None:
         raise NotImplementedError("_grouped_mm with a bias")
@@ -123,22 +125,54 @@ def grouped_mm(
         raise RuntimeError("offs must be given exactly if one of the matrices has two dimensions")
     if offs is None:
         return torch.bmm(self, mat2).to(out_dtype or self.dtype)
+    if self.dim() == 2 and mat2.dim() == 2:
+        result = _sums_of_groups(self.mT, mat2, offs)
+    elif self.dim() == 2:
+        result = _rows_of_groups(self, mat2, offs)
+    else:
+        result = _rows_of_groups(mat2.mT, self.mT, offs).mT.contiguous()
+    return result.to(out_dtype or self.dtype)
+
+
+def _blocks(total: int, offs: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """The rows of each block, `[blocks, size]`; its group, `[blocks]`; the first block of each
+    group, `[groups]`; and the size of a block. Rows that are not of the group are `total`."""
     groups = offs.shape[0]
-    sizes = {(2, 3): self.shape[0], (3, 2): mat2.shape[-1], (2, 2): self.shape[-1]}
-    places = torch.arange(sizes[self.dim(), mat2.dim()], device=self.device)
+    size = max(1, -(-total // groups))
     starts = torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
-    inside = (places >= starts[:, None]) & (places < offs[:, None])
-    left = self if self.dim() == 3 else self.expand(groups, *self.shape)
-    right = mat2 if mat2.dim() == 3 else mat2.expand(groups, *mat2.shape)
-    if self.dim() == mat2.dim():
-        left, right = (
-            torch.where(inside[:, None], left, 0),
-            torch.where(inside[:, :, None], right, 0),
-        )
-        return torch.bmm(left, right).to(out_dtype or self.dtype)
-    products = torch.bmm(left, right)
-    mask = inside[:, :, None] if self.dim() == 2 else inside[:, None]
-    return torch.where(mask, products, 0).sum(0).to(out_dtype or self.dtype)
+    counts = (offs - starts + size - 1) // size
+    ends = counts.cumsum(0)
+    block = torch.arange(total // size + groups, device=offs.device)
+    group = (ends[:, None] <= block).sum(0).clamp(max=groups - 1)
+    first = starts[group] + (block - (ends - counts)[group]) * size
+    rows = first[:, None] + torch.arange(size, device=offs.device)
+    return torch.where(rows < offs[group][:, None], rows, total), group, ends - counts, size
+
+
+def _with_zero_row(x: Tensor) -> Tensor:
+    return torch.cat([x, x.new_zeros(1, x.shape[1])])
+
+
+def _rows_of_groups(x: Tensor, matrices: Tensor, offs: Tensor) -> Tensor:
+    """Each row of `x`, `[n, k]`, times the matrix of its group, `[groups, k, m]`."""
+    total = x.shape[0]
+    rows, group, first_blocks, size = _blocks(total, offs)
+    products = torch.bmm(_with_zero_row(x)[rows], matrices[group]).flatten(0, 1)
+    row = torch.arange(total, device=x.device)
+    of_row = (offs[:, None] <= row).sum(0)
+    known = of_row.clamp(max=offs.shape[0] - 1)
+    starts = torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
+    place = first_blocks[known] * size + row - starts[known]
+    # Rows behind the last group are zero.
+    return torch.where((of_row < offs.shape[0])[:, None], products[place], 0)
+
+
+def _sums_of_groups(x: Tensor, y: Tensor, offs: Tensor) -> Tensor:
+    """For each group, the product of its rows of `x`, transposed, and of `y`."""
+    rows, group, _, _ = _blocks(x.shape[0], offs)
+    products = torch.bmm(_with_zero_row(x)[rows].mT, _with_zero_row(y)[rows])
+    sums = products.new_zeros(offs.shape[0], *products.shape[1:])
+    return sums.index_add(0, group, products)
 
 
 _assertions = threading.local()
