@@ -6,8 +6,10 @@ import jax
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_xla_lite.lowering import decomposition, registry
+from torch_xla_lite.lowering import decomposition, promotion, registry
 
 
 def run(op_name: str, *args: Any) -> list[np.ndarray] | None:
@@ -56,12 +58,6 @@ def without_own_lowering(request, monkeypatch):
     """Takes the lowering of the op under test away, whatever ops have one by now."""
     params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     monkeypatch.delitem(registry.LOWERINGS, params.get("op_name", ""), raising=False)
-    monkeypatch.setattr(decomposition, "_MIN_ELEMENTS", 0)
-    decomposition._table.cache_clear()
-    decomposition._program.cache_clear()
-    yield
-    decomposition._table.cache_clear()
-    decomposition._program.cache_clear()
 
 
 IMAGE = torch.linspace(-2, 3, 2 * 3 * 6 * 6).reshape(2, 3, 6, 6)
@@ -91,8 +87,7 @@ def test_a_decomposed_op_gives_what_torch_gives(op_name, args):
 def test_a_decomposition_that_ends_in_an_op_without_lowering_is_left_alone(monkeypatch):
     # It is decomposed into prims.bessel_j0, which stands for the op itself.
     monkeypatch.delitem(registry.LOWERINGS, "aten::special_bessel_j0")
-    decomposition._table.cache_clear()
-    assert "aten::special_bessel_j0" in {op.name() for op in decomposition._table()}
+    assert torch.ops.aten.special_bessel_j0.default in decomposition._table()
     assert run("aten::special_bessel_j0", MATRIX) is None
 
 
@@ -100,11 +95,45 @@ def test_an_op_without_decomposition_is_left_alone():
     assert run("aten::linalg_cholesky", torch.eye(3)) is None
 
 
-def test_small_calls_are_left_to_the_kernel(monkeypatch):
-    monkeypatch.setattr(decomposition, "_MIN_ELEMENTS", MATRIX.numel() + 1)
-    monkeypatch.delitem(registry.LOWERINGS, "aten::hypot")
-    assert run("aten::hypot", MATRIX, MATRIX) is None
-
-
 def test_random_ops_are_never_decomposed():
     assert run("aten::bernoulli", torch.ones(3)) is None
+
+
+def test_a_decomposition_that_writes_to_a_tensor_is_left_alone(monkeypatch):
+    monkeypatch.delitem(registry.LOWERINGS, "aten::diagonal_scatter")
+    assert torch.ops.aten.diagonal_scatter.default in decomposition._table()
+    assert run("aten::diagonal_scatter", MATRIX, torch.ones(4)) is None
+
+
+def test_a_decomposition_in_another_default_dtype_is_left_alone(monkeypatch):
+    with promotion.default_dtype(np.dtype(np.float64)):
+        assert run("aten::_chunk_cat", [MATRIX], 0, 2) is None
+    (result,) = run("aten::_chunk_cat", [MATRIX], 0, 2)
+    assert result.shape == (2, 16)
+
+
+def test_users_modes_do_not_see_a_decomposition():
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            seen.append(op)
+            return op(*args, **(kwargs or {}))
+
+    def program(array):
+        with Mode():
+            return decomposition.decompose("aten::_chunk_cat", [[array], 0, 2], outs)
+
+    seen = []
+    outs = [jax.ShapeDtypeStruct((2, 16), np.float32)]
+    (result,) = jax.jit(program)(MATRIX.numpy())
+    assert result.shape == (2, 16)
+    assert seen == []
+
+
+@pytest.mark.parametrize("rows", [3, 70_000])
+def test_a_wrong_decomposition_of_torch_is_not_used(rows):
+    x = torch.linspace(-2, 3, 4 * rows).view(rows, 4)
+    labels = torch.tensor([[0, 1, -1, -1]] * rows)
+    got = F.multilabel_margin_loss(x.jax(), labels.jax(), reduction="none")
+    torch.testing.assert_close(
+        got.cpu(), F.multilabel_margin_loss(x, labels, reduction="none"), rtol=1e-5, atol=1e-6
+    )
