@@ -313,7 +313,7 @@ def _out(op: Any, sample: Any, wanted: Any) -> Any:
     if wanted is None or isinstance(wanted, Exception):
         shapes = op(sample.input, *sample.args, **sample.kwargs)
     else:
-        shapes = wanted[0]
+        shapes = wanted
     devices = [x.device for x in _tensors([sample.input, sample.args])]
     device = sample.kwargs.get("device") or (devices or ["cpu"])[0]
     if isinstance(shapes, torch.Tensor):
@@ -321,7 +321,7 @@ def _out(op: Any, sample: Any, wanted: Any) -> Any:
     else:
         out = tuple(torch.zeros(x.shape, dtype=x.dtype, device=device) for x in shapes)
     op(sample.input, *sample.args, **sample.kwargs, out=out)
-    return [out]
+    return out
 
 
 _FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
