@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_xla_lite import debug
 from torch_xla_lite.lowering import decomposition, promotion, registry
 
 
@@ -137,3 +138,21 @@ def test_a_wrong_decomposition_of_torch_is_not_used(rows):
     torch.testing.assert_close(
         got.cpu(), F.multilabel_margin_loss(x, labels, reduction="none"), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("op", "x"),
+    [
+        (lambda x, **out: torch.softmax(x, 1, **out), MATRIX),
+        (lambda x, **out: torch.log_softmax(x, 1, torch.float64, **out), MATRIX),
+        (torch.conj_physical, torch.complex(MATRIX, MATRIX)),
+        (torch.linalg.eigvals, torch.eye(3)),
+    ],
+)
+def test_ops_made_of_others_stay_in_the_graph_with_out(op, x):
+    wanted = op(x)
+    debug.reset_metrics()
+    out = torch.empty_like(wanted, device="jax")
+    op(x.jax(), out=out)
+    torch.testing.assert_close(out.cpu(), wanted)
+    assert debug.metrics()["fallbacks"] == {}

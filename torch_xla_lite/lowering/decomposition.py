@@ -94,7 +94,7 @@ def decompose(
     from torch.utils._python_dispatch import _disable_current_modes
 
     op = overload(op_name)
-    if torch.Tag.nondeterministic_seeded in op.tags or op not in _table():
+    if torch.Tag.nondeterministic_seeded in op.tags or not (op in _table() or _is_composite(op)):
         return None
     if promotion.default_float() != registry.OF_TORCH[torch.get_default_dtype()]:
         return None  # The op was recorded with another default dtype.
@@ -214,6 +214,12 @@ def _as_array(tensor: torch.Tensor) -> jax.Array:
     return jnp.asarray(dense.view(registry.OF_TORCH[tensor.dtype]).reshape(tensor.shape))
 
 
+def _is_composite(op: torch._ops.OpOverload) -> bool:
+    """Whether torch makes it of other ops on every device. Such an op is recorded in its form with
+    `out` only."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
+
+
 @functools.cache
 def _table() -> dict[torch._ops.OpOverload, Callable]:
     """The decomposition of each op, including primitives (`prims::`)."""
@@ -225,9 +231,7 @@ def _table() -> dict[torch._ops.OpOverload, Callable]:
         # torch itself decomposes the others, into aten ops rather than primitives.
         if isinstance(op, torch._ops.OpOverload)
         and op.name() not in _WRONG
-        and not torch._C._dispatch_has_kernel_for_dispatch_key(
-            op.name(), "CompositeImplicitAutograd"
-        )
+        and not _is_composite(op)
     }
     # Many decompositions end in prims, which name the aten function that they implement.
     for name in dir(torch.ops.prims):
