@@ -15,12 +15,14 @@ FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 # Words of the command line, which cannot be names of repositories.
 COMMANDS = ("status", "freeze", "undo")
 
-# What a key is to be, by the type of its default.
-_KINDS: dict[type, tuple[type, str]] = {
-    type(None): (str, "a string"),
-    bool: (bool, "true or false"),
-    tuple: (list, "a list of strings"),
-    dict: (dict, "a table of file names"),
+# What a value is to be, by the type of its default in `Entry` or `Settings`.
+_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
+    type(None): ((str,), "a string"),
+    bool: ((bool,), "true or false"),
+    tuple: ((list,), "a list of strings"),
+    dict: ((dict,), "a table of file names"),
+    int: ((int,), "a number"),
+    float: ((int, float), "a number"),
 }
 _MINIMUM = {"jobs": 1, "timeout": 0.001}
 
@@ -49,8 +51,8 @@ def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any] 
     for name in content["default"]:
         _check_known(str(name), entries, f"`default` in {source}")
     numbers = {name: value for name, value in given.items() if value is not None}
-    _check_settings(content["settings"], str(source))
-    _check_settings(numbers, "the command line")
+    _check(content["settings"], Settings._field_defaults, "settings", source)
+    _check(numbers, Settings._field_defaults, "settings", "the command line")
     settings = Settings(**content["settings"] | numbers)
     return Table(_in_order(entries, source), tuple(content["default"]), settings)
 
@@ -81,34 +83,25 @@ def _merge(content: dict[str, Any], new: dict[str, Any], source: Path) -> None:
 
 
 def _entry(name: str, keys: Mapping[str, Any], source: Path) -> Entry:
-    defaults = Entry._field_defaults
-    for key, value in keys.items():
-        if key not in defaults:
-            raise _wrong(source, f"unknown key {key} of {name}", f"Known: {', '.join(defaults)}.")
-        kind, words = _KINDS[type(defaults[key])]
-        if not _is(value, kind):
-            raise _wrong(source, f"{key} of {name} must be {words}")
+    _check(keys, Entry._field_defaults, name, source)
     values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
     return Entry(name=name, **values)
 
 
-def _is(value: Any, kind: type) -> bool:
-    """Whether a value is of a kind; lists and tables hold strings."""
-    if not isinstance(value, kind):
-        return False
-    parts = value.values() if kind is dict else value if kind is list else ()
-    return all(isinstance(part, str) for part in parts)
-
-
-def _check_settings(values: Mapping[str, Any], source: str) -> None:
+def _check(
+    values: Mapping[str, Any], defaults: Mapping[str, Any], of: str, source: Path | str
+) -> None:
+    """Raises UsageError unless each key has a default, and each value is of its kind."""
     for key, value in values.items():
-        if key not in Settings._fields:
-            known = ", ".join(Settings._fields)
-            raise _wrong(source, f"unknown setting {key}", f"Known: {known}.")
-        kind, least = type(getattr(Settings(), key)), _MINIMUM.get(key, 0)
-        fits = type(value) is kind or (kind is float and type(value) is int)
-        if not fits or not math.isfinite(value) or value < least:
-            raise _wrong(source, f"setting {key} = {value!r} must be a number ≥ {least}")
+        if key not in defaults:
+            raise _wrong(source, f"unknown key {key} of {of}", f"Known: {', '.join(defaults)}.")
+        kinds, words = _KINDS[type(defaults[key])]
+        parts = value.values() if type(value) is dict else value if type(value) is list else ()
+        if type(value) not in kinds or not all(isinstance(part, str) for part in parts):
+            raise _wrong(source, f"{key} of {of} must be {words}")
+        least = _MINIMUM.get(key, 0)
+        if words == "a number" and not least <= value < math.inf:
+            raise _wrong(source, f"{key} of {of} must be a number ≥ {least}")
 
 
 def _in_order(entries: Mapping[str, Entry], source: Path) -> dict[str, Entry]:
