@@ -293,17 +293,6 @@ def glu(self: jax.Array, dim: int = -1) -> jax.Array:
     return lax.mul(a, lax.logistic(b))
 
 
-@lower("aten::glu_backward")
-def glu_backward(grad_output: jax.Array, self: jax.Array, dim: int) -> jax.Array:
-    dim = canonical_dim(dim, self.ndim)
-    a, b = jnp.split(opmath(self), 2, dim)
-    grad = opmath(grad_output)
-    gate = lax.logistic(b)
-    grad_a = lax.mul(grad, gate)
-    grad_b = lax.mul(lax.mul(grad_a, lax.sub(_like(gate, 1), gate)), a)
-    return lax.concatenate([grad_a, grad_b], dim)
-
-
 @lower("aten::rrelu_with_noise_backward")
 @broadcasting(0, 1, 2)
 def rrelu_with_noise_backward(

@@ -70,11 +70,6 @@ def roll(self: jax.Array, shifts: list[int], dims: list[int] | None = None) -> j
     return x
 
 
-@lower("aten::rot90")
-def rot90(self: jax.Array, k: int = 1, dims: tuple[int, int] = (0, 1)) -> jax.Array:
-    return jnp.rot90(self, k, tuple(dims))
-
-
 def _distance_from_diagonal(x: jax.Array) -> jax.Array:
     row = lax.broadcasted_iota(np.int32, x.shape, x.ndim - 2)
     return lax.sub(lax.broadcasted_iota(np.int32, x.shape, x.ndim - 1), row)
@@ -105,45 +100,11 @@ def diag_embed(self: jax.Array, offset: int = 0, dim1: int = -2, dim2: int = -1)
     return jnp.moveaxis(filled, (-2, -1), (dim1 % rank, dim2 % rank))
 
 
-@lower("aten::block_diag")
-def block_diag(tensors: list[jax.Array], *, outs) -> jax.Array:
-    result = lax.full(outs[0].shape, 0, outs[0].dtype)
-    row = column = 0
-    for tensor in tensors:
-        block = jnp.atleast_2d(convert(tensor, outs[0].dtype))
-        result = lax.dynamic_update_slice(result, block, (row, column))
-        row, column = row + block.shape[0], column + block.shape[1]
-    return result
-
-
 @lower("aten::narrow_copy")
 def narrow_copy(self: jax.Array, dim: int, start: int, length: int) -> jax.Array:
     dim = canonical_dim(dim, self.ndim)
     start = start + self.shape[dim] if start < 0 else start
     return lax.slice_in_dim(self, start, start + length, 1, dim)
-
-
-@lower("aten::pixel_shuffle")
-def pixel_shuffle(self: jax.Array, upscale_factor: int, *, outs) -> jax.Array:
-    *lead, channels, height, width = self.shape
-    r = upscale_factor
-    x = lax.reshape(self, (math.prod(lead), channels // (r * r), r, r, height, width))
-    return lax.reshape(lax.transpose(x, (0, 1, 4, 2, 5, 3)), outs[0].shape)
-
-
-@lower("aten::pixel_unshuffle")
-def pixel_unshuffle(self: jax.Array, downscale_factor: int, *, outs) -> jax.Array:
-    *lead, channels, height, width = self.shape
-    r = downscale_factor
-    x = lax.reshape(self, (math.prod(lead), channels, height // r, r, width // r, r))
-    return lax.reshape(lax.transpose(x, (0, 1, 3, 5, 2, 4)), outs[0].shape)
-
-
-@lower("aten::channel_shuffle")
-def channel_shuffle(self: jax.Array, groups: int) -> jax.Array:
-    batch, channels, *rest = self.shape
-    x = lax.reshape(self, (batch, groups, channels // groups, *rest))
-    return lax.reshape(lax.transpose(x, (0, 2, 1, *range(3, x.ndim))), self.shape)
 
 
 # Padding. torch lists (before, after) from the last dimension backwards.

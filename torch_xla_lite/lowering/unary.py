@@ -179,18 +179,6 @@ def conj_physical(self: jax.Array) -> jax.Array:
     return lax.conj(self) if is_complex(self.dtype) else self
 
 
-@lower("aten::deg2rad")
-def deg2rad(self: jax.Array, *, outs) -> jax.Array:
-    x = convert(self, opmath_dtype(outs[0].dtype))
-    return lax.mul(x, lax.full_like(x, np.pi / 180))
-
-
-@lower("aten::rad2deg")
-def rad2deg(self: jax.Array, *, outs) -> jax.Array:
-    x = convert(self, opmath_dtype(outs[0].dtype))
-    return lax.mul(x, lax.full_like(x, 180 / np.pi))
-
-
 @lower("aten::floor")
 def floor(self: jax.Array) -> jax.Array:
     return self if is_integral(self.dtype) else lax.floor(self)
@@ -209,20 +197,6 @@ def isinf(self: jax.Array) -> jax.Array:
 @lower("aten::isnan")
 def isnan(self: jax.Array) -> jax.Array:
     return lax.ne(self, self)
-
-
-@lower("aten::isneginf")
-def isneginf(self: jax.Array) -> jax.Array:
-    if is_integral(self.dtype):
-        return lax.full(self.shape, False)
-    return lax.eq(self, lax.full_like(self, -np.inf))
-
-
-@lower("aten::isposinf")
-def isposinf(self: jax.Array) -> jax.Array:
-    if is_integral(self.dtype):
-        return lax.full(self.shape, False)
-    return lax.eq(self, lax.full_like(self, np.inf))
 
 
 def _log_base(x: jax.Array, dtype: np.dtype, base: float) -> jax.Array:
