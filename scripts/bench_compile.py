@@ -266,7 +266,8 @@ def import_torchvision():
     """torchvision, whose wheel has no libraries for this torch: its ops are declared first."""
     import torch
 
-    torch.library.define("torchvision::nms", "(Tensor a, Tensor b, float c) -> Tensor")
+    for op in ("nms", "qnms"):
+        torch.library.define(f"torchvision::{op}", "(Tensor a, Tensor b, float c) -> Tensor")
     import torchvision
 
     return torchvision
@@ -274,6 +275,8 @@ def import_torchvision():
 
 def gpt2(device: str, compiled: Callable) -> Step:
     import torch
+
+    import_torchvision()  # transformers imports it where it is installed.
     import transformers
 
     config = transformers.GPT2Config(n_layer=4, n_embd=256, n_head=4, vocab_size=1000)
