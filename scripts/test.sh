@@ -49,6 +49,8 @@ done
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 code=0
-"$BAZEL" test "${options[@]}" --keep_going --build_event_json_file="$events" "$@" "${targets[@]}" || code=$?
+# With a cache by gRPC, the paths of logs would be those of the server.
+events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
+"$BAZEL" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
 .venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
 exit "$code"

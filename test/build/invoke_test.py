@@ -58,6 +58,11 @@ def test_an_order_of_functions_that_is_declined_is_like_one_that_nobody_spoke_of
     assert _arguments(Options(prioritized_text=False)) == _arguments(Options())
 
 
+def test_outputs_have_local_paths_with_a_cache_by_grpc():
+    """Otherwise they are bytestream://HOST/blobs/..., which cannot be copied into the package."""
+    assert "--nobuild_event_json_file_path_conversion" in _arguments(Options())
+
+
 def test_progress_is_rare_where_nobody_watches():
     rare = "--show_progress_rate_limit=5"
     assert rare in _arguments(Options(), terminal=False)

@@ -102,6 +102,8 @@ def build_command(
     # In every version of Bazel, only the log says what each action was and whether it ran. It costs
     # 10 ms for each action that is not up to date.
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
+    # With a cache by gRPC, the paths of outputs would be those of the server.
+    arguments += ["--nobuild_event_json_file_path_conversion"]
     arguments += ["--config=report"]
     arguments += options.build_options
     targets = _TARGETS[options.wheel_kind]
