@@ -1,9 +1,13 @@
 """Numbers that change from step to step cause no compilation."""
 
+from unittest import mock
+
 import pytest
 import torch
+from jax import lax
 
 import torch_xla_lite
+from torch_xla_lite import compilation_cache
 
 
 def compiles_of(loop, steps=10, warm_up=3):
@@ -52,6 +56,20 @@ def test_another_exponent():
     results = []
     assert compiles_of(lambda i: results.append((x ** (3.5 + i)).sum().item())) == 0
     assert results == pytest.approx([4 * 2 ** (3.5 + i) for i in range(13)], rel=1e-5)
+
+
+def test_an_exponent_that_is_an_integer():
+    x = torch.full((4,), 2.0, device="jax")
+    assert compiles_of(lambda i: (x ** (3 + i)).sum().item(), steps=10) == 0
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4])
+def test_a_common_exponent_needs_no_power(exponent, monkeypatch):
+    monkeypatch.setattr(compilation_cache, "key", lambda description: None)
+    x = torch.tensor([-1.5, 0.0, 0.5, 3.0])
+    powers = x.jax() ** exponent
+    with mock.patch.object(lax, "pow", side_effect=AssertionError("a power")):
+        torch.testing.assert_close(powers.cpu(), x**exponent, equal_nan=True)
 
 
 @pytest.mark.parametrize(

@@ -166,14 +166,14 @@ def power(self: Operand, exponent: Operand, out: jax.ShapeDtypeStruct) -> jax.Ar
         x = broadcast(convert(self, dtype), out.shape)
         if exponent == 1:
             return x
-        if exponent == 2:
-            return lax.mul(x, x)
+        if exponent in (2, 3, 4):
+            return lax.integer_pow(x, int(exponent))
         if exponent == 0.5 and not is_integral(dtype):
             return lax.sqrt(x)
         if exponent == -0.5 and not is_integral(dtype):
             return lax.rsqrt(x)
-        if exponent == -1 and not is_integral(dtype):
-            return lax.div(lax.full_like(x, 1), x)
+        if exponent in (-1, -2) and not is_integral(dtype):
+            return lax.integer_pow(x, int(exponent))
         if exponent == 0:
             return lax.full_like(x, 1)
     a, b = _rounded_pair(self, exponent, out)

@@ -12,9 +12,9 @@ What a lowering receives:
   * a Python number in a tensor's place (the 2 in `x * 2`) as `WrappedNumber`, which promotes like
     one;
   * `Scalar` arguments as Python numbers or as 0-d arrays: the recorder keeps a number in the graph
-    if it is the schema's default (`alpha=1`) or an exponent of 2, and passes others at run time, so
-    that a new learning rate compiles nothing. An op whose scalars must be known while tracing is
-    registered with `constants=True`;
+    if it is the schema's default (`alpha=1`) or an exponent that is a small integer or 0.5, and
+    passes others at run time, so that a new learning rate compiles nothing. An op whose scalars
+    must be known while tracing is registered with `constants=True`;
   * dtypes as numpy dtypes (or None). Device, layout, memory format, generator, pin_memory and
     non_blocking have no meaning at this level and are dropped.
 A parameter named `outs` receives the shapes and dtypes that torch inferred for the outputs, one

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <string>
 
 #include "torch_xla_lite/csrc/device/guard.h"
@@ -30,7 +31,11 @@ c10::Scalar ReadNumber(const at::Tensor& tensor) {
 bool IsConstant(const c10::Scalar& value, const OpInfo::Argument& argument) {
   if (value.isComplex()) return false;
   const double number = value.toDouble();
-  return number == argument.constant || (argument.negative_is_constant && number < 0);
+  // A fixed set: an exponent that changes from step to step is not compiled for.
+  const bool is_cheap_power =
+      number == 0.5 || (number >= 0 && number <= 4 && number == std::floor(number));
+  return number == argument.constant || (argument.negative_is_constant && number < 0) ||
+         (argument.is_exponent && is_cheap_power);
 }
 
 }  // namespace

@@ -125,9 +125,8 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
         const c10::Scalar value = argument.default_value()->toScalar();
         if (!value.isComplex()) result.constant = value.toDouble();
       }
-      // Squares get their own graph: pow is a transcendental function, x * x is not.
-      if (argument.name() == "exponent") result.constant = 2;
-      result.negative_is_constant = argument.name() == "exponent" || argument.name() == "lambd";
+      result.is_exponent = argument.name() == "exponent";
+      result.negative_is_constant = result.is_exponent || argument.name() == "lambd";
       break;
     default:
       break;

@@ -77,6 +77,8 @@ struct OpInfo {
     std::optional<double> constant;
     // So is a negative one, because torch's meta kernel may refuse it.
     bool negative_is_constant = false;
+    // So are small ones: x * x * x and a square root are much cheaper than a power.
+    bool is_exponent = false;
   };
 
   OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered);
