@@ -380,7 +380,8 @@ def _sum_for_each_tap(
     ]
     # [groups, taps, width, channels / groups, out width]
     product = jnp.stack(products, 1)
-    tap, column, at = np.indices((kernel[-1], product.shape[2], out[-1]), sparse=True)
+    sizes = (kernel[-1], product.shape[2], out[-1])
+    tap, column, at = (lax.broadcasted_iota(np.int32, sizes, dim) for dim in range(3))
     diagonals = column == at * window.stride[-1] + tap * window.dilation[-1]
     sums = dot(product, diagonals.astype(x.dtype), (((2, 4), (1, 2)), ((), ())))
     return lax.reshape(lax.transpose(sums, (0, 2, 1, 3)), shape)

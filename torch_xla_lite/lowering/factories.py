@@ -4,8 +4,6 @@
 used.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -116,7 +114,7 @@ def linspace(start: Operand, end: Operand, steps: int, *, dtype=None, outs) -> j
     compute = np.dtype(np.float64) if is_integral(out.dtype) else opmath_dtype(out.dtype)
     if steps == 1:
         return full(out.shape, ends[0], out.dtype)
-    return convert(jnp.asarray(_linspace(*ends, steps, compute)), out.dtype)
+    return convert(_linspace(*ends, steps, compute), out.dtype)
 
 
 def _as_elements(start: Operand, end: Operand, dtype: np.dtype) -> tuple[Operand, Operand]:
@@ -128,18 +126,16 @@ def _as_elements(start: Operand, end: Operand, dtype: np.dtype) -> tuple[Operand
     return convert(start, dtype), convert(end, dtype)
 
 
-def _linspace(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> Any:
-    """An array of numpy if the ends are numbers, so that it is a constant of the graph."""
-    is_constant = isinstance(start, (int, float)) and isinstance(end, (int, float))
-    numbers: Any = np if is_constant else jnp
-    first, last = (dtype.type(x) if is_constant else convert(x, dtype) for x in (start, end))
+def _linspace(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> jax.Array:
+    """Computed in the graph: as a constant it would be part of its text."""
+    first, last = (convert(x, dtype) for x in (start, end))
     if steps < 2:
-        return numbers.full((steps,), first, dtype)
+        return jnp.full((steps,), first, dtype)
     step = (last - first) / dtype.type(steps - 1)
-    index = np.arange(steps)
+    index = lax.iota(np.int64, steps)
     rising = first + step * index.astype(dtype)
     falling = last - step * (steps - index - 1).astype(dtype)
-    return numbers.where(index < steps // 2, rising, falling).astype(dtype)
+    return jnp.where(index < steps // 2, rising, falling)
 
 
 @lower(
@@ -150,7 +146,7 @@ def logspace(
 ) -> jax.Array:
     ends = _as_elements(start, end, outs[0].dtype)
     exponents = _linspace(*ends, steps, np.dtype(np.float64))
-    return convert(jnp.asarray(base**exponents), outs[0].dtype)
+    return convert(base**exponents, outs[0].dtype)
 
 
 @lower("aten::eye", "aten::eye.m")
@@ -164,12 +160,29 @@ def eye(*args: object, dtype=None, outs: list[jax.ShapeDtypeStruct]) -> jax.Arra
 
 @lower("aten::tril_indices")
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, outs) -> jax.Array:
-    return jnp.asarray(np.stack(np.tril_indices(row, offset, col)).astype(outs[0].dtype))
+    rows = jnp.arange(row)
+    return _indices(rows, jnp.zeros_like(rows), jnp.clip(rows + offset + 1, 0, col), outs[0])
 
 
 @lower("aten::triu_indices")
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, outs) -> jax.Array:
-    return jnp.asarray(np.stack(np.triu_indices(row, offset, col)).astype(outs[0].dtype))
+    rows = jnp.arange(row)
+    first = jnp.clip(rows + offset, 0, col)
+    return _indices(rows, first, col - first, outs[0])
+
+
+def _indices(
+    rows: jax.Array, first: jax.Array, counts: jax.Array, out: jax.ShapeDtypeStruct
+) -> jax.Array:
+    """Row and column of each element, where a row has `counts` elements from column `first` on.
+
+    Computed in the graph: as a constant they would be part of its text.
+    """
+    total = out.shape[1]
+    of_element = jnp.repeat(rows, counts, total_repeat_length=total)
+    shift = first - (jnp.cumsum(counts) - counts)
+    columns = jnp.arange(total) + jnp.repeat(shift, counts, total_repeat_length=total)
+    return convert(jnp.stack([of_element, columns]), out.dtype)
 
 
 @lower(

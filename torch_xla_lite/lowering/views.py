@@ -180,13 +180,13 @@ def as_strided(
     return flat.at[strided_positions(size, stride, storage_offset)].get(mode="promise_in_bounds")
 
 
-def strided_positions(size: list[int], stride: list[int], offset: int | None) -> np.ndarray:
-    positions = np.full((1,) * len(size), offset or 0, np.int64)
-    for dim, (length, step) in enumerate(zip(size, stride, strict=True)):
-        shape = [1] * len(size)
-        shape[dim] = length
-        positions = positions + (np.arange(length) * step).reshape(shape)
-    return np.broadcast_to(positions, size)
+def strided_positions(size: list[int], stride: list[int], offset: int | None) -> jax.Array:
+    """Computed in the graph: as a constant they would be part of its text."""
+    positions = lax.full(size, offset or 0, np.int64)
+    for dim, step in enumerate(stride):
+        count = lax.broadcasted_iota(np.int64, size, dim)
+        positions = lax.add(positions, lax.mul(count, lax.full_like(count, step)))
+    return positions
 
 
 @lower("aten::as_strided_scatter")
@@ -208,7 +208,7 @@ def unfold(self: jax.Array, dimension: int, size: int, step: int) -> jax.Array:
         return jnp.broadcast_to(self, (size,))
     dim = canonical_dim(dimension, self.ndim)
     windows = (self.shape[dim] - size) // step + 1
-    positions = np.arange(windows)[:, None] * step + np.arange(size)[None, :]
+    positions = strided_positions([windows, size], [step, 1], 0)
     taken = jnp.take(self, positions.reshape(-1), axis=dim, mode="clip")
     shape = (*self.shape[:dim], windows, size, *self.shape[dim + 1 :])
     return jnp.moveaxis(lax.reshape(taken, shape), dim + 1, -1)

@@ -1,6 +1,10 @@
+import jax
+import numpy as np
 import pytest
 import torch
 from comparison import check
+
+from torch_xla_lite.lowering import factories, views
 
 aten = torch.ops.aten
 X = torch.randn(4, 5, 6)
@@ -141,3 +145,39 @@ def test_distances():
     distance = aten._cdist_forward(a, b, 2.0, None)
     check(aten._cdist_backward, torch.randn(2, 4, 5), a, b, 2.0, distance, rtol=1e-4, atol=1e-4)
     check(aten._pdist_forward, a[0], 2.0, rtol=1e-4, atol=1e-4)
+
+
+def struct(*sizes):
+    return jax.ShapeDtypeStruct(sizes, np.float32)
+
+
+PROGRAMS = {
+    "as_strided": (lambda x: views.as_strided(x, [300, 300], [3, 1], 0), struct(1500)),
+    "as_strided_scatter": (
+        lambda x, y: views.as_strided_scatter(x, y, [300, 300], [300, 1]),
+        struct(90000),
+        struct(300, 300),
+    ),
+    "unfold": (lambda x: views.unfold(x, 0, 300, 1), struct(1000)),
+    "arange": (lambda: factories.arange_end(9000, outs=[struct(9000)]),),
+    "linspace": (lambda: factories.linspace(0, 1, 9000, outs=[struct(9000)]),),
+    "logspace": (lambda: factories.logspace(0, 1, 9000, outs=[struct(9000)]),),
+    "eye": (lambda: factories.eye(300, outs=[struct(300, 300)]),),
+    "tril_indices": (lambda: factories.tril_indices(300, 300, outs=[struct(2, 45150)]),),
+    "triu_indices": (lambda: factories.triu_indices(300, 300, outs=[struct(2, 45150)]),),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_text_of_a_program_has_no_tables(name):
+    function, *operands = PROGRAMS[name]
+    with jax.enable_x64(True):
+        text = jax.jit(function).lower(*operands).as_text()
+    assert max(len(line) for line in text.splitlines()) < 500
+
+
+@pytest.mark.parametrize("op", [aten.tril_indices, aten.triu_indices])
+@pytest.mark.parametrize("offset", [-9, -2, 0, 1, 4, 9])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5), (5, 3), (1, 1), (0, 4), (4, 0)])
+def test_indices_of_triangles(op, rows, columns, offset):
+    check(op, rows, columns, offset)
