@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import toolchain
 
 
@@ -29,6 +32,16 @@ def test_the_same_toolchain_has_the_same_fingerprint():
 def test_another_compiler_has_another_fingerprint(tmp_path: Path):
     old, new = _compiler(tmp_path / "old", "12.2"), _compiler(tmp_path / "new", "12.3")
     assert toolchain.fingerprint(old) != toolchain.fingerprint(new)
+
+
+@pytest.mark.parametrize(("script", "reason"), [(None, "No such file"), ("exit 3", "exits with 3")])
+def test_a_compiler_that_cannot_be_run_has_none(tmp_path: Path, script: str | None, reason: str):
+    program = tmp_path / "cc"
+    if script is not None:
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    with pytest.raises(BuildError, match=f"{program}.*{reason}"):
+        toolchain.fingerprint({**os.environ, "CC": str(program)})
 
 
 def test_the_place_of_a_compiler_makes_no_difference(tmp_path: Path):

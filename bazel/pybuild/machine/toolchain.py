@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import which
 
 _LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
@@ -22,7 +23,11 @@ _EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
 
 def fingerprint(environ: Mapping[str, str]) -> str:
-    """Twelve hexadecimal digits that differ when the toolchain does."""
+    """Twelve hexadecimal digits that differ when the toolchain does.
+
+    Raises:
+      BuildError: one of the programs cannot be run.
+    """
     import hashlib
 
     search = environ.get("PATH", os.defpath)
@@ -74,5 +79,15 @@ def _says(program: str, *options: str) -> str:
             env={**os.environ, "LC_ALL": "C"},
         )
     except OSError as error:
-        return f"{program}: {error.strerror}"
+        raise _unknown(program, str(error.strerror)) from None
+    if process.returncode:
+        raise _unknown(program, f"it exits with {process.returncode}")
     return process.stdout + process.stderr
+
+
+def _unknown(program: str, reason: str) -> BuildError:
+    return BuildError(
+        f"{program}, a part of the toolchain, cannot be run: {reason}.\n"
+        "Its version is part of the key of every cached result, so nothing is built without it.",
+        "Install it or correct PATH; to choose a compiler:  export CC=/usr/bin/gcc",
+    )
