@@ -133,15 +133,17 @@ class _Undo:
             journal.set_pending(git.git_dir(outer), inspect.waiting(outer))
         for change in self._of("remote"):
             self._remote_back(**change)
+        return self._finished(repo, new or old)
+
+    def _finished(self, repo: Repo, new: str) -> Repo:
+        """The end of the undo: the record of the run says so from now on."""
         self.journal.finish()
         undone = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         file = journal.file(self.entry.git_dir, self.entry.run)
         journal.write(file, {**self.record, "undone": undone})
-        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new or old)
-        files = tuple(git.names(self.path, *words))
-        reason = f"as before {self.entry.run}"
-        done = repo.ended(Status.UNDONE, reason, new=new or old, files=files)
-        return done.noting(*self.notes)
+        changes = obstacles.changes(self.path, repo.head or "", new)
+        files, reason = tuple(change.name for change in changes), f"as before {self.entry.run}"
+        return repo.ended(Status.UNDONE, reason, new=new, files=files).noting(*self.notes)
 
     def _of(self, kind: str) -> list[dict[str, Any]]:
         """The changes of a kind, the last first."""
