@@ -88,13 +88,12 @@ def _form(
     channels, kernel = weight.shape[1], weight.shape[2:]
     if groups > 1 and channels == 1:
         return Form.TAPS
-    if groups > 1 and direction is Direction.WEIGHT:
-        return Form.PATCHES
-    # XLA has fast code for kernels that fit into the image.
-    if math.prod(kernel) == 1 or any(taps > size for taps, size in zip(kernel, image, strict=True)):
+    # XLA has fast code for one group, and for kernels that fit into the image.
+    fits = all(taps <= size for taps, size in zip(kernel, image, strict=True))
+    if groups > 1 or math.prod(kernel) == 1 or not fits:
         return Form.PATCHES
     positions = out.shape[0] * math.prod(out.shape[2:])
-    is_large = weight.shape[0] / groups >= _LEAST_WEIGHT[direction] * positions
+    is_large = weight.shape[0] >= _LEAST_WEIGHT[direction] * positions
     return Form.PATCHES if is_large else Form.XLA
 
 

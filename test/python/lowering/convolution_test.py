@@ -119,9 +119,7 @@ CHOICES = {
     "one channel a group": (
         (8, 32, 8, 8), (32, 1, 3, 3), 1, 32, ["while", "while", "dot_general"]
     ),
-    "groups": (
-        (8, 128, 16, 16), (128, 4, 3, 3), 1, 32, ["convolution", "convolution", "dot_general"]
-    ),
+    "groups": ((8, 128, 16, 16), (128, 4, 3, 3), 1, 32, ["dot_general"] * 3),
     "three dimensions": ((2, 64, 8, 16, 16), (64, 64, 3, 3, 3), 1, 1, ["convolution"] * 3),
 }  # fmt: skip
 
