@@ -235,29 +235,27 @@ def _by_xla(x: jax.Array, weight: jax.Array, window: Window) -> jax.Array:
 
 
 def _by_xla_in_2d(x: jax.Array, weight: jax.Array, window: Window) -> jax.Array:
-    """Three dimensions are several times slower than two, so planes of the kernel become channels.
-
-    Negative padding is slow, too.
-    """
+    """Three dimensions are several times slower than two: they become a sum over the planes of the
+    kernel. Negative padding is slow, too."""
     x = _padded(x, [(min(0, before), min(0, after)) for before, after in window.padding])
     padding = tuple((max(0, before), max(0, after)) for before, after in window.padding)
     window = dataclasses.replace(window, padding=padding)
     if x.ndim != 5:
         return _by_xla(x, weight, window)
-    # [batch, in, planes, depth, height, width] -> [batch * depth, in * planes, height, width]
     depth = Window(
         (window.stride[0], 1, 1), (padding[0], (0, 0), (0, 0)), (window.dilation[0], 1, 1), 1
     )
-    planes = jnp.stack([*_shifted(x, (weight.shape[2], 1, 1), depth)], 2)
-    batch, channels, kernel, length, *image = planes.shape
-    images = lax.transpose(planes, (0, 3, 1, 2, 4, 5))
-    result = _by_xla(
-        lax.reshape(images, (batch * length, channels * kernel, *image)),
-        lax.reshape(weight, (weight.shape[0], weight.shape[1] * kernel, *weight.shape[3:])),
-        Window(window.stride[1:], padding[1:], window.dilation[1:], window.groups),
-    )
-    result = lax.reshape(result, (batch, length, *result.shape[1:]))
-    return lax.transpose(result, (0, 2, 1, 3, 4))
+    plane = Window(window.stride[1:], padding[1:], window.dilation[1:], window.groups)
+    terms = []
+    for number, read in enumerate(_shifted(x, (weight.shape[2], 1, 1), depth)):
+        images = lax.transpose(read, (0, 2, 1, 3, 4))
+        images = lax.reshape(
+            images, (read.shape[0] * read.shape[2], read.shape[1], *read.shape[3:])
+        )
+        terms.append(_by_xla(images, weight[:, :, number], plane))
+    total = functools.reduce(lax.add, terms)
+    total = total.reshape(x.shape[0], -1, *total.shape[1:])
+    return lax.transpose(total, (0, 2, 1, 3, 4))
 
 
 # --- products of matrices: [groups] or nothing, then rows and columns ---
