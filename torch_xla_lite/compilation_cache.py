@@ -46,7 +46,6 @@ _LIMIT = 2 << 30
 # Variables of this package that leave the machine code as it is.
 _DECIDE_NOTHING = (
     _VARIABLE,
-    "TORCH_XLA_LITE_IR_DEBUG",
     "TORCH_XLA_LITE_PENDING_LIMIT",
     "TORCH_XLA_LITE_SYNC_AFTER_STEP",
 )

@@ -282,7 +282,7 @@ class _Call:
         outs = [None if shape is None else _struct(shape) for shape in self.outputs]
         own = scalars.take(self.num_scalars)
         try:
-            with jax.named_scope(self.op), promotion.default_dtype(self._default_dtype()):
+            with jax.named_scope(self._scope()), promotion.default_dtype(self._default_dtype()):
                 if self.op.startswith("write:"):
                     return [self._write_view(operands, own, outs)]
                 return self._lower(operands, own, outs, by_ffi)
@@ -292,6 +292,11 @@ class _Call:
             sources = {self.source} if self.source else set()
             failure = RuntimeError(_with_sources(str(error), sources))
             raise _blaming(self.op, failure) from error
+
+    def _scope(self) -> str:
+        """The name of its operations in traces: op and module, as far as that is known."""
+        module = self.source.partition(" (module ")[2].removesuffix(")")
+        return f"{self.op}/{module}" if module else self.op
 
     def _default_dtype(self) -> np.dtype:
         """torch's when the op was recorded (csrc/dispatch/call.cc)."""

@@ -293,7 +293,7 @@ VARIABLES = (
         "TORCH_XLA_LITE_IR_DEBUG",
         DIGIT,
         "0",
-        "Read at run time: each operation remembers the line that recorded it.",
+        "Read at run time: each operation remembers the line and the module that recorded it.",
     ),
     Variable(
         "TORCH_XLA_LITE_COMPILATION_CACHE",

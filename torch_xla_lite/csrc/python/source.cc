@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -33,7 +34,7 @@ bool IsLibrary(const std::string& file) {
                              [&](const std::string& folder) { return file.starts_with(folder); });
 }
 
-std::string Describe(py::handle frame) {
+std::string Line(py::handle frame) {
   const py::object code = frame.attr("f_code");
   return code.attr("co_filename").cast<std::string>() + ":" +
          std::to_string(frame.attr("f_lineno").cast<int>()) + " in " +
@@ -45,11 +46,51 @@ std::string FindUserLine() {
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame && !frame.is_none()) {
     if (!IsLibrary(frame.attr("f_code").attr("co_filename").cast<std::string>())) {
-      return Describe(frame);
+      return Line(frame);
     }
     frame = frame.attr("f_back");
   }
   return "";
+}
+
+// The modules whose forward() is running, innermost first.
+std::vector<py::object> RunningModules() {
+  std::vector<py::object> modules;
+  py::object frame =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
+    const py::object code = frame.attr("f_code");
+    if (code.attr("co_name").cast<std::string>() == "_call_impl" &&
+        code.attr("co_filename").cast<std::string>().ends_with("torch/nn/modules/module.py")) {
+      modules.push_back(frame.attr("f_locals")["self"]);
+    }
+  }
+  return modules;
+}
+
+std::string NameWithin(const py::object& parent, const py::object& module) {
+  for (const py::handle entry : parent.attr("named_modules")()) {
+    const auto [name, found] = entry.cast<std::pair<std::string, py::object>>();
+    if (found.is(module)) return name;
+  }
+  return module.attr("_get_name")().cast<std::string>();
+}
+
+// "Net.layers.0", or "" outside modules.
+std::string ModulePath() {
+  const std::vector<py::object> modules = RunningModules();
+  if (modules.empty()) return "";
+  std::string path = modules.back().attr("_get_name")().cast<std::string>();
+  for (size_t i = modules.size() - 1; i > 0; --i) {
+    path += "." + NameWithin(modules[i], modules[i - 1]);
+  }
+  return path;
+}
+
+std::string Describe() {
+  const std::string line = FindUserLine();
+  const std::string path = ModulePath();
+  return path.empty() ? line : line + " (module " + path + ")";
 }
 
 }  // namespace
@@ -65,7 +106,7 @@ void FindLibraryFolders() {
 
 uint32_t CurrentSource() {
   const py::gil_scoped_acquire gil;
-  const std::string text = FindUserLine();
+  const std::string text = Describe();
   static auto* numbers = new std::map<std::string, uint32_t>{{"", 0}};
   const std::lock_guard lock(mutex);
   const auto [it, is_new] = numbers->emplace(text, static_cast<uint32_t>(Texts().size()));

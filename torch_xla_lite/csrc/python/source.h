@@ -1,12 +1,13 @@
-// Finds the line of the user's program that records an op, for messages
+// Finds the line of the user's program that records an op, and the module, for messages and traces
 // (TORCH_XLA_LITE_IR_DEBUG=1).
 //
 //   FindLibraryFolders();
 //   dispatch::SetSourceHook(CurrentSource);
-//   SourceText(node.source);      // "train.py:41 in step", or "" when it is not known
+//   SourceText(node.source);      // "net.py:9 in forward (module Net.layers.0)"; "" if not known
 //
-// This is the innermost Python frame outside torch and this package. Autograd runs the backward
-// pass on the thread that called backward() (CPU and jax), so its ops have the line of that call.
+// The line is that of the innermost Python frame outside torch and this package, the module that
+// whose forward() is running. Autograd runs the backward pass on the thread that called backward()
+// (CPU and jax), so its ops have the line of that call, and no module.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
