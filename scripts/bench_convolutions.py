@@ -143,21 +143,18 @@ def measure(conv: Convolution) -> dict[str, tuple[str, dict[str, float]]]:
     aten, back = torch.ops.aten.convolution, torch.ops.aten.convolution_backward
     directions = {
         "forward": (
-            forms.Direction.FORWARD,
             functools.partial(forms.forward, window=window),
             (x, weight),
             lambda: aten(x, weight, None, *geometry),
             functools.partial(foreign, "aten::convolution", geometry, None),
         ),
         "input": (
-            forms.Direction.INPUT,
             lambda grad, weight: forms.input_gradient(grad, weight, conv.x, window),
             (grad, weight),
             lambda: back(grad, x, weight, None, *geometry, [True, False, False])[0],
             functools.partial(foreign, "aten::convolution_backward", geometry, 0, x),
         ),
         "weight": (
-            forms.Direction.WEIGHT,
             lambda x, grad: forms.weight_gradient(x, grad, conv.weight, window),
             (x, grad),
             lambda: back(grad, x, weight, None, *geometry, [False, True, False])[1],
@@ -165,7 +162,7 @@ def measure(conv: Convolution) -> dict[str, tuple[str, dict[str, float]]]:
         ),
     }
     found = {}
-    for name, (direction, ours, operands, eager, ffi) in directions.items():
+    for direction, (ours, operands, eager, ffi) in directions.items():
         arrays = [jax.device_put(operand.numpy()) for operand in operands]
         wanted = eager()
         compiled = functools.partial(compile_and_check, operands=arrays, wanted=wanted)
@@ -173,15 +170,15 @@ def measure(conv: Convolution) -> dict[str, tuple[str, dict[str, float]]]:
         with mock.patch.object(target, "is_slow_at_convolutions", lambda: False):
             contenders["xla"] = compiled(ours)
         labels = {"2d": forms.Form.XLA, "patches": forms.Form.PATCHES}
-        if conv.groups > 1 and conv.weight[1] == 1 and direction is not forms.Direction.INPUT:
+        if conv.groups > 1 and conv.weight[1] == 1 and direction != "input":
             labels["taps"] = forms.Form.TAPS
         for label, form in labels.items():
             with mock.patch.object(forms, "_form", lambda *_, form=form: form):
                 contenders[label] = compiled(ours)
         contenders["ffi"] = compiled(ffi)
         shape = jax.ShapeDtypeStruct(conv.weight, "float32")
-        form = forms._form(direction, shape, conv.x[2:], y, conv.groups)
-        found[name] = form.name.lower(), medians(contenders)
+        form = forms._form(shape, conv.x[2:], y, conv.groups)
+        found[direction] = form.name.lower(), medians(contenders)
     return found
 
 

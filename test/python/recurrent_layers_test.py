@@ -1,6 +1,7 @@
 """LSTM, GRU and RNN layers: one op for all time steps, with the gradients of the CPU."""
 
 import copy
+import re
 
 import pytest
 import torch
@@ -72,13 +73,16 @@ def test_numbers_and_gradients_are_those_of_the_cpu(name, options, lengths):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_graph_does_not_grow_with_the_length(name):
-    def nodes(length: int) -> int:
+    def ops(length: int) -> list[str]:
         module = layer(name).to("jax")
         output, _ = module(torch.randn(length, 2, 5, device="jax"))
         output.sum().backward()
-        return str(debug.graph()).count("\n")
+        return re.findall(r"= (\S+)\(", str(debug.graph()))
 
-    assert nodes(40) == nodes(4)
+    found = ops(40)
+    assert found == ops(4)
+    assert found.count("torch_xla_lite::recurrence") == 1
+    assert found.count("torch_xla_lite::recurrence_backward") == 1
 
 
 def test_other_lengths_of_the_same_shapes_compile_nothing():

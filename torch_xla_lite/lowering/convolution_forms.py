@@ -56,30 +56,19 @@ class Form(enum.Enum):
     TAPS = enum.auto()
 
 
-class Direction(enum.Enum):
-    FORWARD = enum.auto()
-    INPUT = enum.auto()
-    WEIGHT = enum.auto()
-
-
 # Patches are made where the weight has at least this many times as many elements as they have. With
 # fewer, copying each element into several patches takes longer than transposing the weight, as
 # XLA's convolution does.
-_LEAST_WEIGHT = {
-    Direction.FORWARD: 0.5,
-    Direction.INPUT: 0.5,
-    Direction.WEIGHT: 0.5,
-}
+_LEAST_WEIGHT = 0.5
 
 
 def _form(
-    direction: Direction,
     weight: jax.Array | jax.ShapeDtypeStruct,
     image: Sequence[int],
     out: jax.Array | jax.ShapeDtypeStruct,
     groups: int,
 ) -> Form:
-    """The fastest form on a CPU.
+    """The fastest form on a CPU, of the convolution and of both gradients.
 
     Args:
       image: the spatial dimensions of the input.
@@ -93,7 +82,7 @@ def _form(
     if groups > 1 or math.prod(kernel) == 1 or not fits:
         return Form.PATCHES
     positions = out.shape[0] * math.prod(out.shape[2:])
-    is_large = weight.shape[0] >= _LEAST_WEIGHT[direction] * positions
+    is_large = weight.shape[0] >= _LEAST_WEIGHT * positions
     return Form.PATCHES if is_large else Form.XLA
 
 
@@ -117,7 +106,7 @@ def input_gradient(
     used = _used_taps(shape[2:], weight.shape[2:], window)
     window = _cut(window, shape[2:], weight.shape[2:], used)
     grad, weight = opmath(grad), opmath(weight)[(..., *used)]
-    if _form(Direction.INPUT, weight, shape[2:], grad, window.groups) is Form.PATCHES:
+    if _form(weight, shape[2:], grad, window.groups) is Form.PATCHES:
         return _sum_of_patches(grad, weight, shape, window)
     return _interleaved_phases(grad, weight, shape, window)
 
@@ -135,7 +124,7 @@ def weight_gradient(
     x, grad = opmath(x), opmath(grad)
     part = (*shape[:2], *(taps.stop - taps.start for taps in used))
     weight = jax.ShapeDtypeStruct(part, grad.dtype)
-    match _form(Direction.WEIGHT, weight, x.shape[2:], grad, window.groups):
+    match _form(weight, x.shape[2:], grad, window.groups):
         case Form.TAPS:
             result = _sum_for_each_tap(x, grad, part, window)
         case Form.PATCHES:
@@ -150,7 +139,7 @@ def weight_gradient(
 def _forward(x: jax.Array, weight: jax.Array, window: Window) -> jax.Array:
     sizes = _out_sizes(x.shape[2:], weight.shape[2:], window)
     out = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0], *sizes), x.dtype)
-    match _form(Direction.FORWARD, weight, x.shape[2:], out, window.groups):
+    match _form(weight, x.shape[2:], out, window.groups):
         case Form.TAPS:
             return _sum_of_taps(x, weight, window)
         case Form.PATCHES:
