@@ -66,10 +66,12 @@ missing_packages() {
 }
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
-# a CMake project, and clangd reads the output of scripts/compile_commands.py.
+# a CMake project, clangd reads the output of scripts/compile_commands.py, and nginx and openssl are for cache servers.
 missing_packages_of_tests() {
   command -v clangd >/dev/null || echo clangd
   command -v cmake >/dev/null || echo cmake
+  [[ -x /usr/sbin/nginx ]] || echo nginx-light
+  command -v openssl >/dev/null || echo openssl
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user
 }
@@ -131,6 +133,14 @@ install_test_packages() {
       give_up "pip could not install the packages of $requirements." "See its message above; then run this again."
     cp "$requirements" "$installed"
   done
+  # BuildGrid, for the tests of cache servers, does not fit to the versions of requirements.txt.
+  installed=.venv/buildgrid/.requirements.txt
+  cmp -s scripts/cache_server.txt "$installed" && return
+  say "Installing the packages of scripts/cache_server.txt into .venv/buildgrid"
+  .venv/bin/python -m venv .venv/buildgrid &&
+    .venv/buildgrid/bin/pip install --quiet --disable-pip-version-check --no-deps -r scripts/cache_server.txt ||
+    give_up "pip could not install the packages of scripts/cache_server.txt." "See its message above; then run this again."
+  cp scripts/cache_server.txt "$installed"
 }
 
 configure_bazel() {

@@ -48,6 +48,7 @@ _DECIDE_NOTHING = (
     _VARIABLE,
     "TORCH_XLA_LITE_PENDING_LIMIT",
     "TORCH_XLA_LITE_SYNC_AFTER_STEP",
+    *_variables.BUILD_TIME,
 )
 
 _DIGEST = hashlib.sha256().digest_size

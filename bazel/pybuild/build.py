@@ -20,8 +20,9 @@ from bazel.pybuild.machine import configure, cuda, find_bazel
 from bazel.pybuild.options import Options, WheelKind
 
 if TYPE_CHECKING:
-    from bazel.pybuild.invocation.events import Output
+    from bazel.pybuild.invocation.events import Outcome, Output
     from bazel.pybuild.invocation.report import Report
+    from bazel.pybuild.machine.remote_cache import Watch
 
 _AS_BEFORE = "The installed files are as they were."
 # As in PyTorch's setup.py.
@@ -70,14 +71,18 @@ def build(
             if options.wheel_kind is WheelKind.PYTHON:
                 _check_library(root, options, cuda.inspect(options, environ))
             command = invoke.build_command(
-                bazel, options, root / "build", headers=into is not None, cuda=gpu.startswith("on")
+                bazel,
+                options,
+                root / "build",
+                headers=into is not None,
+                cuda=gpu.startswith("on"),
+                caching=_caching(options),
             )
-            with invoke.started(command, root) as process:
-                # These imports take 24 ms, while Bazel works.
-                from bazel.pybuild.install import outputs
-                from bazel.pybuild.invocation import events, report
-            outcome = events.read(command.events, command.log, command.targets)
-            succeeded = process.returncode == 0 and bool(outcome.outputs)
+            code, outcome = _run(command, root, options)
+            from bazel.pybuild.install import outputs
+            from bazel.pybuild.invocation import report
+
+            succeeded = code == 0 and bool(outcome.outputs)
             check = functools.partial(_verify, outcome.outputs, root)
             changed = {}
             if succeeded and into is None:
@@ -92,8 +97,65 @@ def build(
     if not succeeded:
         if outcome.exit_name:
             print(done.line(), flush=True)
-        raise _failure(root, bazel, command, process.returncode, outcome.exit_name)
+        raise _failure(root, bazel, command, code, outcome.exit_name)
     return done
+
+
+def _caching(options: Options) -> list[str]:
+    """Bazel's options for the remote cache; none if the server cannot be used now."""
+    if options.remote_cache is None:
+        return []
+    from bazel.pybuild.machine import remote_cache
+
+    answer = remote_cache.probe(options)
+    if answer.problem:
+        _complain(f"is not used: {answer.problem}")
+        return []
+    if answer.remark:
+        _complain(f"is used, but {answer.remark}")
+    if options.remote_cache_write_token and not answer.may_write:
+        return [remote_cache.CONFIG, "--noremote_upload_local_results"]
+    return [remote_cache.CONFIG]
+
+
+def _complain(text: str) -> None:
+    notices.keep(f"torch_xla_lite: the remote cache {text}")
+
+
+def _run(command: invoke.Command, root: Path, options: Options) -> "tuple[int, Outcome]":
+    """Calls Bazel; if the remote cache stops answering, a second time without it.
+
+    Returns:
+      The exit code of the last call, and what all calls did.
+    """
+    if options.remote_cache is None:
+        return _call(command, root)
+    from bazel.pybuild.machine import remote_cache
+
+    watch = remote_cache.Watch(options)
+    try:
+        code, outcome = _call(command, root, watch if command.caching else None)
+    finally:
+        remote_cache.redact(command.events, root)
+    if not watch.problem or code == 0:
+        return code, outcome
+    _complain(f"was not used to the end: {watch.problem}")
+    code, rest = _call(command.without_cache(), root)
+    return code, rest.after(outcome)
+
+
+def _call(
+    command: invoke.Command, root: Path, watch: "Watch | None" = None
+) -> "tuple[int, Outcome]":
+    with invoke.started(command, root) as process:
+        if watch is not None:
+            watch.start(functools.partial(process.send_signal, signal.SIGINT))
+        # These imports take 24 ms, while Bazel works.
+        from bazel.pybuild.install import outputs  # noqa: F401
+        from bazel.pybuild.invocation import events, report  # noqa: F401
+    if watch is not None:
+        watch.stop()
+    return process.returncode, events.read(command.events, command.log, command.targets)
 
 
 def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:
@@ -139,7 +201,7 @@ def _failure(
             "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n"
             f"  {command_line}",
         )
-    if not exit_name and not command.events.exists():
+    if not exit_name and not (command.events.exists() and command.events.stat().st_size):
         return find_bazel.cannot_start(bazel, command.arguments, root)
     said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(

@@ -19,6 +19,13 @@ from bazel.pybuild.errors import BuildError
 PREFIX = "TORCH_XLA_LITE_"
 
 
+class Secret(str):
+    """Text that messages and tracebacks do not show."""
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+
 class Mode(enum.Enum):
     """How the C++ code is compiled."""
 
@@ -65,6 +72,11 @@ class Options(NamedTuple):
         1970; None for a constant.
       version: of wheels and source distributions; None for the one in pyproject.toml.
       build_number: of wheels.
+      remote_cache: URL of the remote cache; None for none.
+      remote_cache_read_token: credentials that the server asks of readers.
+      remote_cache_write_token: credentials of writers; None to read only.
+      remote_cache_certificate: PEM file with the authority that signed the server's certificate;
+        None for the authorities of the system.
     """
 
     bazel: str | None = None
@@ -83,6 +95,10 @@ class Options(NamedTuple):
     archive_time_s: int | None = None
     version: str | None = None
     build_number: int | None = None
+    remote_cache: str | None = None
+    remote_cache_read_token: Secret | None = None
+    remote_cache_write_token: Secret | None = None
+    remote_cache_certificate: str | None = None
 
 
 def _flag(text: str) -> bool:
@@ -143,6 +159,21 @@ def _command(text: str) -> str:
     return os.path.abspath(text) if os.sep in text else text
 
 
+def _cache_url(text: str) -> str:
+    # Bazel prints the URL in messages, so it must not contain a password.
+    server = r"(https?|grpcs?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[\w./~-]*)?"
+    if not re.fullmatch(rf"{server}|unix:/[\w./~-]+", text, re.ASCII):
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
+def _secret(text: str) -> Secret:
+    # The first form is that of RFC 6750; the second is sent in base64.
+    if not re.fullmatch(r"[\w.~+/-]+=*|[^\s:]+:\S+", text, re.ASCII):
+        raise ValueError
+    return Secret(text)
+
+
 def _words(text: str) -> tuple[str, ...]:
     import shlex
 
@@ -165,8 +196,14 @@ NATURAL = Kind("an integer >= 0", _natural)
 VERSION = Kind("a normalized PEP 440 version, such as 0.2.0.dev1 or 0.2.0+mine", _version)
 TIME = Kind("an integer, seconds since 1970", _seconds)
 FOLDER = Kind("a folder", os.path.abspath)
+FILE = Kind("a file", os.path.abspath)
 ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
 COMMAND = Kind("a path, or a program on PATH", _command)
+CACHE_URL = Kind(
+    "http://, https://, grpc:// or grpcs:// with HOST:PORT and no password, or unix:/SOCKET",
+    _cache_url,
+)
+SECRET = Kind("a token, or USER:PASSWORD", _secret)
 WORDS = Kind("arguments, quoted as for a shell", _words)
 
 
@@ -217,6 +254,30 @@ VARIABLES = (
         COUNT,
         "none",
         "Build number of wheels: of two wheels with the same version, pip prefers the higher one.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE",
+        CACHE_URL,
+        "none",
+        "A server that shares results of actions; see docs/cache.md.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE",
+        FILE,
+        "the authorities of the system",
+        "The authority that signed the cache server's certificate, in PEM format.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN",
+        SECRET,
+        "none",
+        "What the cache server asks of readers.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN",
+        SECRET,
+        "none: results are read and not written",
+        "What the cache server asks of writers; with it, new results are stored there.",
     ),
     Variable("DEBUG", FLAG, "0", "Compile without optimisation and with debug information."),
     Variable(
@@ -338,6 +399,7 @@ _IGNORED = {
 _OF_OTHERS = frozenset({"USE_BAZEL_VERSION"})
 
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
+SECRETS = frozenset(variable.name for variable in VARIABLES if variable.kind is SECRET)
 
 
 def read(environ: Mapping[str, str]) -> Options:
@@ -377,6 +439,10 @@ def read(environ: Mapping[str, str]) -> Options:
         archive_time_s=values["SOURCE_DATE_EPOCH"],
         version=values["TORCH_XLA_LITE_BUILD_VERSION"],
         build_number=values["TORCH_XLA_LITE_BUILD_NUMBER"],
+        remote_cache=values["TORCH_XLA_LITE_REMOTE_CACHE"],
+        remote_cache_read_token=values["TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN"],
+        remote_cache_write_token=values["TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN"],
+        remote_cache_certificate=values["TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE"],
     )
 
 
@@ -396,7 +462,8 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
     names = {
         setting_name(variable.name): variable.name
         for variable in VARIABLES
-        if variable.kind is not DIGIT
+        # Everybody on the machine can read a front end's command line.
+        if variable.kind not in (DIGIT, SECRET)
     }
     found: dict[str, str] = {}
     for setting, value in (settings or {}).items():
@@ -488,8 +555,10 @@ def _value(variable: Variable, environ: Mapping[str, str]) -> Any:
     try:
         return variable.kind.parse(text)
     except ValueError:
+        # A URL may contain a password.
+        shown = "..." if variable.kind in (CACHE_URL, SECRET) else repr(text)
         raise BuildError(
-            f"{variable.name}={text!r} is not {variable.kind.description}.",
+            f"{variable.name}={shown} is not {variable.kind.description}.",
             f"Correct it, or unset it for the default ({variable.default}):  unset {variable.name}",
         ) from None
 

@@ -80,7 +80,9 @@ class Rebuild(_Command):
         tree = self.distribution
         clean.clean(tree.root, tree.variables, tree.environ)
         fresh = ("--noremote_accept_cached", *tree.variables.build_options)
-        develop.develop(tree.root, tree.variables._replace(build_options=fresh), tree.environ)
+        # With a remote cache, the option would not apply to the disk cache.
+        variables = tree.variables._replace(build_options=fresh, remote_cache=None)
+        develop.develop(tree.root, variables, tree.environ)
 
 
 class _DistCommand(_Command):

@@ -43,6 +43,8 @@ def current(environ: Mapping[str, str]) -> str:
         text = environ.get(variable.name, "").strip()
         # The text before the colon is the value; the rest explains it.
         value = text or variable.default.partition(":")[0]
+        if text and variable.kind in (options_table.CACHE_URL, options_table.SECRET):
+            value = "(set)"
         source = "environment" if text else "default"
         rows.append((variable.name, variable.kind.description, value, source, variable.default))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

@@ -51,6 +51,14 @@ class Outcome(NamedTuple):
     remote_hits: int
     local_hits: int | None
 
+    def after(self, first: "Outcome") -> "Outcome":
+        """This outcome of a call that continued the work of `first`, with the counts of both."""
+        return self._replace(
+            ran=collections.Counter(first.ran) + collections.Counter(self.ran),
+            disk_hits=first.disk_hits + self.disk_hits,
+            remote_hits=first.remote_hits + self.remote_hits,
+        )
+
 
 def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     """Reads both files; a missing file counts as empty.

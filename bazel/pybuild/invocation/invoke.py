@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.machine.find_bazel import Bazel
-from bazel.pybuild.options import Mode, Options, WheelKind
+from bazel.pybuild.options import SECRETS, Mode, Options, WheelKind
 
 # The targets whose files become part of the package.
 _TARGETS = {
@@ -54,6 +54,7 @@ class Command(NamedTuple):
       events: file for Bazel's build events.
       log: file for Bazel's log of the actions that it ran or found in a cache.
       filtered: whether lines about the progress are left out.
+      caching: options for the remote cache; with them, Bazel writes credentials to `events`.
     """
 
     arguments: tuple[str, ...]
@@ -61,6 +62,12 @@ class Command(NamedTuple):
     events: Path
     log: Path
     filtered: bool
+    caching: tuple[str, ...] = ()
+
+    def without_cache(self) -> "Command":
+        """The same command without the remote cache."""
+        kept = tuple(word for word in self.arguments if word not in self.caching)
+        return self._replace(arguments=kept, caching=())
 
 
 def build_command(
@@ -71,6 +78,7 @@ def build_command(
     *,
     headers: bool = False,
     cuda: bool = False,
+    caching: Sequence[str] = (),
 ) -> Command:
     """The command for a build.
 
@@ -81,6 +89,7 @@ def build_command(
       terminal: whether the output is a terminal; None to find out.
       headers: whether to build the public headers together with the libraries.
       cuda: whether to build the CUDA library together with the others.
+      caching: options for the remote cache.
     """
     events, log = folder / "events.json", folder / "execution.json"
     arguments = [str(bazel.executable), *options.startup_options, "build"]
@@ -104,14 +113,15 @@ def build_command(
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
     # With a cache by gRPC, the paths of outputs would be those of the server.
     arguments += ["--nobuild_event_json_file_path_conversion"]
-    arguments += ["--config=report"]
+    arguments += ["--config=report", *caching]
     arguments += options.build_options
     targets = _TARGETS[options.wheel_kind]
     if headers and options.wheel_kind is not WheelKind.PYTHON:
         targets += (_HEADERS,)
     if cuda and options.wheel_kind is not WheelKind.PYTHON:
         targets += (_CUDA,)
-    return Command((*arguments, *targets), targets, events, log, filtered and not options.verbose)
+    filtered = filtered and not options.verbose
+    return Command((*arguments, *targets), targets, events, log, filtered, tuple(caching))
 
 
 def _mode(options: Options) -> Mode:
@@ -125,7 +135,9 @@ def _mode(options: Options) -> Mode:
 def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """Starts Bazel, and waits for it at the end of the block.
 
-    Event files of an earlier build are removed first.
+    Event files of an earlier build are removed first. Bazel writes all variables and options to its
+    event file; so it gets no variable with credentials, and options with credentials make the file
+    private.
 
     Raises:
       KeyboardInterrupt: at the end of the block, if SIGINT arrived meanwhile; Bazel has ended, too.
@@ -133,11 +145,15 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
     command.events.parent.mkdir(parents=True, exist_ok=True)
     for file in (command.events, command.log):
         file.unlink(missing_ok=True)
+    if command.caching:
+        command.events.touch(0o600)
+    environ = {name: value for name, value in os.environ.items() if name not in SECRETS}
     # From here on, signals are blocked in this process and in the thread, but not in Bazel.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     process = subprocess.Popen(
         command.arguments,
         cwd=root,
+        env=environ,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE if command.filtered else None,
         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),

@@ -6,7 +6,8 @@ The file contains the interpreter, the versions of the packages that the C++ cod
 (after an upgrade Bazel reads them again), the folder of the disk cache, and flags that only newer
 versions of Bazel have. A second file, .bazelrc.generated.json, contains the facts on which these
 settings depend. `develop` compares the facts in milliseconds, and inspects the machine again only
-when they have changed.
+when they have changed. A third file, with permissions for this user only, contains the remote
+cache and its credentials.
 """
 
 import os
@@ -22,6 +23,7 @@ from bazel.pybuild.options import PREFIX, Options
 
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
+REMOTE_CACHE = f"{FILE}.remote-cache"
 
 # Flags that older versions of Bazel reject -> lines for a Bazel that has the flag.
 _FLAGS = {
@@ -58,7 +60,7 @@ class State(NamedTuple):
 def ensure(
     root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
 ) -> State:
-    """Writes .bazelrc.generated if it is missing or outdated.
+    """Writes .bazelrc.generated and the file of the remote cache if they are missing or outdated.
 
     It holds the lock of the tree: a build of another environment must not use these settings.
 
@@ -72,6 +74,7 @@ def ensure(
       BuildError: a requirement of the build is not met; the file did not change.
     """
     with lock.alone(root):
+        _ensure_remote_cache(root / REMOTE_CACHE, options)
         installed = _installed()
         facts = _facts(root, bazel, installed, options, environ)
         current = read(root)
@@ -91,6 +94,18 @@ def ensure(
         files.replace(root / FILE, state.settings)
         files.replace(root / STATE, json.dumps(state._asdict(), indent=1) + "\n")
         return state
+
+
+def _ensure_remote_cache(file: Path, options: Options) -> None:
+    """Writes the file that defines --config=remote-cache; removes it without a remote cache."""
+    if options.remote_cache is None:
+        file.unlink(missing_ok=True)
+        return
+    from bazel.pybuild.machine import remote_cache
+
+    wanted = "".join(f"{line}\n" for line in remote_cache.lines(options))
+    if not file.exists() or file.read_text() != wanted or file.stat().st_mode & 0o077:
+        files.replace(file, wanted, 0o600)
 
 
 def read(root: Path) -> State | None:

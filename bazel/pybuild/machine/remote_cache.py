@@ -1,0 +1,268 @@
+"""The remote cache: its options for Bazel, and a request that finds out whether the server works.
+
+    lines(options)      # ["build:remote-cache --remote_cache=https://cache.example", ...]
+    answer = probe(options)
+    answer.problem      # "it does not answer within 3 s"; empty if the cache can be used
+
+Bazel 4 waits for a server that does not answer in each action, and cannot be told to stop that. So
+setup.py asks first, and again during the build (see Watch), and builds without the cache where the
+server is silent. gRPC is spoken here as far as these requests need it: one call on a connection.
+"""
+
+import base64
+import re
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from bazel.pybuild.options import Options
+
+CONFIG = "--config=remote-cache"
+
+# Why each option is there is said in docs/cache.md, "What the setting does".
+_OPTIONS = (
+    "--remote_local_fallback",
+    "--incompatible_remote_results_ignore_disk",
+    "--jobs=32",
+)
+_TIMEOUT_S = 3.0
+_INTERVAL_S = 2.0
+_SLOW_S = 0.25
+
+# A key that no action has, and a blob that a writer may store: its name is its SHA-256.
+_MISSING = "/ac/" + "0" * 64
+_BLOB = b"torch_xla_lite\n"
+_STORED = "/cas/1611c61272a69446652ff9eff8c9d12fe8760b302537c58f8b58da745b16ca73"
+# As logs have it, and as JSON.
+_CREDENTIALS = re.compile(rb"Authorization(?:=|\\u003d)(?:Bearer|Basic) ([\w.~+/-]+)")
+
+_CAPABILITIES = "/build.bazel.remote.execution.v2.Capabilities/GetCapabilities"
+_UPDATE = "/build.bazel.remote.execution.v2.ContentAddressableStorage/BatchUpdateBlobs"
+
+
+class Answer(NamedTuple):
+    """What a server said.
+
+    Attributes:
+      latency_s: of one request, with the connection.
+      may_write: whether it takes results from this user.
+      problem: why it cannot be used; empty if it can.
+      remark: what else is wrong with it; empty for nothing.
+      silent: whether the problem is that it did not answer in time.
+    """
+
+    latency_s: float = 0
+    may_write: bool = False
+    problem: str = ""
+    remark: str = ""
+    silent: bool = False
+
+
+def lines(options: Options) -> list[str]:
+    """The lines of an rc file that define --config=remote-cache; none without a remote cache."""
+    if options.remote_cache is None:
+        return []
+    flags = [f"--remote_cache={options.remote_cache}", *_OPTIONS]
+    if _is_grpc(options.remote_cache):
+        # The first upload of 60 blobs by Bazel 4 fails with its default of 100.
+        flags.append("--remote_max_connections=4")
+    flags.append(
+        "--remote_upload_local_results"
+        if options.remote_cache_write_token
+        else "--noremote_upload_local_results"
+    )
+    if options.remote_cache_certificate:
+        flags.append(f"--tls_certificate={options.remote_cache_certificate}")
+    # Bazel 4 ignores --remote_cache_header with HTTP.
+    flags += [f"--remote_header=Authorization={value}" for value in _authorization(options)]
+    return [f"build:remote-cache {shlex.quote(flag)}" for flag in flags]
+
+
+def redact(events: Path, root: Path) -> None:
+    """Overwrites the credentials in Bazel's event file and in the log of its server.
+
+    Bazel 4 writes the options of rc files to both, to the log also for commands that do not use
+    them; so the folder with the log is closed to others. The server still appends to its log, so
+    each credential is replaced in its place.
+
+    Args:
+      events: the event file.
+      root: of the tree, where Bazel's link leads to the folder with the log.
+    """
+    link = root / "bazel-out"
+    folder = link.resolve().parents[2] if link.is_symlink() else root
+    for file in (events, folder / "java.log"):
+        with suppress(FileNotFoundError), file.open("r+b") as stream:
+            for found in _CREDENTIALS.finditer(stream.read()):
+                stream.seek(found.start(1))
+                stream.write(b"*" * len(found[1]))
+    if (folder / "java.log").exists():
+        folder.chmod(0o700)
+
+
+def probe(options: Options, timeout_s: float = _TIMEOUT_S) -> Answer:
+    """Asks the server for a result that it does not have, and whether a writer may store one."""
+    assert options.remote_cache is not None
+    url = urlsplit(options.remote_cache)
+    ask = _grpc if _is_grpc(options.remote_cache) else _http
+    begin = time.monotonic()
+    try:
+        refused = ask(url, options, timeout_s, offers=False)
+        latency_s = time.monotonic() - begin
+        if refused:
+            return Answer(latency_s, problem=refused)
+        remark = f"it takes {latency_s:.2f} s to answer" if latency_s > _SLOW_S else ""
+        if options.remote_cache_write_token is None:
+            return Answer(latency_s, remark=remark)
+        refused = ask(url, options, timeout_s, offers=True)
+        if refused:
+            remark = f"it does not store results: {refused}"
+        return Answer(latency_s, not refused, remark=remark)
+    except TimeoutError:
+        return Answer(problem=f"it does not answer within {timeout_s:g} s", silent=True)
+    except OSError as error:
+        reason = getattr(error, "verify_message", "") or error.strerror or str(error)
+        return Answer(problem=reason)
+
+
+class Watch:
+    """Asks the server again and again while Bazel works.
+
+    Attributes:
+      problem: that the server stopped answering; empty while it answers.
+    """
+
+    def __init__(self, options: Options):
+        self.problem = ""
+        self._options = options._replace(remote_cache_write_token=None)
+        self._over = threading.Event()
+
+    def start(self, give_up: Callable[[], None]) -> None:
+        """Starts asking; `give_up` is called once if the server does not answer in time."""
+        threading.Thread(target=self._ask, args=(give_up,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends the watch; a request under way is not waited for."""
+        self._over.set()
+
+    def _ask(self, give_up: Callable[[], None]) -> None:
+        while not self._over.wait(_INTERVAL_S):
+            answer = probe(self._options)
+            if answer.silent and not self._over.is_set():
+                self.problem = answer.problem
+                give_up()
+                return
+
+
+def _is_grpc(url: str) -> bool:
+    return not url.startswith("http")
+
+
+def _authorization(options: Options) -> list[str]:
+    """The value of the Authorization header, if there is one."""
+    token = options.remote_cache_write_token or options.remote_cache_read_token
+    if not token:
+        return []
+    if ":" in token:
+        return [f"Basic {base64.b64encode(token.encode()).decode()}"]
+    return [f"Bearer {token}"]
+
+
+def _connect(url: SplitResult, options: Options, timeout_s: float, protocol: str) -> socket.socket:
+    if url.scheme == "unix":
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(timeout_s)
+        connection.connect(url.path)
+        return connection
+    encrypted = url.scheme in ("https", "grpcs")
+    address = (url.hostname, url.port or (443 if encrypted else 80))
+    connection = socket.create_connection(address, timeout_s)
+    if not encrypted:
+        return connection
+    import ssl
+
+    context = ssl.create_default_context(cafile=options.remote_cache_certificate)
+    context.set_alpn_protocols([protocol])
+    return context.wrap_socket(connection, server_hostname=url.hostname)
+
+
+def _http(url: SplitResult, options: Options, timeout_s: float, *, offers: bool) -> str:
+    """Why the server refuses a request; empty if it does not."""
+    method, path, body = ("PUT", _STORED, _BLOB) if offers else ("GET", _MISSING, b"")
+    lines = [
+        f"{method} {url.path}{path} HTTP/1.1",
+        f"Host: {url.netloc}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(f"Authorization: {value}" for value in _authorization(options)),
+    ]
+    with _connect(url, options, timeout_s, "http/1.1") as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        with connection.makefile("rb") as stream:
+            words = stream.readline(1000).decode(errors="replace").split(None, 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/"):
+        return "it does not speak HTTP"
+    expected = ("200", "201", "204") if offers else ("200", "204", "404")
+    return "" if words[1] in expected else f"it answers {' '.join(words[1:]).strip()}"
+
+
+# Frames of HTTP/2, RFC 9113.
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _RESET, _SETTINGS, _GO_AWAY = 0, 1, 3, 4, 7
+_END_STREAM, _END_HEADERS = 1, 4
+
+
+def _grpc(url: SplitResult, options: Options, timeout_s: float, *, offers: bool) -> str:
+    """Why the server refuses a call; empty if it does not. The blobs that it offers are none."""
+    headers = {
+        ":method": "POST",
+        ":scheme": "https" if url.scheme == "grpcs" else "http",
+        ":path": _UPDATE if offers else _CAPABILITIES,
+        ":authority": url.netloc or "localhost",
+        "te": "trailers",
+        "content-type": "application/grpc",
+    }
+    for value in _authorization(options):
+        headers["authorization"] = value
+    block = b"".join(b"\0" + _text(name) + _text(value) for name, value in headers.items())
+    with _connect(url, options, timeout_s, "h2") as connection:
+        connection.sendall(
+            _PREFACE
+            + _frame(_SETTINGS, 0, 0, b"")
+            + _frame(_HEADERS, _END_HEADERS, 1, block)
+            # A message of no bytes: its compression and its length.
+            + _frame(_DATA, _END_STREAM, 1, bytes(5))
+        )
+        with connection.makefile("rb") as stream:
+            while len(head := stream.read(9)) == 9:
+                kind, flags = head[3], head[4]
+                content = stream.read(int.from_bytes(head[:3], "big"))
+                if kind == _DATA and content[:1] == b"\0":
+                    return ""
+                # An error has no message: the headers are the end, or the data are a web page.
+                if kind in (_DATA, _RESET, _GO_AWAY) or (kind == _HEADERS and flags & _END_STREAM):
+                    return f"it {'refuses the' if _authorization(options) else 'asks for a'} token"
+    return "it does not speak gRPC"
+
+
+def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+    head = len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
+    return head + content
+
+
+def _text(text: str) -> bytes:
+    """A string as HPACK writes it, RFC 7541: its length, 7 bits in each byte but the first."""
+    length = len(text)
+    if length < 127:
+        return bytes([length]) + text.encode()
+    encoded, rest = [127], length - 127
+    while rest > 127:
+        encoded.append(rest % 128 + 128)
+        rest //= 128
+    return bytes([*encoded, rest]) + text.encode()

@@ -1,0 +1,95 @@
+"""Cache servers of scripts/cache_server.py, for tests."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bazel.pybuild.options import Options, Secret
+from test.build.tree import ROOT
+
+SCRIPT = ROOT / "scripts" / "cache_server.py"
+# Where scripts/test.sh installs it.
+BUILDGRID = ROOT / ".venv" / "buildgrid" / "bin" / "bgd"
+
+needs_nginx = pytest.mark.skipif(
+    shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="nginx is not installed"
+)
+needs_buildgrid = pytest.mark.skipif(
+    not BUILDGRID.exists(), reason=f"{BUILDGRID} is missing: install scripts/cache_server.txt"
+)
+http_and_grpc = pytest.mark.parametrize(
+    "protocol", ["http", pytest.param("grpc", marks=needs_buildgrid)]
+)
+
+
+class Server(NamedTuple):
+    """A server that runs.
+
+    Attributes:
+      folder: with its entries and logs.
+      url: as TORCH_XLA_LITE_REMOTE_CACHE has it.
+      read_token: for readers.
+      write_token: for writers.
+    """
+
+    folder: Path
+    url: str
+    read_token: str
+    write_token: str
+
+    def options(self, *, reads: str = "", writes: str = "", certificate: str = "") -> Options:
+        """Options of a build that uses this server with these tokens."""
+        return Options(
+            remote_cache=self.url,
+            remote_cache_read_token=Secret(reads) if reads else None,
+            remote_cache_write_token=Secret(writes) if writes else None,
+            remote_cache_certificate=certificate or None,
+        )
+
+    def variables(self, *, writes: bool) -> dict[str, str]:
+        """The variables of such a build."""
+        name, token = ("WRITE", self.write_token) if writes else ("READ", self.read_token)
+        return {
+            "TORCH_XLA_LITE_REMOTE_CACHE": self.url,
+            f"TORCH_XLA_LITE_REMOTE_CACHE_{name}_TOKEN": token,
+        }
+
+    def entries(self) -> list[Path]:
+        """The files of the cache."""
+        return [path for path in (self.folder / "entries").rglob("*") if path.is_file()]
+
+
+def run(command: str, folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a command of the script, whatever comes of it."""
+    return subprocess.run(
+        [sys.executable, SCRIPT, command, folder, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def start(folder: Path, protocol: str, *options: str) -> Server:
+    """Starts a server, which has to succeed."""
+    words = ("--protocol", protocol, "--port", "0", "--buildgrid", str(BUILDGRID), *options)
+    process = run("start", folder, *words)
+    assert process.returncode == 0, process.stderr
+    url = json.loads((folder / "server.json").read_text())["url"]
+    tokens = [(folder / f"{role}-token").read_text().strip() for role in ("read", "write")]
+    return Server(folder, url, *tokens)
+
+
+@contextmanager
+def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
+    """A server that is stopped at the end."""
+    try:
+        yield start(folder, protocol, *options)
+    finally:
+        run("stop", folder)
