@@ -43,6 +43,13 @@ _FLAGS = {
 }
 
 
+# Bazel 4 names outputs in a way that workers do not know any more.
+_NO_EXECUTION = (
+    "# An unknown option: Bazel's error quotes it.",
+    "build:remote-exec --remote_execution_needs_Bazel_7.7.1",
+)
+
+
 class State(NamedTuple):
     """The configuration of a tree.
 
@@ -231,6 +238,7 @@ def settings(
             "build", f"--remote_default_exec_properties=toolchain={toolchain.fingerprint(environ)}"
         ),
         *(line for flag, lines in _FLAGS.items() if flag in flags for line in ("", *lines)),
+        *([] if "enable_bzlmod" in flags else ["", *_NO_EXECUTION]),
     ]
 
 

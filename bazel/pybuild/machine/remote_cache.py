@@ -31,6 +31,14 @@ _OPTIONS = (
     "--incompatible_remote_results_ignore_disk",
     "--jobs=32",
 )
+# In docs/remote_execution.md.
+_EXECUTION = (
+    CONFIG,
+    "--spawn_strategy=remote,local",
+    "--remote_default_exec_properties=OSFamily=linux",
+    "--remote_timeout=60",
+    "--remote_retries=5",
+)
 _TIMEOUT_S = 3.0
 _INTERVAL_S = 2.0
 _SLOW_S = 0.25
@@ -65,7 +73,10 @@ class Answer(NamedTuple):
 
 
 def lines(options: Options) -> list[str]:
-    """The lines of an rc file that define --config=remote-cache; none without a remote cache."""
+    """The lines of an rc file that define --config=remote-cache; none without a remote cache.
+
+    A server that speaks gRPC can be an engine, too: the lines define --config=remote-exec.
+    """
     if options.remote_cache is None:
         return []
     flags = [f"--remote_cache={options.remote_cache}", *_OPTIONS]
@@ -81,7 +92,11 @@ def lines(options: Options) -> list[str]:
         flags.append(f"--tls_certificate={options.remote_cache_certificate}")
     # Bazel 4 ignores --remote_cache_header with HTTP.
     flags += [f"--remote_header=Authorization={value}" for value in _authorization(options)]
-    return [f"build:remote-cache {shlex.quote(flag)}" for flag in flags]
+    found = [f"build:remote-cache {shlex.quote(flag)}" for flag in flags]
+    if _is_grpc(options.remote_cache):
+        executor = f"--remote_executor={options.remote_cache}"
+        found += [f"build:remote-exec {shlex.quote(flag)}" for flag in (*_EXECUTION, executor)]
+    return found
 
 
 def redact(events: Path, root: Path) -> None:

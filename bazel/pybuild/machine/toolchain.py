@@ -5,6 +5,8 @@ share a cache and have different compilers would use each other's objects. So a 
 programs' versions becomes part of the key of every cached action:
 
     fingerprint(os.environ)     # "3f1a0c9b2d44"
+
+    python -m bazel.pybuild.machine.toolchain     # prints it; workers announce it
 """
 
 import os
@@ -91,3 +93,7 @@ def _unknown(program: str, reason: str) -> BuildError:
         "Its version is part of the key of every cached result, so nothing is built without it.",
         "Install it or correct PATH; to choose a compiler:  export CC=/usr/bin/gcc",
     )
+
+
+if __name__ == "__main__":
+    print(fingerprint(os.environ))

@@ -1,0 +1,38 @@
+"""--config=remote-exec: where it is defined, and what an old Bazel says."""
+
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild.machine import remote_cache
+from bazel.pybuild.options import Options
+from test.build.nested import Nested
+
+
+def _options(url: str) -> list[str]:
+    """The options that --config=remote-exec stands for, with this remote cache."""
+    lines = remote_cache.lines(Options(remote_cache=url))
+    return [line.split()[1] for line in lines if line.startswith("build:remote-exec ")]
+
+
+def test_a_server_that_speaks_grpc_is_the_engine():
+    options = _options("grpc://build.example:50051")
+    assert "--remote_executor=grpc://build.example:50051" in options
+    assert "--config=remote-cache" in options
+
+
+def test_a_server_that_speaks_http_is_no_engine():
+    assert not _options("http://cache.example")
+
+
+def test_an_old_bazel_says_that_it_cannot_execute_remotely(tmp_path: Path):
+    tree = Nested(tmp_path / "tree", tmp_path)
+    try:
+        tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
+        if "--noenable_bzlmod" in (tree.root / ".bazelrc.generated").read_text():
+            pytest.skip("this Bazel is not an old one")
+        said = tree.bazel("build", "--config=remote-exec", "//torch_xla_lite:outputs")
+        assert said.returncode
+        assert "remote_execution_needs_Bazel_7.7.1" in said.stderr
+    finally:
+        tree.close()
