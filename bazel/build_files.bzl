@@ -19,12 +19,18 @@ ROOT_FILES = [
 ]
 
 def lite_build_files():
-    """All files of the package, as :build_files."""
+    """All source files of the package, as :build_files."""
     native.filegroup(
         name = "build_files",
         srcs = native.glob(
             ["**"],
-            exclude = ["**/__pycache__/**"],
+            # What Python and `setup.py develop` write into the source folders.
+            exclude = [
+                "**/__pycache__/**",
+                "_XLAC*.so",
+                "_build_info.py",
+                "lib/*.so",
+            ],
         ),
         visibility = ["//:__pkg__"],
     )

@@ -6,12 +6,11 @@
 PyTorch does the same for 64-bit ARM. Only linking is repeated: optimised code has one section for each function.
 """
 
-load("@python//:python.bzl", "PYTHON")
-
 # The default script of GNU ld depends on these options: with lazy binding, other sections are writable.
 _OPTIONS = "-fuse-ld=bfd -shared -Wl,-z,relro,-z,now"
 
 _GENERATE = str(Label("//bazel/link_order:generate.py"))
+_PYTHON = "@python//:interpreter"
 _TOOLCHAIN = "@bazel_tools//tools/cpp:current_cc_toolchain"
 
 def lite_link_order(name, symbols, visibility = None):
@@ -29,10 +28,13 @@ def lite_link_order(name, symbols, visibility = None):
             _TOOLCHAIN,
         ],
         outs = [name + ".lds"],
-        cmd = "'%s' -I $(location %s) $(location %s) $@ $(CC) %s" % (PYTHON.executable, _GENERATE, symbols, _OPTIONS),
+        cmd = "$(location %s) -I $(location %s) $(location %s) $@ $(CC) %s" % (_PYTHON, _GENERATE, symbols, _OPTIONS),
         message = "Ordering functions for",
         toolchains = [_TOOLCHAIN],
-        tools = [_GENERATE],
+        tools = [
+            _GENERATE,
+            _PYTHON,
+        ],
         visibility = visibility,
     )
 

@@ -108,16 +108,22 @@ version_script = rule(
 )
 
 def _linked_library_impl(ctx):
-    return [CcInfo(linking_context = _linked_by_path(ctx.label, ctx.files.library))]
+    return [
+        CcInfo(linking_context = _linked_by_path(ctx.label, ctx.files.library)),
+        DefaultInfo(runfiles = ctx.runfiles(files = ctx.files.runtime)),
+    ]
 
 linked_library = rule(
     implementation = _linked_library_impl,
     doc = "A shared object to link with by path. Programs load the real one by its SONAME.",
-    attrs = {"library": attr.label(allow_single_file = True, mandatory = True)},
+    attrs = {
+        "library": attr.label(allow_single_file = True, mandatory = True),
+        "runtime": attr.label_list(allow_files = True, doc = "The real one, for the programs that Bazel runs."),
+    },
     provides = [CcInfo],
 )
 
-def interface_library(name, soname, srcs, visibility = None):
+def interface_library(name, soname, srcs, runtime = [], visibility = None):
     """A shared object with the symbols of another one and without its code, to link with.
 
     torch's real libraries would make 434 MB an input of every link. A symbol that the real library lacks is also
@@ -127,6 +133,7 @@ def interface_library(name, soname, srcs, visibility = None):
       name: of the target, for `deps`.
       soname: name by which programs load the real library.
       srcs: assembler files that define the symbols.
+      runtime: the real library and those that it loads, for the programs that Bazel runs.
       visibility: of the target.
     """
     native.cc_binary(
@@ -142,5 +149,6 @@ def interface_library(name, soname, srcs, visibility = None):
     linked_library(
         name = name,
         library = name + ".so",
+        runtime = runtime,
         visibility = visibility,
     )

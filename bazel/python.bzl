@@ -4,8 +4,6 @@ Bazel's py_test is not used: its stub needs a program named `python`, which Debi
 each test, and Bazel 8 does not contain it.
 """
 
-load("@python//:python.bzl", "PYTHON")
-
 def _runfiles(ctx, files):
     runfiles = ctx.runfiles(files = files)
     for dep in ctx.attr.deps + ctx.attr.data:
@@ -34,11 +32,22 @@ lite_py_library = rule(
     attrs = _COMMON_ATTRS,
 )
 
+# The path of the interpreter is not in the launcher, because it would be in the key of the test: another clone with
+# another environment could not use the result. Links lead to it. It finds its packages beside the link by which it is
+# started, so the links are followed until one is in an environment.
 _LAUNCHER = """\
 #!/bin/sh
 # Runs one test target with pytest and the interpreter that this tree is configured for.
+python='{interpreter}'
+while [ -L "$python" ] && [ ! -e "${{python%/*}}/../pyvenv.cfg" ]; do
+  target=$(readlink "$python")
+  case $target in
+    /*) python=$target ;;
+    *) python=${{python%/*}}/$target ;;
+  esac
+done
 export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
-exec '{python}' -P '{runner}' {tests} "$@"
+exec "$python" -P '{runner}' {tests} "$@"
 """
 
 def _lite_py_test_impl(ctx):
@@ -46,7 +55,7 @@ def _lite_py_test_impl(ctx):
     ctx.actions.write(
         output = launcher,
         content = _LAUNCHER.format(
-            python = PYTHON.executable,
+            interpreter = ctx.file._interpreter.short_path,
             runner = ctx.file._runner.short_path,
             tests = " ".join(["'%s'" % src.short_path for src in ctx.files.srcs]),
         ),
@@ -55,7 +64,11 @@ def _lite_py_test_impl(ctx):
     return [
         DefaultInfo(
             executable = launcher,
-            runfiles = _runfiles(ctx, ctx.files.srcs + [ctx.file._runner, ctx.file._packages]),
+            runfiles = _runfiles(ctx, ctx.files.srcs + [
+                ctx.file._interpreter,
+                ctx.file._packages,
+                ctx.file._runner,
+            ]),
         ),
         testing.TestEnvironment(ctx.attr.env),
     ]
@@ -65,6 +78,7 @@ _lite_py_test = rule(
     attrs = dict(
         _COMMON_ATTRS,
         env = attr.string_dict(doc = "Variables to set."),
+        _interpreter = attr.label(allow_single_file = True, default = "@python//:interpreter"),
         # Versions of all packages in the environment: after an upgrade, tests run again.
         _packages = attr.label(allow_single_file = True, default = "@python//:packages.txt"),
         _runner = attr.label(allow_single_file = True, default = "//bazel:pytest_runner.py"),
@@ -72,19 +86,22 @@ _lite_py_test = rule(
     test = True,
 )
 
-def lite_py_test(name, srcs, size = "small", **kwargs):
+def lite_py_test(name, srcs, size = "small", tags = [], **kwargs):
     """A test target whose files pytest runs.
 
     Args:
       name: of the target.
       srcs: the test files.
       size: selects the timeout; see test_timeout in .bazelrc.
-      **kwargs: deps, data, env, tags, shard_count ...
+      tags: of the target.
+      **kwargs: deps, data, env, shard_count ...
     """
     _lite_py_test(
         name = name,
         size = size,
         srcs = srcs,
+        # The interpreter's packages are on this machine. Results may be in a remote cache: packages.txt is in the key.
+        tags = tags + ["no-remote-exec"],
         **kwargs
     )
 

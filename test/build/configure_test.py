@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import configure, cuda, find_bazel, packages
+from bazel.pybuild.machine import configure, cuda, find_bazel, packages, toolchain
 from bazel.pybuild.options import PREFIX, Options, Switch
 
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
@@ -16,7 +16,8 @@ _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
 
 def _settings(environ: dict[str, str], *flags: str) -> list[str]:
     installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
-    return configure.settings(installed, _NO_CUDA, frozenset(flags), environ)
+    tools, cross = toolchain.Toolchain("3f1a0c9b2d44", []), toolchain.Toolchain("none", [])
+    return configure.settings(installed, _NO_CUDA, frozenset(flags), tools, cross, environ)
 
 
 def _value(lines: list[str], option: str) -> str:

@@ -26,7 +26,13 @@ def _bazelisk(folder: Path) -> Path:
     quick = ["--silent", "--no-audit", "--no-fund", "--fetch-retries=0"]
     process = subprocess.run(
         [npm, "install", *quick, "--prefix", folder, "@bazel/bazelisk"],
-        env={**os.environ, "HOME": home, "npm_config_cache": str(folder / "npm")},
+        env={
+            **os.environ,
+            "HOME": home,
+            "npm_config_cache": str(folder / "npm"),
+            # npm trusts its own list only, and a network's proxy may have another certificate.
+            "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",
+        },
         capture_output=True,
         text=True,
         check=False,

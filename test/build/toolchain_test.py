@@ -1,6 +1,11 @@
-"""The part of a cache key that stands for compiler, C library and linker."""
+"""The part of a cache key that stands for compiler, assembler, linker and C library.
+
+Each test copies a part of the real toolchain and changes it.
+"""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,30 +13,106 @@ import pytest
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import toolchain
 
+_GCC = shutil.which("gcc") or "gcc"
+_HERE = toolchain.inspect({**os.environ, "CC": _GCC})
 
-def _compiler(folder: Path, version: str) -> dict[str, str]:
-    folder.mkdir()
+
+def _wrapper(folder: Path, options: str, before: str = "") -> dict[str, str]:
+    """Variables that choose a compiler which adds options to those of gcc."""
+    folder.mkdir(exist_ok=True)
     program = folder / "cc"
-    program.write_text(f"#!/bin/sh\necho 'cc version {version}' >&2\n")
+    program.write_text(f'#!/bin/sh\n{before}\nexec {_GCC} {options} "$@"\n')
     program.chmod(0o755)
     return {**os.environ, "CC": str(program)}
 
 
-def _cross_compiler(folder: Path, version: str) -> dict[str, str]:
-    folder.mkdir()
-    for name in ("aarch64-linux-gnu-g++", "aarch64-linux-gnu-ld"):
-        (folder / name).write_text(f"#!/bin/sh\necho '{name} {version}' >&2\n")
-        (folder / name).chmod(0o755)
-    return {"PATH": str(folder)}
+def _with(folder: Path) -> dict[str, str]:
+    """Variables that choose a compiler which takes its programs and files from a folder first."""
+    # The options are in a file, so that the wrapper is always the same.
+    return _wrapper(folder, f"-B{folder} -isystem {folder}/include")
 
 
-def test_the_same_toolchain_has_the_same_fingerprint():
-    assert toolchain.fingerprint(os.environ) == toolchain.fingerprint(os.environ)
+def _fingerprint(environ: dict[str, str]) -> str:
+    return toolchain.inspect(environ).fingerprint
 
 
-def test_another_compiler_has_another_fingerprint(tmp_path: Path):
-    old, new = _compiler(tmp_path / "old", "12.2"), _compiler(tmp_path / "new", "12.3")
-    assert toolchain.fingerprint(old) != toolchain.fingerprint(new)
+def _printed(name: str, kind: str) -> Path:
+    command = [_GCC, f"-print-{kind}-name={name}"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return Path(shutil.which(said) or said)
+
+
+def test_the_same_toolchain_has_the_same_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    other = {**os.environ, "CC": _GCC, "TMPDIR": str(tmp_path), "LC_ALL": "tr_TR", "HOME": "/"}
+    assert _fingerprint(other) == _HERE.fingerprint
+
+
+def test_the_place_of_a_compiler_makes_no_difference(tmp_path: Path):
+    here, there = _wrapper(tmp_path / "here", "-g"), _wrapper(tmp_path / "there", "-g")
+    assert _fingerprint(here) == _fingerprint(there)
+
+
+def test_a_wrapper_earlier_on_path_has_another_fingerprint(tmp_path: Path):
+    (tmp_path / "gcc").write_text(f'#!/bin/sh\nexec {_GCC} "$@"\n')
+    (tmp_path / "gcc").chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environ.pop("CC", None)
+    assert _fingerprint(environ) != _HERE.fingerprint
+
+
+def test_other_default_options_have_another_fingerprint(tmp_path: Path):
+    # The wrapper is the same: it reads its options from a file that no fingerprint knows.
+    environ = _wrapper(tmp_path, f"@{tmp_path}/options")
+    (tmp_path / "options").write_text("-O2")
+    before = _fingerprint(environ)
+    (tmp_path / "options").write_text("-O2 -ffast-math")
+    assert _fingerprint(environ) != before
+
+
+@pytest.mark.parametrize("name", ["cc1plus", "collect2", "as", "ld", "ld.bfd", "ld.gold"])
+def test_another_program_of_the_compiler_has_another_fingerprint(tmp_path: Path, name: str):
+    environ = _with(tmp_path)
+    shutil.copy(_printed(name, "prog"), tmp_path / name)
+    before = _fingerprint(environ)
+    with (tmp_path / name).open("ab") as file:
+        file.write(b"changed")
+    assert _fingerprint(environ) != before
+
+
+@pytest.mark.parametrize("name", ["ar", "dwp", "nm", "objcopy", "strip"])
+def test_another_tool_of_bazel_has_another_fingerprint(tmp_path: Path, name: str):
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no {name}")
+    shutil.copy(found, tmp_path / name)
+    with (tmp_path / name).open("ab") as file:
+        file.write(b"changed")
+    environ = {**os.environ, "CC": _GCC, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert _fingerprint(environ) != _HERE.fingerprint
+
+
+@pytest.mark.parametrize("name", ["crti.o", "crtbeginS.o", "libgcc.a", "libstdc++.so", "libc.so.6"])
+def test_another_file_that_is_linked_has_another_fingerprint(tmp_path: Path, name: str):
+    environ = _with(tmp_path)
+    shutil.copy(_printed(name, "file"), tmp_path / name)
+    before = _fingerprint(environ)
+    with (tmp_path / name).open("ab") as file:
+        file.write(b"changed")
+    assert _fingerprint(environ) != before
+
+
+@pytest.mark.parametrize("change", ["inline int more() { return 1; }", "#define MORE 1"])
+def test_another_standard_header_has_another_fingerprint(tmp_path: Path, change: str):
+    environ = _with(tmp_path)
+    (tmp_path / "include").mkdir()
+    header = tmp_path / "include" / "vector"
+    header.write_text("#include_next <vector>\n")
+    before = _fingerprint(environ)
+    header.write_text(f"#include_next <vector>\n{change}\n")
+    assert _fingerprint(environ) != before
 
 
 @pytest.mark.parametrize(("script", "reason"), [(None, "No such file"), ("exit 3", "exits with 3")])
@@ -41,29 +122,51 @@ def test_a_compiler_that_cannot_be_run_has_none(tmp_path: Path, script: str | No
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
     with pytest.raises(BuildError, match=f"{program}.*{reason}"):
-        toolchain.fingerprint({**os.environ, "CC": str(program)})
+        toolchain.inspect({**os.environ, "CC": str(program)})
 
 
-def test_the_place_of_a_compiler_makes_no_difference(tmp_path: Path):
-    here, there = _compiler(tmp_path / "here", "12.2"), _compiler(tmp_path / "there", "12.2")
-    assert toolchain.fingerprint(here) == toolchain.fingerprint(there)
+@pytest.mark.parametrize("name", ["as", "ld", "ld.gold"])
+def test_nothing_is_built_with_a_program_that_cannot_be_run(tmp_path: Path, name: str):
+    environ = _with(tmp_path)
+    (tmp_path / name).write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / name).chmod(0o755)
+    with pytest.raises(BuildError, match=f"{tmp_path / name}.*exits with 3"):
+        toolchain.inspect(environ)
 
 
-def test_the_compiler_is_among_the_files_that_are_watched(tmp_path: Path):
-    environ = _compiler(tmp_path / "mine", "12.2")
-    assert Path(environ["CC"]) in toolchain.files(environ)
+def test_all_that_the_fingerprint_reads_is_watched(tmp_path: Path):
+    files = toolchain.inspect(_wrapper(tmp_path, "")).files
+    assert tmp_path / "cc" in files
+    assert {_printed("cc1plus", "prog").resolve(), _printed("as", "prog").resolve()} <= set(files)
+    assert _printed("crti.o", "file").resolve() in files
+    # Packages replace a header by a new file, which changes the time of its folder.
+    assert any((folder / "vector").is_file() for folder in files)
+
+
+def test_programs_on_path_are_watched_without_starting_one(tmp_path: Path):
+    environ = _wrapper(tmp_path, "", before="exit 3")
+    assert tmp_path / "cc" in toolchain.files(environ)
+
+
+def _cross(folder: Path, change: str) -> dict[str, str]:
+    folder.mkdir()
+    for name in ("g++", "ld"):
+        program = folder / f"aarch64-linux-gnu-{name}"
+        program.write_text(f'#!/bin/sh\n# {change}\nexec {_GCC} "$@"\n')
+        program.chmod(0o755)
+    return {**os.environ, "CC": _GCC, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 def test_a_missing_cross_compiler_has_no_fingerprint(tmp_path: Path):
-    assert toolchain.cross_fingerprint({"PATH": str(tmp_path)}) == "none"
+    assert toolchain.inspect_cross({"PATH": str(tmp_path)}).fingerprint == "none"
 
 
 def test_another_cross_compiler_has_another_fingerprint(tmp_path: Path):
-    old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
-    assert "none" != toolchain.cross_fingerprint(old) != toolchain.cross_fingerprint(new)
+    old, new = _cross(tmp_path / "old", "12"), _cross(tmp_path / "new", "13")
+    before, after = (toolchain.inspect_cross(each).fingerprint for each in (old, new))
+    assert "none" != before != after
 
 
 def test_what_is_built_for_this_machine_does_not_depend_on_the_cross_compiler(tmp_path: Path):
     # Nor is it compiled again when one is installed.
-    old, new = _cross_compiler(tmp_path / "old", "12"), _cross_compiler(tmp_path / "new", "13")
-    assert toolchain.fingerprint(old) == toolchain.fingerprint(new)
+    assert _fingerprint(_cross(tmp_path / "new", "13")) == _HERE.fingerprint

@@ -33,10 +33,10 @@ def _aarch64_gcc_repository_impl(repository_ctx):
     tools = {name: repository_ctx.which(_PREFIX + name) for name in _TOOLS}
     complete = all(tools.values()) and repository_ctx.os.environ.get(_FINGERPRINT) != "none"
     folders = []
-    identity = ""
+    identity = repository_ctx.os.environ.get(_FINGERPRINT, "") + "\n"
     if complete:
         folders = _include_folders(repository_ctx, tools["g++"])
-        identity = "".join([_output(repository_ctx, command) for command in [
+        identity += "".join([_output(repository_ctx, command) for command in [
             [tools["g++"], "-v"],
             [tools["ld"], "-v"],
             # Prints the version of the C library, among other macros.

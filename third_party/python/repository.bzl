@@ -13,7 +13,9 @@ print(sysconfig.get_path("include"))
 _PACKAGES = """
 import importlib.metadata
 for line in sorted({f"{d.name}=={d.version}" for d in importlib.metadata.distributions()}):
-    print(line)
+    # Our own package is installed by a build, after this list was made.
+    if not line.startswith("torch_xla_lite"):
+        print(line)
 """
 
 def _python_repository_impl(repository_ctx):
@@ -33,6 +35,7 @@ def _python_repository_impl(repository_ctx):
         fail(("The C headers of %s are missing (%s/Python.h).\n" +
               "Install them:  apt-get install python3-dev") % (python, include))
     repository_ctx.symlink(headers, "include")
+    repository_ctx.symlink(python, "interpreter")
     repository_ctx.file("packages.txt", run_python(repository_ctx, python, ["-c", _PACKAGES]))
     repository_ctx.template("BUILD.bazel", template, executable = False)
     repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))

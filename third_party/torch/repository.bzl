@@ -34,10 +34,15 @@ def _torch_repository_impl(repository_ctx):
             libraries.get_child("lib%s.so" % name),
             name + ".S",
         ])
-    repository_ctx.file(
-        "torch.bzl",
-        "TORCH = struct(libraries = %r, version = %r)\n" % (str(libraries), torch.version),
-    )
+    folder = str(libraries)
+    if not libraries.get_child("libtorch_cuda.so").exists:
+        # Inputs of the tests that load them, so that the key of a test does not depend on the place of the environment.
+        # A torch for CUDA finds libraries of other packages by their place relative to its own.
+        for library in entries(repository_ctx, libraries):
+            if ".so" in library.basename:
+                repository_ctx.symlink(library, "lib/" + library.basename)
+        folder = "../%s/lib" % repository_ctx.name
+    repository_ctx.file("torch.bzl", "TORCH = struct(libraries = %r, version = %r)\n" % (folder, torch.version))
     repository_ctx.template("BUILD.bazel", template, executable = False)
 
 torch_repository = repository_rule(

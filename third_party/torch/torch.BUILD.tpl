@@ -87,12 +87,20 @@ cc_library(
 interface_library(
     name = "interface_c10",
     srcs = ["c10.S"],
+    runtime = glob(["lib/libc10.so"], allow_empty = True),
     soname = "libc10.so",
 )
 
 interface_library(
     name = "interface_torch_cpu",
     srcs = ["torch_cpu.S"],
+    runtime = glob(
+        [
+            "lib/libgomp*",
+            "lib/libtorch_cpu.so",
+        ],
+        allow_empty = True,
+    ),
     soname = "libtorch_cpu.so",
 )
 
@@ -103,6 +111,14 @@ interface_library(
         "torch_python.S",
         "@python//:python.S",
     ],
+    runtime = glob(
+        [
+            "lib/libshm.so",
+            "lib/libtorch.so",
+            "lib/libtorch_python.so",
+        ],
+        allow_empty = True,
+    ),
     soname = "libtorch_python.so",
 )
 

@@ -3,7 +3,8 @@
 In:  the options, and the Bazel that machine/ found.
 Out: the files that were built, and a report of what was done for them.
 
-    invoke.py  the command line and the process
-    events.py  what Bazel did, from its event file and execution log
-    report.py  the last line, and build/report.json
+    invoke.py         the command line and the process
+    execution_log.py  the processes that Bazel started or found in a cache
+    events.py         what Bazel did, from its event file and execution log
+    report.py         the last line, and build/report.json
 """

@@ -4,8 +4,8 @@
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
     outcome.ran["CppCompile"]     # how many compilers were started
 
-Both files have the same form in Bazel 4.2.3 and 7.7.1. Actions are counted if they start a process,
-or would without a cache; Bazel's internal actions are not counted.
+Actions are counted if they start a process, or would without a cache; Bazel's internal actions are
+not counted.
 """
 
 import collections
@@ -13,6 +13,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from bazel.pybuild.invocation import execution_log
 
 COMPILE = frozenset({"CppCompile", "CudaCompile"})
 LINK = frozenset({"CppLink"})
@@ -93,10 +95,10 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
                 local_hits = int(statistics.get("hits", 0))
     ran: collections.Counter[str] = collections.Counter()
     disk_hits = remote_hits = 0
-    for spawn in _spawns(log):
-        if not (spawn.get("cacheHit") or spawn.get("remoteCacheHit")):
-            ran[_mnemonic(spawn)] += 1
-        elif remote and spawn.get("runner") != "disk cache hit":
+    for spawn in execution_log.read(log):
+        if not spawn.hit:
+            ran[spawn.mnemonic] += 1
+        elif remote and spawn.runner != "disk cache hit":
             remote_hits += 1
         else:
             disk_hits += 1
@@ -156,33 +158,3 @@ def _path(uri: str) -> Path:
 
         path = urllib.parse.unquote(path)
     return Path(path)
-
-
-def _spawns(file: Path) -> Iterator[dict[str, Any]]:
-    """The entries of an execution log, a sequence of JSON objects on many lines each."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError:
-        return
-    decoder = json.JSONDecoder()
-    position = 0
-    while True:
-        position = text.find("{", position)
-        if position < 0:
-            return
-        try:
-            entry, position = decoder.raw_decode(text, position)
-        except ValueError:
-            return
-        yield entry
-
-
-def _mnemonic(spawn: Mapping[str, Any]) -> str:
-    """The kind of an action, as Bazel 7 names it; Bazel 4 calls the making of an archive a link.
-
-    The archive of a library with `alwayslink` is a .lo file.
-    """
-    made = spawn.get("listedOutputs") or [""]
-    if spawn["mnemonic"] == "CppLink" and made[0].endswith((".a", ".lo")):
-        return "CppArchive"
-    return spawn["mnemonic"]

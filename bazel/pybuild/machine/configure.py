@@ -55,11 +55,13 @@ class State(NamedTuple):
 
     Attributes:
       facts: everything that the settings depend on; files by their modification times.
+      toolchain: files of the compiler and of what it uses -> their times.
       settings: the content of .bazelrc.generated.
       cuda: whether the package gets a CUDA library, and why: "on: ..." or "off: ...".
     """
 
     facts: dict[str, Any]
+    toolchain: dict[str, int | None]
     settings: str
     cuda: str
 
@@ -86,7 +88,9 @@ def ensure(
         facts = _facts(root, bazel, installed, options, environ)
         current = read(root)
         if current is not None and current.facts == facts:
-            return current
+            tools = current.toolchain
+            if tools == _times(tools):
+                return current
         from bazel.pybuild.machine import preflight
 
         preflight.check(root, installed, environ)
@@ -94,8 +98,10 @@ def ensure(
             preflight.check_cache(cache_home(environ))
         decision = cuda.inspect(options, environ)
         flags = _known_flags(root, bazel, options)
-        lines = settings(installed, decision, flags, environ)
-        state = State(facts, "".join(f"{line}\n" for line in lines), decision.line)
+        host, cross = toolchain.inspect(environ), toolchain.inspect_cross(environ)
+        lines = settings(installed, decision, flags, host, cross, environ)
+        text = "".join(f"{line}\n" for line in lines)
+        state = State(facts, _times([*host.files, *cross.files]), text, decision.line)
         import json
 
         files.replace(root / FILE, state.settings)
@@ -183,7 +189,8 @@ def _times(paths: Iterable[str | Path]) -> dict[str, int | None]:
     times: dict[str, int | None] = {}
     for path in paths:
         try:
-            times[str(path)] = os.stat(path).st_mtime_ns
+            # A program that sets the time of modification cannot set the time of change.
+            times[str(path)] = max(os.stat(path).st_mtime_ns, os.stat(path).st_ctime_ns)
         except OSError:
             times[str(path)] = None
     return times
@@ -193,6 +200,8 @@ def settings(
     installed: Mapping[str, packages.Package],
     gpu: cuda.Cuda,
     flags: frozenset[str],
+    host: toolchain.Toolchain,
+    cross: toolchain.Toolchain,
     environ: Mapping[str, str],
 ) -> list[str]:
     """The lines of .bazelrc.generated.
@@ -201,6 +210,8 @@ def settings(
       installed: the packages that the C++ code is built against, and our own library.
       gpu: the decision about CUDA.
       flags: those of _FLAGS that Bazel has.
+      host: the toolchain for this machine.
+      cross: the one for 64-bit ARM.
       environ: usually os.environ.
     """
     import hashlib
@@ -214,7 +225,7 @@ def settings(
         "FINGERPRINT": f"python-{sys.version.split()[0]},{packages.fingerprint(others)}",
         "ENVIRONMENT": environment,
         **{f"CUDA_{name}": value for name, value in cuda.facts(gpu).items()},
-        "AARCH64": toolchain.cross_fingerprint(environ),
+        "AARCH64": cross.fingerprint,
     }
     headers = installed.get("pybind11")
     if headers is not None and str(headers.info.parent) not in packages.own_folders():
@@ -234,9 +245,7 @@ def settings(
         _option("build", f"--disk_cache={cache_home(environ) / 'bazel'}"),
         "",
         "# Compiler, C library and linker. Bazel does not hash them; this adds them to every key.",
-        _option(
-            "build", f"--remote_default_exec_properties=toolchain={toolchain.fingerprint(environ)}"
-        ),
+        _option("build", f"--remote_default_exec_properties=toolchain={host.fingerprint}"),
         *(line for flag, lines in _FLAGS.items() if flag in flags for line in ("", *lines)),
         *([] if "enable_bzlmod" in flags else ["", *_NO_EXECUTION]),
     ]

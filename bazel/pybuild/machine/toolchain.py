@@ -1,45 +1,78 @@
-"""Computes a fingerprint of the compiler, C library and linker, because Bazel does not hash them.
+"""Computes a fingerprint of compiler, assembler, linker and C library, which Bazel does not hash.
 
 Bazel hashes the sources, the flags and the compiler's path, but not the compiler. Two machines that
-share a cache and have different compilers would use each other's objects. So a hash of these
-programs' versions becomes part of the key of every cached action:
+share a cache and have different compilers would use each other's objects. So a hash of all that
+changes object code without being an input becomes part of the key of every cached action:
 
-    fingerprint(os.environ)     # "3f1a0c9b2d44"
-
+    inspect(os.environ).fingerprint               # "3f1a0c9b2d44"
     python -m bazel.pybuild.machine.toolchain     # prints it; workers announce it
+
+It covers the content of the programs (also those that the compiler starts) and of the files that
+the linker adds, the compiler's default options, and the text of the standard headers. No path is
+part of it. nvcc and its programs are inputs of what they compile (third_party/cuda).
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import which
 
-_LINKERS = ("ld", "ld.gold", "ld.lld", "mold")
-# What third_party/aarch64_gcc looks for.
-_CROSS = ("aarch64-linux-gnu-g++", "aarch64-linux-gnu-ld")
-# Prints the version of the C library, among other macros.
-_C_LIBRARY = ("-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null")
+# The PATH of actions (incompatible_strict_action_env); the compiler finds its programs there.
+_ACTION_PATH = "/bin:/usr/bin:/usr/local/bin"
+# Programs that every compilation or link needs, and those that compilers have in part.
+_NEEDED = ("as", "ld")
+_OPTIONAL = ("cc1plus", "collect2", "ld.bfd", "ld.gold", "ld.lld", "mold")
+# Programs that Bazel starts itself, found on the user's PATH.
+_TOOLS = ("ar", "dwp", "nm", "objcopy", "strip")
+# Files that the compiler adds to a link.
+_LINKED = (
+    *("Scrt1.o", "crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o"),
+    *("crtendS.o", "libc.so", "libc.so.6", "libc_nonshared.a", "libgcc.a", "libgcc_s.so"),
+    *("libgcc_s.so.1", "libm.so", "libm.so.6", "libstdc++.a", "libstdc++.so"),
+)
+# These include nearly all headers of the two standard libraries.
+_HEADERS = "".join(
+    f"#include <{name}>\n"
+    for name in (
+        *("algorithm", "array", "atomic", "bit", "chrono", "cmath", "csignal", "cstring"),
+        *("exception", "functional", "initializer_list", "limits", "list", "map", "memory"),
+        *("mutex", "numeric", "optional", "ostream", "random", "set", "span", "stdexcept"),
+        *("string", "string_view", "thread", "tuple", "typeinfo", "unordered_map"),
+        *("unordered_set", "utility", "variant", "vector"),
+        *("dlfcn.h", "features.h", "pthread.h", "unistd.h"),
+    )
+)
+
+_CROSS = "aarch64-linux-gnu-"
 _EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
 
-def fingerprint(environ: Mapping[str, str]) -> str:
-    """Twelve hexadecimal digits that differ when the toolchain does.
+class Toolchain(NamedTuple):
+    """A compiler and all that it uses.
+
+    Attributes:
+      fingerprint: twelve hexadecimal digits that differ when the toolchain does.
+      files: those that the fingerprint depends on, and the folders of the standard headers.
+    """
+
+    fingerprint: str
+    files: list[Path]
+
+
+def inspect(environ: Mapping[str, str]) -> Toolchain:
+    """The toolchain for this machine.
 
     Raises:
       BuildError: one of the programs cannot be run.
     """
-    import hashlib
-
-    search = environ.get("PATH", os.defpath)
-    said = [_says(compiler(environ), "-v"), _says("ldd", "--version")]
-    said += [_says(linker, "--version") for linker in _LINKERS if which(linker, search)]
-    return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
+    return _inspect(compiler(environ), "", environ)
 
 
-def cross_fingerprint(environ: Mapping[str, str]) -> str:
-    """The same for the compiler for 64-bit ARM; "none" where there is none.
+def inspect_cross(environ: Mapping[str, str]) -> Toolchain:
+    """The one for 64-bit ARM; the fingerprint "none" where there is none.
 
     Builds for this machine do not depend on it, so it is not in their keys. A repository rule
     (third_party/aarch64_gcc) makes it an input of builds for ARM.
@@ -47,13 +80,12 @@ def cross_fingerprint(environ: Mapping[str, str]) -> str:
     import hashlib
 
     search = environ.get("PATH", os.defpath)
-    programs = [which(name, search) for name in _CROSS]
-    if not all(programs):
-        return "none"
-    said = [_says(str(program), "-v") for program in programs]
-    said += [_says(str(programs[0]), *_C_LIBRARY)]
-    said += [emulator for emulator in _EMULATORS if which(emulator, search)]
-    return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
+    if not all(which(f"{_CROSS}{name}", search) for name in ("g++", "ld")):
+        return Toolchain("none", [])
+    found = _inspect(f"{_CROSS}g++", _CROSS, environ)
+    emulators = [name for name in _EMULATORS if which(name, search)]
+    said = " ".join([found.fingerprint, *emulators])
+    return found._replace(fingerprint=hashlib.sha256(said.encode()).hexdigest()[:12])
 
 
 def compiler(environ: Mapping[str, str]) -> str:
@@ -62,38 +94,80 @@ def compiler(environ: Mapping[str, str]) -> str:
 
 
 def files(environ: Mapping[str, str]) -> list[Path]:
-    """The existing files on which the fingerprints depend, with links resolved."""
+    """The programs on PATH that are part of a toolchain. Nothing is started to find them."""
     search = environ.get("PATH", os.defpath)
-    names = [compiler(environ), *_LINKERS, "ldd", *_CROSS, *_EMULATORS]
+    cross = [f"{_CROSS}{name}" for name in ("g++", "ld", *_TOOLS)]
+    names = [compiler(environ), *_NEEDED, *_OPTIONAL, *_TOOLS, *cross, *_EMULATORS]
     found = [which(name, search) for name in names]
     return sorted({path.resolve() for path in found if path})
 
 
-def _says(program: str, *options: str) -> str:
+def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
+    """Inspects a compiler; `prefix` begins the names of the other programs on PATH."""
+    import hashlib
+
+    search = environ.get("PATH", os.defpath)
+    program = which(name, search)
+    if program is None:
+        raise _unknown(name, "No such file or directory")
+    asked = [f"-print-prog-name={part}" for part in (*_NEEDED, *_OPTIONAL)]
+    asked += [f"-print-file-name={part}" for part in _LINKED]
+    answers = [Path(_run(program, option).strip()) for option in asked]
+    programs = [which(str(answer), _ACTION_PATH) for answer in answers[: -len(_LINKED)]]
+    for part, found in zip(_NEEDED, programs, strict=False):
+        if found is None:
+            raise _unknown(part, f"{program} does not find it")
+    programs += [which(prefix + tool, search) for tool in _TOOLS]
+    linked = [file for file in answers[-len(_LINKED) :] if file.is_file()]
+    contents = [program, *(found for found in programs if found), *linked]
+    for tool in programs:
+        # These start compilers, so they print no version.
+        if tool and tool.name not in ("cc1plus", "collect2"):
+            _run(tool, "--version")
+    # Of the commands that the compiler would run, the options; it chooses the names of some files.
+    defaults = _run(program, "-###", "-x", "c++", "/dev/null", "-shared", "-o", "/dev/null")
+    options = " ".join(word for word in defaults.split() if "/" not in word)
+    headers = _run(program, "-E", "-dD", "-std=c++20", "-x", "c++", "-", text=_HEADERS)
+    # Lines that begin with "# 1" name the file that the next lines are from.
+    markers = [line for line in headers.splitlines() if line.startswith("# ")]
+    code = "\n".join(line for line in headers.splitlines() if not line.startswith("# "))
+    folders = {Path(line.split('"')[1]).parent for line in markers if '"/' in line}
+    parts = [hashlib.sha256(file.read_bytes()).hexdigest() for file in contents]
+    parts += [options, code]
+    return Toolchain(
+        hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
+        sorted({*(file.resolve() for file in contents), *folders}),
+    )
+
+
+def _run(program: Path, *options: str, text: str = "") -> str:
+    """What a program prints, run as an action would."""
     import subprocess
 
     try:
         process = subprocess.run(
             [program, *options],
+            input=text,
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, "LC_ALL": "C"},
+            cwd="/",
+            env={"LC_ALL": "C", "PATH": _ACTION_PATH},
         )
     except OSError as error:
-        raise _unknown(program, str(error.strerror)) from None
+        raise _unknown(str(program), str(error.strerror)) from None
     if process.returncode:
-        raise _unknown(program, f"it exits with {process.returncode}")
+        raise _unknown(str(program), f"it exits with {process.returncode}")
     return process.stdout + process.stderr
 
 
 def _unknown(program: str, reason: str) -> BuildError:
     return BuildError(
         f"{program}, a part of the toolchain, cannot be run: {reason}.\n"
-        "Its version is part of the key of every cached result, so nothing is built without it.",
+        "It is part of the key of every cached result, so nothing is built without it.",
         "Install it or correct PATH; to choose a compiler:  export CC=/usr/bin/gcc",
     )
 
 
 if __name__ == "__main__":
-    print(fingerprint(os.environ))
+    print(inspect(os.environ).fingerprint)
