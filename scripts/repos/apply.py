@@ -3,6 +3,7 @@
 What moves HEAD are commands of git that refuse to overwrite local work.
 """
 
+import shlex
 from collections.abc import Iterable
 
 from scripts.repos import git, journal, move, network, obstacles, plan, submodules
@@ -54,7 +55,8 @@ def _update(repo: Repo, run: Run) -> Repo:
         git.update_refs(repo.place, [moved.line()])
     problems = submodules.follow(repo.place, record, run.settings) if repo.follow else []
     if problems:
-        again = repo.command("submodule", "update", "--init", "--recursive")
+        # `git submodule update` would overwrite files, and not finish a clone that ended half-way.
+        again = shlex.join(("scripts/update_repos.py", repo.name))
         return repo.ended(Status.FAILED, "; ".join(problems), again, new=repo.new)
     remedy = repo.remedy if repo.needs_person else ()
     return repo.ended(Status.UPDATED, plan.words(repo), *remedy, new=repo.new)

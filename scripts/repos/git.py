@@ -65,7 +65,9 @@ class Result(NamedTuple):
     @property
     def words(self) -> str:
         """What git said when it failed, in one line, without credentials and progress."""
-        lines = [line.strip() for line in self.err.splitlines() if line.strip()]
+        # Names of files follow in lines of their own.
+        err = self.err.replace(":\n\t", ": ").replace("\n\t", ", ")
+        lines = [line.strip() for line in err.splitlines() if line.strip()]
         lines = [line for line in lines if not _PROGRESS.search(line)] or lines
         lines = [line for line in lines if not line.startswith("hint:")] or lines
         errors = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]

@@ -207,11 +207,26 @@ def waiting(path: Path) -> dict[str, str | None]:
     records = recorded(path) if pending else {}
     for name in set(pending) & set(records):
         place, old = path / name, pending[name]
-        is_there = git.is_checkout(place)
-        now = git.commit(place, "HEAD") if is_there else None
-        if (now == old and now != records[name][1]) or (is_there and waiting(place)):
-            found[name] = old
+        if old is None:
+            waits = not is_cloned(place)
+        elif git.is_checkout(place):
+            is_left = git.commit(place, "HEAD") == old != records[name][1]
+            waits = is_left or bool(waiting(place))
+        else:
+            waits = False
+        found |= {name: old} if waits else {}
     return found
+
+
+def is_cloned(place: Path) -> bool:
+    """Whether a submodule and those in it were cloned and checked out."""
+    inner = recorded(place) if is_checked_out(place) else None
+    return inner is not None and all(is_cloned(place / name) for name in inner)
+
+
+def is_checked_out(place: Path) -> bool:
+    """Whether files were checked out. git writes the index last: a clone that ended has none."""
+    return git.is_checkout(place) and (git.git_dir(place) / "index").exists()
 
 
 def is_published(path: Path) -> bool:

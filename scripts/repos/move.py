@@ -77,6 +77,14 @@ def _restore(path: Path, old: str, new: str) -> None:
     git.run(path, *words, text="".join(lost), changing=True)
 
 
+def finish_checkout(place: Path, commit: str) -> None:
+    """Checks out a commit where a clone ended before git had written all files, and the index."""
+    for name in git.names(place, "ls-tree", "-r", "-z", "--name-only", commit):
+        if os.path.lexists(place / name) and _is_written(place, name, commit):
+            (place / name).unlink()
+    git.change(place, *head_to(commit))
+
+
 def _is_written(path: Path, name: str, commit: str) -> bool:
     """Whether git wrote a file of a commit, or the beginning of it when the disk was full."""
     file = path / name

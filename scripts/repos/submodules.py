@@ -7,11 +7,12 @@ commit under refs/update-repos/<run>/ in its own git folder before it moves.
 """
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scripts.repos import git, inspect, journal, move, network, obstacles
-from scripts.repos.model import Settings
+from scripts.repos.model import Settings, shortened
 
 
 def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], list[str]]:
@@ -43,7 +44,7 @@ def follow(path: Path, record: journal.Journal, settings: Settings) -> list[str]
     Returns what could not be done, in words.
     """
     git_dir, pending = git.git_dir(path), inspect.waiting(path)
-    problems = _Followers(path, record, settings).follow(list(pending)) if pending else {}
+    problems = _Followers(path, record, settings, pending).follow() if pending else {}
     journal.set_pending(git_dir, {name: pending[name] for name, found in problems.items() if found})
     return [problem for found in problems.values() for problem in found]
 
@@ -51,48 +52,69 @@ def follow(path: Path, record: journal.Journal, settings: Settings) -> list[str]
 class _Followers:
     """Submodules of one repository that have to follow."""
 
-    def __init__(self, path: Path, record: journal.Journal, settings: Settings):
-        self.path, self.record, self.settings = path, record, settings
+    def __init__(
+        self,
+        path: Path,
+        record: journal.Journal,
+        settings: Settings,
+        pending: Mapping[str, str | None],
+    ):
+        self.path, self.record, self.settings, self.names = path, record, settings, list(pending)
+        self.new_ones = [name for name, left_at in pending.items() if left_at is None]
         self.records = inspect.recorded(path)
         self.config = dict(git.config(path))
         self.addresses = inspect.modules(path, "HEAD", "url")
 
-    def follow(self, names: list[str]) -> dict[str, list[str]]:
+    def follow(self) -> dict[str, list[str]]:
         """Moves submodules; returns what could not be done, by submodule."""
-        new_ones = [name for name in names if not git.is_checkout(self.path / name)]
-        for name in new_ones:
+        for name in self.new_ones:
             # Before `init`, which writes settings.
             place, commit = str(self.path / name), self.records[name][1]
             self.record.note("submodule", path=place, old=None, new=commit, branch=None)
-        if new_ones:
-            git.change(self.path, "--literal-pathspecs", "submodule", "init", "--", *new_ones)
+        if self.new_ones:
+            git.change(self.path, "--literal-pathspecs", "submodule", "init", "--", *self.new_ones)
         with ThreadPoolExecutor(self.settings.jobs) as pool:
-            return dict(zip(names, pool.map(self._one, names), strict=True))
+            return dict(zip(self.names, pool.map(self._one, self.names), strict=True))
 
     def _one(self, name: str) -> list[str]:
         """Moves one submodule with those in it; returns what could not be done."""
         place = self.path / name
         full = os.path.relpath(place, self.record.path)
         try:
-            if not git.is_checkout(place):
-                self._clone(name)
-                return []
-            problem = self._move(name)
+            problem = self._clone(name) if name in self.new_ones else self._move(name)
             if not problem:
                 return follow(place, self.record, self.settings)
         except (git.GitError, network.Unreachable, OSError) as error:
             problem = str(error)
         return [f"submodule {full}: {problem}"]
 
-    def _clone(self, name: str) -> None:
-        # A submodule of that name may have been here before.
-        key, commit = self.records[name]
-        old = git.git_dir(self.path) / "modules" / key
-        if (old / "HEAD").exists():
-            head = git.commit(old, "HEAD")
-            journal.keep_refs(old, self.record.run, [journal.Move("HEAD", head, commit)])
-        words = ("submodule", "update", "--init", "--recursive", "--progress", "--", name)
-        network.call(self.path, self.settings, "cannot be cloned", "--literal-pathspecs", *words)
+    def _clone(self, name: str) -> str:
+        """Clones a submodule, or finishes its clone; those in it are pending then."""
+        place, (key, commit) = self.path / name, self.records[name]
+        git_dir = git.git_dir(self.path) / "modules" / key
+        if git.is_checkout(place) and git_dir.exists() and git_dir.samefile(git.git_dir(place)):
+            if not inspect.is_checked_out(place):
+                self._fetch(place, commit, self.addresses.get(key, ""))
+                move.finish_checkout(place, commit)
+        else:
+            # git would replace the files there without a word.
+            found = sorted(os.listdir(place)) if place.is_dir() else [name] * os.path.lexists(place)
+            if found:
+                return f"in the way of its clone: {shortened(found)}"
+            if (git_dir / "HEAD").exists():
+                problem = _use_of(git_dir)
+                if problem:
+                    return problem
+                place.mkdir(parents=True, exist_ok=True)
+                _set_worktree(git_dir, os.path.relpath(place, git_dir))
+                head = git.commit(git_dir, "HEAD")
+                journal.keep_refs(git_dir, self.record.run, [journal.Move("HEAD", head, commit)])
+            words = ("--literal-pathspecs", "submodule", "update", "--init", "--progress", "--")
+            network.call(self.path, self.settings, "cannot be cloned", *words, name)
+        inner = [one for one in inspect.recorded(place) if not inspect.is_cloned(place / one)]
+        waiting = {**inspect.waiting(place), **dict.fromkeys(inner)}
+        journal.set_pending(git.git_dir(place), waiting)
+        return ""
 
     def _move(self, name: str) -> str:
         """Moves a submodule, unless it is configured otherwise; returns the problem."""
@@ -143,6 +165,28 @@ class _Followers:
                 if not problem.refused:
                     break
         raise problem
+
+
+def _use_of(git_dir: Path) -> str:
+    """Why a git folder that an earlier submodule of the same name left behind cannot be used.
+
+    git would reset its index and HEAD, and take it from the earlier submodule's files.
+    """
+    place = Path(os.path.normpath(git_dir / _set_worktree(git_dir)))
+    if git.is_checkout(place) and git_dir.samefile(git.git_dir(place)):
+        return f"{git_dir} belongs to the submodule that was at {place}; move both elsewhere"
+    # git does not work where the folder of the files is gone.
+    anywhere = (f"--git-dir={git_dir}", f"--work-tree={git_dir}")
+    words = (*anywhere, "diff-index", "--cached", "--name-only", "HEAD")
+    is_staged = (git_dir / "index").exists() and git.run(git_dir.parent, *words).out
+    problem = inspect.unfinished(git_dir).words() or ("has staged files" if is_staged else "")
+    return problem and f"{git_dir}, of an earlier submodule of that name: {problem}"
+
+
+def _set_worktree(git_dir: Path, *value: str) -> str:
+    """Sets or reads where the files of a git folder are; works where they are gone."""
+    words = ("config", "--file", str(git_dir / "config"), "core.worktree", *value)
+    return git.run(git_dir.parent, *words, changing=True).out.strip()
 
 
 def checkout(

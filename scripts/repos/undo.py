@@ -98,6 +98,7 @@ class _Undo:
         peers = {name: Path(place) for name, place in record["peers"]}
         self.journal = journal.Journal(self.path, entry.git_dir, own, peers, "undo")
         self.notes: list[str] = []
+        self.left = False  # Whether something could not be restored.
 
     def run(self) -> Repo:
         """Undoes the run; raises Ended when that is not possible, before anything is changed."""
@@ -128,7 +129,8 @@ class _Undo:
         for change in reversed(below):
             if change["old"] is not None:
                 self._submodule_back(Path(change["path"]), change["old"], change["branch"])
-        for outer, names in {self.path: {}, **left}.items():
+        for outer in filter(git.is_checkout, (self.path, *left)):
+            names = left.get(outer, {})
             journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **names})
             journal.set_pending(git.git_dir(outer), inspect.waiting(outer))
         for change in self._of("remote"):
@@ -143,7 +145,10 @@ class _Undo:
         journal.write(file, {**self.record, "undone": undone})
         changes = obstacles.changes(self.path, repo.head or "", new)
         files, reason = tuple(change.name for change in changes), f"as before {self.entry.run}"
-        return repo.ended(Status.UNDONE, reason, new=new, files=files).noting(*self.notes)
+        if self.left:
+            reason += ", except what the notes name"
+        repo = repo.ended(Status.UNDONE, reason, new=new, files=files, needs_person=self.left)
+        return repo.noting(*self.notes)
 
     def _of(self, kind: str) -> list[dict[str, Any]]:
         """The changes of a kind, the last first."""
@@ -192,17 +197,22 @@ class _Undo:
         place, old, new = Path(change["path"]), change["old"], change["new"]
         if not git.is_checkout(place):
             # Its settings may be there without it, after a run that was killed.
-            return old is None and not any(place.glob("*"))
-        if git.commit(place, "HEAD") != new:
+            problem = "its folder is not empty" if any(place.glob("*")) else ""
+        elif git.commit(place, "HEAD") != new:
             return False
-        if old is None:
+        elif old is None:
             problem = "" if submodules.is_pristine(place) else "it has local work"
         else:
             local = inspect.checkout(place).local._replace(untracked=(), submodules=())
             problem = local.words() or obstacles.find(place, new, old, local, ()).words()
         if problem:
-            self.notes.append(f"submodule {place} stays: {problem}")
-        return not problem
+            self._leave(f"submodule {place} stays: {problem}")
+        return not problem and (old is None or git.is_checkout(place))
+
+    def _leave(self, note: str) -> None:
+        """Notes what could not be restored."""
+        self.notes.append(note)
+        self.left = True
 
     def _remove_submodule(self, place: Path) -> None:
         """Removes the files of a submodule that the run cloned; its git folder stays."""
@@ -210,16 +220,16 @@ class _Undo:
         words = ("--literal-pathspecs", "submodule", "--quiet", "deinit", "--", name)
         result = git.run(outer, *words, changing=True)
         if result.code != 0 and git.is_checkout(place):
-            self.notes.append(f"submodule {place} stays: {result.words}")
+            self._leave(f"submodule {place} stays: {result.words}")
 
     def _submodule_back(self, place: Path, old: str, branch: str | None) -> None:
         is_there = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
         to, before = branch if is_there else None, inspect.checkout(place)
         try:
             complaint = submodules.checkout(place, self.journal, before, old, to)
+            self.notes += [f"submodule {place} {complaint}"] if complaint else []
         except git.GitError as error:
-            complaint = f"stays: {error.result.words}"
-        self.notes += [f"submodule {place} {complaint}"] if complaint else []
+            self._leave(f"submodule {place} stays: {error.result.words}")
 
     def _remote_back(self, name: str, old: str | None, new: str, **_: object) -> None:
         now = git.run(self.path, "config", f"remote.{name}.url").out.strip()
@@ -227,7 +237,7 @@ class _Undo:
             words = ("set-url", name, old) if old else ("remove", name)
             git.change(self.path, "remote", *words)
         elif now != (old or ""):
-            self.notes.append(f"remote {name} was changed since, and stays")
+            self._leave(f"remote {name} was changed since, and stays")
 
 
 def _outer(place: Path) -> tuple[Path, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Repo, Template, World
+from test.scripts.world import Repo, Template, World, wait_for_orphans
 
 
 class Nest:
@@ -316,7 +316,7 @@ def test_submodules_that_could_not_be_fetched_are_taken_up_by_the_next_run(
     nest.middle.path.rename(nest.middle.path.with_name("away"))
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "failed")
-    assert "submodule update --init --recursive" in ran.one()["remedy"][0]
+    assert ran.one()["remedy"] == ["scripts/update_repos.py a"]
     nest.middle.path.with_name("away").rename(nest.middle.path)
     assert world.run().code == 0
     assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
@@ -552,3 +552,163 @@ def test_local_work_in_a_submodule_that_status_is_set_to_ignore_stops_its_reposi
     ran = world.run()
     assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", head)
     assert nest.in_middle.everything() == before
+
+
+def _add_unpublished(top: Repo, inner: Repo) -> str:
+    """Adds a submodule whose recorded commit is not on its server yet; returns the commit."""
+    _add(top, inner, "s")
+    commit = Repo(top.path / "s", top.environ).commit("later")
+    top.git("commit", "-q", "-a", "-m", "not published")
+    return commit
+
+
+def _publish(top: Repo) -> None:
+    top.git("-C", "s", "push", "-q", "origin", "HEAD:refs/heads/later")
+
+
+def test_a_clone_that_is_still_to_be_made_does_not_overwrite_files_of_the_user(world: World):
+    inner, (top, clone) = world.server("inner"), world.pair()
+    commit = _add_unpublished(top, inner)
+    assert world.run().one()["status"] == "failed"
+    shutil.rmtree(clone.path / "s")
+    clone.write("s/README", "mine\n")
+    _publish(top)
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "submodule s: in the way of its clone: README" in ran.one()["reason"]
+    assert clone.files()["s/README"] == b"mine\n"
+    (clone.path / "s" / "README").rename(clone.path / "mine")
+    assert (world.run().code, world.repo(clone.path / "s").head) == (0, commit)
+
+
+def test_undo_names_a_submodule_that_it_cannot_remove(world: World):
+    inner, (top, clone) = world.server("inner"), world.pair()
+    _add_unpublished(top, inner)
+    assert world.run().one()["status"] == "failed"
+    shutil.rmtree(clone.path / "s")
+    clone.write("s/README", "mine\n")
+    ran = world.run("undo")
+    assert (ran.code, ran.one()["status"], clone.read("s/README")) == (1, "undone", "mine\n")
+    assert "s stays: its folder is not empty" in ran.one()["notes"][0]
+    assert ran.one()["reason"].endswith(", except what the notes name")
+
+
+@pytest.mark.parametrize("is_published", [False, True])
+def test_a_clone_of_a_submodule_that_stopped_half_way_is_finished_by_a_later_run(
+    world: World, is_published: bool
+):
+    leaf, inner, (top, clone) = world.server("leaf"), world.server("inner"), world.pair()
+    _add(inner, leaf, "leaf")
+    commit = _add_unpublished(top, inner)
+    for _ in range(2):
+        ran = world.run()
+        assert (ran.code, ran.one()["status"]) == (1, "failed")
+    below = world.repo(clone.path / "s")
+    if is_published:
+        # As git leaves it when it is killed while it writes files.
+        below.write("README", "first\n")
+        below.write("later", "lat")
+    else:
+        shutil.rmtree(below.path)
+    _publish(top)
+    assert world.run().code == 0
+    assert (below.head, below.git("status", "--porcelain")) == (commit, "")
+    assert (below.path / "leaf" / "README").exists()
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_a_clone_that_stopped_half_way_keeps_what_the_user_wrote_there(world: World):
+    inner, (top, clone) = world.server("inner"), world.pair()
+    _add_unpublished(top, inner)
+    assert world.run().one()["status"] == "failed"
+    clone.write("s/README", "mine\n")
+    _publish(top)
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "README" in ran.one()["reason"]
+    assert clone.read("s/README") == "mine\n"
+
+
+# Ends its caller while it writes the files of a submodule.
+_ENDS_ITS_CALLER = """\
+#!/bin/sh
+caller=$PPID
+while ! grep -qs update_repos.py /proc/$caller/cmdline; do
+    caller=$(cut -d " " -f 4 /proc/$caller/stat)
+done
+kill -{signal} $caller
+[ {signal} = INT ] && exec sleep 60
+kill -KILL 0
+"""
+
+
+@pytest.mark.parametrize("signal", ["INT", "KILL"])
+def test_a_clone_whose_submodules_were_interrupted_is_finished_by_the_next_run(
+    world: World, signal: str
+):
+    inner, server = world.server("inner"), world.server("a")
+    inner.commit(".gitattributes", "large filter=slow\n")
+    inner.commit("large")
+    inner.commit("z")
+    _add(server, inner, "inner")
+    clone = world.clone(server, "a")
+    shutil.rmtree(clone.path)
+    program = world.folder / "program"
+    program.write_text(_ENDS_ITS_CALLER.format(signal=signal))
+    program.chmod(0o755)
+    ran = world.run("--clone", **_settings(f"filter.slow.smudge={program}"))
+    assert ran.code == (130 if signal == "INT" else -9)
+    wait_for_orphans(clone.path)
+    below = world.repo(clone.path / "inner")
+    (below.path.parent / ".git/modules/inner/index.lock").unlink(missing_ok=True)
+    assert not (below.path / "z").exists()
+    assert world.run().code == 0
+    assert (below.head, below.git("status", "--porcelain")) == (inner.head, "")
+
+
+def _settings(*words: str) -> dict[str, str]:
+    """Settings of git, for a call of the tool."""
+    pairs = [word.split("=", 1) for word in words]
+    settings = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    for number, (key, value) in enumerate(pairs):
+        settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return settings
+
+
+def _stage_in_old(below: Repo) -> None:
+    below.write("README", "staged alone\n")
+    below.git("add", "README")
+    below.write("README", "later\n")
+
+
+def _merge_in_old(below: Repo) -> None:
+    below.git("switch", "-q", "-c", "topic")
+    below.commit("file", "mine\n")
+    below.git("switch", "-q", "--detach", "HEAD~1")
+    below.git("merge", "-q", "--no-ff", "--no-commit", "topic")
+
+
+@pytest.mark.parametrize("work", [_stage_in_old, _merge_in_old], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_submodule_with_the_name_of_one_that_is_gone_does_not_take_its_git_folder(
+    world: World, work: Callable[[Repo], None], is_there: bool
+):
+    inner, top = world.server("inner"), world.server("a")
+    _add(top, inner, "inner")
+    clone = world.clone(top, "a", "--recursive")
+    below = world.repo(clone.path / "inner")
+    top.git("rm", "-q", "inner")
+    top.git("commit", "-q", "-m", "remove")
+    assert world.run().code == 0
+    work(below)
+    before = below.everything()
+    place = below.path if is_there else below.path.rename(world.folder / "aside")
+    shutil.rmtree(top.path / ".git" / "modules" / "inner")
+    top.git("submodule", "--quiet", "add", "--name", "inner", f"file://{inner.path}", "other")
+    top.git("commit", "-q", "-m", "at another path")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "modules/inner" in ran.one()["reason"]
+    if not is_there:
+        place.rename(below.path)
+    assert below.everything() == before
