@@ -68,7 +68,8 @@ class _Tree:
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, bazel: str = ""):
-        self.root, self.site, self._bazel = folder / "tree", folder / "site", folder / "bazel"
+        self.root, self._bazel = folder / "tree", folder / "bazel"
+        self.site = folder / "site-packages"
         self.root.mkdir()
         self.site.mkdir()
         (self.root / "requirements.txt").write_text("")

@@ -1,6 +1,7 @@
 """Installed packages are found without importing them, and a change of one is noticed."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,9 +54,31 @@ def test_a_folder_whose_name_only_begins_like_the_environment_is_not_part_of_it(
     other = tmp_path / "venv-2" / "site-packages"
     _install(other, "torch", "1.0")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "venv"))
     monkeypatch.setattr(sys, "path", [str(other)])
     assert set(packages.own_folders()) <= set(packages.search_path())
     assert packages.environment() == []
+
+
+def test_the_packages_inside_setuptools_are_not_part_of_the_environment():
+    script = (
+        "from bazel.pybuild.machine import packages; before = packages.environment();"
+        "import setuptools; print(before == packages.environment())"
+    )
+    command = [sys.executable, "-c", script]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"True\n"
+
+
+def test_packages_of_the_base_installation_are_part_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folders = [tmp_path / "venv" / "site-packages", tmp_path / "base" / "dist-packages"]
+    _install(folders[0], "numpy", "2.4.6")
+    _install(folders[1], "rich", "14.0")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "base"))
+    monkeypatch.setattr(sys, "path", [str(folder) for folder in folders])
+    assert packages.environment() == ["numpy-2.4.6.dist-info", "rich-14.0.dist-info"]
 
 
 def test_a_local_part_of_a_version_makes_no_other_release():

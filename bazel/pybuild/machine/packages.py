@@ -47,20 +47,29 @@ def search_path() -> list[str]:
     """The folders of this interpreter's packages, also those that an isolated build hides."""
     folders = [folder for folder in sys.path if folder]
     # sys.path of an isolated build may contain the front end's folder, but not site-packages.
-    if not any(folder.endswith("-packages") for folder in _of_prefix(folders)):
+    if not _of_environment(folders):
         folders += [folder for folder in own_folders() if folder not in folders]
     return folders
 
 
-def _of_prefix(folders: list[str]) -> list[str]:
-    """Those of the folders that belong to this interpreter's environment."""
-    return [folder for folder in folders if Path(folder).is_relative_to(sys.prefix)]
+def _of_environment(folders: list[str]) -> list[str]:
+    """Those of the folders into which packages of this interpreter are installed.
+
+    An environment may also use the packages of its base. setuptools adds a folder to sys.path whose
+    packages belong to setuptools.
+    """
+    return [
+        folder
+        for folder in folders
+        if folder.endswith("-packages")
+        and any(Path(folder).is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix))
+    ]
 
 
 def environment() -> list[str]:
     """Names and versions of all packages in this interpreter's environment but our own."""
     found = set()
-    for folder in _of_prefix(search_path()):
+    for folder in _of_environment(search_path()):
         if os.path.isdir(folder):
             found |= {name for name in os.listdir(folder) if name.endswith(".dist-info")}
     return sorted(name for name in found if not name.startswith("torch_xla_lite"))
