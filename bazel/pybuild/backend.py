@@ -1,7 +1,10 @@
 """The PEP 517/660 hooks, which call the same code as setup.py.
 
-The editable install is the same as that of `develop`, packed into a wheel. No hook requires torch
-or setuptools; dist/isolation.py explains how isolated builds find torch.
+The editable install is the same as that of `develop`, packed into a wheel. No hook needs
+setuptools. pyproject.toml does not require torch, so that front ends do not download it: the build
+uses the torch of the environment that the wheel is for. pip hides that environment's packages from
+an isolated build, and packages.search_path() finds them. `python -m build` and uv use another
+interpreter, which cannot find them; the error names the option that switches isolation off.
 """
 
 import functools
@@ -13,10 +16,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from bazel.pybuild import build, notices, wheel
 from bazel.pybuild import options as options_table
-from bazel.pybuild.dist import archive, isolation, metadata, sdist, wheel_format
+from bazel.pybuild.dist import archive, metadata, sdist, wheel_format
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.files import replace
 from bazel.pybuild.install import editable
+from bazel.pybuild.machine import packages
 
 _Settings = dict[str, Any] | None
 _P = ParamSpec("_P")
@@ -48,7 +52,6 @@ def build_editable(
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
     root, options = _root(), _options(config_settings)
-    isolation.check()
     report = build.build(root, options, os.environ)
     print(report.line())
     editable.link(root)
@@ -83,7 +86,6 @@ def build_wheel(
 ) -> str:
     """Builds the wheel that variables and settings describe."""
     root, options = _root(), _options(config_settings)
-    isolation.check()
     return wheel.make(root, options, os.environ, Path(wheel_directory))
 
 
@@ -97,7 +99,7 @@ def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
     """The missing requirements, which the front end installs."""
     options_table.from_settings(config_settings)
-    return isolation.missing_headers(_root())
+    return packages.missing_headers(_root())
 
 
 get_requires_for_build_editable = get_requires_for_build_wheel

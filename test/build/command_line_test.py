@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from test.build.nested import environment
 from test.build.tree import ROOT
 
 _MARK = "bazel was started"
@@ -139,6 +140,19 @@ def test_a_question_is_answered_without_building_or_writing(
     assert process.returncode == 0, process.stderr
     assert answer in process.stdout
     assert _state(tree) == before
+
+
+def test_a_hook_in_an_environment_without_torch_names_the_command_that_installs_it(
+    tree: Path, tmp_path: Path
+):
+    python = environment(tmp_path / "bare", see_ours=False)
+    hook = "from bazel.pybuild import backend; backend.build_wheel('.')"
+    process = subprocess.run(
+        [python, "-B", "-c", hook], cwd=tree, env=_environ(tree), capture_output=True, text=True
+    )
+    assert f"torch is not installed for {python}" in process.stderr
+    assert "--no-build-isolation" not in process.stderr
+    assert "Install what this tree is built for: " in process.stderr
 
 
 def test_the_commands_are_listed_with_what_they_do(tree: Path):

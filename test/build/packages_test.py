@@ -123,5 +123,15 @@ def test_what_is_wanted_is_what_requirements_txt_pins(tmp_path: Path):
     assert packages.wanted(tmp_path) == {"torch": "2.13.0"}
 
 
+def test_pybind11_is_requested_if_the_wanted_version_is_missing(tmp_path: Path):
+    (tmp_path / "requirements.txt").write_text("pybind11==0.0.1\n")
+    assert packages.missing_headers(tmp_path) == ["pybind11==0.0.1"]
+
+
+def test_without_torch_nothing_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packages, "search_path", lambda: [])
+    assert packages.missing_headers(tmp_path) == []
+
+
 def test_requirements_txt_pins_all_that_the_code_is_built_against():
     assert set(packages.BUILT_AGAINST) <= set(packages.wanted(ROOT))

@@ -51,6 +51,17 @@ def test_another_version_is_named_beside_the_wanted_one(name: str, version: str)
     assert error.value.remedy.endswith(f"-m pip install {name}=={_WANTED[name]}")
 
 
+@pytest.mark.parametrize("folder", ["build-env-x1", "build-env-x1/venv", "builds-v0/.tmpx1"])
+def test_an_environment_of_one_build_cannot_get_torch_and_the_error_names_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+):
+    monkeypatch.setattr("sys.prefix", str(tmp_path / folder))
+    with pytest.raises(BuildError, match="torch is not installed for ") as error:
+        preflight.check_packages(_WANTED, {})
+    for command in ("uv pip install --no-build-isolation", "python -m build --no-isolation"):
+        assert command in error.value.remedy
+
+
 def test_packages_where_only_the_shell_leads_are_refused():
     with pytest.raises(BuildError, match=r"torch is in /site, which is .* because of PYTHONPATH"):
         preflight.check_places(_installed(), ["/environment/site-packages"])

@@ -36,7 +36,7 @@ def test_without_a_cuda_device_the_cuda_library_is_not_loaded(tmp_path: Path):
 
 
 def test_a_cuda_device_without_the_library_is_an_error_with_the_build_command(tmp_path: Path):
-    with pytest.raises(RuntimeError, match=r"USE_CUDA=1 python setup\.py develop"):
+    with pytest.raises(RuntimeError, match=r"again:  USE_CUDA=1 python setup\.py develop"):
         kernels.register_cuda(tmp_path / "absent.so")
 
 

@@ -56,7 +56,7 @@ def register_cuda(library: pathlib.Path) -> None:
         raise RuntimeError(
             f"jax has a CUDA device, but torch_xla_lite was built without CUDA: {library} is "
             "missing.\n"
-            "Build it, where torch is one for CUDA:  USE_CUDA=1 python setup.py develop\n"
+            "Build it again:  USE_CUDA=1 python setup.py develop\n"
             "Or keep to the CPU:  export JAX_PLATFORMS=cpu"
         )
     register_library(library, "CUDA")

@@ -11,5 +11,4 @@ Out: wheels and source distributions.
     debug_files.py   libraries without symbols, and the files that debuggers read instead
     wheel_format.py  names, tags, .dist-info folder and archive of a wheel
     sdist.py         the source distribution
-    isolation.py     checks of builds in isolation
 """

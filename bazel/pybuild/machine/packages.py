@@ -123,6 +123,17 @@ def wanted(root: Path) -> dict[str, str]:
     return pins
 
 
+def missing_headers(root: Path) -> list[str]:
+    """The requirement of pybind11, if a front end must install it for a build: it is small."""
+    found = installed(["torch", "pybind11"], search_path())
+    # Without torch the build will end in an error, so nothing needs to be downloaded.
+    if "torch" not in found:
+        return []
+    pin = wanted(root)["pybind11"]
+    there = "pybind11" in found and same_release(found["pybind11"].version, pin)
+    return [] if there else [f"pybind11=={pin}"]
+
+
 def install_command(requirements: Iterable[str], *options: str) -> str:
     """The command that installs packages for this interpreter, for a shell."""
     import importlib.util

@@ -91,9 +91,21 @@ def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.P
         else:
             continue
         requirements.append(f"{name}=={pin}" if pin else name)
+    if problems and _is_for_one_build(Path(sys.prefix)):
+        raise BuildError(
+            "\n".join(problems),
+            "Its environment exists only for this build. In an environment that has torch and jax:\n"
+            "  uv pip install --no-build-isolation .\n"
+            "  python -m build --no-isolation",
+        )
     if problems:
         command = packages.install_command(requirements)
         raise BuildError("\n".join(problems), f"Install what this tree is built for:  {command}")
+
+
+def _is_for_one_build(prefix: Path) -> bool:
+    """Whether a front end made the environment: `python -m build`, or uv in its cache."""
+    return any(part.startswith(("build-env-", "builds-v")) for part in prefix.parts)
 
 
 def check_files(installed: Mapping[str, packages.Package]) -> None:
