@@ -117,6 +117,20 @@ def test_a_bazel_that_fails_is_an_error_after_the_rest_is_removed(root: Path, tm
     assert not (root / "dist").exists()
 
 
+def test_a_bazel_that_the_user_named_and_that_cannot_run_is_an_error(root: Path, tmp_path: Path):
+    options = _bazel(tmp_path, "exit 0")
+    Path(str(options.bazel)).chmod(0o644)
+    with pytest.raises(BuildError, match="is not executable"):
+        clean.clean(root, options, {})
+    assert (root / "dist").exists()
+
+
+def test_an_older_bazel_does_not_read_settings_for_a_newer_one(root: Path, tmp_path: Path):
+    (root / ".bazelrc.generated").write_text("common --noenable_bzlmod\n")
+    clean.clean(root, _bazel(tmp_path, "! grep -qs bzlmod .bazelrc.generated"), {})
+    assert (root / ".bazelrc.generated").read_text() == "common --noenable_bzlmod\n"
+
+
 def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
     options = _bazel(tmp_path, "kill -INT $PPID; sleep 5")
     script = (
@@ -132,5 +146,5 @@ def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
         text=True,
         check=True,
     )
-    assert process.stdout.startswith("It had removed: nothing.\nRemove the rest:  ")
+    assert process.stdout.startswith("It had removed: some outputs of Bazel.\nRemove the rest:  ")
     assert (root / _LIBRARY).exists()

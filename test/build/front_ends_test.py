@@ -8,9 +8,11 @@ import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,6 +193,38 @@ def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
     assert not list(_site(python).glob("torch-*"))
     settings = (tree.root / ".bazelrc.generated").read_text()
     assert f"TORCH_XLA_LITE_PYTHON={python}\n" in settings, "its own interpreter is built for"
+
+
+def test_an_interrupted_install_ends_pip_and_its_build(tree: Nested, python: Path, tmp_path: Path):
+    started, ended, bazel = tmp_path / "started", tmp_path / "ended", tmp_path / "bazel"
+    real = shutil.which("bazelisk") or shutil.which("bazel")
+    bazel.write_text(
+        f'#!/bin/sh\ncase " $* " in *" build "*) ;; *) exec {real} "$@" ;; esac\n'
+        f"trap 'touch {ended}; exit 8' INT\ntouch {started}\nwhile :; do sleep 0.1; done\n"
+    )
+    bazel.chmod(0o755)
+    process = subprocess.Popen(
+        [python, "setup.py", "install"],
+        cwd=tree.root,
+        env=tree.environ(TORCH_XLA_LITE_BAZEL=str(bazel)),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(started)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "it may have uninstalled torch_xla_lite already" in errors
+    _wait_for(ended)
+
+
+def _wait_for(file: Path) -> None:
+    for _ in range(600):
+        if file.exists():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{file.name} does not exist after a minute")
 
 
 def _as_wheel(name: str, folder: Path) -> None:

@@ -9,7 +9,6 @@ targets, and nothing outside the tree.
 import errno
 import os
 import shlex
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import outputs
 from bazel.pybuild.invocation import invoke
+from bazel.pybuild.machine import configure
 from bazel.pybuild.options import Options
 
 
@@ -33,8 +33,11 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
     try:
         with lock.alone(root):
             if command:
-                code = subprocess.run(command, cwd=root, check=False).returncode
-                removed += ["outputs of Bazel"] if code == 0 else []
+                removed.append("some outputs of Bazel")
+                with configure.without_settings(root), invoke.child(command, root) as process:
+                    pass
+                code = process.returncode
+                removed = ["outputs of Bazel"]
             for path in _paths(root):
                 _remove(root / path)
                 removed.append(path)

@@ -8,11 +8,11 @@ pip calls backend.py for the wheel and replaces what is installed.
 
 import importlib.util
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import packages
 from bazel.pybuild.options import WheelKind
 
@@ -44,6 +44,7 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
 
     Raises:
       BuildError: pip is missing or failed, or would overwrite files of another wheel.
+      KeyboardInterrupt: its message says what pip may have done.
     """
     names = _HALVES if kind is WheelKind.ALL else {"torch-xla-lite"}
     if others := packages.installed(names, packages.search_path()):
@@ -60,7 +61,14 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
         )
     words = command(verbosity)
     print(f"torch_xla_lite: pip installs it:  {shlex.join(words)}", flush=True)
-    process = subprocess.run(words, cwd=root, stdin=subprocess.DEVNULL, check=False)
+    try:
+        with invoke.child(words, root, group=True) as process:
+            pass
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "pip has ended; it may have uninstalled torch_xla_lite already.\n"
+            f"Install it:  {sys.executable} setup.py install"
+        ) from None
     if process.returncode != 0:
         raise BuildError(
             f"pip could not install this tree (exit code {process.returncode}); it says above why.",

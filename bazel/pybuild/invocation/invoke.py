@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.machine.find_bazel import Bazel
 from bazel.pybuild.options import SECRETS, Mode, Options, WheelKind
@@ -133,14 +132,14 @@ def _mode(options: Options) -> Mode:
 
 @contextmanager
 def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Starts Bazel, and waits for it at the end of the block.
+    """Starts a build, and waits for it at the end of the block.
 
     Event files of an earlier build are removed first. Bazel writes all variables and options to its
     event file; so it gets no variable with credentials, and options with credentials make the file
     private.
 
     Raises:
-      KeyboardInterrupt: at the end of the block, if SIGINT arrived meanwhile; Bazel has ended, too.
+      KeyboardInterrupt: as of `child`.
     """
     command.events.parent.mkdir(parents=True, exist_ok=True)
     for file in (command.events, command.log):
@@ -148,23 +147,55 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
     if command.caching:
         command.events.touch(0o600)
     environ = {name: value for name, value in os.environ.items() if name not in SECRETS}
-    # From here on, signals are blocked in this process and in the thread, but not in Bazel.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    process = subprocess.Popen(
-        command.arguments,
-        cwd=root,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE if command.filtered else None,
-        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
-    )
-    reader = threading.Thread(target=_pass_on, args=(process.stderr,))
-    reader.start()
-    try:
+    with child(command.arguments, root, environ, filtered=command.filtered) as process:
         yield process
+
+
+@contextmanager
+def child(
+    command: Sequence[str],
+    root: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    filtered: bool = False,
+    group: bool = False,
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Starts a program, and waits for it at the end of the block.
+
+    Without waiting, the next command would find Bazel's server still busy, or pip at work.
+
+    Args:
+      command: its command line.
+      root: its working directory.
+      environ: its environment; None for that of this process.
+      filtered: whether lines about Bazel's progress are left out of its messages.
+      group: whether SIGINT goes to all processes that it starts, in a process group of its own.
+
+    Raises:
+      KeyboardInterrupt: at the end of the block, if SIGINT arrived meanwhile; the program has
+        received it and has ended, too.
+    """
+    # From here on, signals are blocked in this process and its threads, but not in the program.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    interrupted = False
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=root,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE if filtered else None,
+            process_group=0 if group else None,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+        )
+        reader = threading.Thread(target=_pass_on, args=(process.stderr,))
+        reader.start()
+        try:
+            yield process
+        finally:
+            interrupted = _wait(process, group)
+            reader.join()
     finally:
-        interrupted = _wait(process)
-        reader.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if interrupted:
             raise KeyboardInterrupt
@@ -194,27 +225,26 @@ def _pass_on(messages: IO[bytes] | None) -> None:
 _SIGNALS = {signal.SIGINT, signal.SIGCHLD}
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> bool:
-    """Waits for Bazel; returns whether this process was interrupted meanwhile.
-
-    Without waiting, the next command would find Bazel's server still busy.
-    """
+def _wait(process: "subprocess.Popen[bytes]", group: bool) -> bool:
+    """Waits for a program; returns whether this process was interrupted meanwhile."""
     interrupted = False
     while process.poll() is None:
         received = signal.sigwaitinfo(_SIGNALS)
         if received.si_signo == signal.SIGINT:
             interrupted = True
-            # The terminal sends Ctrl-C to Bazel too; `kill -INT` reaches this process alone.
-            if received.si_code <= 0:
+            # The terminal sends Ctrl-C to its whole group; `kill -INT` reaches this process alone.
+            if group:
+                os.killpg(process.pid, signal.SIGINT)
+            elif received.si_code <= 0:
                 process.send_signal(signal.SIGINT)
     return interrupted
 
 
 def client(options: Options, environ: Mapping[str, str]) -> list[str]:
-    """Bazel and its startup options; empty if there is no Bazel."""
+    """Bazel and its startup options; empty if none is installed and the user named none."""
     try:
         bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    except BuildError:
+    except find_bazel.NotInstalled:
         return []
     return [str(bazel.executable), *options.startup_options]
 

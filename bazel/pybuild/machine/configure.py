@@ -12,7 +12,8 @@ cache and its credentials.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -258,6 +259,20 @@ def _option(command: str, option: str) -> str:
     return f"{command} {shlex.quote(option)}"
 
 
+@contextmanager
+def without_settings(root: Path) -> Iterator[None]:
+    """Moves .bazelrc.generated away during a block: another Bazel may reject its options."""
+    current, aside = root / FILE, root / f"{FILE}.aside"
+    if current.exists():
+        current.replace(aside)
+    try:
+        yield
+    finally:
+        # It may also be left from a process that was killed.
+        if aside.exists():
+            aside.replace(current)
+
+
 def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
     """Those of _FLAGS that this Bazel has. Debian's Bazel does not print its version."""
     import base64
@@ -265,17 +280,11 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
     import subprocess
 
     command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
-    # An older Bazel would fail on the settings for a newer one.
-    current, aside = root / FILE, root / f"{FILE}.aside"
-    if current.exists():
-        current.replace(aside)
     try:
-        process = subprocess.run(command, cwd=root, capture_output=True, check=False)
+        with without_settings(root):
+            process = subprocess.run(command, cwd=root, capture_output=True, check=False)
     except OSError as error:
         raise find_bazel.cannot_start(bazel, command, root, str(error)) from None
-    finally:
-        if aside.exists():
-            aside.replace(current)
     if process.returncode != 0:
         raise find_bazel.cannot_start(bazel, command, root, process.stderr.decode(errors="replace"))
     try:

@@ -15,6 +15,10 @@ APT_COMMAND = "sudo apt-get install bazel-bootstrap bazel-rules-java bazel-rules
 NPM_COMMAND = "npm install --global @bazel/bazelisk"
 
 
+class NotInstalled(BuildError):
+    """There is no Bazel on PATH, and the user named none."""
+
+
 class Bazel(NamedTuple):
     """A Bazel to call.
 
@@ -51,7 +55,7 @@ def find(wanted: str | None, path: str) -> Bazel:
             f"TORCH_XLA_LITE_BAZEL={wanted} is not a program that can be run.",
             "Correct it, or unset it to use what is on PATH:  unset TORCH_XLA_LITE_BAZEL",
         )
-    raise BuildError(
+    raise NotInstalled(
         "Bazel was not found: there is neither bazelisk nor bazel on PATH.",
         f"Install one, then run the command again:  {_install_command()}",
     )
