@@ -13,6 +13,10 @@ import os
 import sys
 import time
 
+if sys.version_info < (3, 3):
+    # bazel.pybuild, which checks the version, cannot be imported there.
+    sys.exit("error: Python 2 is too old. Use Python 3.11 or newer, such as python3.11.")
+
 SINCE = time.perf_counter()
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

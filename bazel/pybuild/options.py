@@ -564,9 +564,10 @@ def _value(variable: Variable, environ: Mapping[str, str]) -> Any:
 
 
 def _unknown(name: str) -> BuildError:
+    names = {setting_name(known): known for known in _BY_NAME}
     return BuildError(
         f"{name} is set, but there is no such variable. "
-        f"The nearest one is {_nearest(name, _BY_NAME)}.",
+        f"The nearest one is {names[_nearest(setting_name(name), names)]}.",
         f"Rename it, or unset it:  unset {name}",
     )
 

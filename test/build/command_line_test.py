@@ -155,6 +155,22 @@ def test_a_hook_in_an_environment_without_torch_names_the_command_that_installs_
     assert "Install what this tree is built for: " in process.stderr
 
 
+def test_python_2_is_told_its_successor(tree: Path):
+    python = shutil.which("python2.7", path=os.environ["PATH"])
+    versions = Path.home() / ".pyenv" / "versions"
+    python = next(map(str, versions.glob("2.7.*/bin/python2.7")), python)
+    if python is None:
+        pytest.skip("there is no Python 2.7")
+    process = subprocess.run(
+        [python, "setup.py", "develop"],
+        cwd=tree,
+        env=_environ(tree),
+        capture_output=True,
+        text=True,
+    )
+    assert process.stderr.startswith("error: Python 2 is too old.")
+
+
 def test_the_commands_are_listed_with_what_they_do(tree: Path):
     listed = _run(tree, "--help-commands").stdout.splitlines()
     described = {line.split()[0] for line in listed if len(line.split()) > 3}

@@ -121,11 +121,15 @@ def test_free_options_are_split_as_a_shell_does():
     assert options.build_options == ("--copt=-DNAME=a b", "--keep_going")
 
 
-def test_an_unknown_name_is_an_error_that_names_the_nearest():
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("BAZEL_BUILD_OPTION", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"), ("CUDA", "USE_CUDA")],
+)
+def test_an_unknown_name_is_an_error_that_names_the_nearest(name: str, nearest: str):
     with pytest.raises(BuildError) as error:
-        read({"TORCH_XLA_LITE_BAZEL_BUILD_OPTION": "--keep_going"})
-    assert "The nearest one is TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS." in error.value.problem
-    assert error.value.remedy.endswith("unset TORCH_XLA_LITE_BAZEL_BUILD_OPTION")
+        read({f"TORCH_XLA_LITE_{name}": "1"})
+    assert f"The nearest one is {nearest}." in error.value.problem
+    assert error.value.remedy.endswith(f"unset TORCH_XLA_LITE_{name}")
 
 
 @pytest.mark.parametrize(

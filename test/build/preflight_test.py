@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,10 @@ def _package(site: Path, name: str, version: str) -> Package:
     return Package(name, version, site / f"{name}-{version}.dist-info")
 
 
-@pytest.mark.parametrize("file", ["version.py", "include/ATen/ATen.h", "lib/libtorch_cpu.so"])
+@pytest.mark.parametrize(
+    "file",
+    ["version.py", "include/torch/library.h", "lib/libtorch_cpu.so", "lib/libtorch_python.so"],
+)
 def test_a_package_without_its_files_is_to_be_installed_again(tmp_path: Path, file: str):
     found = {name: _package(tmp_path, name, _WANTED[name]) for name in preflight._FILES}
     preflight.check_files(found)
@@ -151,19 +155,36 @@ def test_the_compiler_of_this_machine_compiles_a_line():
     preflight.check_compiler(dict(os.environ))
 
 
-@pytest.mark.parametrize("script", [None, "echo 'cannot execute cc1plus' >&2; exit 1"])
-def test_a_missing_or_broken_compiler_is_named_with_what_it_said(
-    tmp_path: Path, script: str | None
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        (None, "No such file"),
+        ("echo 'cannot execute cc1plus' >&2; exit 1", "it said:\n  cannot execute cc1plus"),
+        ("exit 1", "compile C++20; it exits with 1, without a message."),
+    ],
+)
+def test_a_missing_or_broken_compiler_is_named_with_its_output(
+    tmp_path: Path, script: str | None, output: str
 ):
     compiler = tmp_path / "g++"
     if script:
         compiler.write_text(f"#!/bin/sh\n{script}\n")
         compiler.chmod(0o755)
-    said = "cannot execute cc1plus" if script else "No such file"
     with pytest.raises(BuildError, match=rf"{re.escape(str(compiler))} cannot compile") as error:
         preflight.check_compiler({**os.environ, "CC": str(compiler)})
-    assert said in error.value.problem
+    assert output in error.value.problem
     assert error.value.remedy.endswith("unset CC")
+
+
+def test_a_relative_compiler_is_refused_because_bazel_cannot_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gcc").symlink_to(str(shutil.which("gcc")))
+    with pytest.raises(BuildError, match="CC=bin/gcc is a relative path") as error:
+        preflight.check_compiler({**os.environ, "CC": "bin/gcc"})
+    assert error.value.remedy == f"Make it absolute:  export CC={tmp_path}/bin/gcc"
 
 
 def test_without_cc_the_remedy_installs_a_compiler():

@@ -29,6 +29,18 @@ def test_it_holds_what_git_knows():
     assert {*sources.all_files(ROOT), *_NOT_PACKED} == {str(file) for file in source_files()}
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="in an unpacked one there is no git")
+def test_programs_are_executable_as_in_git(tmp_path: Path):
+    listed = subprocess.check_output(["git", "ls-files", "--stage"], cwd=ROOT, text=True)
+    programs = {
+        line.partition("\t")[2] for line in listed.splitlines() if line.startswith("100755")
+    }
+    with tarfile.open(tmp_path / sdist.make(ROOT, Options(), tmp_path)) as archive:
+        members = {member.name.partition("/")[2]: member.mode for member in archive.getmembers()}
+    packed = {path for path, mode in members.items() if mode == 0o755}
+    assert packed == programs - _NOT_PACKED
+
+
 def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
     tree = _copy(tmp_path / "tree")
     clean = (tmp_path / sdist.make(tree, Options(), tmp_path)).read_bytes()

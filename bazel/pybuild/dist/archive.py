@@ -49,8 +49,9 @@ def write_zip(
             entry = zipfile.ZipInfo(path, date)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
-            entry.external_attr = (0o100000 | _mode(path)) << 16
-            archive.writestr(entry, read(members[path]), compresslevel=9)
+            data = read(members[path])
+            entry.external_attr = (0o100000 | _mode(path, data)) << 16
+            archive.writestr(entry, data, compresslevel=9)
     files.replace(file, content.getvalue())
 
 
@@ -61,7 +62,8 @@ def write_tar(file: Path, members: Mapping[str, Source], time_s: int | None = No
         for path in sorted(members):
             data = read(members[path])
             entry = tarfile.TarInfo(path)
-            entry.size, entry.mtime, entry.mode = len(data), _time_s(time_s), _mode(path)
+            entry.size, entry.mtime = len(data), _time_s(time_s)
+            entry.mode = _mode(path, data)
             archive.addfile(entry, io.BytesIO(data))
     files.replace(file, gzip.compress(content.getvalue(), mtime=_time_s(time_s)))
 
@@ -75,7 +77,6 @@ def _time_s(wanted: int | None) -> int:
     return _FIRST_S if wanted is None else min(max(wanted, _FIRST_S), _LAST_S)
 
 
-def _mode(path: str) -> int:
-    """Executable for programs and shared objects, whatever the permissions of the file on disk."""
-    name = path.rpartition("/")[2]
-    return 0o755 if ".so" in name or name.endswith(".sh") else 0o644
+def _mode(path: str, data: bytes) -> int:
+    """Executable for programs and shared objects; the permissions of the file do not matter."""
+    return 0o755 if ".so" in path.rpartition("/")[2] or data.startswith(b"#!") else 0o644

@@ -7,6 +7,7 @@ not import torch or jax: with a broken one, the user gets a message instead of a
 """
 
 import os
+import shlex
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -20,8 +21,10 @@ _FILES = {
     "torch": (
         "version.py",
         "include/ATen/ATen.h",
+        "include/torch/library.h",
         "lib/libc10.so",
         "lib/libtorch_cpu.so",
+        "lib/libtorch_python.so",
     ),
     "jaxlib": ("include/xla/ffi/api/ffi.h",),
     "pybind11": ("include/pybind11/pybind11.h",),
@@ -94,7 +97,7 @@ def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.P
     if problems and _is_for_one_build(Path(sys.prefix)):
         raise BuildError(
             "\n".join(problems),
-            "Its environment exists only for this build. In an environment that has torch and jax:\n"
+            "Its environment exists for this build only. Use an environment that has them:\n"
             "  uv pip install --no-build-isolation .\n"
             "  python -m build --no-isolation",
         )
@@ -146,6 +149,11 @@ def check_compiler(environ: Mapping[str, str]) -> None:
     import tempfile
 
     compiler = toolchain.compiler(environ)
+    if os.sep in compiler and not os.path.isabs(compiler):
+        raise BuildError(
+            f"CC={compiler} is a relative path, which Bazel cannot find from its own folders.",
+            f"Make it absolute:  export CC={shlex.quote(os.path.abspath(compiler))}",
+        )
     remedy = "Install one:  sudo apt-get install g++"
     if environ.get("CC"):
         remedy = "Correct CC, or unset it to use gcc:  unset CC"
@@ -160,12 +168,13 @@ def check_compiler(environ: Mapping[str, str]) -> None:
                 check=False,
                 env={**environ, "LC_ALL": "C"},
             )
-            failed, said = process.returncode != 0, process.stderr.strip()
+            code, output = process.returncode, process.stderr.strip()
         except OSError as error:
-            failed, said = True, str(error)
-    if failed:
-        lines = "\n".join(f"  {line}" for line in said.splitlines()[:5])
-        raise BuildError(f"The compiler {compiler} cannot compile C++20; it said:\n{lines}", remedy)
+            code, output = -1, str(error)
+    if code:
+        lines = "".join(f"\n  {line}" for line in output.splitlines()[:5])
+        reason = f"it said:{lines}" if output else f"it exits with {code}, without a message."
+        raise BuildError(f"The compiler {compiler} cannot compile C++20; {reason}", remedy)
 
 
 def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> None:
