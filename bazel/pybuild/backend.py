@@ -55,7 +55,7 @@ def build_editable(
     report = build.build(root, options, os.environ)
     print(report.line())
     editable.link(root)
-    described = metadata.read(root)
+    described = metadata.read(root, options.version)
     name = f"{described.name}-{described.version}-{editable.TAG}.whl"
     wheel_format.seal(Path(wheel_directory) / name, editable.files(root, described), described)
     return name
@@ -71,7 +71,7 @@ def prepare_metadata_for_build_editable(
     built with. Front ends build the wheel and read its metadata.
     """
     root = _root()
-    described = metadata.read(root)
+    described = metadata.read(root, _options(config_settings).version)
     for path, source in editable.files(root, described).items():
         if path.startswith(described.folder):
             replace(Path(metadata_directory) / path, archive.read(source))

@@ -61,6 +61,8 @@ def build(
     since = time.perf_counter() if since is None else since
     if into is None and options.wheel_kind is not WheelKind.ALL:
         raise _half_a_package(options.wheel_kind)
+    if into is None and (ignored := _only_for_wheels(options)):
+        notices.keep(f"torch_xla_lite: only wheels use {ignored}")
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.alone(root):
         try:
@@ -172,6 +174,15 @@ def _half_a_package(kind: WheelKind) -> BuildError:
         f"Make a wheel of it:  {variable}=1 python setup.py bdist_wheel\n"
         f"or unset it:  unset {variable}",
     )
+
+
+def _only_for_wheels(options: Options) -> str:
+    """The variables that are set and have no effect on the package in the tree."""
+    names = {
+        "TORCH_XLA_LITE_BUILD_NUMBER": options.build_number,
+        "TORCH_XLA_LITE_DEBUG_FILES": options.debug_files,
+    }
+    return " and ".join(name for name, value in names.items() if value)
 
 
 def _check_library(root: Path, options: Options, gpu: cuda.Cuda) -> None:

@@ -27,12 +27,12 @@ def develop(
       BuildError: the build or the install failed.
     """
     site = editable.site_folder()
-    in_place = editable.in_place(root, site)
+    in_place = editable.in_place(root, site, options.version)
     if not in_place:
         # Errors of the install are reported before the long build.
         editable.check(site)
     report = build.build(root, options, environ, since=since)
     if not in_place:
-        editable.install(root, site, editable.commands_folder())
+        editable.install(root, site, editable.commands_folder(), options.version)
         print(f"torch_xla_lite: {sys.executable} imports it from {root}")
     print(report.line())

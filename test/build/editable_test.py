@@ -56,6 +56,22 @@ def test_it_is_in_place_once_it_was_installed(root: Path, site: Path):
     assert editable.in_place(root, site)
 
 
+def test_a_version_of_the_caller_replaces_that_of_the_tree_and_the_reverse(root: Path, site: Path):
+    editable.install(root, site, site.parent / "bin")
+    assert not editable.in_place(root, site, "0.9")
+    editable.install(root, site, site.parent / "bin", "0.9")
+    assert editable.in_place(root, site, "0.9")
+    assert _distribution(site).version == "0.9"
+    assert not editable.in_place(root, site)
+
+
+def test_an_unpacked_source_distribution_keeps_its_version(root: Path, site: Path):
+    (root / "PKG-INFO").write_text("Metadata-Version: 2.4\nVersion: 0.9\n\n")
+    editable.install(root, site, site.parent / "bin")
+    assert editable.in_place(root, site)
+    assert _distribution(site).version == "0.9"
+
+
 def test_importlib_metadata_sees_version_dependencies_and_entry_points(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     found = _distribution(site)

@@ -413,6 +413,17 @@ def _pip(tree: Nested, *arguments: str, **changes: str) -> "subprocess.Completed
     return tree.run(tree.python, "-m", "pip", *arguments, **changes)
 
 
+def test_settings_of_wheels_are_named_as_ignored_and_the_version_is_used(built: Nested):
+    process = built.setup(
+        "develop", TORCH_XLA_LITE_BUILD_NUMBER="3", TORCH_XLA_LITE_BUILD_VERSION="0.9"
+    )
+    assert process.returncode == 0, process.stderr
+    assert "torch_xla_lite: only wheels use TORCH_XLA_LITE_BUILD_NUMBER\n" in process.stderr
+    assert (built.site / "torch_xla_lite-0.9.dist-info").exists()
+    built.develop()
+    assert (built.site / "torch_xla_lite-0.1.0.dist-info").exists()
+
+
 def test_pip_makes_the_same_editable_install_and_develop_accepts_it(built: Nested):
     def files() -> list[str]:
         return sorted(entry.name for entry in built.site.glob("*torch_xla_lite*"))

@@ -34,6 +34,15 @@ def test_an_isolated_build_has_nothing_to_download():
     assert requires + asked == []
 
 
+def test_the_version_of_an_editable_install_can_be_a_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TORCH_XLA_LITE_BUILD_VERSION", "")
+    folder = backend.prepare_metadata_for_build_editable(str(tmp_path), {"build-version": "0.9"})
+    assert folder == "torch_xla_lite-0.9.dist-info"
+    assert "\nVersion: 0.9\n" in (tmp_path / folder / "METADATA").read_text()
+
+
 def test_sections_of_entry_points_are_apart():
     described = metadata.read(ROOT)._replace(entry_points={"a": {"x": "m:f"}, "b": {"y": "m:g"}})
     assert described.entry_points_text() == "[a]\nx = m:f\n\n[b]\ny = m:g\n"

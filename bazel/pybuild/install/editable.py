@@ -90,8 +90,14 @@ def check(site: Path) -> None:
         )
 
 
-def in_place(root: Path, site: Path) -> bool:
-    """Whether the editable install of this tree exists and is not older than pyproject.toml."""
+def in_place(root: Path, site: Path, version: str | None = None) -> bool:
+    """Whether the editable install of this tree exists and would be made again as it is.
+
+    Args:
+      root: of the tree.
+      site: folder of packages.
+      version: overrides the version of the tree.
+    """
     try:
         if (site / PTH).read_text() != _pth_text(root):
             return False
@@ -99,10 +105,22 @@ def in_place(root: Path, site: Path) -> bool:
             return False
         described = os.stat(root / "pyproject.toml").st_mtime_ns
         (entry,) = installed(site)
+        found = entry.info.name.removeprefix(f"{NAME}-").removesuffix(".dist-info")
+        if found != version if version else not _has_version(root, found):
+            return False
         return entry.is_editable and os.stat(entry.info / "METADATA").st_mtime_ns >= described
     except (OSError, ValueError):
         # A file is missing, or there is not exactly one .dist-info folder.
         return False
+
+
+def _has_version(root: Path, version: str) -> bool:
+    """As metadata.read: the import of a TOML parser would take longer than the rest of a build that
+    has nothing to do."""
+    released = root / "PKG-INFO"
+    if released.exists():
+        return f"\nVersion: {version}\n" in released.read_text()
+    return f'\nversion = "{version}"\n' in (root / "pyproject.toml").read_text()
 
 
 def installed(site: Path) -> list[Installed]:
@@ -117,18 +135,19 @@ def installed(site: Path) -> list[Installed]:
     return found
 
 
-def install(root: Path, site: Path, commands: Path) -> None:
+def install(root: Path, site: Path, commands: Path, version: str | None = None) -> None:
     """Makes the editable install of this tree, and removes that of another tree.
 
     Args:
       root: of the tree.
       site: folder of packages.
       commands: folder for the programs of the package, usually commands_folder().
+      version: overrides the version of the tree.
     """
     from bazel.pybuild.dist import archive, metadata
 
     check(site)
-    described = metadata.read(root)
+    described = metadata.read(root, version)
     for other in installed(site):
         remove(other.info)
     link(root)
