@@ -29,7 +29,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def _record(tree: Path, *paths: str) -> None:
-    (tree / "build" / "installed.json").write_text(json.dumps({path: [] for path in paths}))
+    stamp = {"built": [], "installed": []}
+    (tree / "build" / "installed.json").write_text(json.dumps(dict.fromkeys(paths, stamp)))
 
 
 def _elsewhere(tmp_path: Path) -> Path:
@@ -77,6 +78,12 @@ def test_a_damaged_record_removes_nothing_beyond_build_and_dist(root: Path, reco
     clean.clean(root, Options(), _NO_BAZEL)
     assert (root / _LIBRARY).exists()
     assert not (root / "build").exists()
+
+
+def test_a_record_that_names_a_source_does_not_remove_it(root: Path):
+    (root / "torch_xla_lite" / "lib" / "mine.py").write_text("")
+    _record(root, "torch_xla_lite/mine.py", "torch_xla_lite/lib/mine.py", _LIBRARY)
+    assert clean.clean(root, Options(), _NO_BAZEL) == [_LIBRARY, "dist", "build"]
 
 
 @pytest.mark.parametrize("prepare", ["pass", "link", "dangling", "file", "outside", "never built"])

@@ -135,6 +135,17 @@ def test_a_file_outside_of_the_tree_is_not_removed_when_it_is_no_longer_built(
     assert (tmp_path / "moved" / "old.so").read_bytes() == b"old"
 
 
+def test_nothing_is_written_through_a_link_to_another_folder(tmp_path: Path, root: Path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (root / "torch_xla_lite").mkdir()
+    (root / "torch_xla_lite" / "lib").symlink_to(elsewhere)
+    with pytest.raises(BuildError, match="is a link to a folder outside this tree") as error:
+        outputs.install([_built(tmp_path, b"one")], root)
+    assert error.value.remedy == f"Remove the link:  rm {root / 'torch_xla_lite' / 'lib'}"
+    assert not list(elsewhere.iterdir())
+
+
 def test_a_file_with_other_content_but_the_size_and_time_of_before_is_replaced(
     tmp_path: Path, root: Path
 ):

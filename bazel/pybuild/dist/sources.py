@@ -6,7 +6,6 @@
 git is not used, because a tree from a source distribution has none and gives the same wheel.
 """
 
-import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ _CODE = {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh"}
 _DATA = {".json", ".md", ".svg", ".toml", ".tpl", ".txt"}
 _SOURCES = _PACKAGED | _CODE | _DATA
 _WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
-# Written by a build, among the sources.
+# Written by a build, among the sources. Shared objects are the others.
 _PRODUCTS = frozenset({"_build_info.py"})
 
 
@@ -42,8 +41,17 @@ def all_files(root: Path) -> list[str]:
     return sorted(found)
 
 
+def is_product(path: str) -> bool:
+    """Whether a build may write a path of the package, relative to the root."""
+    file = Path(path)
+    named = file.name in _PRODUCTS or ".so" in file.suffixes
+    return named and file.parts[0] == PACKAGE and ".." not in file.parts
+
+
 def root_files(root: Path) -> list[str]:
     """Names of the files in the root. Bazel reads the same list; its syntax is also Python's."""
+    import ast
+
     code = ast.parse((root / "bazel" / "build_files.bzl").read_text(encoding="utf-8"))
     (assigned,) = [line for line in code.body if isinstance(line, ast.Assign)]
     return ast.literal_eval(assigned.value)

@@ -13,8 +13,11 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from bazel.pybuild import files
+from bazel.pybuild.dist import sources
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.invocation.events import Output
 
 # The files that the previous build installed, with the state of both sides of each copy. The
@@ -39,10 +42,18 @@ def install(
       outputs is removed.
 
     Raises:
+      BuildError: a path is outside the tree; nothing was copied.
       KeyboardInterrupt: no file was replaced, or all were; then it has a message that says so.
     """
     before = _read_record(root)
     outputs = list(outputs)
+    for output in outputs:
+        if not files.is_inside(root / output.path, root):
+            link = next(place for place in (root / output.path).parents if place.is_symlink())
+            raise BuildError(
+                f"{link} is a link to a folder outside this tree, and {output.path} with it.",
+                f"Remove the link:  rm {link}",
+            )
     changed = {output.path: not _unchanged(output, root, before) for output in outputs}
     stale = [path for path in installed(root) if path not in changed]
     new = [output for output in outputs if changed[output.path]]
@@ -57,9 +68,21 @@ def install(
             temporary.replace(place)
         for path in stale:
             files.remove(root / path)
-        record = {output.path: _stamp(output, root) for output in outputs}
+        record = {output.path: _stamp(output, root)._asdict() for output in outputs}
         files.replace(root / RECORD, json.dumps(record, indent=1) + "\n")
     return changed
+
+
+class _Stamp(NamedTuple):
+    """Size, times and identity of a built file and of its installed copy; empty without the file.
+
+    Attributes:
+      built: of the file that Bazel wrote.
+      installed: of its copy in the package.
+    """
+
+    built: tuple[int, ...]
+    installed: tuple[int, ...]
 
 
 @contextmanager
@@ -104,7 +127,7 @@ def installed(root: Path) -> list[str]:
     ]
 
 
-def _unchanged(output: Output, root: Path, before: Mapping[str, list[int]]) -> bool:
+def _unchanged(output: Output, root: Path, before: Mapping[str, _Stamp]) -> bool:
     place = root / output.path
     if not place.exists():
         return False
@@ -133,21 +156,26 @@ def _stage(output: Output, root: Path) -> Path:
     return temporary
 
 
-def _stamp(output: Output, root: Path) -> list[int]:
-    """Size, times and identity of a built file and of its installed copy."""
-    stamp = []
-    for file in (output.file, root / output.path):
-        try:
-            status = os.stat(file)
-        except OSError:
-            return []
-        stamp += [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-    return stamp
+def _stamp(output: Output, root: Path) -> _Stamp:
+    return _Stamp(_state(output.file), _state(root / output.path))
 
 
-def _read_record(root: Path) -> dict[str, list[int]]:
+def _state(file: Path) -> tuple[int, ...]:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return ()
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _read_record(root: Path) -> dict[str, _Stamp]:
+    """The record; empty if it is missing or damaged. Paths that no build writes are left out."""
     try:
         record = json.loads((root / RECORD).read_text())
-    except (OSError, ValueError):
+        return {
+            path: _Stamp(tuple(stamp["built"]), tuple(stamp["installed"]))
+            for path, stamp in record.items()
+            if sources.is_product(path)
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
-    return record if isinstance(record, dict) else {}
