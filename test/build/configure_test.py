@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -83,9 +84,9 @@ class _Tree:
         monkeypatch.setattr(packages, "own_folders", lambda: [str(self.site)])
         monkeypatch.setattr(sys, "prefix", str(folder))
 
-    def ensure(self) -> configure.State:
+    def ensure(self, **changes: str) -> configure.State:
         bazel = find_bazel.Bazel(self._bazel, False)
-        environ = {**os.environ, "XDG_CACHE_HOME": str(self.root)}
+        environ = {**os.environ, "XDG_CACHE_HOME": str(self.root), **changes}
         return configure.ensure(self.root, bazel, Options(cuda=Switch.OFF), environ)
 
     def writes(self) -> bool:
@@ -115,6 +116,15 @@ def test_an_uninstalled_package_is_missed(tree: _Tree):
     info.unlink()
     with pytest.raises(BuildError, match="torch is not installed"):
         tree.ensure()
+
+
+def test_another_name_of_the_same_compiler_is_checked(tree: _Tree, monkeypatch: pytest.MonkeyPatch):
+    tree.ensure()
+    monkeypatch.chdir(tree.root)
+    (tree.root / "bin").mkdir()
+    (tree.root / "bin" / "gcc").symlink_to(str(shutil.which("gcc")))
+    with pytest.raises(BuildError, match="CC=bin/gcc is a relative path"):
+        tree.ensure(CC="bin/gcc")
 
 
 @pytest.mark.parametrize("name", [configure.FILE, configure.STATE])

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError, message
@@ -51,17 +51,33 @@ _NO_EXECUTION = (
 )
 
 
+class Facts(NamedTuple):
+    """What the settings depend on; files with their times."""
+
+    code: dict[str, int | None]
+    python: str
+    bazel: str
+    bazel_files: dict[str, int | None]
+    bazelisk: str
+    compiler: str
+    toolchain: dict[str, int | None]
+    cache: str
+    cuda: list[str]
+    packages: dict[str, list[str | int]]
+    environment: list[str]
+
+
 class State(NamedTuple):
     """The configuration of a tree.
 
     Attributes:
-      facts: everything that the settings depend on; files by their modification times.
+      facts: everything that the settings depend on.
       toolchain: files of the compiler and of what it uses -> their times.
       settings: the content of .bazelrc.generated.
       cuda: whether the package gets a CUDA library, and why: "on: ..." or "off: ...".
     """
 
-    facts: dict[str, Any]
+    facts: Facts
     toolchain: dict[str, int | None]
     settings: str
     cuda: str
@@ -106,7 +122,8 @@ def ensure(
         import json
 
         files.replace(root / FILE, state.settings)
-        files.replace(root / STATE, json.dumps(state._asdict(), indent=1) + "\n")
+        values = {**state._asdict(), "facts": facts._asdict()}
+        files.replace(root / STATE, json.dumps(values, indent=1) + "\n")
         return state
 
 
@@ -127,9 +144,10 @@ def read(root: Path) -> State | None:
     import json
 
     try:
-        state = State(**json.loads((root / STATE).read_text()))
+        values = json.loads((root / STATE).read_text())
+        state = State(**{**values, "facts": Facts(**values["facts"])})
         return state if (root / FILE).read_text() == state.settings else None
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
@@ -170,20 +188,22 @@ def _facts(
     installed: Mapping[str, packages.Package],
     options: Options,
     environ: Mapping[str, str],
-) -> dict[str, Any]:
+) -> Facts:
     code = [entry.path for entry in os.scandir(Path(__file__).parent) if entry.is_file()]
-    return {
-        "code": _times([*sorted(code), root / "requirements.txt"]),
-        "python": f"{python_executable()} {sys.version.split()[0]}",
-        "bazel": str(bazel.executable),
-        "bazel files": _times([bazel.executable.resolve(), root / ".bazeliskrc"]),
-        "bazelisk": environ.get("USE_BAZEL_VERSION", ""),
-        "toolchain": _times(toolchain.files(environ)),
-        "cache": str(cache_home(environ)),
-        "cuda": cuda.depends_on(options, environ),
-        "packages": {name: [p.version, p.changed_ns] for name, p in sorted(installed.items())},
-        "environment": packages.environment(),
-    }
+    return Facts(
+        code=_times([*sorted(code), root / "requirements.txt"]),
+        python=f"{python_executable()} {sys.version.split()[0]}",
+        bazel=str(bazel.executable),
+        bazel_files=_times([bazel.executable.resolve(), root / ".bazeliskrc"]),
+        bazelisk=environ.get("USE_BAZEL_VERSION", ""),
+        # Its name, too: preflight rejects a relative one.
+        compiler=toolchain.compiler(environ),
+        toolchain=_times(toolchain.files(environ)),
+        cache=str(cache_home(environ)),
+        cuda=cuda.depends_on(options, environ),
+        packages={name: [p.version, p.changed_ns] for name, p in sorted(installed.items())},
+        environment=packages.environment(),
+    )
 
 
 def _times(paths: Iterable[str | Path]) -> dict[str, int | None]:
