@@ -40,6 +40,7 @@ if str(ROOT) not in sys.path:
 
 from bazel.pybuild.invocation import execution_log  # noqa: E402
 from bazel.pybuild.invocation.execution_log import Spawn  # noqa: E402
+from scripts import clones  # noqa: E402
 
 _TARGETS = ("//torch_xla_lite/...", "//test/...")
 # In this namespace the same user has another number and name; the files stay readable.
@@ -175,7 +176,7 @@ def make(folder: Path, bazel: str, targets: Sequence[str]) -> tuple[Path, Path]:
     first = {**os.environ, "LC_ALL": "C.UTF-8"}
     folders = (folder / "a", folder / "b/further/away")
     for place in folders:
-        _copy_tree(place / "tree")
+        clones.copy_tree(place / "tree")
     return (
         _build(folders[0], bazel, targets, first, 0o022),
         _build(folders[1], bazel, targets, other, 0o077, user),
@@ -211,15 +212,6 @@ def _build(
     finally:
         run(*startup, "shutdown")
     return log
-
-
-def _copy_tree(tree: Path) -> None:
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
 
 
 def _environment(folder: Path) -> Path:

@@ -30,7 +30,7 @@ configure_bazel
 options=()
 if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
   sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
-  if "$sandbox" -- /bin/true 2>/dev/null; then
+  if "$sandbox" -N -- /bin/true 2>/dev/null; then
     options+=(--config=ci)
     # Sandboxes consist of links; in memory they take half the time. Tests write their files there too.
     shm_free=$(df --output=avail --block-size=1M /dev/shm 2>/dev/null | tail -n 1)

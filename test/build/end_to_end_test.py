@@ -270,6 +270,24 @@ def test_another_clone_with_another_environment_compiles_nothing(
     ]
 
 
+def test_another_toolchain_at_the_same_place_never_hits(shared: Path, tmp_path: Path):
+    compiler = tmp_path / "cc"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "@{tmp_path}/options" "$@"\n')
+    compiler.chmod(0o755)
+    reports = []
+    for clone, options in (("a", "-O1"), ("b", "-fwrapv"), ("c", "-O1")):
+        (tmp_path / "options").write_text(options)
+        tree = Nested(tmp_path / clone, shared)
+        try:
+            reports.append(tree.develop(CC=str(compiler)))
+        finally:
+            tree.close()
+    assert [report["actions"]["compile"] for report in reports] == [2, 2, 0]
+    # Actions that only copy files may hit; those of the compiler and the linker did not.
+    assert reports[1]["cache_hits"]["disk"] == 0
+    assert reports[2]["cache_hits"]["disk"] > 0
+
+
 def test_clean_removes_what_was_built_and_keeps_what_was_fetched(built: Nested):
     external = Path(built.bazel("info", "output_base").stdout.strip()) / "external" / "torch"
     fetched = external.stat().st_ctime_ns

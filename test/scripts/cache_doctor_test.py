@@ -174,7 +174,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _tree(folder: Path, shared: Path) -> Nested:
     tree = Nested(folder, shared)
     (tree.root / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/cache_doctor.py", tree.root / "scripts")
+    for name in ("cache_doctor.py", "clones.py"):
+        shutil.copy(ROOT / "scripts" / name, tree.root / "scripts")
     with (tree.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
         file.write(_MORE)
     tree.write("module_test.py", "def test_it():\n    pass\n")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bazel.link_order import generate
 from test.bazel.link_order import layout
 
@@ -20,6 +22,10 @@ def _addresses(library: Path) -> dict[str, int]:
     return {function.name.partition(".")[0]: function.address for function in reversed(found)}
 
 
+@pytest.mark.skipif(
+    "GCC 12." not in (_PACKAGE / "_build_info.py").read_text(),
+    reason="the list was made with GCC 12; other versions inline other functions",
+)
 def test_nine_tenths_of_the_listed_functions_exist():
     # If not, count again which functions run most (valgrind --tool=callgrind).
     known = set(_addresses(_ORDERED)) | set(_addresses(_PACKAGE / "_XLAC.so"))
