@@ -32,5 +32,8 @@ def lite_build_files():
                 "lib/*.so",
             ],
         ),
-        visibility = ["//:__pkg__"],
+        visibility = [
+            "//:__pkg__",
+            "//test:__pkg__",
+        ],
     )

@@ -209,6 +209,9 @@ _NOISE = (
     b"INFO: \n",
     b"INFO: Build completed",
     b"FAILED: Build did NOT complete",
+    # Of Bazel 7.
+    b"ERROR: Build did NOT complete",
+    b"FAILED: \n",
     b"[0 / ",
 )
 
