@@ -6,7 +6,7 @@ What moves HEAD are commands of git that refuse to overwrite local work.
 import shlex
 from collections.abc import Iterable
 
-from scripts.repos import git, journal, move, network, obstacles, plan, submodules
+from scripts.repos import git, inspect, journal, move, network, obstacles, plan, submodules, urls
 from scripts.repos.model import Action, Ended, Repo, Status
 from scripts.repos.run import Run, guarded
 
@@ -49,7 +49,10 @@ def _update(repo: Repo, run: Run) -> Repo:
         obstacles.check(repo, repo.new or "")
         repo = move_head(repo, record, None if repo.action is Action.DETACH else repo.branch)
     if repo.move_default:
-        ref, old = f"refs/heads/{repo.default_branch}", repo.branches[repo.default_branch or ""]
+        name = repo.default_branch or ""
+        if name in inspect.refs(repo).elsewhere:
+            raise _failed(repo, f"{name} was checked out meanwhile")
+        ref, old = f"refs/heads/{name}", repo.branches[name]
         moved = journal.Move(ref, old, repo.target or "")
         record.keep([moved])
         git.update_refs(repo.place, [moved.line()])
@@ -85,8 +88,9 @@ def move_head(repo: Repo, record: journal.Journal, to: str | None) -> Repo:
     try:
         complaint = move.to(path, words, old, new)
     except git.GitError as error:
-        journal.set_pending(repo.git_dir, repo.pending)
-        raise _failed(repo, error.result.words) from None
+        if git.commit(path, "HEAD") == old:
+            journal.set_pending(repo.git_dir, repo.pending)
+        raise _failed(repo, f"{git.fault(path, error.result.err)}{error.result.words}") from None
     notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
     return repo.noting(complaint, *notes)
 
@@ -105,6 +109,7 @@ def _push_fork(repo: Repo, run: Run) -> Repo:
     if commit is None or branch is None or repo.status is Status.UNREACHABLE:
         return _not_pushed(repo, "the upstream's default branch is not known")
     try:
+        _check_push_address(repo, fork)
         _, ends = network.list_branch(repo.place, fork, branch, run.settings)
         if ends.get(branch) == commit:
             return repo
@@ -117,6 +122,15 @@ def _push_fork(repo: Repo, run: Run) -> Repo:
     except (git.GitError, OSError) as error:
         return _not_pushed(repo, str(error))
     return repo.noting(f"{fork}/{branch} is pushed to {commit[:10]}")
+
+
+def _check_push_address(repo: Repo, fork: str) -> None:
+    """Raises OSError when git pushes somewhere else than to the address that the table names."""
+    named = repo.entry.fork
+    if named not in (None, fork):
+        for url in git.ask(repo.place, "remote", "get-url", "--push", "--all", fork).split("\n"):
+            if not urls.same(url, named or "", str(repo.place)):
+                raise OSError(f"{fork} is pushed to {url}, and the table names {named}")
 
 
 def _not_pushed(repo: Repo, problem: str) -> Repo:

@@ -80,17 +80,16 @@ class GitError(Exception):
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
         words = urls.redact(" ".join(arguments[:6]), SECRETS)
-        full = "the disk is full; " if disk_is_full(folder, result.err) else ""
+        full = fault(folder, result.err)
         super().__init__(f"{full}git {words} failed in {folder}: {result.words}")
         self.result = result
 
 
-def disk_is_full(folder: Path, message: str) -> bool:
-    """Whether a call of git failed because of a full disk, of which git says nothing at times."""
-    # What a server says begins with "remote:".
-    local = [line for line in message.splitlines() if not line.startswith("remote:")]
-    is_named = any("No space left" in line or "quota exceeded" in line for line in local)
-    return is_named or shutil.disk_usage(folder).free < 2**20
+def fault(folder: Path, message: str) -> str:
+    """ "the disk is full; " where that is so; git does not always report it."""
+    is_named = re.search("(?m)^(?!remote:).*(No space left|quota exceeded)", message)
+    is_full = is_named or shutil.disk_usage(folder).free < 2**20
+    return "the disk is full; " if is_full else ""
 
 
 def _environment(folder: Path, changing: bool) -> dict[str, str]:

@@ -59,14 +59,17 @@ def refs(repo: Repo) -> Repo:
         branch = name.removeprefix("refs/heads/")
         if branch == name:
             default = default or symref.removeprefix(remote) or None
-        else:
+        elif not symref:
+            # Another name of a branch does not move: the branch may be checked out.
             branches[branch] = commit
             elsewhere |= {branch: worktree} if worktree else {}
     common = git.common_dir(repo.git_dir)
     # A branch that another worktree rebases is not checked out there, but moves at the end.
-    for file in common.glob("worktrees/*/rebase-*/head-name"):
-        name = git.line(file).removeprefix("refs/heads/")
-        elsewhere.setdefault(name, str(Path(git.line(file.parents[1] / "gitdir")).parent))
+    for tree in (common, *common.glob("worktrees/*")):
+        link = tree / "gitdir"
+        place = (Path(git.line(link)) if link.is_file() else common).parent
+        for file in tree.glob("rebase-*/head-name"):
+            elsewhere.setdefault(git.line(file).removeprefix("refs/heads/"), str(place))
     return repo.having(branches=branches, elsewhere=elsewhere, default_branch=default)
 
 

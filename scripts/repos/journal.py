@@ -104,9 +104,15 @@ def load(git_dir: Path, run: str) -> dict[str, Any] | None:
     """The record of a run; None when it is damaged."""
     try:
         record = json.loads(file(git_dir, run).read_text())
-        changes_are_whole = all(_FIELDS[c["kind"]] <= set(c) for c in record["changes"])
-        is_whole = record["schema"] == SCHEMA and changes_are_whole
-        return record if is_whole and {"undone", "state", "peers"} <= set(record) else None
+        values = [record["schema"] == SCHEMA, isinstance(record["changes"], list)]
+        values += [isinstance(record[key], str) for key in ("state", "command")]
+        values += [isinstance(record["undone"], str | None)]
+        for name, place in record["peers"]:
+            values += [isinstance(name, str), isinstance(place, str)]
+        for change in record["changes"]:
+            values += [isinstance(change[key], str | None) for key in _FIELDS[change["kind"]]]
+            values += [isinstance(change.get(key, ""), str) for key in ("ref", "path", "name")]
+        return record if all(values) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -7,6 +7,7 @@ git-lfs is missing, the disk is full, a ref is locked. Then files are written an
 
 import contextlib
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from scripts.repos.model import Action, Ended, Repo, Status, shortened
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # Names that no worktree of a person has.
 _TREES = "????????T??????-??????-tree"
+# git ends with 0 nevertheless.
+_NOT_WRITTEN = re.compile(r"(?m)^(error|warning): unable to (unlink|create|write|rmdir)")
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 
 
@@ -46,11 +49,17 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
         # Somebody committed while a rebase was prepared.
         raise git.GitError(path, words, git.Result(1, "", "fatal: HEAD has moved meanwhile"))
     result = git.run(path, *words, changing=True)
+    has_moved = git.commit(path, "HEAD") == new != old
+    if has_moved and _NOT_WRITTEN.search(result.err):
+        err = f"error: HEAD has moved, but not all files: {result.words}"
+        raise git.GitError(path, words, git.Result(1, "", err))
     if result.code == 0:
         return ""
-    if git.commit(path, "HEAD") == new != old:
+    if has_moved:
         return f"HEAD has moved, but a hook failed: {result.words}"
-    _restore(path, old, new)
+    # git refuses before it writes anything; a file there that looks like ours is the user's.
+    if "Aborting" not in result.err:
+        _restore(path, old, new)
     raise git.GitError(path, words, result)
 
 

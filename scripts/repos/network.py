@@ -2,7 +2,8 @@
 
 network.call(folder, settings, "no answer", "ls-remote", "origin")   # its output, or Unreachable
 
-Transfers are called with --progress, so that a call that prints nothing does nothing.
+Transfers are called with --progress. A call that prints nothing is silent unless one of its
+processes computes, reads or writes: a filter or a hook may take long.
 """
 
 import contextlib
@@ -18,9 +19,6 @@ from typing import IO
 from scripts.repos import git
 from scripts.repos.model import Settings
 
-# However much a call still prints, it is ended after so many times the time that it may be silent.
-_LONGEST = 60
-
 # The server has answered, and will answer the same the next time.
 _REFUSED = re.compile(
     r"Authentication failed|could not read (Username|Password)|terminal prompts disabled"
@@ -28,6 +26,11 @@ _REFUSED = re.compile(
     r"|does not appear to be a git repository|returned error: (401|403|404|410)"
     r"|couldn't find remote ref|unadvertised object|not our ref|\[rejected\]|\[remote rejected\]"
     r"|transport '.*' not allowed|dubious ownership"
+)
+# A fault of this machine. What a server says begins with "remote:".
+_LOCAL = re.compile(
+    r"(?m)^(?!remote:).*(cannot lock ref|[Uu]nable to create '|insufficient permission"
+    r"|Read-only file system|unable to (write|update local ref))"
 )
 _PERCENT = re.compile(rb"\w[\w ]+:\s+\d+%")
 # No other ref moves, whatever remote.<name>.fetch says; no tag arrives.
@@ -83,20 +86,18 @@ def call(
     """
 
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
-        began = heard = time.monotonic()
-        size = 0
+        heard, before = time.monotonic(), (0, 0)
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
                 return
             sizes = [os.fstat(file.fileno()).st_size for file in (out, err)]
-            if sum(sizes) > size:
-                size, heard = sum(sizes), time.monotonic()
+            activity = sum(sizes), _work(process.pid)
+            if activity != before:
+                before, heard = activity, time.monotonic()
                 if progress:
                     progress.tell(folder, os.pread(err.fileno(), 200, max(0, sizes[1] - 200)))
-            now = time.monotonic()
-            too_long = now - heard > settings.timeout or now - began > settings.timeout * _LONGEST
-            if git.STOP.is_set() or too_long:
+            if git.STOP.is_set() or time.monotonic() - heard > settings.timeout:
                 _end(process)
                 raise _Silent
 
@@ -111,7 +112,7 @@ def call(
             continue
         if result.code == 0:
             return result.out
-        if git.disk_is_full(folder, result.err):
+        if git.fault(folder, result.err) or _LOCAL.search(result.err):
             raise git.GitError(folder, arguments, result)
         problem = result.words or f"git ended with {result.code}"
         # A push prints to its output which refs were refused.
@@ -120,6 +121,23 @@ def call(
     tries = f" ({settings.retries + 1} attempts)" if settings.retries else ""
     problem = "interrupted" if git.STOP.is_set() else problem + tries
     raise Unreachable(f"{failure}: {problem}", refused=False)
+
+
+def _work(session: int) -> int:
+    """What the processes of a session have done: bytes read and written, and time computed.
+
+    In tenths of seconds, because a process that only waits for a server computes a little, too.
+    """
+    done = 0
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # The name of the program, in brackets, may hold spaces.
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                ticks = sum(map(int, fields[11:15]))
+                counted = (place / "io").read_text().split()
+                done += ticks * 10 // os.sysconf("SC_CLK_TCK") + int(counted[1]) + int(counted[3])
+    return done
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

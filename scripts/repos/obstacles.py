@@ -59,7 +59,7 @@ def find(
     undo restores were here before with what is in them now.
     """
     search = _Search(path, changes(path, old, new), emptied)
-    files = (*search.changed(local), *search.unknown(), *search.hidden())
+    files = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
     submodules = [*search.moving(local)]
     if ".gitmodules" in search.names:
         submodules += _renamed(path, old, new)
@@ -141,6 +141,15 @@ class _Search:
                 os.path.lexists(self.path / name) or not self._is_set("sparsecheckout")
             ):
                 yield f"{name} (hidden from git by a flag)"
+
+    def protected(self) -> Iterator[str]:
+        """Folders that may not be written: git would leave their files as they are, and move on."""
+        moving = {c.name for c in self.changes if c.old_mode == c.new_mode == SUBMODULE}
+        above = [("", *_folders(name)) for name in self.names - moving]
+        nearest = {[one for one in folders if self._is_folder(one)][-1] for folders in above}
+        for folder in sorted(nearest):
+            if not os.access(self.path / folder, os.W_OK | os.X_OK):
+                yield f"{folder or '.'} (a folder that may not be written)"
 
     def _at_new_path(self, name: str, submodule: str) -> list[str]:
         """What exists at a new path, or instead of one of its folders.

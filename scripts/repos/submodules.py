@@ -138,7 +138,8 @@ class _Followers:
         try:
             checkout(place, self.record, before, new)
         except git.GitError:
-            journal.set_pending(git_dir, left_behind)
+            if git.commit(place, "HEAD") == old:
+                journal.set_pending(git_dir, left_behind)
             raise
         return ""
 

@@ -109,7 +109,7 @@ class _Undo:
         new, branch = (here.new, repo.branch) if here else self._head_back(others)
         below = [change for change in self._of("submodule") if self._can_go_back(change)]
         made = [change["path"] for change in below if change["old"] is None]
-        if new or below:
+        if new or below or any(move.ref.startswith("refs/heads/") for move in moves):
             plan.check_ready(repo)
         if new:
             obstacles.check(repo, new, [os.path.relpath(place, self.path) for place in made])
@@ -170,7 +170,7 @@ class _Undo:
         if now != new:
             keep = self.repo.command("branch", f"{name}-before", (old or "")[:10])
             raise self._has_moved(name, now, old, keep)
-        if name in self.repo.elsewhere:
+        if name in self.repo.elsewhere and not self.repo.local.in_progress:
             raise self.repo.skip(f"{name} is checked out in {self.repo.elsewhere[name]}")
         return journal.Move(ref, now, old or "")
 

@@ -1,10 +1,13 @@
 """What git or a hook does wrong while a branch moves: nothing stays half done."""
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Repo, World
+from test.scripts.world import Ran, Repo, World
 
 _MISSING = "git-lfs-that-is-missing"
 
@@ -148,3 +151,157 @@ def test_a_branch_that_was_checked_out_meanwhile_stays(world: World, clone: Repo
     assert ran.one()["status"] == "failed"
     assert "another branch was checked out meanwhile" in ran.one()["reason"]
     assert (clone.head, clone.branch, clone.git("rev-parse", "feature")) == (mine, "other", mine)
+
+
+_AS_A_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+
+def _can_drop_rights() -> bool:
+    if os.geteuid() != 0:
+        return True
+    tried = shutil.which("setpriv") and subprocess.run([*_AS_A_USER, "true"], check=False)
+    return bool(tried) and tried.returncode == 0
+
+
+_needs_rights = pytest.mark.skipif(not _can_drop_rights(), reason="root may write everything here")
+
+
+def _run_as_a_user(world: World, *options: str) -> Ran:
+    """Runs the tool without root's right to write where nobody may."""
+    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command(*options, "--json")]
+    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@_needs_rights
+@pytest.mark.parametrize("how", ["plain", "rebase", "to", "undo"])
+def test_a_folder_that_may_not_be_written_is_not_half_updated(world: World, how: str):
+    server = world.server("a")
+    for name in ("d/changed", "d/removed"):
+        server.commit(name)
+    clone = world.clone(server, "a")
+    if how == "rebase":
+        clone.git("switch", "-q", "-c", "feature")
+        clone.commit("mine")
+    server.git("rm", "-q", "d/removed")
+    server.commit("d/changed")
+    frozen = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{server.head}"\n'
+    (world.folder / "frozen").write_text(frozen)
+    options = {"rebase": ["--rebase"], "to": [f"--to={world.folder / 'frozen'}"], "undo": ["undo"]}
+    assert world.run(*(["--plan"] if how != "undo" else [])).code == 0
+    before = clone.everything()
+    (clone.path / "d").chmod(0o555)
+    ran = _run_as_a_user(world, *options.get(how, []))
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", before)
+    assert ran.one()["reason"] == "in the way: d (a folder that may not be written)"
+
+
+@_needs_rights
+def test_a_submodule_with_a_folder_that_may_not_be_written_stays(world: World):
+    inner, server = world.server("inner"), world.server("a")
+    inner.commit("d/file")
+    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "s")
+    server.git("commit", "-q", "-m", "add")
+    clone = world.clone(server, "a", "--recursive")
+    inner.commit("d/file")
+    world.repo(server.path / "s").git("pull", "-q", "origin", "main")
+    server.git("commit", "-q", "-a", "-m", "bump")
+    below = world.repo(clone.path / "s")
+    before = below.head, below.read("d/file")
+    (below.path / "d").chmod(0o555)
+    assert _run_as_a_user(world).one()["status"] == "failed"
+    assert (below.head, below.read("d/file")) == before
+    (below.path / "d").chmod(0o755)
+    assert world.run().code == 0
+    assert below.head == inner.head
+
+
+@_needs_rights
+def test_files_that_git_only_warns_of_are_named(world: World):
+    server = world.server("a")
+    server.commit("d/file")
+    clone = world.clone(server, "a")
+    server.commit(".gitattributes", "a.bin filter=x\n")
+    server.commit("a.bin")
+    new = server.commit("d/file")
+    clone.git("config", "filter.x.smudge", f"chmod 555 '{clone.path}/d'; cat")
+    frozen = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{new}"\n'
+    (world.folder / "frozen").write_text(frozen)
+    ran = _run_as_a_user(world, f"--to={world.folder / 'frozen'}")
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "HEAD has moved, but not all files" in ran.one()["reason"]
+    assert "unable to unlink old 'd/file'" in ran.one()["reason"]
+
+
+def _fetch_slowly(world: World, clone: Repo, meanwhile: str) -> None:
+    """Does something while a second repository is fetched."""
+    server_b, b = world.pair("b")
+    server_b.commit()
+    program = world.folder / "upload-pack"
+    program.write_text(f'#!/bin/sh\ncd "{clone.path}"; {meanwhile}\nexec git upload-pack "$@"\n')
+    program.chmod(0o755)
+    b.git("config", "remote.origin.uploadpack", str(program))
+    world.settings["jobs"] = 1
+
+
+def test_a_default_branch_that_is_checked_out_meanwhile_stays(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    old = clone.head
+    server.commit()
+    _fetch_slowly(world, clone, "git switch -q main")
+    one = world.run().one()
+    assert (one["status"], clone.git("rev-parse", "main")) == ("failed", old)
+    assert "main was checked out meanwhile" in one["reason"]
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_a_default_branch_that_the_main_worktree_rebases_stays(world: World):
+    server = world.server("a")
+    server.commit("p")
+    main = world.clone(server, "a")
+    clone = world.repo(world.folder / "src" / "linked")
+    main.git("worktree", "add", "-q", "-b", "feature", str(clone.path))
+    world.table["a"]["path"] = str(clone.path)
+    main.git("-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+    old = main.git("rev-parse", "main")
+    server.commit()
+    ran = world.run()
+    assert (ran.code, main.git("rev-parse", "main")) == (1, old)
+    assert f"main is checked out in {main.path}" in ran.one()["reason"]
+
+
+def test_undo_does_not_move_a_branch_that_is_rebased(world: World):
+    server, clone = world.pair()
+    server.commit("p")
+    server.commit("q")
+    assert world.run().code == 0
+    clone.git("-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+    old = clone.git("rev-parse", "main")
+    ran = world.run("undo")
+    assert (ran.code, clone.git("rev-parse", "main")) == (1, old)
+    assert ran.one()["reason"] == "rebase in progress"
+
+
+def test_a_branch_that_is_another_name_of_the_checked_out_one_stays(world: World):
+    server, clone = world.pair(branch="main")
+    clone.git("branch", "-m", "main", "master")
+    clone.git("symbolic-ref", "refs/heads/main", "refs/heads/master")
+    old = clone.head
+    server.commit()
+    world.run()
+    assert (clone.head, clone.git("status", "--porcelain")) == (old, "")
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_file_that_the_user_writes_meanwhile_stays(world: World, is_new: bool):
+    server = world.server("a")
+    if not is_new:
+        server.commit("file", "old\n")
+    clone = world.clone(server, "a")
+    server.commit("file", "new line\nanother\n")
+    _fetch_slowly(world, clone, "printf 'new line' > file")
+    one = world.run().one()
+    assert one["status"] in ("failed", "skipped")
+    assert clone.read("file") == "new line"
+    assert "file" in one["reason"]

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -212,6 +212,50 @@ def test_a_push_of_one_large_object_is_not_taken_for_silent(world: World, slow: 
     new = server.commit("large", os.urandom(1_200_000))
     ran = world.run("--push-fork")
     assert (ran.code, fork.git("rev-parse", "main")) == (0, new)
+
+
+# Computes for 5 s, prints nothing and reads nothing.
+_COMPUTES = """\
+import sys, time
+while time.process_time() < 5: pass
+sys.stdout.write(sys.stdin.read())
+"""
+
+
+def test_a_clone_whose_files_take_long_to_compute_is_not_taken_for_silent(world: World):
+    inner, (server, clone) = world.server("inner"), world.pair()
+    inner.commit(".gitattributes", "large filter=slow\n")
+    inner.commit("large", "text\n")
+    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
+    server.git("commit", "-q", "-m", "add")
+    program = world.folder / "program"
+    program.write_text(f"#!{sys.executable}\n{_COMPUTES}")
+    program.chmod(0o755)
+    clone.git("config", "--global", "filter.slow.smudge", str(program))
+    ran = world.run("--timeout=4")
+    assert (ran.code, ran.one()["reason"]) == (0, "fast-forward to origin/main")
+    assert (clone.path / "inner" / "large").read_text() == "text\n"
+
+
+def _conflicting_ref(clone: Repo) -> None:
+    clone.git("update-ref", "-d", "refs/remotes/origin/main")
+    clone.git("update-ref", "refs/remotes/origin/main/below", "HEAD")
+
+
+def _locked_ref(clone: Repo) -> None:
+    clone.write(".git/refs/remotes/origin/main.lock", "")
+
+
+@pytest.mark.parametrize("fault", [_conflicting_ref, _locked_ref], ids=lambda x: x.__name__)
+def test_a_fault_of_this_machine_is_no_problem_of_the_network(
+    world: World, fault: Callable[[Repo], None]
+):
+    server, clone = world.pair()
+    server.commit()
+    fault(clone)
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "refs/remotes/origin/main" in ran.one()["reason"]
 
 
 def test_a_fetch_that_is_cut_in_the_middle_changes_nothing(

@@ -253,3 +253,24 @@ def test_undo_says_that_a_push_stays(world: World, with_upstream: tuple[Repo, Re
     ran = world.run("undo")
     assert fork.git("rev-parse", "main") == new
     assert any("stays as it was pushed" in note for note in ran.one()["notes"])
+
+
+@pytest.mark.parametrize(
+    "setting", ["remote.fork.pushurl", "url.{other}.pushInsteadOf"], ids=["pushurl", "insteadOf"]
+)
+def test_a_push_goes_to_the_address_that_the_user_named_alone(
+    world: World, with_upstream: tuple[Repo, Repo, Repo], setting: str
+):
+    upstream, fork, clone = with_upstream
+    other = world.repo(world.folder / "other")
+    fork.git("clone", "-q", "--bare", ".", str(other.path))
+    named = clone.git("remote", "get-url", "origin")
+    clone.git("remote", "rename", "origin", "fork")
+    world.table["a"]["fork"] = named
+    value = named if "pushInsteadOf" in setting else str(other.path)
+    clone.git("config", setting.format(other=other.path), value)
+    upstream.commit()
+    before = other.head, fork.head
+    ran = world.run("--push-fork")
+    assert (ran.code, (other.head, fork.head)) == (1, before)
+    assert "fork is pushed to" in ran.one()["reason"]

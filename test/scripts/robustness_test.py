@@ -1,6 +1,7 @@
 """What is wrong around a repository stops that repository at most, and is reported clearly."""
 
 import fcntl
+import json
 import os
 import pty
 import shutil
@@ -68,6 +69,27 @@ def test_a_damaged_record_is_named_and_the_others_are_undone(world: World, conte
     assert "is damaged" in ran.one("a")["reason"]
     new = server_a.commit()
     assert (world.run("a").code, a.head) == (0, new)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
+        *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
+        *({"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},),
+        *({"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},),
+    ],
+    ids=str,
+)
+def test_a_record_with_values_of_a_wrong_kind_is_damaged(world: World, wrong: dict[str, object]):
+    server, clone = world.pair("a")
+    server.commit()
+    run = world.run().json["run"]
+    file = clone.path / ".git" / "update-repos" / f"{run}.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **wrong}))
+    assert [r["state"] for r in world.run("undo", "--list").json["runs"]] == ["damaged"]
+    ran = world.run("undo", run)
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
 
 
 def test_the_standard_library_is_enough_and_the_file_can_be_executed(world: World):
