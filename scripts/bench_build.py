@@ -105,7 +105,7 @@ class Clone:
         for name in _git_files(source):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source / name, self.root / name)
-        self.python = _environment(folder / "environment")
+        self.python = make_environment(folder / "environment")
         self.startup = f"--output_user_root={shared / 'bazel'}"
         self.environ = {
             **{name: value for name, value in os.environ.items() if "TORCH_XLA_LITE" not in name},
@@ -167,7 +167,7 @@ def _git_files(source: Path) -> list[str]:
     return [name for name in listed.split("\0") if name and (source / name).is_file()]
 
 
-def _environment(folder: Path) -> Path:
+def make_environment(folder: Path) -> Path:
     """Makes an environment that sees the packages of this one; installing changes only the new."""
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python3*/site-packages")

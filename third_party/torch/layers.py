@@ -7,6 +7,7 @@ preprocessor are ignored, except for one macro. So a layer may hold a few header
 instead of 643 for torch/library.h) but never too few.
 """
 
+import functools
 import os
 import re
 import sys
@@ -96,6 +97,7 @@ LAYERS = (
 
 def closure(include: Path, roots: set[str]) -> set[str]:
     """The roots and every header under `include` that they reach."""
+    present = _present(include)
     found: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -103,16 +105,25 @@ def closure(include: Path, roots: set[str]) -> set[str]:
         if header in found:
             continue
         found.add(header)
-        text = _ALL_OPERATORS.sub(b"", (include / header).read_bytes())
+        with open(f"{include}/{header}", "rb") as file:
+            text = _ALL_OPERATORS.sub(b"", file.read())
+        folder = header.rpartition("/")[0]
         for match in _INCLUDE.findall(text):
             name = match.decode()
-            beside = (Path(header).parent / name).as_posix()
-            for candidate in (name, beside):
-                # pybind11 is a separate dependency.
-                if not candidate.startswith("pybind11/") and (include / candidate).is_file():
-                    waiting.append(os.path.normpath(candidate))
+            # pybind11 is a separate dependency.
+            for candidate in (name, os.path.normpath(os.path.join(folder, name))):
+                if candidate in present and not candidate.startswith("pybind11/"):
+                    waiting.append(candidate)
                     break
     return found
+
+
+@functools.cache
+def _present(include: Path) -> set[str]:
+    """All files in a folder, by their relative paths. Asking for each one takes longer."""
+    start = len(f"{include}/")
+    walk = os.walk(include, followlinks=True)
+    return {f"{folder}/{name}"[start:] for folder, _, names in walk for name in names}
 
 
 def main(include: Path, output: Path) -> None:

