@@ -9,6 +9,9 @@
 # did not build, or was killed) counts as one failed case. Bazel does not repeat tests whose inputs have not changed;
 # their earlier results count.
 #
+# With TORCH_XLA_LITE_REMOTE_CACHE set, results are also read from the remote cache. The line before the last tells how
+# many came from a cache.
+#
 # With CI set, actions and tests run in sandboxes if the machine supports them.
 #
 # Exit status: 0 if all tests passed; otherwise Bazel's, such as 1 for a failed build and 3 for failed tests.
@@ -28,6 +31,9 @@ export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
 
 options=()
+[[ -z ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]] || options+=(--config=remote-cache)
+# configure_bazel has written them to a private file; Bazel writes the variables of its client to its event file.
+unset TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN
 if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
   sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
   if "$sandbox" -N -- /bin/true 2>/dev/null; then
@@ -52,5 +58,6 @@ code=0
 # With a cache by gRPC, the paths of logs would be those of the server.
 events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
 "$BAZEL" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
+.venv/bin/python scripts/ci/hit_rate.py "$events" || code=$((code == 0 ? 1 : code))
 .venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
 exit "$code"

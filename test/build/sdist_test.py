@@ -14,7 +14,7 @@ from bazel.pybuild.options import Options
 from test.build.tree import ROOT, source_files
 
 # Of those who keep the project, on their servers.
-_NOT_PACKED = {".ci/run", ".gitignore"}
+_NOT_PACKED = {".ci/run", ".github/workflows/ci.yml", ".gitignore"}
 
 
 def _copy(folder: Path) -> Path:

@@ -1,0 +1,90 @@
+"""The steps of continuous integration: what they print, and what a fork's pull request may do."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.ci import hit_rate
+from test.build.nested import Nested
+from test.build.tree import ROOT, source_files
+from test.cache.servers import needs_nginx
+
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
+needs_workflow = pytest.mark.skipif(
+    not WORKFLOW.exists(), reason="a source distribution has no workflow"
+)
+
+
+@needs_nginx
+def test_a_fork_reads_what_main_wrote_and_cannot_write(tmp_path: Path):
+    tree = Nested(tmp_path / "nested", tmp_path)
+    for file in source_files("scripts/ci", "scripts/setup_env.sh"):
+        (tree.root / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / file, tree.root / file)
+    identity = ("-c", "user.name=A Name", "-c", "user.email=name@example.org")
+    for command in (["init"], ["add", "--all"], [*identity, "commit", "--message", "All"]):
+        process = tree.run("git", *command)
+        assert process.returncode == 0, process.stderr
+    script = [sys.executable, ROOT / "scripts" / "ci" / "local.py", "--tree", tree.root]
+    process = tree.run(
+        *script, "--changed", "torch_xla_lite/one.cc", "--steps", "build", "warm_clone"
+    )
+    said = process.stdout + process.stderr
+    assert process.returncode == 0, said
+    assert "The fork read them, and could not write." in said
+    rates = re.findall(r"from a cache: (\d+) of (\d+) actions", said)
+    assert rates[0][0] == "0" and all(hits == total for hits, total in rates[1:4]), rates
+
+
+def test_the_hit_rate_of_a_build_counts_both_caches():
+    report = '{"actions": {"compile": 1, "link": 0, "other": 1}, %s}'
+    hits = '"cache_hits": {"local": null, "disk": 2, "remote": 4}'
+    assert hit_rate.read(report % hits) == ("actions", 6, 8)
+
+
+def test_the_hit_rate_of_tests_counts_local_and_remote_results():
+    results = ('{"cachedLocally": true}', '{"executionInfo": {"cachedRemotely": true}}', "{}")
+    events = [f'{{"id": {{"testResult": {{}}}}, "testResult": {result}}}' for result in results]
+    assert hit_rate.read("\n".join(events)) == ("test results", 2, 3)
+
+
+@pytest.mark.parametrize(("minimum", "code"), [("75", 0), ("76", 1)])
+def test_a_hit_rate_below_the_minimum_is_an_error(tmp_path: Path, minimum: str, code: int):
+    report = tmp_path / "report.json"
+    report.write_text(
+        '{"actions": {"compile": 1}, "cache_hits": {"local": 0, "disk": 0, "remote": 3}}'
+    )
+    script = [sys.executable, ROOT / "scripts" / "ci" / "hit_rate.py", report, "--minimum", minimum]
+    process = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert process.returncode == code
+    assert process.stdout == "from a cache: 3 of 4 actions (75.0 %)\n"
+
+
+@needs_workflow
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
+def test_actionlint_finds_nothing_in_the_workflow():
+    process = subprocess.run(["actionlint", WORKFLOW], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout
+
+
+@needs_workflow
+def test_only_main_gets_the_write_token():
+    lines = [line.strip() for line in WORKFLOW.read_text().splitlines() if "secrets." in line]
+    allowed = (
+        "TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN: "
+        "${{ github.ref == 'refs/heads/main' && secrets.REMOTE_CACHE_WRITE_TOKEN || '' }}"
+    )
+    assert set(lines) == {allowed}
+    # This event would run a fork's code with the secrets.
+    assert "pull_request_target" not in WORKFLOW.read_text()
+
+
+@needs_workflow
+def test_the_steps_of_the_workflow_are_programs_of_this_tree():
+    steps = re.findall(r"run: (?:\S+ )?(scripts/\S+)", WORKFLOW.read_text())
+    assert len(steps) > 5
+    assert all((ROOT / step).stat().st_mode & 0o111 for step in steps)
