@@ -21,7 +21,7 @@ def _linked_by_path(owner, libraries):
     )
 
 def _whole(ctx, toolchain, features, library):
-    """The same library, linked whole: a shared object contains no calls of the functions that it exports."""
+    """The library with all its objects linked, although nothing in the shared object calls them."""
     return cc_common.create_library_to_link(
         actions = ctx.actions,
         alwayslink = True,

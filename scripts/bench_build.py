@@ -411,8 +411,8 @@ def show(result: Result, console: Console) -> None:
     )
     for name in ("source", "CPU s", "includes torch", "goal"):
         table.add_column(name)
-    dear = [unit for unit in result.units if unit.cpu_s > _limit(unit)]
-    for unit in result.units[: max(8, len(dear))]:
+    expensive = [unit for unit in result.units if unit.cpu_s > _limit(unit)]
+    for unit in result.units[: max(8, len(expensive))]:
         missed = " (missed)" if unit.cpu_s > _limit(unit) else ""
         uses = "yes" if unit.uses_torch else "no"
         table.add_row(unit.source, f"{unit.cpu_s:.2f}", uses, f"<= {_limit(unit):g}{missed}")

@@ -15,7 +15,7 @@ Each program runs in a process of its own for each contender, one after the othe
 
 A step ends with a read. Times begin after the imports and the construction of the model; torch and
 XLA have one thread each for kernels, while XLA compiles with all cores (--cores limits them). A run
-that takes longer than --limit seconds is given up and shown as "-". Tables go to the standard
+that takes longer than --limit seconds is given up and printed as "-". Tables go to the standard
 output; the JSON file is stable, for programs.
 """
 

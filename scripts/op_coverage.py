@@ -80,7 +80,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a job; `detail` is the first thing that is not as on the CPU."""
+    """Result of a job; `detail` is the first difference from the CPU."""
 
     op: str
     mode: str

@@ -124,7 +124,7 @@ make_environment() {
 }
 
 # Installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has, and the third-party libraries that
-# train on the device. --no-deps: both files are complete, and some of the libraries would bring another torch.
+# train on the device. --no-deps: both files are complete, and some of the libraries would install another torch.
 install_test_packages() {
   local requirements installed
   for requirements in requirements-cuda.txt test/models/requirements.txt; do

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 if sys.version_info < (3, 11):
-    sys.exit("error: update_repos.py needs Python 3.11 or newer; call it with such a one.")
+    sys.exit("error: update_repos.py needs Python 3.11 or newer; run it with python3.11 or newer.")
 
 ROOT = Path(__file__).resolve().parents[1]
 

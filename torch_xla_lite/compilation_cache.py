@@ -128,8 +128,7 @@ def load(key: str | None) -> Program | None:
         header, _, executables = content[_DIGEST:].partition(b"\n")
         program = _deserialize(json.loads(header), executables)
         os.utime(path)  # Used last, removed last.
-    # An entry is only ever a shortcut, and jax has no one error for an executable that does not
-    # load here.
+    # Any error is a miss: jax has no single error for an executable that does not load.
     except Exception:
         return None
     _Loads.count += 1
@@ -137,7 +136,7 @@ def load(key: str | None) -> Program | None:
 
 
 def store(key: str | None, program: Program) -> None:
-    """Keeps a program. What cannot be kept is left out without an error: the cache is full, say."""
+    """Stores a program. If that fails, because the disk is full, nothing is stored."""
     folder = _folder()
     if key is None or folder is None:
         return
@@ -263,7 +262,7 @@ def _settings() -> list[tuple[str, object]]:
 
 @functools.cache
 def _fingerprint() -> bytes:
-    """Of all that decides the machine code of a graph and stays the same in one process."""
+    """Hash of everything that determines machine code and is constant in a process."""
     digest = hashlib.sha256()
     package = Path(__file__).parent
     for file in sorted([*package.rglob("*.py"), *package.rglob("*.so")]):

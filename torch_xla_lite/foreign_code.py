@@ -6,7 +6,7 @@
 A program that fails has used up the arguments that were donated to it. So a graph that may fail and
 overwrites arguments becomes two programs. The first has the foreign calls and what they need;
 nothing is donated to it, and the caller waits for it. The second has the rest: it may overwrite
-what the graph may, and nobody waits for it.
+what the graph may, and the caller does not wait for it.
 
 Foreign calls are `jax.ffi.ffi_call` and the callbacks of jax. XLA's own calls, such as LAPACK's,
 return NaN where they fail.
@@ -114,7 +114,7 @@ def _is_foreign(eqn: core.JaxprEqn) -> bool:
 
 
 def _variables(atoms: Iterable[Any]) -> list[Any]:
-    """Those that are no constants."""
+    """The values that are not constants."""
     from jax.extend import core
 
     return [atom for atom in atoms if isinstance(atom, core.Var)]

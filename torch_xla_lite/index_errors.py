@@ -1,4 +1,4 @@
-"""What became of the checks of graphs that ran: an index out of range raises IndexError.
+"""Raises an error when a check in a graph failed, such as an index out of range.
 
     rows = table[torch.tensor([1, 99], device="jax")]     # recorded
     rows.sum().item()                                     # IndexError
@@ -34,7 +34,7 @@ VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
 # The message and the name of the exception.
 Error = tuple[str, str]
 
-# Results of checks that nobody has looked at yet, oldest first, and their errors.
+# Results of checks that are not yet read, oldest first, and their errors.
 _pending: collections.deque[tuple[jax.Array, Sequence[Error]]] = collections.deque()
 
 

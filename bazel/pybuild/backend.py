@@ -57,7 +57,9 @@ def build_editable(
     editable.link(root)
     described = metadata.read(root, options.version)
     name = f"{described.name}-{described.version}-{editable.TAG}.whl"
-    wheel_format.seal(Path(wheel_directory) / name, editable.files(root, described), described)
+    wheel_format.write_archive(
+        Path(wheel_directory) / name, editable.files(root, described), described
+    )
     return name
 
 
@@ -116,8 +118,8 @@ def _options(settings: _Settings) -> options_table.Options:
     """The options, as flow.py reads them. Settings override variables: each hook runs in its own
     process, so the settings become variables of this process and of those that it starts."""
     os.environ |= options_table.from_settings(settings)
-    if said := options_table.ignored(os.environ):
-        notices.keep(said)
+    if ignored := options_table.ignored(os.environ):
+        notices.defer(ignored)
     return options_table.platform_link_options(options_table.read(os.environ))
 
 

@@ -62,14 +62,14 @@ def build(
     if into is None and options.wheel_kind is not WheelKind.ALL:
         raise _half_a_package(options.wheel_kind)
     if into is None and (ignored := _only_for_wheels(options)):
-        notices.keep(f"torch_xla_lite: only wheels use {ignored}")
+        notices.defer(f"torch_xla_lite: only wheels use {ignored}")
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    with lock.alone(root):
+    with lock.exclusive(root):
         try:
             gpu = configure.ensure(root, bazel, options, environ).cuda
             print(f"torch_xla_lite: CUDA {gpu}", flush=True)
             if gpu.startswith("on") and options.prioritized_text is None:
-                notices.keep(notices.box(_ADVICE))
+                notices.defer(notices.box(_ADVICE))
             if options.wheel_kind is WheelKind.PYTHON:
                 _check_library(root, options, cuda.inspect(options, environ))
             command = invoke.build_command(
@@ -121,7 +121,7 @@ def _caching(options: Options) -> list[str]:
 
 
 def _complain(text: str) -> None:
-    notices.keep(f"torch_xla_lite: the remote cache {text}")
+    notices.defer(f"torch_xla_lite: the remote cache {text}")
 
 
 def _run(command: invoke.Command, root: Path, options: Options) -> "tuple[int, Outcome]":
@@ -214,9 +214,9 @@ def _failure(
         )
     if not exit_name and not (command.events.exists() and command.events.stat().st_size):
         return find_bazel.cannot_start(bazel, command.arguments, root)
-    said = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
+    reason = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(
-        f"Bazel could not build {' '.join(command.targets)} ({said}); it says above why.\n"
+        f"Bazel could not build {' '.join(command.targets)} ({reason}); it says above why.\n"
         f"{_AS_BEFORE}",
         "To see every command that it runs:  VERBOSE=1 python setup.py develop",
     )

@@ -23,7 +23,7 @@ class BuildError(Exception):
 
     Attributes:
       problem: what is wrong and where; one or more lines.
-      remedy: what to do; the last line is a command wherever there is one.
+      remedy: what to do; the last line is a command if there is one.
     """
 
     def __init__(self, problem: str, remedy: str):

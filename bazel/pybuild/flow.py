@@ -37,27 +37,19 @@ def main(arguments: list[str], since: float | None = None) -> int:
       The exit status. If it is not 0, a message was printed to standard error.
     """
     root = Path(__file__).resolve().parents[2]
-    problem, status = "", 0
     try:
-        run(root, arguments, os.environ, since)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has closed the pipe, as `head` does.
-        status = 128 + signal.SIGPIPE
+        try:
+            run(root, arguments, os.environ, since)
+        finally:
+            notices.show()
     except (BuildError, OSError) as error:
         problem, status = message(error), 1
     except KeyboardInterrupt as interrupt:
         state = str(interrupt) or "What is finished stays; the same command does the rest."
         problem, status = f"interrupted. {state}", 128 + signal.SIGINT
-    try:
-        # Keeps the order of the output and the messages below, in a file, too.
-        sys.stdout.flush()
-    except OSError:
-        # Otherwise Python flushes again when it exits, and prints a second error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    notices.show()
-    if problem:
-        print(f"error: {problem}", file=sys.stderr)
+    else:
+        return 0
+    print(f"error: {problem}", file=sys.stderr)
     return status
 
 
@@ -95,8 +87,8 @@ def run(
 
 def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
     """Rejects modes that exclude each other, misspelt names and malformed values."""
-    if said := options_table.ignored(environ):
-        notices.keep(said)
+    if ignored := options_table.ignored(environ):
+        notices.defer(ignored)
     if arguments[:1] == ["options"]:
         # This command reports every wrong variable instead of the first one.
         return Options()

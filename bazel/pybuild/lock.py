@@ -1,6 +1,6 @@
 """One command at a time writes into a tree: builds, wheels and `clean` wait for each other.
 
-    with lock.alone(root):
+    with lock.exclusive(root):
         ...         # the same process may take the lock again
 
 The lock is on a file below build/, which `clean` removes last. A waiter that held a deleted lock
@@ -20,7 +20,7 @@ _held: set[Path] = set()
 
 
 @contextmanager
-def alone(root: Path) -> Iterator[None]:
+def exclusive(root: Path) -> Iterator[None]:
     """Waits for the lock of a tree, and holds it until the end of the block."""
     if root in _held:
         yield

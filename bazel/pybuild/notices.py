@@ -1,30 +1,28 @@
-"""Keeps messages while a command runs, and prints them after all other output.
+"""Defers messages while a command runs, and prints them after all other output.
 
-notices.keep(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
+notices.defer(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
 ...
 notices.show()      # before the error, if there is one
 """
 
 import sys
 
-_kept: list[str] = []
+_deferred: list[str] = []
 
 
-def keep(text: str) -> None:
-    """Keeps a message for the end; the same message is kept once."""
-    if text not in _kept:
-        _kept.append(text)
+def defer(text: str) -> None:
+    """Defers a message to the end; the same message is printed once."""
+    if text not in _deferred:
+        _deferred.append(text)
 
 
 def show() -> None:
-    """Prints the kept messages in their order, and forgets them."""
-    if not _kept:
-        return
+    """Prints the deferred messages in their order, and forgets them."""
     # Keeps the order of both streams in a file, too.
     sys.stdout.flush()
-    for text in _kept:
+    for text in _deferred:
         print(text, file=sys.stderr)
-    _kept.clear()
+    _deferred.clear()
 
 
 def box(text: str) -> str:

@@ -372,8 +372,8 @@ VARIABLES = (
         "TORCH_XLA_LITE_PENDING_LIMIT",
         NATURAL,
         "2000",
-        "Read at run time: about so many recorded operations are run, even if nothing is read; "
-        "0: any number may be pending.",
+        "Read at run time: the runtime starts a graph after about this many recorded operations, "
+        "even if no value is read; 0: no limit.",
     ),
     Variable(
         "TORCH_XLA_LITE_CONTAINER",
@@ -396,7 +396,7 @@ _IGNORED = {
     "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "",
 }
 # A variable of Bazelisk.
-_OF_OTHERS = frozenset({"USE_BAZEL_VERSION"})
+_BAZELISK_VARIABLES = frozenset({"USE_BAZEL_VERSION"})
 
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
 SECRETS = frozenset(variable.name for variable in VARIABLES if variable.kind is SECRET)
@@ -497,7 +497,7 @@ def ignored(environ: Mapping[str, str]) -> str:
         if not environ[name] or name in _BY_NAME:
             continue
         instead = _IGNORED.get(name)
-        if instead is None and name.startswith("USE_") and name not in _OF_OTHERS:
+        if instead is None and name.startswith("USE_") and name not in _BAZELISK_VARIABLES:
             instead = _nearest(name, _BY_NAME, cutoff=0.7)
         if instead is not None:
             named.append(f"{name} (use {instead})" if instead else name)

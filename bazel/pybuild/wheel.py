@@ -33,13 +33,13 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     Raises:
       BuildError: the build failed; no wheel is written.
     """
-    with lock.alone(root):
+    with lock.exclusive(root):
         try:
             return _make(root, options, environ, folder)
         finally:
             # Without settings, no Bazel was started.
             if is_for_one_build(root) and (root / configure.FILE).exists():
-                invoke.forget(root, options, environ)
+                invoke.remove_bazel_files(root, options, environ)
 
 
 def is_for_one_build(root: Path) -> bool:

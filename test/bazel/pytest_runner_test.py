@@ -121,7 +121,7 @@ def _drawn_from_torch(folder: Path, *arguments: str, **environ: str) -> list[str
     return [line.split()[0].rstrip(".") for line in lines]
 
 
-def test_each_test_draws_the_same_from_torch_whatever_ran_before(tmp_path: Path):
+def test_random_numbers_of_a_test_do_not_depend_on_earlier_tests(tmp_path: Path):
     first, second = _drawn_from_torch(tmp_path)
     assert first == second
     assert _drawn_from_torch(tmp_path, "-k", "two") == [first]

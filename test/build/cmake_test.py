@@ -87,6 +87,6 @@ def test_without_torch_it_says_what_is_missing(site: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.1.0+cu130", "0.1.0.dev5"])
-def test_cmake_is_told_the_numbers_of_a_version(version: str):
+def test_cmake_gets_the_numbers_of_a_version(version: str):
     (text,) = [text for name, text in cmake.files(version).items() if "version" in name]
     assert b'set(PACKAGE_VERSION "0.1.0")' in text

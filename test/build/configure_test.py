@@ -1,4 +1,4 @@
-"""What Bazel is told of this machine."""
+"""Tests .bazelrc.generated and its state."""
 
 import os
 import shlex
@@ -26,7 +26,7 @@ def _value(lines: list[str], option: str) -> str:
     return next(word for word in words if word.startswith(option + "=")).removeprefix(option + "=")
 
 
-def test_the_interpreter_is_this_one_whatever_it_was_called():
+def test_the_interpreter_is_this_one_under_each_of_its_names():
     assert Path(configure.python_executable()).samefile(sys.executable)
     assert Path(configure.python_executable()).name in ("python", "python3")
 
@@ -52,7 +52,9 @@ def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch):
     assert configure.cache_home({"XDG_CACHE_HOME": "cache"}) == expected
 
 
-def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch):
+def test_a_user_without_a_home_gets_an_error_that_asks_for_a_folder(
+    monkeypatch: pytest.MonkeyPatch,
+):
     # As for one that the system does not know.
     monkeypatch.setattr("os.path.expanduser", str)
     with pytest.raises(BuildError, match="has no home folder") as error:
@@ -189,19 +191,19 @@ def test_the_tree_is_locked_while_it_is_configured(tmp_path: Path, monkeypatch: 
     assert not (tree.root / "unlocked").exists()
 
 
-def test_an_old_bazel_is_told_nothing_that_it_would_reject():
+def test_settings_for_an_old_bazel_have_no_options_that_it_rejects():
     lines = "\n".join(_settings({}))
     assert "bzlmod" not in lines
     assert "gc_max_size" not in lines
 
 
-def test_a_bazel_with_a_binary_log_is_told_where_to_put_it():
+def test_a_bazel_with_a_binary_log_gets_a_path_for_it():
     option = "--experimental_execution_log_file=build/execution.bin"
     assert f"build:report {option}" in _settings({}, "experimental_execution_log_file")
     assert option not in "\n".join(_settings({}))
 
 
-def test_a_newer_bazel_is_told_to_read_workspace():
+def test_a_newer_bazel_gets_the_option_to_read_workspace():
     lines = _settings({}, "enable_bzlmod", "enable_workspace")
     assert "common --noenable_bzlmod" in lines
     assert "common --enable_workspace" in lines

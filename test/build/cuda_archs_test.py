@@ -55,7 +55,7 @@ def test_the_common_ones_are_those_that_an_older_nvcc_knows():
     assert cuda_archs.codes(None, older, lambda code: False)[-1] == "compute_90"
 
 
-def test_features_of_one_architecture_are_asked_of_nvcc():
+def test_nvcc_decides_about_features_of_one_architecture():
     assert _codes("9.0a;10.0f+PTX") == ["sm_90a", "sm_100f", "compute_100f"]
     with pytest.raises(BuildError, match=r"8\.0a"):
         _codes("8.0a")

@@ -43,7 +43,7 @@ _NOTHING = {"compile": 0, "link": 0, "other": 0}
 _ON = "CUDA on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
 
 
-def test_without_a_gpu_the_library_is_built_for_each_architecture_asked_for(built: CudaTree):
+def test_without_a_gpu_the_library_is_built_for_each_requested_architecture(built: CudaTree):
     assert codes(built.library) == {"sm_80", "sm_90", "compute_90"}
 
 

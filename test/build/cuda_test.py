@@ -82,7 +82,7 @@ def test_a_toolkit_of_torchs_version_is_taken_though_another_comes_first(tmp_pat
     )
 
 
-def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_none(tmp_path: Path):
+def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_not_used(tmp_path: Path):
     candidates = [(write_toolkit(tmp_path), "a test")]
     decision = cuda.decide(Options(), _CUDA, None, candidates, "gcc-99")
     assert not decision.packaged
@@ -97,7 +97,7 @@ def test_what_is_off_for_a_reason_of_this_machine_is_recorded_without_its_paths(
     assert str(tmp_path) not in decision.evidence
 
 
-def test_off_is_off_whatever_is_there(tmp_path: Path):
+def test_off_overrides_every_toolkit_and_package(tmp_path: Path):
     decision = _decide(Switch.OFF, _CUDA, write_toolkit(tmp_path))
     assert decision == cuda.Cuda(False, None, (), "off: USE_CUDA=0")
 
@@ -205,7 +205,7 @@ def test_a_torch_for_rocm_serves_a_build_without_gpu_code():
     assert not _decide(Switch.OFF, _ROCM).packaged
 
 
-def test_rocm_is_refused_where_it_is_asked_for():
+def test_use_rocm_is_an_error():
     with pytest.raises(BuildError, match="no kernels for AMD GPUs"):
         read({"USE_ROCM": "1", "USE_CUDA": "0"})
 
@@ -292,7 +292,7 @@ def test_a_script_on_the_path_leads_to_the_toolkit_that_it_starts(tmp_path: Path
     assert toolkit.home == tmp_path / "cuda-13.0"
 
 
-def test_another_nvcc_at_the_same_place_makes_the_decision_anew(tmp_path: Path):
+def test_another_nvcc_at_the_same_path_repeats_the_decision(tmp_path: Path):
     nvcc = write_toolkit(tmp_path)
     options = Options(cuda_home=str(tmp_path))
     before = cuda.depends_on(options, {})

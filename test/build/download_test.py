@@ -1,4 +1,4 @@
-"""What is said when bazelisk cannot fetch the Bazel that .bazeliskrc names."""
+"""Tests the error if bazelisk cannot download Bazel."""
 
 import os
 import pwd

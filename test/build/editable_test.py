@@ -197,7 +197,7 @@ def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):
     ]
 
 
-def test_a_folder_that_cannot_be_written_is_said_before_the_build(tmp_path: Path):
+def test_a_folder_that_cannot_be_written_is_reported_before_the_build(tmp_path: Path):
     with pytest.raises(BuildError, match="where you may not write"):
         editable.check(tmp_path / "missing")
 

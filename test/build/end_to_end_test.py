@@ -396,7 +396,7 @@ def test_settings_of_bazel_7_do_not_stop_bazel_4(built: Nested):
         ("jax", "0.11.0", "is built for jax 0.10.2, but jax 0.11.0 is installed"),
     ],
 )
-def test_a_missing_or_other_package_is_said_before_bazel_builds(
+def test_a_missing_or_other_package_is_reported_before_bazel_builds(
     built: Nested, tmp_path: Path, removed: str, installed: str | None, message: str
 ):
     before = _identity(built)
@@ -415,7 +415,7 @@ def test_a_missing_or_other_package_is_said_before_bazel_builds(
     assert not list(site.glob("*torch_xla_lite*"))
 
 
-def test_an_interpreter_that_is_gone_is_said_by_bazel_and_put_right_by_develop(built: Nested):
+def test_bazel_reports_a_deleted_interpreter_and_develop_corrects_it(built: Nested):
     settings = built.root / ".bazelrc.generated"
     right = settings.read_text()
     settings.write_text(right.replace(str(built.python), "/gone/bin/python"))
@@ -513,7 +513,7 @@ def test_an_install_into_a_read_only_folder_is_refused_before_the_build(read_onl
     assert process.stdout == ""
 
 
-def test_options_that_bazel_rejects_are_said_with_the_variables_they_come_from(built: Nested):
+def test_options_that_bazel_rejects_are_reported_with_their_variables(built: Nested):
     process = built.setup("develop", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--no_such_option")
     assert process.returncode == 1
     assert "Unrecognized option: --no_such_option" in process.stderr

@@ -37,7 +37,7 @@ def test_the_outputs_are_named_by_their_places_in_the_tree(outcome: events.Outco
     assert all(output.file.is_absolute() for output in outcome.outputs)
 
 
-def test_archives_are_told_from_links(outcome: events.Outcome):
+def test_archives_and_links_are_counted_separately(outcome: events.Outcome):
     assert outcome.ran == {"CppCompile": 1, "CppArchive": 1, "CppLink": 1}
 
 

@@ -74,7 +74,7 @@ def test_without_any_the_message_ends_in_a_command_that_installs_one(tmp_path: P
 
 
 @pytest.mark.parametrize("root", ["/home/my trees/a", "/home/ünï/a"])
-def test_a_bazel_that_does_not_start_in_a_path_it_may_not_like_is_told_from_others(root: str):
+def test_a_bazel_that_does_not_start_in_an_unusual_path_has_its_own_error(root: str):
     bazel = Bazel(Path("/usr/bin/bazel"), False)
     error = cannot_start(bazel, ["bazel", "help"], Path(root))
     assert error.problem.startswith(f"Bazel does not start in {root}")

@@ -58,7 +58,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
 def python(tree: Nested) -> Path:
     """An environment without the package, and without torch in its own folder.
 
-    Always the same one, because Bazel reads torch anew for another interpreter.
+    Always the same one, because Bazel reads torch again for another interpreter.
     """
     for entry in tree.site.glob("*torch_xla_lite*"):
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -237,7 +237,9 @@ def _as_wheel(name: str, folder: Path) -> None:
         if ".." not in file.parts and file.suffix != ".pyc" and file.name != "RECORD"
     }
     folder.mkdir()
-    wheel_format.seal(folder / f"{name}-{found.version}-py3-none-any.whl", members, described)
+    wheel_format.write_archive(
+        folder / f"{name}-{found.version}-py3-none-any.whl", members, described
+    )
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +265,7 @@ def test_an_isolated_build_installs_pybind11_if_it_is_missing(
     assert list(tmp_path.glob("torch_xla_lite-*.whl"))
 
 
-def test_front_ends_with_an_interpreter_of_their_own_are_told_their_option(
+def test_front_ends_with_an_isolated_interpreter_get_an_error_with_their_option(
     tree: Nested, python: Path
 ):
     uv = _uv(tree, python, ".")

@@ -1,4 +1,4 @@
-"""The command line that Bazel gets, and what is shown of what it says."""
+"""Tests Bazel's command line and the filter of its output."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def test_the_cuda_library_is_built_with_the_other_libraries(kind: WheelKind):
     assert ("//torch_xla_lite:cuda_outputs" in targets) == (kind is not WheelKind.PYTHON)
 
 
-def test_an_order_of_functions_that_is_declined_is_like_one_that_nobody_spoke_of():
+def test_a_declined_link_order_is_like_an_unset_one():
     assert _arguments(Options(prioritized_text=False)) == _arguments(Options())
 
 
@@ -63,7 +63,7 @@ def test_outputs_have_local_paths_with_a_cache_by_grpc():
     assert "--nobuild_event_json_file_path_conversion" in _arguments(Options())
 
 
-def test_progress_is_rare_where_nobody_watches():
+def test_progress_is_rare_without_a_terminal():
     rare = "--show_progress_rate_limit=5"
     assert rare in _arguments(Options(), terminal=False)
     assert rare not in _arguments(Options(), terminal=True)
@@ -125,7 +125,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_that_reaches_setup_py_alone_reaches_bazel_and_is_told(tmp_path: Path):
+def test_an_interrupt_of_setup_py_alone_is_forwarded_to_bazel(tmp_path: Path):
     # As Bazel, which ends its actions before itself.
     script = "trap 'sleep 0.2; touch ended; exit 8' INT; kill -INT $PPID"
     script += "; for i in $(seq 100); do sleep 0.1; done"

@@ -1,4 +1,4 @@
-"""setup.py on 64-bit ARM: what it starts, and who is told of USE_PRIORITIZED_TEXT_FOR_LD.
+"""setup.py on 64-bit ARM: what it starts, and when it advises USE_PRIORITIZED_TEXT_FOR_LD.
 
 The machine only says that it is one; torch and nvcc are short files that say what real ones say.
 """

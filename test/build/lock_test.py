@@ -14,7 +14,7 @@ _HOLD = """
 import sys
 from pathlib import Path
 from bazel.pybuild import lock
-with lock.alone(Path(sys.argv[1])):
+with lock.exclusive(Path(sys.argv[1])):
     print("has it", flush=True)
     sys.stdin.read()
 """
@@ -73,8 +73,8 @@ def test_who_waited_for_a_lock_that_clean_removed_has_the_one_that_others_ask_fo
 
 
 def test_who_has_the_tree_gets_it_again(tmp_path: Path):
-    with lock.alone(tmp_path):
-        with lock.alone(tmp_path):
+    with lock.exclusive(tmp_path):
+        with lock.exclusive(tmp_path):
             pass
         assert _is_taken(tmp_path)
     assert not _is_taken(tmp_path)

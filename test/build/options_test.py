@@ -224,7 +224,7 @@ def test_variables_of_other_builds_are_named_in_one_line_with_what_has_their_eff
 @pytest.mark.parametrize(
     "environ", [{}, {"CFLAGS": ""}, {"USE_CUDA": "1", "USE_BAZEL_VERSION": "/usr/bin/bazel-4"}]
 )
-def test_nothing_is_said_of_variables_that_are_read(environ: dict[str, str]):
+def test_variables_that_are_read_are_not_reported_as_ignored(environ: dict[str, str]):
     assert ignored(environ) == ""
 
 
@@ -245,7 +245,7 @@ def test_a_version_that_installers_would_spell_otherwise_is_an_error(text: str):
 @pytest.mark.parametrize(
     ("name", "attribute"), [("TORCH_XLA_LITE_BAZEL", "bazel"), ("CUDA_HOME", "cuda_home")]
 )
-def test_a_relative_path_means_one_file_in_whatever_folder_the_build_works(
+def test_a_relative_path_names_one_file_in_every_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, attribute: str
 ):
     monkeypatch.chdir(tmp_path)

@@ -110,7 +110,7 @@ def test_when_one_file_cannot_be_copied_none_is_replaced(tmp_path: Path, root: P
     assert [(root / path).read_bytes() for path in ("p/a.so", "p/b.so")] == [b"1", b"1"]
 
 
-def test_a_leftover_of_an_interrupted_install_is_in_nobodys_way(tmp_path: Path, root: Path):
+def test_a_leftover_of_an_interrupted_install_is_replaced(tmp_path: Path, root: Path):
     leftover = root / "torch_xla_lite" / "lib" / ".libx.so.new"
     leftover.parent.mkdir(parents=True)
     leftover.write_bytes(b"half")

@@ -1,4 +1,4 @@
-"""What is said before a build that cannot succeed."""
+"""Tests the errors of preflight."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def test_the_pybind11_of_an_isolated_build_may_be_anywhere():
     preflight.check_places({"pybind11": _installed()["pybind11"]}, [])
 
 
-def test_missing_c_headers_are_said_with_the_package_that_has_them(tmp_path: Path):
+def test_missing_c_headers_are_reported_with_the_package_that_has_them(tmp_path: Path):
     with pytest.raises(BuildError) as error:
         preflight.check_python("cpython", tmp_path)
     assert f"there is no {tmp_path / 'Python.h'}" in error.value.problem
@@ -114,7 +114,7 @@ def test_the_library_of_the_same_version_passes():
         (_LIBRARY, "is version 0.2.0, but torch_xla_lite_lib 0.1.0 is installed"),
     ],
 )
-def test_another_or_no_library_is_said_with_the_command_that_makes_it(
+def test_another_or_no_library_is_reported_with_the_command_that_builds_it(
     installed: Package | None, message: str
 ):
     with pytest.raises(BuildError) as error:
@@ -144,7 +144,7 @@ def test_a_package_without_its_files_is_to_be_installed_again(tmp_path: Path, fi
     assert error.value.remedy.endswith("--force-reinstall --no-deps torch==2.13.0")
 
 
-def test_a_user_without_a_name_is_told_how_to_get_one():
+def test_a_user_without_a_name_gets_an_error_with_the_remedy():
     with pytest.raises(BuildError, match="User 54321 has no name") as error:
         preflight.check_user(54321, {})
     assert "export USER=user54321" in error.value.remedy

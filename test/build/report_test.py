@@ -32,7 +32,7 @@ def test_a_build_with_nothing_to_do_says_so():
     )
 
 
-def test_remote_hits_are_said_apart():
+def test_remote_hits_are_reported_separately():
     assert "5 from a cache (3 remote)" in _report(disk_hits=2, remote_hits=3).line()
 
 

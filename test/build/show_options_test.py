@@ -30,7 +30,7 @@ def test_an_empty_variable_is_one_that_is_not_set():
     assert _row({"VERBOSE": " "}, "VERBOSE") == _row({}, "VERBOSE")
 
 
-def test_all_that_is_wrong_is_said_at_once_after_the_table(capsys: pytest.CaptureFixture[str]):
+def test_all_errors_are_reported_together_after_the_table(capsys: pytest.CaptureFixture[str]):
     environ = {
         "TORCH_XLA_LITE_BAZL": "x",
         "MAX_JOBS": "two",

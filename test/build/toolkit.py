@@ -1,4 +1,4 @@
-"""What looks like a CUDA toolkit, in short files."""
+"""Writes a fake CUDA toolkit of shell scripts."""
 
 from pathlib import Path
 

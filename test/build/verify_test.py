@@ -82,12 +82,12 @@ def test_a_search_path_that_leaves_site_packages_is_named(tmp_path: Path):
     assert "looks for libraries in $ORIGIN/../../../bazel-bin, outside of" in said_of(library)
 
 
-def test_a_symbol_that_nobody_has_is_named(tmp_path: Path):
+def test_an_undefined_symbol_is_named(tmp_path: Path):
     library = link(tmp_path, "int nobody(int); int f() { return nobody(2); }")
     assert "uses _Z6nobodyi, which none of its libraries has" in said_of(library)
 
 
-def test_a_weak_symbol_that_nobody_has_is_none_of_our_business(tmp_path: Path):
+def test_an_undefined_weak_symbol_is_accepted(tmp_path: Path):
     library = link(
         tmp_path, "__attribute__((weak)) int nobody(); int f() { return nobody ? 1 : 0; }"
     )
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_shared_object_is_named(tmp_path: Path):
     assert "is not a 64-bit little-endian ELF file" in said_of(library)
 
 
-def test_all_that_is_wrong_is_said_at_once(tmp_path: Path):
+def test_all_errors_are_reported_together(tmp_path: Path):
     library = link(tmp_path, "int nobody(); int f() { return nobody(); }", "-Wl,-rpath,/opt")
     assert len(said_of(library).splitlines()) == 3
 

@@ -283,7 +283,7 @@ def test_times_and_permissions_of_the_tree_do_not_matter(
         (2**40, (2106, 2, 7, 6, 28, 14)),
     ],
 )
-def test_all_files_have_the_time_that_is_asked_for(
+def test_all_files_have_the_requested_time(
     root: Path, tmp_path: Path, epoch: int | None, date: tuple[int, ...]
 ):
     name = wheel_format.write(root, Options(archive_time_s=epoch), {}, tmp_path)

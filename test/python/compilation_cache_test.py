@@ -199,7 +199,7 @@ def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Pa
     ],
     ids=["default dtype", "setting of jax", "XLA_FLAGS"],
 )
-def test_whatever_decides_the_code_is_in_the_key(before: str, environ: dict, cache: Path):
+def test_settings_that_change_the_code_are_in_the_key(before: str, environ: dict, cache: Path):
     assert run(before + ADD, cache, **environ)[:2] == (1, 0)
 
 

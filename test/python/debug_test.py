@@ -161,7 +161,7 @@ def test_more_ops_are_named():
     assert found[1] == "aten::tan comes after the ops of a graph before"
 
 
-def test_other_needed_values_are_said():
+def test_other_needed_values_are_named():
     x = torch.ones(49).to("jax")
     kept = []
 
@@ -173,7 +173,7 @@ def test_other_needed_values_are_said():
     assert causes(lambda: keep(1), lambda: keep(2))[1].startswith("2 values are needed, was 1")
 
 
-def test_donation_is_said():
+def test_donation_is_reported():
     state = torch.ones(50).to("jax")
     kept = state
 

@@ -116,18 +116,18 @@ def test_a_decomposition_in_another_default_dtype_is_left_alone(monkeypatch):
 def test_users_modes_do_not_see_a_decomposition():
     class Mode(TorchDispatchMode):
         def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-            seen.append(op)
+            called.append(op)
             return op(*args, **(kwargs or {}))
 
     def program(array):
         with Mode():
             return decomposition.decompose("aten::_chunk_cat", [[array], 0, 2], outs)
 
-    seen = []
+    called = []
     outs = [jax.ShapeDtypeStruct((2, 16), np.float32)]
     (result,) = jax.jit(program)(MATRIX.numpy())
     assert result.shape == (2, 16)
-    assert seen == []
+    assert called == []
 
 
 @pytest.mark.parametrize("rows", [3, 70_000])

@@ -57,7 +57,7 @@ def test_shared_tensors_are_refused_by_safetensors(tmp_path):
         safetensors.save_file({"a": base, "b": base.view(2, 2)}, tmp_path / "file")
 
 
-def test_parts_of_one_storage_that_do_not_overlap_are_told_apart(tmp_path):
+def test_parts_of_one_storage_that_do_not_overlap_are_distinguished(tmp_path):
     base = torch.arange(4.0, device="jax")
     with pytest.raises(RuntimeError, match="share memory"):
         safetensors.save_file({"a": base[:3], "b": base[2:]}, tmp_path / "file")

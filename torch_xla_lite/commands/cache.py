@@ -1,6 +1,6 @@
 """torch-xla-lite cache: shows what builds and programs keep on disk, and deletes it.
 
-If jax's compilation cache is configured, it is shown too, but never deleted.
+If jax's compilation cache is configured, the command lists it too, but never deletes it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """torch-xla-lite env: describes this environment, for a bug report.
 
-Only variables that never contain private data are shown with their values. For other variables
+Only variables that never contain private data are printed with their values. For other variables
 whose names begin with TORCH_XLA_LITE_, only that they are set: options for Bazel may contain
 passwords.
 """

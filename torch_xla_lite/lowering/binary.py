@@ -98,7 +98,7 @@ def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) 
 
 
 def _check_divisor(divisor: Operand, out: jax.ShapeDtypeStruct) -> None:
-    """Numbers were looked at when the op was recorded (csrc/dispatch/numbers.h)."""
+    """Python numbers were checked when the op was recorded (csrc/dispatch/numbers.h)."""
     if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "iu":
         checks.not_zero(convert(divisor, out.dtype))
 

@@ -1,4 +1,4 @@
-"""Ops that torch makes of others on every device, but with a rule that does not suit this one."""
+"""Replacements for decompositions of torch that do not suit XLA."""
 
 import threading
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Tensor = torch.Tensor
 
 
 def tensor_split(self: Tensor, sections: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """With the sections on either device; torch wants them on the CPU, where it reads them."""
+    """Accepts `sections` on either device; torch reads them on the CPU."""
     count_or_places = sections.tolist() if sections.ndim else int(sections.item())
     return torch.tensor_split(self, count_or_places, dim)
 

@@ -275,7 +275,7 @@ def _product_with_patches(x: jax.Array, weight: jax.Array, window: Window) -> ja
 def _sum_of_patches(
     grad: jax.Array, weight: jax.Array, shape: Sequence[int], window: Window
 ) -> jax.Array:
-    """Each element of the result gets what the patches have that contain it."""
+    """Sums overlapping patches into the result (col2im)."""
     batch, channels, *out = grad.shape
     grad = lax.reshape(grad, (batch, window.groups, channels // window.groups, *out))
     last = lax.transpose(grad, (1, 0, *range(3, grad.ndim), 2))

@@ -92,7 +92,7 @@ def fused_gru_cell_backward(
 
 
 def _arguments(cell: str, x: jax.Array, hidden: jax.Array) -> jax.Array:
-    """What the gates are functions of. Linear in both."""
+    """Pre-activations of the gates, linear in both."""
     if cell != "gru":
         return x + hidden
     # The new state needs its two parts on their own.

@@ -21,7 +21,7 @@ def has_host_memory() -> bool:
 
 
 def is_slow_at_convolutions() -> bool:
-    """GPUs have a library for them, TPUs are made for them."""
+    """True on CPUs: XLA has no fast code for many convolutions there."""
     return platform() == "cpu"
 
 

@@ -29,7 +29,7 @@ from torch_xla_lite.lowering.registry import LOWERINGS, Lowering, lower
 
 
 def digamma(x: jax.Array) -> jax.Array:
-    """With torch's values at its poles and precise beside them, which XLA's is not."""
+    """torch's values at the poles, and more precise near them than XLA's."""
     negative = x < 0
     positive = lax.digamma(jnp.where(negative, 1 - x, x))
     # The distance to the pole first: pi times x has lost the digits that the tangent needs.

@@ -19,7 +19,7 @@ import setuptools.logging
 from setuptools import errors
 
 from bazel.pybuild.commands import command_classes
-from bazel.pybuild.commands.distribution import THEIRS, Distribution
+from bazel.pybuild.commands.distribution import SETUPTOOLS_COMMANDS, Distribution
 from bazel.pybuild.dist.metadata import Metadata
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
@@ -76,7 +76,7 @@ def parse(
         raise BuildError(
             f"{error}.", "List the commands:  python setup.py --help-commands"
         ) from None
-    for name in set(distribution.commands) - {*command_classes.COMMANDS, *THEIRS}:
+    for name in set(distribution.commands) - {*command_classes.COMMANDS, *SETUPTOOLS_COMMANDS}:
         raise BuildError(
             f"{name} is a command of setuptools' own, which cannot build this package.",
             "List the commands:  python setup.py --help-commands",

@@ -14,7 +14,7 @@ from bazel.pybuild.options import Options
 
 # setuptools' own commands that work together with ours. The others rely on its own bdist_wheel,
 # sdist and install, and fail, some of them after they have installed something.
-THEIRS = frozenset({"build", "build_py", "check", "egg_info"})
+SETUPTOOLS_COMMANDS = frozenset({"build", "build_py", "check", "egg_info"})
 
 _USAGE = """\
 Common commands: (see '--help-commands' for more)
@@ -61,7 +61,9 @@ class Distribution(setuptools.Distribution):
 
     def print_commands(self) -> None:
         """Lists the commands."""
-        self.print_command_list(sorted({*self.cmdclass, *THEIRS}), "Commands", len("bdist_wheel"))
+        self.print_command_list(
+            sorted({*self.cmdclass, *SETUPTOOLS_COMMANDS}), "Commands", len("bdist_wheel")
+        )
 
     def builds(self) -> bool:
         """Whether a command will call Bazel to build."""

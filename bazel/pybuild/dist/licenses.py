@@ -34,7 +34,7 @@ class Part(NamedTuple):
       name: of the project.
       package: the installed distribution that contains its licence.
       file: the licence, in the `licenses` folder of the distribution.
-      what: which part of it is compiled in.
+      included_part: which part of it is compiled in.
       license: as an SPDX identifier.
       libraries: the shared objects that it is compiled into.
     """
@@ -42,12 +42,12 @@ class Part(NamedTuple):
     name: str
     package: str
     file: str
-    what: str
+    included_part: str
     license: str
     libraries: tuple[str, ...]
 
 
-# Folder of third_party -> what of it is in a wheel.
+# Folder of third_party -> its part in a wheel.
 SHIPPED = {
     "jaxlib": (
         Part(
@@ -160,7 +160,7 @@ def _texts(parts: list[Part]) -> Iterator[tuple[str, str]]:
                 f"--no-deps {part.package}",
             )
         version = package.version.partition("+")[0]
-        yield f"{part.name} ({part.what}; {part.package} {version})", _first(file)
+        yield f"{part.name} ({part.included_part}; {part.package} {version})", _first(file)
 
 
 def _first(file: Path) -> str:

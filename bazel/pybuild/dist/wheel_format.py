@@ -48,11 +48,11 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     parts = [described.name, described.version, *([str(build)] if build else []), tag]
     name = f"{'-'.join(parts)}.whl"
-    seal(folder / name, members, described, options.archive_time_s)
+    write_archive(folder / name, members, described, options.archive_time_s)
     return name
 
 
-def seal(
+def write_archive(
     file: Path, members: Mapping[str, Source], described: Metadata, time_s: int | None = None
 ) -> None:
     """Writes a wheel: the members, and the list of them with their hashes."""

@@ -252,7 +252,7 @@ def client(options: Options, environ: Mapping[str, str]) -> list[str]:
     return [str(bazel.executable), *options.startup_options]
 
 
-def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
+def remove_bazel_files(root: Path, options: Options, environ: Mapping[str, str]) -> None:
     """Ends Bazel's server for a temporary tree, and removes Bazel's files for it.
 
     Files in an --output_base that the user chose stay, because another tree may use them. Errors
@@ -263,10 +263,10 @@ def forget(root: Path, options: Options, environ: Mapping[str, str]) -> None:
     bazel = client(options, environ)
     if not bazel:
         return
-    said = subprocess.run(
+    process = subprocess.run(
         [*bazel, "info", "output_base"], cwd=root, check=False, capture_output=True, text=True
     )
     # Bazel names the folder of a tree by this hash.
     own = hashlib.md5(str(root).encode(), usedforsecurity=False).hexdigest()
-    end = ["clean", "--expunge"] if Path(said.stdout.strip()).name == own else ["shutdown"]
+    end = ["clean", "--expunge"] if Path(process.stdout.strip()).name == own else ["shutdown"]
     subprocess.run([*bazel, *end], cwd=root, check=False, capture_output=True)

@@ -21,7 +21,7 @@ from bazel.pybuild.machine.cuda_toolkits import (
     Toolkit,
     find,
     missing_part,
-    nvcc_says,
+    nvcc_output,
     watched,
 )
 from bazel.pybuild.options import Options, Switch
@@ -196,10 +196,10 @@ def decide(
         return _not_wanted(options, torch, toolkit)
     if toolkit is None:
         return _without_toolkit(options, target, problems)
-    made = _codes(options, toolkit)
+    codes = _codes(options, toolkit)
     reason = target.reason if target else "USE_CUDA=1"
-    evidence = f"on: {reason}; toolkit {toolkit.version}; {' '.join(made)}"
-    return Cuda(True, toolkit, made, evidence, f"{toolkit.home}, found by {toolkit.found}")
+    evidence = f"on: {reason}; toolkit {toolkit.version}; {' '.join(codes)}"
+    return Cuda(True, toolkit, codes, evidence, f"{toolkit.home}, found by {toolkit.found}")
 
 
 def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
@@ -227,12 +227,12 @@ def _not_wanted(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda
     if toolkit is None:
         return Cuda(False, None, (), f"off: {reason}")
     try:
-        made = _codes(options, toolkit)
+        codes = _codes(options, toolkit)
     except BuildError:
         # A list that was set for another project must not break a build without CUDA.
         return Cuda(False, None, (), f"off: {reason}")
     detail = f"toolkit {toolkit.version} in {toolkit.home} is for `bazel build //...` only"
-    return Cuda(False, toolkit, made, f"off: {reason}", detail)
+    return Cuda(False, toolkit, codes, f"off: {reason}", detail)
 
 
 def _without_toolkit(options: Options, target: Target | None, problems: list[str]) -> Cuda:
@@ -257,7 +257,7 @@ def _codes(options: Options, toolkit: Toolkit) -> tuple[str, ...]:
 
     def accepts(code: str) -> bool:
         arch = f"arch=compute_{code.removeprefix('sm_')},code={code}"
-        return "#$" in nvcc_says(toolkit.home, "--dryrun", "-gencode", arch, "-c", "none.cu")
+        return "#$" in nvcc_output(toolkit.home, "--dryrun", "-gencode", arch, "-c", "none.cu")
 
-    listed = nvcc_says(toolkit.home, "--list-gpu-code").split()
+    listed = nvcc_output(toolkit.home, "--list-gpu-code").split()
     return cuda_archs.codes(options.cuda_arch_list, listed, accepts)

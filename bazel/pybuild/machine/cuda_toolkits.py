@@ -104,7 +104,7 @@ def find(
             continue
         visited.add(home.resolve())
         missing = missing_part(home)
-        version = re.search(r"V((\d+)\.\d+\.\d+)", nvcc_says(home, "--version"))
+        version = re.search(r"V((\d+)\.\d+\.\d+)", nvcc_output(home, "--version"))
         if missing:
             problems.append(f"{home} ({found}) is not a complete toolkit: it has no {missing}")
         elif not version:
@@ -146,11 +146,11 @@ def _refuses(home: Path, compiler: str) -> str | None:
     if process is None or process.returncode == 0:
         return None
     lines = (process.stderr + process.stdout).strip().splitlines() or ["it says nothing"]
-    said = next((line for line in lines if "error" in line), lines[0])
-    return said.partition("#error -- ")[2].partition(" The nvcc flag")[0] or said
+    message = next((line for line in lines if "error" in line), lines[0])
+    return message.partition("#error -- ")[2].partition(" The nvcc flag")[0] or message
 
 
-def nvcc_says(home: Path, *arguments: str) -> str:
+def nvcc_output(home: Path, *arguments: str) -> str:
     """The output of a toolkit's nvcc; empty if it does not run."""
     process = _run(home / "bin" / "nvcc", *arguments)
     return process.stdout + process.stderr if process else ""

@@ -74,24 +74,24 @@ def which(name: str, path: str, mode: int = os.X_OK) -> Path | None:
     return None
 
 
-def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, said: str = "") -> BuildError:
+def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, output: str = "") -> BuildError:
     """The error for a Bazel that fails before it reads this tree.
 
     Args:
       bazel: the program.
       command: its command line.
       root: of the tree.
-      said: its messages; empty if they were printed already.
+      output: its messages; empty if they were printed already.
     """
-    said = said.strip() or "(see above)"
+    output = output.strip() or "(see above)"
     if " " in str(root) or not str(root).isascii():
         return BuildError(
-            f"Bazel does not start in {root}; it said:\n{said}",
+            f"Bazel does not start in {root}; it said:\n{output}",
             "Older Bazels want a path of ASCII characters without spaces: move this tree to one.",
         )
     if bazel.is_bazelisk:
         return BuildError(
-            f"{bazel.executable} could not provide a Bazel; it said:\n{said}",
+            f"{bazel.executable} could not provide a Bazel; it said:\n{output}",
             "If Bazel's download host cannot be reached from here, use the distribution's Bazel:\n"
             f"  {APT_COMMAND}\n"
             "  USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop",
@@ -99,7 +99,7 @@ def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, said: str = "
     import shlex
 
     return BuildError(
-        f"Bazel does not start; it said:\n{said}",
+        f"Bazel does not start; it said:\n{output}",
         f"The command was:  {shlex.join(command)}",
     )
 

@@ -84,8 +84,8 @@ def inspect_cross(environ: Mapping[str, str]) -> Toolchain:
         return Toolchain("none", [])
     found = _inspect(f"{_CROSS}g++", _CROSS, environ)
     emulators = [name for name in _EMULATORS if which(name, search)]
-    said = " ".join([found.fingerprint, *emulators])
-    return found._replace(fingerprint=hashlib.sha256(said.encode()).hexdigest()[:12])
+    text = " ".join([found.fingerprint, *emulators])
+    return found._replace(fingerprint=hashlib.sha256(text.encode()).hexdigest()[:12])
 
 
 def compiler(environ: Mapping[str, str]) -> str:

@@ -85,8 +85,8 @@ class JaxGuardImpl final : public c10::impl::DeviceGuardImplInterface {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A program that asks in a loop whether the device is done must see it become so, and what is
-  // recorded runs only on request: so asking waits.
+  // Runs the recorded work and waits: a program that polls would never see it finish, because
+  // recorded work runs only on request.
   static bool RunsDry() {
     RunSynchronize();
     return true;

@@ -381,8 +381,8 @@ void RecordStream(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   torch::jit::drop(*stack, 2);
 }
 
-// Questions whose answer is no: may a transformer module use a nested tensor, which does not exist
-// here; has cuDNN or MIOpen a kernel?
+// Predicates that are always false: whether a transformer module may use a nested tensor, which
+// does not exist here; whether cuDNN or MIOpen has a kernel.
 void No(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
   torch::jit::drop(*stack, op.schema().arguments().size());
   torch::jit::push(*stack, false);

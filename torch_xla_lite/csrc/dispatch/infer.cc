@@ -47,7 +47,7 @@ std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue
   return mutated;
 }
 
-// Whether the CPU kernel must decide what becomes of the call.
+// Whether the CPU kernel must run the call.
 bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
                const OpSignature& signature) {
   const auto refuses = [&](const ir::Shape* shape) {
@@ -55,7 +55,7 @@ bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const C
            (info.refused_dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
   };
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  // Some meta functions say float for integers, which the kernel refuses all the same.
+  // Some meta functions return float for integers, which the kernel rejects.
   if (refuses(signature.outputs[0])) return true;
   if (!call.operands.empty() && refuses(call.operands[0]->shape())) return true;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
@@ -145,7 +145,7 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   try {
     mutated = RunOnMeta(info, arguments, &stack);
   } catch (const std::exception& error) {
-    // Says nothing about the op, and may not happen the next time.
+    // Transient; says nothing about the op.
     if (runtime::Runtime::Get().executor().IsInterruption(error)) throw;
     // A view never depends on data; on the CPU, where data is dense, a wrong one might succeed.
     if (info.IsView()) throw;

@@ -44,7 +44,7 @@ void Put(const at::Tensor& self, int64_t dim, at::Tensor mask, const at::Tensor&
   std::vector<int64_t> dims(mask.dim()), front(mask.dim());
   std::iota(dims.begin(), dims.end(), dim);
   std::iota(front.begin(), front.end(), 0);
-  // The dimensions of the mask come first, then the others: masked_scatter goes by this order.
+  // The dimensions of the mask come first, then the others: masked_scatter uses this order.
   const at::Tensor target = self.movedim(dims, front);
   // Of one element that `self` has for each row of values.
   const at::IntArrayRef others = target.sizes().slice(mask.dim());
