@@ -67,12 +67,13 @@ missing_packages() {
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
 # a CMake project, clangd reads the output of scripts/compile_commands.py, nginx and openssl are for cache servers, and
-# strace records the files that actions open.
+# strace records the files that actions open, and faketime builds on another day.
 missing_packages_of_tests() {
   command -v clangd >/dev/null || echo clangd
   command -v cmake >/dev/null || echo cmake
   [[ -x /usr/sbin/nginx ]] || echo nginx-light
   command -v openssl >/dev/null || echo openssl
+  command -v faketime >/dev/null || echo faketime
   command -v strace >/dev/null || echo strace
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user

@@ -74,8 +74,11 @@ def test_other_default_options_have_another_fingerprint(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["cc1plus", "collect2", "as", "ld", "ld.bfd", "ld.gold"])
 def test_another_program_of_the_compiler_has_another_fingerprint(tmp_path: Path, name: str):
+    program = _printed(name, "prog")
+    if not program.exists():
+        pytest.skip(f"there is no {name}")
     environ = _with(tmp_path)
-    shutil.copy(_printed(name, "prog"), tmp_path / name)
+    shutil.copy(program, tmp_path / name)
     before = _fingerprint(environ)
     with (tmp_path / name).open("ab") as file:
         file.write(b"changed")

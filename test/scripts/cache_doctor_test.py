@@ -199,7 +199,7 @@ def test_a_second_clone_runs_no_test_again_in_a_sandbox_or_not(
     assert "Executed 3 out of 3 tests: 3 tests pass." in first.stdout, first.stderr
     other = _tree(tmp_path / "far" / "away", shared)
     try:
-        second = other.bazel("test", "--config=ci", *_TESTS)
+        second = other.bazel("test", "--spawn_strategy=sandboxed,local", *_TESTS)
     finally:
         other.close()
     assert "Executed 0 out of 3 tests: 3 tests pass." in second.stdout, second.stderr

@@ -54,6 +54,8 @@ def test_an_action_that_reads_the_home_folder_or_uses_the_network_is_named(neste
     targets = [f"//torch_xla_lite:{name}" for name in ("outputs", "reads", "sends")]
     process = nested.run(nested.python, "scripts/check_hermetic.py", *bazel, *targets)
     file.write_text(before)
+    if "no strategy with that identifier" in process.stderr:
+        pytest.skip("sandboxes do not work on this machine")
     assert process.returncode == 1, process.stderr
     read, sent, count = process.stdout.splitlines()
     assert (read.split()[0], count) == (str(secret), "2 findings")
@@ -101,6 +103,37 @@ def test_a_wheel_without_a_cache_has_the_same_bytes(nested: Nested):
     assert process.returncode == 0, process.stdout + process.stderr
     (wheel,) = (nested.root / "dist").glob("*.whl")
     assert process.stdout.splitlines()[-1].startswith(f"{wheel}: built without a cache; the same")
+
+
+_DAY = """
+genrule(
+    name = "day",
+    outs = ["day.txt"],
+    cmd = "date > $@",
+)
+"""
+_FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
+
+
+@pytest.mark.skipif(_FAKETIME is None, reason="libfaketime is not installed")
+def test_a_wheel_of_another_day_has_the_same_bytes(nested: Nested, tmp_path: Path):
+    with (nested.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
+        file.write(_DAY)
+    nested.write("one.cc", "const char* now = __DATE__ __TIME__;\nint one() { return now[0]; }\n")
+    wheels, days = [], []
+    for day in ("+0", "+400d"):
+        options = ["--disk_cache=", f"--action_env=LD_PRELOAD={_FAKETIME}"]
+        options.append(f"--action_env=FAKETIME={day}")
+        changes = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": " ".join(options)}
+        process = nested.setup("bdist_wheel", "-d", str(tmp_path / day), **changes)
+        assert process.returncode == 0, process.stdout + process.stderr
+        (wheel,) = (tmp_path / day).glob("*.whl")
+        wheels.append(wheel)
+        assert nested.bazel("build", *options, "//torch_xla_lite:day").returncode == 0
+        days.append((nested.root / "bazel-bin/torch_xla_lite/day.txt").read_text().split()[-1])
+    # The actions saw another year, or the test would prove nothing.
+    assert days[0] != days[1]
+    assert release_wheel.differences(*wheels) == []
 
 
 def test_a_wheel_that_depends_on_the_build_is_not_released(nested: Nested, tmp_path: Path):

@@ -71,7 +71,7 @@ class Develop(_Command):
 
 
 class Rebuild(_Command):
-    """`rebuild`: the full rebuild. Caches get the results and are not read."""
+    """`rebuild`: the full rebuild, which reads no cache."""
 
     description = "remove what was built, and compile everything again, for troubleshooting"
     builds = True
@@ -79,7 +79,7 @@ class Rebuild(_Command):
     def run(self) -> None:
         tree = self.distribution
         clean.clean(tree.root, tree.variables, tree.environ)
-        fresh = ("--noremote_accept_cached", *tree.variables.build_options)
+        fresh = ("--config=rebuild", *tree.variables.build_options)
         # With a remote cache, the option would not apply to the disk cache.
         variables = tree.variables._replace(build_options=fresh, remote_cache=None)
         develop.develop(tree.root, variables, tree.environ)

@@ -212,6 +212,8 @@ _NOISE = (
     # Of Bazel 7.
     b"ERROR: Build did NOT complete",
     b"FAILED: \n",
+    # Debian's system-wide bazelrc has it.
+    b"WARNING: Option 'host_javabase' is deprecated",
     b"[0 / ",
 )
 

@@ -31,6 +31,9 @@ _FLAGS = {
     "experimental_disk_cache_gc_max_size": (
         "# This Bazel can limit the size of the cache.",
         "common --experimental_disk_cache_gc_max_size=5G",
+        "",
+        "# It reads the disk cache whatever --remote_accept_cached says.",
+        "build:rebuild --disk_cache=",
     ),
     "experimental_execution_log_file": (
         "# This Bazel writes a binary log first; without a path it stays in /tmp.",
