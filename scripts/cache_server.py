@@ -124,6 +124,8 @@ _GRPC = """\
 # The action cache is in memory: after a restart it is empty, and entries are written again.
 _BUILDGRID = """\
 description: cache
+# More calls at once are refused.
+thread-pool-size: 500
 server:
   - !channel
     address: unix:buildgrid.sock
@@ -286,9 +288,8 @@ def _prune(folder: Path, arguments: argparse.Namespace) -> int:
     while True:
         if arguments.verify:
             _report(_remove_damaged(folder), "damaged blobs")
-        limit = arguments.size or _settings(folder).get("limit")
-        if limit:
-            _report(_remove_oldest(folder, limit), "files that were not used for the longest time")
+        limit = _settings(folder)["limit"] if arguments.size is None else arguments.size
+        _report(_remove_oldest(folder, limit), "files that were not used for the longest time")
         if not arguments.every:
             return 0
         time.sleep(arguments.every)

@@ -22,9 +22,11 @@ from bazel.pybuild.options import Options, WheelKind
 if TYPE_CHECKING:
     from bazel.pybuild.invocation.events import Outcome, Output
     from bazel.pybuild.invocation.report import Report
-    from bazel.pybuild.machine.remote_cache import Watch
 
 _AS_BEFORE = "The installed files are as they were."
+# Bazel's exit codes for errors of remote caches, for its own crash, and for results that a remote
+# cache has lost. Debian's Bazel 4 crashes when it uses TLS with gRPC.
+_CACHE_FAILURES = (32, 34, 37, 39)
 # As in PyTorch's setup.py.
 _ADVICE = """\
 This is a build for 64-bit ARM with CUDA. Programs may run faster when the linker
@@ -80,7 +82,7 @@ def build(
                 cuda=gpu.startswith("on"),
                 caching=_caching(options),
             )
-            code, outcome = _run(command, root, options)
+            code, outcome = _run(command, root, options, environ)
             from bazel.pybuild.install import outputs
             from bazel.pybuild.invocation import report
 
@@ -124,40 +126,75 @@ def _complain(text: str) -> None:
     notices.defer(f"torch_xla_lite: the remote cache {text}")
 
 
-def _run(command: invoke.Command, root: Path, options: Options) -> "tuple[int, Outcome]":
-    """Calls Bazel; if the remote cache stops answering, a second time without it.
+def _run(
+    command: invoke.Command, root: Path, options: Options, environ: Mapping[str, str]
+) -> "tuple[int, Outcome]":
+    """Calls Bazel; a second time if a cache that is silent or damaged has ended the first call.
 
     Returns:
       The exit code of the last call, and what all calls did.
     """
-    if options.remote_cache is None:
-        return _call(command, root)
-    from bazel.pybuild.machine import remote_cache
+    code, outcome, problem = _call(command, root, options)
+    if command.caching and code in _CACHE_FAILURES:
+        problem = f"Bazel failed with exit code {code}"
+    if problem and code != 0:
+        _complain(f"was not used to the end: {problem}")
+        command = command.without_cache()
+        code, rest, _ = _call(command, root, options)
+        outcome = rest.after(outcome)
+    if code != 0 and outcome.incomplete:
+        notices.keep("torch_xla_lite: a cache has incomplete results, so none was used")
+        code, rest, _ = _call(command.without_results(), root, options)
+        outcome = rest.after(outcome)
+    _after_warnings(outcome, root, options, environ)
+    return code, outcome
 
-    watch = remote_cache.Watch(options)
+
+def _after_warnings(
+    outcome: "Outcome", root: Path, options: Options, environ: Mapping[str, str]
+) -> None:
+    """Says in one line what was wrong with the caches, and repairs the disk cache."""
+    if outcome.unread or outcome.incomplete:
+        from bazel.pybuild.machine import disk_cache
+
+        folder = configure.disk_cache(options, environ)
+        repaired = disk_cache.repair(folder, outcome.made, root) if folder else []
+        if repaired:
+            notices.keep(
+                f"torch_xla_lite: the disk cache had {len(repaired)} damaged files, which were "
+                f"replaced or removed, such as {repaired[0]}"
+            )
+        elif outcome.unread:
+            _complain(f"has results that cannot be used: {outcome.unread[0]}")
+    if outcome.unwritten:
+        _complain(f"did not store all results: {outcome.unwritten[0]}")
+
+
+def _call(command: invoke.Command, root: Path, options: Options) -> "tuple[int, Outcome, str]":
+    """Calls Bazel.
+
+    Returns:
+      The exit code, what Bazel did, and why the remote cache cannot be used any more; empty if it
+      can.
+    """
+    watch = None
+    if options.remote_cache is not None:
+        from bazel.pybuild.machine import remote_cache
+
+        watch = remote_cache.Watch(options)
     try:
-        code, outcome = _call(command, root, watch if command.caching else None)
+        with invoke.started(command, root) as process:
+            if watch is not None and command.caching:
+                watch.start(functools.partial(process.send_signal, signal.SIGINT))
+            # These imports take 24 ms, while Bazel works.
+            from bazel.pybuild.install import outputs  # noqa: F401
+            from bazel.pybuild.invocation import events, report  # noqa: F401
     finally:
-        remote_cache.redact(command.events, root)
-    if not watch.problem or code == 0:
-        return code, outcome
-    _complain(f"was not used to the end: {watch.problem}")
-    code, rest = _call(command.without_cache(), root)
-    return code, rest.after(outcome)
-
-
-def _call(
-    command: invoke.Command, root: Path, watch: "Watch | None" = None
-) -> "tuple[int, Outcome]":
-    with invoke.started(command, root) as process:
         if watch is not None:
-            watch.start(functools.partial(process.send_signal, signal.SIGINT))
-        # These imports take 24 ms, while Bazel works.
-        from bazel.pybuild.install import outputs  # noqa: F401
-        from bazel.pybuild.invocation import events, report  # noqa: F401
-    if watch is not None:
-        watch.stop()
-    return process.returncode, events.read(command.events, command.log, command.targets)
+            watch.stop()
+            remote_cache.redact(command.events, root)
+    outcome = events.read(command.events, command.log, command.targets)
+    return process.returncode, outcome, watch.problem if watch is not None else ""
 
 
 def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:

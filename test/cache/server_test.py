@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.machine import remote_cache
-from test.cache.servers import Server, http_and_grpc, needs_nginx, run, server
+from test.cache.servers import Server, certificate, http_and_grpc, needs_nginx, run, server
 
 pytestmark = needs_nginx
 
@@ -75,7 +74,7 @@ def test_everybody_may_read_but_not_write_on_request(tmp_path: Path):
 
 @http_and_grpc
 def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, protocol: str):
-    certificates = [_certificate(tmp_path / name) for name in ("ours", "other")]
+    certificates = [certificate(tmp_path / name) for name in ("ours", "other")]
     ours = certificates[0]
     options = ("--certificate", f"{ours}.pem", "--key", f"{ours}.key")
     with server(tmp_path / "cache", protocol, *options) as cache:
@@ -87,17 +86,6 @@ def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, prot
         ]
     assert answers[0].problem == ""
     assert "certificate" in answers[1].problem or "self-signed" in answers[1].problem
-
-
-def _certificate(stem: Path) -> Path:
-    """Writes a certificate for the loopback address, and its key."""
-    name = ("-subj", "/CN=cache", "-addext", "subjectAltName=IP:127.0.0.1")
-    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    files = ("-keyout", f"{stem}.key", "-out", f"{stem}.pem")
-    subprocess.run(
-        ["openssl", "req", "-x509", *kind, *name, *files], check=True, capture_output=True
-    )
-    return stem
 
 
 @http_and_grpc

@@ -93,3 +93,14 @@ def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
         yield start(folder, protocol, *options)
     finally:
         run("stop", folder)
+
+
+def certificate(stem: Path) -> Path:
+    """Writes a certificate for the loopback address, STEM.pem, and its key, STEM.key."""
+    name = ("-subj", "/CN=cache", "-addext", "subjectAltName=IP:127.0.0.1")
+    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    files = ("-keyout", f"{stem}.key", "-out", f"{stem}.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", *kind, *name, *files], check=True, capture_output=True
+    )
+    return stem

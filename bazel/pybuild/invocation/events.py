@@ -10,8 +10,10 @@ not counted.
 
 import collections
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bazel.pybuild.invocation import execution_log
@@ -44,6 +46,11 @@ class Outcome(NamedTuple):
         two: if a remote cache is in use, all hits are counted here.
       local_hits: number of actions that an earlier build in this checkout ran; None with Bazel 4,
         which does not report it; 0 if the server still has the earlier build in memory.
+      unread: why results in a cache could not be used, for each warning about that.
+      unwritten: why results could not be stored, for each warning about that.
+      incomplete: whether an action has failed because outputs are missing, which a damaged result
+        in a cache causes.
+      made: path, below the root of the tree -> SHA-256, of the outputs of actions that ran.
     """
 
     exit_name: str
@@ -52,6 +59,10 @@ class Outcome(NamedTuple):
     disk_hits: int
     remote_hits: int
     local_hits: int | None
+    unread: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
+    incomplete: bool = False
+    made: Mapping[str, str] = MappingProxyType({})
 
     def after(self, first: "Outcome") -> "Outcome":
         """This outcome of a call that continued the work of `first`, with the counts of both."""
@@ -59,6 +70,10 @@ class Outcome(NamedTuple):
             ran=collections.Counter(first.ran) + collections.Counter(self.ran),
             disk_hits=first.disk_hits + self.disk_hits,
             remote_hits=first.remote_hits + self.remote_hits,
+            unread=first.unread + self.unread,
+            unwritten=first.unwritten + self.unwritten,
+            incomplete=first.incomplete or self.incomplete,
+            made={**first.made, **self.made},
         )
 
 
@@ -75,9 +90,12 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     local_hits = None
     file_sets: dict[str, dict[str, Any]] = {}
     wanted: dict[str, list[str]] = {}
+    said = ""
     for event in _events(events):
         identity = event["id"]
-        if "optionsParsed" in event:
+        if "progress" in event:
+            said += event["progress"].get("stderr", "")
+        elif "optionsParsed" in event:
             # The last option of a name counts.
             options = event["optionsParsed"].get("cmdLine", [])
             remote = bool(dict(o.partition("=")[::2] for o in options).get("--remote_cache"))
@@ -94,10 +112,12 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
             if statistics is not None:
                 local_hits = int(statistics.get("hits", 0))
     ran: collections.Counter[str] = collections.Counter()
+    made: dict[str, str] = {}
     disk_hits = remote_hits = 0
     for spawn in execution_log.read(log):
         if not spawn.hit:
             ran[spawn.mnemonic] += 1
+            made |= spawn.products
         elif remote and spawn.runner != "disk cache hit":
             remote_hits += 1
         else:
@@ -106,11 +126,31 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
         wanted = {}
     names = [name for group in wanted.values() for name in group]
     outputs = {output.path: output for output in _outputs(names, file_sets)}
-    return Outcome(exit_name, tuple(outputs.values()), ran, disk_hits, remote_hits, local_hits)
+    warnings = _CACHE_WARNING.findall(_COLOUR.sub("", said))
+    return Outcome(
+        exit_name,
+        tuple(outputs.values()),
+        ran,
+        disk_hits,
+        remote_hits,
+        local_hits,
+        unread=tuple(reason for what, reason in warnings if what == "Reading from"),
+        unwritten=tuple(reason for what, reason in warnings if what == "Writing to"),
+        incomplete=_INCOMPLETE.search(said) is not None,
+        made=made,
+    )
 
 
-# Lines that repeat the command line and the output are most of the file, and are not parsed.
-_UNUSED = (b'{"id":{"progress"', b'{"id":{"structured', b'{"id":{"unstructured')
+# Bazel's words for both caches, and the reason in the next line.
+_CACHE_WARNING = re.compile(r"WARNING: (Reading from|Writing to) Remote Cache:\s*([^\r\n]*)")
+_INCOMPLETE = re.compile(r"output '.*' was not created|error while parsing \.d file")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+# Lines that repeat the command line and the output are most of the file, and are not parsed, unless
+# the output is about a cache.
+_UNUSED = (b'{"id":{"structured', b'{"id":{"unstructured')
+_OUTPUT = b'{"id":{"progress"'
+_ABOUT_CACHES = (b"Remote Cache:", b" was not created", b"error while parsing .d file")
 
 
 def _events(file: Path) -> Iterator[dict[str, Any]]:
@@ -120,6 +160,8 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
         return
     for line in lines:
         if line.startswith(_UNUSED):
+            continue
+        if line.startswith(_OUTPUT) and not any(words in line for words in _ABOUT_CACHES):
             continue
         try:
             yield json.loads(line)

@@ -68,6 +68,13 @@ class Command(NamedTuple):
         kept = tuple(word for word in self.arguments if word not in self.caching)
         return self._replace(arguments=kept, caching=())
 
+    def without_results(self) -> "Command":
+        """The same command, which reads no result from the caches."""
+        words = self.arguments[: -len(self.targets)]
+        # The second option extends the first one to the disk cache.
+        fresh = ("--noremote_accept_cached", "--noincompatible_remote_results_ignore_disk")
+        return self._replace(arguments=(*words, *fresh, *self.targets))
+
 
 def build_command(
     bazel: Bazel,
@@ -218,9 +225,17 @@ _NOISE = (
 )
 
 
+# Bazel repeats these for each action, with several lines about each; build.py says it in one line.
+_CACHE_FAULTS = (b"WARNING: Reading from Remote Cache:", b"WARNING: Writing to Remote Cache:")
+_OTHER_MESSAGES = (b"WARNING:", b"ERROR:", b"INFO:", b"DEBUG:", b"FAILED:", b"SUBCOMMAND:", b"[")
+
+
 def _pass_on(messages: IO[bytes] | None) -> None:
+    about_cache = False
     for line in messages or ():
-        if line.strip() and not line.startswith(_NOISE):
+        if line.startswith(_OTHER_MESSAGES + _NOISE):
+            about_cache = line.startswith(_CACHE_FAULTS)
+        if line.strip() and not about_cache and not line.startswith(_NOISE):
             # Bazel must not stop because the output was closed.
             with suppress(OSError):
                 sys.stderr.buffer.write(line)

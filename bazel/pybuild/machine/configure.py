@@ -185,6 +185,16 @@ def cache_home(environ: Mapping[str, str]) -> Path:
     return base / "torch_xla_lite"
 
 
+def disk_cache(options: Options, environ: Mapping[str, str]) -> Path | None:
+    """The folder of the disk cache; None without one."""
+    flag = "--disk_cache="
+    named = [option for option in options.build_options if option.startswith(flag)]
+    if not named:
+        return cache_home(environ) / "bazel"
+    folder = named[-1].removeprefix(flag)
+    return Path(folder) if folder else None
+
+
 def _facts(
     root: Path,
     bazel: find_bazel.Bazel,

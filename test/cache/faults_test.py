@@ -1,0 +1,483 @@
+"""Builds with a broken cache, each with a real server: the result is right, and one line says why.
+
+Every build starts without outputs. Its disk cache is off, unless the test is about that.
+"""
+
+import hashlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from test.build.nested import Nested
+from test.cache.relay import relay
+from test.cache.servers import (
+    BUILDGRID,
+    Server,
+    certificate,
+    http_and_grpc,
+    needs_buildgrid,
+    needs_nginx,
+    run,
+    server,
+)
+
+pytestmark = needs_nginx
+
+# Compilers, linkers and others that a build without a cache starts.
+_ALL = 6
+
+
+class Built(NamedTuple):
+    """What a build did.
+
+    Attributes:
+      ran: number of actions that ran.
+      hits: number of results from a cache.
+      said: lines of standard error.
+      outputs: content of what was built.
+    """
+
+    ran: int
+    hits: int
+    said: list[str]
+    outputs: list[bytes]
+
+
+class Tree(Nested):
+    """A tree whose builds start without outputs.
+
+    Attributes:
+      shared: folder of Bazel's files and of the home folder.
+    """
+
+    def __init__(self, folder: Path, shared: Path):
+        super().__init__(folder, shared)
+        self.shared = shared
+
+    def build(self, *, disk: str = "", **variables: str) -> Built:
+        """Builds, which has to succeed."""
+        assert self.bazel("clean").returncode == 0
+        disk_cache = f"--disk_cache={disk} --noshow_progress"
+        process = self.setup("develop", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=disk_cache, **variables)
+        assert process.returncode == 0, process.stdout + process.stderr
+        report = json.loads((self.root / "build" / "report.json").read_text())
+        hits = report["cache_hits"]
+        return Built(
+            ran=sum(report["actions"].values()),
+            hits=(hits["disk"] or 0) + (hits["remote"] or 0),
+            said=process.stderr.splitlines(),
+            outputs=[file.read_bytes() for file in self.outputs],
+        )
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+    made = Tree(tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("shared"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def right(tree: Tree) -> Built:
+    """A build without a cache."""
+    built = tree.build()
+    assert (built.ran, built.hits, built.said) == (_ALL, 0, [])
+    return built
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """The server of a protocol, which is started once."""
+    folder = tmp_path_factory.mktemp("servers")
+    running: dict[str, Any] = {}
+
+    def of(protocol: str) -> Server:
+        if protocol not in running:
+            context = server(folder / protocol, protocol, "--every", "3600")
+            running[protocol] = (context, context.__enter__())
+        return running[protocol][1]
+
+    yield of
+    for context, _ in running.values():
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture
+def cache(servers: Callable[[str], Server], tree: Tree, right: Built, protocol: str) -> Server:
+    """A server that has all results."""
+    cache = servers(protocol)
+    run("prune", cache.folder, "--verify")
+    tree.build(**cache.variables(writes=True))
+    return cache
+
+
+def _url(cache: Server, port: int) -> dict[str, str]:
+    """Variables for a writer that reaches the server by another port."""
+    variables = cache.variables(writes=True)
+    scheme = cache.url.partition(":")[0]
+    return {**variables, "TORCH_XLA_LITE_REMOTE_CACHE": f"{scheme}://127.0.0.1:{port}"}
+
+
+@http_and_grpc
+def test_a_reader_runs_no_action_that_a_writer_has_run(tree: Tree, right: Built, cache: Server):
+    built = tree.build(**cache.variables(writes=False))
+    assert (built.ran, built.hits, built.said) == (0, _ALL, [])
+    assert built.outputs == right.outputs
+
+
+@pytest.mark.parametrize("protocol", ["http"])
+def test_bazel_itself_uses_the_cache_after_setup_py(tree: Tree, cache: Server):
+    tree.build(**cache.variables(writes=False))
+    tree.bazel("clean")
+    process = tree.bazel(
+        "build", "--config=remote-cache", "--disk_cache=", "//torch_xla_lite:outputs"
+    )
+    assert f"{_ALL} remote cache hit" in process.stderr
+    tree.build()
+    process = tree.bazel("build", "--config=remote-cache", "//torch_xla_lite:outputs")
+    assert "'remote-cache' is not defined" in process.stderr
+
+
+@http_and_grpc
+def test_credentials_are_in_one_private_file_only(tree: Tree, cache: Server, protocol: str):
+    variables = cache.variables(writes=True)
+    tree.build(**variables)
+    process = tree.setup("options", **variables)
+    assert process.returncode == 0
+    token = cache.write_token
+    assert token not in process.stdout + process.stderr
+    private = tree.root / ".bazelrc.generated.remote-cache"
+    assert token in private.read_text()
+    assert private.stat().st_mode & 0o077 == 0
+    found = subprocess.run(
+        ["grep", "-rlF", "--", token, tree.root, tree.shared],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout.split() == [str(private)]
+    # Bazel's server still runs.
+    for command_line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            assert token.encode() not in command_line.read_bytes()
+
+
+def test_a_malformed_token_is_not_shown(tree: Tree):
+    process = tree.setup("develop", TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN="se cret")
+    assert process.returncode == 1
+    assert "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN=... is not a token" in process.stderr
+    assert "cret" not in process.stdout + process.stderr.replace("secret", "")
+
+
+def test_a_url_with_a_password_is_refused_and_not_shown(tree: Tree):
+    process = tree.setup("develop", TORCH_XLA_LITE_REMOTE_CACHE="http://me:pa55@127.0.0.1:9")
+    assert process.returncode == 1
+    assert "pa55" not in process.stdout + process.stderr
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_server_that_is_down_is_not_used(tree: Tree, right: Built, protocol: str):
+    built = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=f"{protocol}://127.0.0.1:9")
+    assert built.said == ["torch_xla_lite: the remote cache is not used: Connection refused"]
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@pytest.mark.parametrize("protocol", ["http", "https", "grpc", "grpcs"])
+def test_a_server_that_never_answers_is_not_used(tree: Tree, right: Built, protocol: str):
+    # The system accepts connections.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"{protocol}://127.0.0.1:{listener.getsockname()[1]}"
+        built = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=url)
+    assert built.said == [
+        "torch_xla_lite: the remote cache is not used: it does not answer within 3 s"
+    ]
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@http_and_grpc
+def test_a_server_that_becomes_silent_is_left(
+    tree: Tree, right: Built, cache: Server, protocol: str
+):
+    run("prune", cache.folder, "--size", "0")
+    with relay(cache.url) as between:
+        between.silent_after = 3000
+        built = tree.build(**_url(cache, between.port))
+    # Before that, Bazel says that it was interrupted.
+    assert [line for line in built.said if "torch_xla_lite:" in line] == [
+        "torch_xla_lite: the remote cache was not used to the end: it does not answer within 3 s"
+    ]
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@http_and_grpc
+def test_a_slow_server_is_used(tree: Tree, right: Built, cache: Server, protocol: str):
+    with relay(cache.url) as between:
+        between.wait = 0.5
+        built = tree.build(**_url(cache, between.port))
+    (line,) = built.said
+    assert line.startswith("torch_xla_lite: the remote cache is used, but it takes ")
+    assert (built.ran, built.hits, built.outputs) == (0, _ALL, right.outputs)
+
+
+@http_and_grpc
+def test_a_wrong_token_reads_nothing(tree: Tree, right: Built, cache: Server, protocol: str):
+    variables = {**cache.variables(writes=False), "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN": "wrong"}
+    built = tree.build(**variables)
+    reason = "it answers 401 Unauthorized" if protocol == "http" else "it refuses the token"
+    assert built.said == [f"torch_xla_lite: the remote cache is not used: {reason}"]
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@http_and_grpc
+@pytest.mark.parametrize("pretends", [False, True])
+def test_without_the_write_token_nothing_is_stored(
+    tree: Tree, right: Built, cache: Server, protocol: str, pretends: bool
+):
+    run("prune", cache.folder, "--size", "0")
+    role = "WRITE" if pretends else "READ"
+    built = tree.build(
+        **{
+            "TORCH_XLA_LITE_REMOTE_CACHE": cache.url,
+            f"TORCH_XLA_LITE_REMOTE_CACHE_{role}_TOKEN": cache.read_token,
+        }
+    )
+    assert cache.entries() == []
+    refused = "it answers 403 Forbidden" if protocol == "http" else "it refuses the token"
+    line = f"torch_xla_lite: the remote cache is used, but it does not store results: {refused}"
+    assert built.said == ([line] if pretends else [])
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@http_and_grpc
+def test_a_server_with_an_unknown_certificate_is_not_used(
+    tree: Tree, right: Built, protocol: str, tmp_path: Path
+):
+    stem = certificate(tmp_path / "unknown")
+    options = ("--certificate", f"{stem}.pem", "--key", f"{stem}.key")
+    with server(tmp_path / "cache", protocol, *options) as cache:
+        built = tree.build(**cache.variables(writes=True))
+    assert built.said == ["torch_xla_lite: the remote cache is not used: self-signed certificate"]
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@needs_buildgrid
+def test_a_bazel_that_crashes_when_it_uses_the_cache_builds_without(
+    tree: Tree, right: Built, tmp_path: Path
+):
+    """Debian's Bazel 4 cannot use TLS with gRPC; other versions can."""
+    stem = certificate(tmp_path / "known")
+    options = ("--certificate", f"{stem}.pem", "--key", f"{stem}.key")
+    with server(tmp_path / "cache", "grpc", *options) as cache:
+        variables = cache.variables(writes=True)
+        variables["TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE"] = f"{stem}.pem"
+        built = tree.build(**variables)
+        again = tree.build(**variables)
+    problem = (
+        "torch_xla_lite: the remote cache was not used to the end: Bazel failed with exit code"
+    )
+    failed = built.said != []
+    assert not failed or built.said[-1].startswith(problem)
+    assert again.hits == (0 if failed else _ALL)
+    assert (built.ran, built.outputs, again.outputs) == (_ALL, right.outputs, right.outputs)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.getuid() != 0 or subprocess.run(mount, check=False).returncode != 0:
+        pytest.skip("only root can mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@http_and_grpc
+def test_a_full_disk_of_the_server_costs_only_the_storing(
+    tree: Tree, right: Built, protocol: str, small_disk: Path
+):
+    with server(small_disk, protocol) as cache:
+        with suppress(OSError), (small_disk / "filler").open("wb") as filler:
+            while True:
+                filler.write(bytes(4096))
+        built = tree.build(**cache.variables(writes=True))
+    (line,) = built.said
+    assert "does not store results: " in line or "did not store all results: " in line
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
+@http_and_grpc
+def test_a_connection_that_breaks_in_an_upload_leaves_no_damaged_entry(
+    tree: Tree, right: Built, cache: Server, protocol: str
+):
+    run("prune", cache.folder, "--size", "0")
+    with relay(cache.url) as between:
+        between.cut_after = 12000
+        built = tree.build(**_url(cache, between.port))
+    assert any("did not store all results: " in line for line in built.said)
+    assert len(built.said) <= 2
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+    assert run("prune", cache.folder, "--verify").stderr == ""
+    tree.build(**cache.variables(writes=True))
+    assert tree.build(**cache.variables(writes=False)).hits == _ALL
+
+
+def _flip(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+
+
+def _cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def _empty(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def _garbage(file: Path) -> None:
+    file.write_bytes(b"\xff garbage " * 20)
+
+
+# The others take two more minutes:  CACHE_FAULTS=all pytest test/cache/faults_test.py
+_DAMAGES = pytest.mark.parametrize(
+    "damage",
+    [_flip, _empty, *([_cut, _garbage] if os.environ.get("CACHE_FAULTS") == "all" else [])],
+)
+
+
+def _check_damaged(built: Built, right: Built) -> None:
+    """Checks a build that has met a damaged cache."""
+    about = [line for line in built.said if line.startswith("torch_xla_lite: ")]
+    assert about and len(about) <= 2
+    assert built.ran > 0
+    assert built.outputs == right.outputs
+
+
+@_DAMAGES
+@pytest.mark.parametrize("kind", ["ac", "cas"])
+@pytest.mark.parametrize("protocol", ["http"])
+def test_damaged_entries_of_an_http_server_are_replaced_by_a_writer(
+    tree: Tree, right: Built, cache: Server, kind: str, damage: Callable[[Path], None]
+):
+    for entry in cache.entries():
+        if entry.parent.name == kind:
+            damage(entry)
+    _check_damaged(tree.build(**cache.variables(writes=False)), right)
+    _check_damaged(tree.build(**cache.variables(writes=True)), right)
+    built = tree.build(**cache.variables(writes=False))
+    assert (built.ran, built.said, built.outputs) == (0, [], right.outputs)
+
+
+@_DAMAGES
+@pytest.mark.parametrize("protocol", [pytest.param("grpc", marks=needs_buildgrid)])
+def test_damaged_entries_of_a_grpc_server_are_replaced_after_it_is_pruned(
+    tree: Tree, right: Built, cache: Server, damage: Callable[[Path], None]
+):
+    for entry in cache.entries():
+        damage(entry)
+    _check_damaged(tree.build(**cache.variables(writes=True)), right)
+    assert "damaged blobs" in run("prune", cache.folder, "--verify").stderr
+    tree.build(**cache.variables(writes=True))
+    built = tree.build(**cache.variables(writes=False))
+    assert (built.ran, built.said, built.outputs) == (0, [], right.outputs)
+
+
+@_DAMAGES
+@pytest.mark.parametrize("kind", ["ac", "cas"])
+def test_damaged_entries_of_the_disk_cache_are_replaced(
+    tree: Tree, right: Built, kind: str, damage: Callable[[Path], None], tmp_path: Path
+):
+    disk = tmp_path / "disk"
+    tree.build(disk=str(disk))
+    for entry in disk.glob(f"{kind}/*/*"):
+        damage(entry)
+    _check_damaged(tree.build(disk=str(disk)), right)
+    # Results of actions are removed first.
+    tree.build(disk=str(disk))
+    built = tree.build(disk=str(disk))
+    assert (built.ran, built.said, built.outputs) == (0, [], right.outputs)
+
+
+@http_and_grpc
+def test_results_whose_outputs_were_evicted_are_misses(
+    tree: Tree, right: Built, cache: Server, protocol: str
+):
+    for entry in cache.entries():
+        if entry.parent.name != "ac":
+            entry.unlink()
+    built = tree.build(**cache.variables(writes=True))
+    assert (built.ran, built.said, built.outputs) == (_ALL, [], right.outputs)
+    assert tree.build(**cache.variables(writes=False)).hits == _ALL
+
+
+@http_and_grpc
+def test_results_of_another_compiler_are_misses(
+    tree: Tree, right: Built, cache: Server, protocol: str, tmp_path: Path
+):
+    other = tmp_path / "another-compiler"
+    other.write_text(
+        '#!/bin/sh\n[ "$1" = -v ] && echo another version >&2\nexec /usr/bin/g++ "$@"\n'
+    )
+    other.chmod(0o755)
+    built = tree.build(**cache.variables(writes=False), CC=str(other))
+    assert built.hits == 0
+    assert built.ran >= _ALL
+
+
+def _http_client(cache: Server, client: int) -> bool:
+    """Writes blobs and reads them; all clients write the first one."""
+    url = urlsplit(cache.url)
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=60)
+    headers = {"Authorization": f"Bearer {cache.write_token}"}
+    blobs = [f"blob {client if n else 'shared'} {n} ".encode() * 2000 for n in range(8)]
+    for blob in blobs * 2:
+        path = f"/cas/{hashlib.sha256(blob).hexdigest()}"
+        connection.request("PUT", path, blob, headers)
+        stored = connection.getresponse()
+        stored.read()
+        connection.request("GET", path, headers=headers)
+        if stored.status not in (201, 204) or connection.getresponse().read() != blob:
+            return False
+    connection.close()
+    return True
+
+
+@http_and_grpc
+def test_sixteen_clients_and_two_builds_at_once_lose_nothing(
+    tree: Tree, right: Built, cache: Server, protocol: str, tmp_path: Path
+):
+    run("prune", cache.folder, "--size", "0")
+    other = Tree(tmp_path, tree.shared)
+    other.write("one.cc", "int one() { return 3; }\n")
+    try:
+        with ThreadPoolExecutor(18) as pool:
+            builds = [
+                pool.submit(each.build, **cache.variables(writes=True)) for each in (tree, other)
+            ]
+            if protocol == "http":
+                clients = [pool.submit(_http_client, cache, number) for number in range(16)]
+                assert all(client.result() for client in clients)
+            else:
+                script = Path(__file__).with_name("grpc_clients.py")
+                address = urlsplit(cache.url).netloc
+                command = [BUILDGRID.with_name("python"), script, address, cache.write_token]
+                assert subprocess.run(command, check=False).returncode == 0
+            assert [build.result().said for build in builds] == [[], []]
+        for each in (tree, other):
+            built = each.build(**cache.variables(writes=False))
+            assert (built.ran, built.said) == (0, [])
+    finally:
+        other.close()
+    assert run("prune", cache.folder, "--verify").stderr == ""
