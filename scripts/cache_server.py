@@ -1,10 +1,10 @@
 """Runs a cache server for Bazel on this machine: nginx for HTTP, BuildGrid behind nginx for gRPC.
 
-    scripts/cache_server.py start  /srv/cache                       # http://127.0.0.1:9090
-    scripts/cache_server.py start  /srv/cache --protocol grpc       # grpc://127.0.0.1:9090
-    scripts/cache_server.py status /srv/cache                       # address, size, number of files
-    scripts/cache_server.py prune  /srv/cache --size 10G --verify
-    scripts/cache_server.py stop   /srv/cache
+    python scripts/cache_server.py start /srv/cache                       # http://127.0.0.1:9090
+    python scripts/cache_server.py start /srv/cache --protocol grpc       # grpc://127.0.0.1:9090
+    python scripts/cache_server.py status /srv/cache                       # address, size, number of files
+    python scripts/cache_server.py prune /srv/cache --size 10G --verify
+    python scripts/cache_server.py stop /srv/cache
 
 The folder holds all that the server has: entries, configuration, logs, the numbers of its processes
 and the files `read-token` and `write-token`, which `start` makes if they are missing. nginx checks

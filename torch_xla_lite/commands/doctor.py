@@ -106,6 +106,8 @@ def inspect() -> Iterator[Finding]:
                 return
     yield from _probed()
     yield _cuda()
+    if os.environ.get("TORCH_XLA_LITE_REMOTE_CACHE"):
+        yield _remote_cache()
 
 
 def _built() -> str:
@@ -222,6 +224,25 @@ def _cuda() -> Finding:
     if not any(os.path.exists(file) for file in ("/dev/nvidiactl", "/dev/dxg")):
         return Finding("CUDA", True, "built with CUDA kernels; there is no NVIDIA device")
     return Finding("CUDA", True, "built with CUDA kernels, and there is an NVIDIA device")
+
+
+def _remote_cache() -> Finding:
+    """Whether the server of the build's cache answers; only a source tree has the code for that."""
+    # The package of an editable install is found through a link.
+    tree = _preflight.PACKAGE.resolve().parent
+    if not (tree / "bazel" / "pybuild").exists():
+        return Finding("remote cache", True, "set; only builds from a source tree use it")
+    process = subprocess.run(
+        [sys.executable, "-m", "bazel.pybuild.machine.remote_cache"],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = process.stdout.strip() or _error(process.stderr)
+    if process.returncode == 0:
+        return Finding("remote cache", True, said)
+    return Finding("remote cache", False, said, "Builds go on without it:  python setup.py options")
 
 
 def _line(finding: Finding) -> str:

@@ -11,7 +11,7 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 from bazel.pybuild import build, develop, wheel
-from bazel.pybuild.commands import clean, pip_install, show_options
+from bazel.pybuild.commands import clean, doctor, pip_install, show_options
 from bazel.pybuild.dist import sdist
 
 if TYPE_CHECKING:
@@ -176,11 +176,29 @@ class ShowOptions(_Command):
             show_options.show(self.distribution.environ)
 
 
+class Doctor(_Command):
+    """`doctor`."""
+
+    description = "check the caches of the build"
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("repair", None, "remove damaged entries from the disk cache"),
+    ]
+    boolean_options: ClassVar[list[str]] = ["repair"]
+
+    def initialize_options(self) -> None:
+        self.repair = False
+
+    def run(self) -> None:
+        tree = self.distribution
+        doctor.check(tree.variables, tree.environ, repair=bool(self.repair))
+
+
 COMMANDS = {
     "bdist_wheel": BdistWheel,
     "build_ext": BuildExt,
     "clean": Clean,
     "develop": Develop,
+    "doctor": Doctor,
     "install": Install,
     "options": ShowOptions,
     "rebuild": Rebuild,

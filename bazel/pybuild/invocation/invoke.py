@@ -71,8 +71,7 @@ class Command(NamedTuple):
     def without_results(self) -> "Command":
         """The same command, which reads no result from the caches."""
         words = self.arguments[: -len(self.targets)]
-        # The second option extends the first one to the disk cache.
-        fresh = ("--noremote_accept_cached", "--noincompatible_remote_results_ignore_disk")
+        fresh = ("--noremote_accept_cached", "--disk_cache=")
         return self._replace(arguments=(*words, *fresh, *self.targets))
 
 
@@ -98,7 +97,8 @@ def build_command(
       caching: options for the remote cache.
     """
     events, log = folder / "events.json", folder / "execution.json"
-    arguments = [str(bazel.executable), *options.startup_options, "build"]
+    # First, because --config=remote-cache also sets --jobs.
+    arguments = [str(bazel.executable), *options.startup_options, "build", *caching]
     if options.verbose:
         arguments += ["--subcommands"]
     else:
@@ -119,7 +119,7 @@ def build_command(
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
     # With a cache by gRPC, the paths of outputs would be those of the server.
     arguments += ["--nobuild_event_json_file_path_conversion"]
-    arguments += ["--config=report", *caching]
+    arguments += ["--config=report"]
     arguments += options.build_options
     targets = _TARGETS[options.wheel_kind]
     if headers and options.wheel_kind is not WheelKind.PYTHON:

@@ -53,38 +53,30 @@ def _hash(file: Path) -> str:
 
 def _wrong_results(folder: Path) -> Iterator[Path]:
     for result in folder.glob("ac/*/*"):
-        if not _names_outputs(result.read_bytes()):
+        if not _is_message(result.read_bytes()):
             yield result
 
 
-# Fields of ActionResult: files and folders, and symbolic links to both.
-_OUTPUTS = frozenset({2, 3, 10, 11, 12})
-
-
-def _names_outputs(message: bytes) -> bool:
-    """Whether a file is a protocol buffer that can be the result of an action."""
-    position, fields = 0, set()
+def _is_message(content: bytes) -> bool:
+    """Whether content is a protocol buffer of numbers and strings, and not empty."""
+    position = 0
     try:
-        while position < len(message):
-            key, position = _number(message, position)
-            fields.add(key >> 3)
-            if key & 7 == 2:
-                length, position = _number(message, position)
-                position += length
-            elif key & 7 == 0:
-                _, position = _number(message, position)
-            else:
+        while position < len(content):
+            key, position = _number(content, position)
+            if key & 7 not in (0, 2):
                 return False
+            number, position = _number(content, position)
+            position += number if key & 7 == 2 else 0
     except IndexError:
         return False
-    return position == len(message) and not fields.isdisjoint(_OUTPUTS)
+    return 0 < position == len(content)
 
 
-def _number(message: bytes, position: int) -> tuple[int, int]:
+def _number(content: bytes, position: int) -> tuple[int, int]:
     """A number in groups of seven bits, and the position after it."""
     number = shift = 0
     while True:
-        byte = message[position]
+        byte = content[position]
         number |= (byte & 127) << shift
         position, shift = position + 1, shift + 7
         if byte < 128:

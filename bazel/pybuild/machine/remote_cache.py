@@ -3,6 +3,7 @@
     lines(options)      # ["build:remote-cache --remote_cache=https://cache.example", ...]
     answer = probe(options)
     answer.problem      # "it does not answer within 3 s"; empty if the cache can be used
+    describe(options)   # (True, "https://cache.example answers in 3.1 ms; you may read, not write")
 
 Bazel 4 waits for a server that does not answer in each action, and cannot be told to stop that. So
 setup.py asks first, and again during the build (see Watch), and builds without the cache where the
@@ -10,9 +11,11 @@ server is silent. gRPC is spoken here as far as these requests need it: one call
 """
 
 import base64
+import os
 import re
 import shlex
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from bazel.pybuild import options as options_table
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
 
 CONFIG = "--config=remote-cache"
@@ -144,6 +149,20 @@ def probe(options: Options, timeout_s: float = _TIMEOUT_S) -> Answer:
     except OSError as error:
         reason = getattr(error, "verify_message", "") or error.strerror or str(error)
         return Answer(problem=reason)
+
+
+def describe(options: Options) -> tuple[bool, str]:
+    """Whether there is no problem with the remote cache, and a sentence about it."""
+    if options.remote_cache is None:
+        return True, "none is set; TORCH_XLA_LITE_REMOTE_CACHE names one"
+    answer = probe(options)
+    if answer.problem:
+        return False, f"{options.remote_cache} is not used: {answer.problem}"
+    what = "read and write" if answer.may_write else "read, not write"
+    text = f"{options.remote_cache} answers in {answer.latency_s * 1000:.1f} ms; you may {what}"
+    if options.remote_cache_write_token and not answer.may_write:
+        return False, f"{text}: {answer.remark}"
+    return True, text
 
 
 class Watch:
@@ -281,3 +300,17 @@ def _text(text: str) -> bytes:
         encoded.append(rest % 128 + 128)
         rest //= 128
     return bytes([*encoded, rest]) + text.encode()
+
+
+def main() -> int:
+    """Prints the sentence; `torch-xla-lite doctor` calls this."""
+    try:
+        ok, text = describe(options_table.read(os.environ))
+    except BuildError as error:
+        ok, text = False, str(error)
+    print(text)
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
