@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -32,6 +33,11 @@ from test.cache.servers import (
 )
 
 pytestmark = needs_nginx
+
+# All protocols with all faults take five minutes:
+#   CACHE_FAULTS=all python -m pytest test/cache/faults_test.py
+_FULL = os.environ.get("CACHE_FAULTS") == "all"
+_http = http_and_grpc if _FULL else pytest.mark.parametrize("protocol", ["http"])
 
 # Compilers, linkers and others that a build without a cache starts.
 _ALL = 6
@@ -148,7 +154,7 @@ def test_bazel_itself_uses_the_cache_after_setup_py(tree: Tree, cache: Server):
     assert "'remote-cache' is not defined" in process.stderr
 
 
-@http_and_grpc
+@_http
 def test_credentials_are_in_one_private_file_only(tree: Tree, cache: Server, protocol: str):
     variables = cache.variables(writes=True)
     tree.build(**variables)
@@ -192,7 +198,7 @@ def test_a_server_that_is_down_is_not_used(tree: Tree, right: Built, protocol: s
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
 
 
-@pytest.mark.parametrize("protocol", ["http", "https", "grpc", "grpcs"])
+@pytest.mark.parametrize("protocol", ["http", "grpcs", *(["https", "grpc"] if _FULL else [])])
 def test_a_server_that_never_answers_is_not_used(tree: Tree, right: Built, protocol: str):
     # The system accepts connections.
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -219,7 +225,7 @@ def test_a_server_that_becomes_silent_is_left(
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
 
 
-@http_and_grpc
+@_http
 def test_a_slow_server_is_used(tree: Tree, right: Built, cache: Server, protocol: str):
     with relay(cache.url) as between:
         between.wait = 0.5
@@ -229,7 +235,7 @@ def test_a_slow_server_is_used(tree: Tree, right: Built, cache: Server, protocol
     assert (built.ran, built.hits, built.outputs) == (0, _ALL, right.outputs)
 
 
-@http_and_grpc
+@_http
 def test_a_wrong_token_reads_nothing(tree: Tree, right: Built, cache: Server, protocol: str):
     variables = {**cache.variables(writes=False), "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN": "wrong"}
     built = tree.build(**variables)
@@ -238,7 +244,7 @@ def test_a_wrong_token_reads_nothing(tree: Tree, right: Built, cache: Server, pr
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
 
 
-@http_and_grpc
+@_http
 @pytest.mark.parametrize("pretends", [False, True])
 def test_without_the_write_token_nothing_is_stored(
     tree: Tree, right: Built, cache: Server, protocol: str, pretends: bool
@@ -258,7 +264,7 @@ def test_without_the_write_token_nothing_is_stored(
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
 
 
-@http_and_grpc
+@_http
 def test_a_server_with_an_unknown_certificate_is_not_used(
     tree: Tree, right: Built, protocol: str, tmp_path: Path
 ):
@@ -271,6 +277,7 @@ def test_a_server_with_an_unknown_certificate_is_not_used(
 
 
 @needs_buildgrid
+@pytest.mark.skipif(not _FULL, reason="starts Bazel's server four times")
 def test_a_bazel_that_crashes_when_it_uses_the_cache_builds_without(
     tree: Tree, right: Built, tmp_path: Path
 ):
@@ -303,7 +310,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-@http_and_grpc
+@_http
 def test_a_full_disk_of_the_server_costs_only_the_storing(
     tree: Tree, right: Built, protocol: str, small_disk: Path
 ):
@@ -317,7 +324,7 @@ def test_a_full_disk_of_the_server_costs_only_the_storing(
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
 
 
-@http_and_grpc
+@_http
 def test_a_connection_that_breaks_in_an_upload_leaves_no_damaged_entry(
     tree: Tree, right: Built, cache: Server, protocol: str
 ):
@@ -350,11 +357,11 @@ def _garbage(file: Path) -> None:
     file.write_bytes(b"\xff garbage " * 20)
 
 
-# The others take two more minutes:  CACHE_FAULTS=all pytest test/cache/faults_test.py
-_DAMAGES = pytest.mark.parametrize(
-    "damage",
-    [_flip, _empty, *([_cut, _garbage] if os.environ.get("CACHE_FAULTS") == "all" else [])],
-)
+_DAMAGES = [
+    ("ac", _empty),
+    ("cas", _flip),
+    *(pair for pair in product(("ac", "cas"), (_flip, _cut, _empty, _garbage)) if _FULL),
+]
 
 
 def _check_damaged(built: Built, right: Built) -> None:
@@ -365,8 +372,7 @@ def _check_damaged(built: Built, right: Built) -> None:
     assert built.outputs == right.outputs
 
 
-@_DAMAGES
-@pytest.mark.parametrize("kind", ["ac", "cas"])
+@pytest.mark.parametrize(("kind", "damage"), _DAMAGES)
 @pytest.mark.parametrize("protocol", ["http"])
 def test_damaged_entries_of_an_http_server_are_replaced_by_a_writer(
     tree: Tree, right: Built, cache: Server, kind: str, damage: Callable[[Path], None]
@@ -380,7 +386,7 @@ def test_damaged_entries_of_an_http_server_are_replaced_by_a_writer(
     assert (built.ran, built.said, built.outputs) == (0, [], right.outputs)
 
 
-@_DAMAGES
+@pytest.mark.parametrize("damage", [_flip, *([_cut, _empty, _garbage] if _FULL else [])])
 @pytest.mark.parametrize("protocol", [pytest.param("grpc", marks=needs_buildgrid)])
 def test_damaged_entries_of_a_grpc_server_are_replaced_after_it_is_pruned(
     tree: Tree, right: Built, cache: Server, damage: Callable[[Path], None]
@@ -394,8 +400,7 @@ def test_damaged_entries_of_a_grpc_server_are_replaced_after_it_is_pruned(
     assert (built.ran, built.said, built.outputs) == (0, [], right.outputs)
 
 
-@_DAMAGES
-@pytest.mark.parametrize("kind", ["ac", "cas"])
+@pytest.mark.parametrize(("kind", "damage"), _DAMAGES)
 def test_damaged_entries_of_the_disk_cache_are_replaced(
     tree: Tree, right: Built, kind: str, damage: Callable[[Path], None], tmp_path: Path
 ):
@@ -422,7 +427,7 @@ def test_results_whose_outputs_were_evicted_are_misses(
     assert tree.build(**cache.variables(writes=False)).hits == _ALL
 
 
-@http_and_grpc
+@_http
 def test_results_of_another_compiler_are_misses(
     tree: Tree, right: Built, cache: Server, protocol: str, tmp_path: Path
 ):
@@ -454,7 +459,7 @@ def _http_client(cache: Server, client: int) -> bool:
     return True
 
 
-@http_and_grpc
+@_http
 def test_sixteen_clients_and_two_builds_at_once_lose_nothing(
     tree: Tree, right: Built, cache: Server, protocol: str, tmp_path: Path
 ):
