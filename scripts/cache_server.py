@@ -2,7 +2,7 @@
 
     python scripts/cache_server.py start /srv/cache                       # http://127.0.0.1:9090
     python scripts/cache_server.py start /srv/cache --protocol grpc       # grpc://127.0.0.1:9090
-    python scripts/cache_server.py status /srv/cache                       # address, size, number of files
+    python scripts/cache_server.py status /srv/cache                      # address and size
     python scripts/cache_server.py prune /srv/cache --size 10G --verify
     python scripts/cache_server.py stop /srv/cache
 
