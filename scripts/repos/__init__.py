@@ -1,12 +1,12 @@
 """Updates several git repositories and loses nothing: the modules of scripts/update_repos.py.
 
-Data passes through the files in this order, as one `Repo` record for each repository (`model`):
+One `Repo` record (`model`) for each repository passes through these files in this order:
 
   cli         arguments, refusals, commands, exit codes
   table       which repositories there are: repositories.toml and the user's own file
   freeze      `freeze FILE` and `--to FILE`: exact commits
   find        where each repository is on this machine
-  run         what the repositories of a run share; a step is done for each of them
+  run         what the repositories of a run share; runs a step for each of them
   clone       clones those that are missing
   survey      lock, inspection, remotes, server, fetch
   inspect     what state a repository is in; changes nothing
@@ -16,7 +16,7 @@ Data passes through the files in this order, as one `Repo` record for each repos
   apply       carries a plan out
   journal     locks, records of runs, submodules that a run left behind
   move        moves HEAD with index and files; makes rebases and merges in a temporary worktree
-  submodules  they follow after HEAD
+  submodules  moves or clones submodules after HEAD has moved
   undo        restores what a run changed
   report      tables and JSON
 

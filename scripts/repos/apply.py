@@ -12,7 +12,7 @@ from scripts.repos.run import Run, guarded
 
 
 def as_planned(repo: Repo) -> Repo:
-    """The end of a repository in a run that only plans, or whose plan changes nothing."""
+    """The final record of a repository if the run only plans, or the plan changes nothing."""
     if repo.status is not None:
         return repo
     if repo.has_work:

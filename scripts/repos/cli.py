@@ -31,9 +31,9 @@ only, and every ref is saved before it moves. Nothing is rebuilt.
 _CODES = """\
 exit codes:
   0   all is current, or will be after the plan
-  1   something needs a person; the table says what
+  1   manual action is needed; the table says which
   2   wrong usage: arguments, table, git too old, root, inside the development container
-  3   a server could not be reached, or refused to be read; all else was done
+  3   a server could not be reached, or refused access; everything else was done
   130 interrupted
 
 The repositories are a table: scripts/repositories.toml, and over it
@@ -45,8 +45,8 @@ _DESCRIPTIONS = {
     "update": _ABOUT,
     "status": "Shows all repositories in one table. No network, no change, exit code 0.",
     "freeze": "Writes the commits of repositories to a file that --to reads.",
-    "undo": "Restores all that a run changed, in all its repositories. What was done since is not "
-    "undone:\nit stops the undo of its repository.",
+    "undo": "Restores what a run changed, in all its repositories.\n"
+    "Later changes are kept and stop the undo of their repository.",
 }
 _NEED_A_PERSON = (Status.SKIPPED, Status.FAILED, Status.MISSING)
 
@@ -123,7 +123,7 @@ def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(name, action="store_true", help=words)
     for *names, kind, metavar, words in (
-        ("-j", "--jobs", int, "N", "repositories at once (8)"),
+        ("-j", "--jobs", int, "N", "repositories asked and fetched at once (8)"),
         ("--timeout", float, "S", "seconds a call to a server may be silent (60)"),
         ("--retries", int, "N", "how often a failed call is tried again (2)"),
     ):
@@ -153,7 +153,7 @@ def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
 
 
 def _finish_on_interrupt() -> None:
-    """The first Ctrl-C lets the current step come to its end; the second ends at once."""
+    """The first Ctrl-C finishes the current step; the second ends at once."""
 
     def stop(number: int, _: object) -> None:
         git.STOP.set()
@@ -183,8 +183,7 @@ class _Invocation:
         """The records of repositories, and the run."""
         wanted, entries = list(names), self.tables.entries
         found = find.find(entries.values(), self.project, wanted)
-        show_progress = options.online and not self.parsed.json
-        run = Run(self.tables.settings, options, find.places(found), show_progress)
+        run = Run(self.tables.settings, options, find.places(found))
         return [found[name] for name in entries if name in wanted], run
 
     def table(self, title: str, heading: str, repos: Sequence[Repo]) -> None:
@@ -230,7 +229,8 @@ def _update(invocation: _Invocation) -> int:
     done = apply.apply_all(plans, run)
     # One that failed may have moved before.
     moved = any(
-        repo.status is Status.UPDATED or (repo.new or repo.head) != repo.head for repo in done
+        repo.status is Status.UPDATED or (repo.head and (repo.new or repo.head) != repo.head)
+        for repo in done
     )
     commands = _rebuild(invocation, done)
     invocation.table("Result", "what was done", done)
@@ -241,12 +241,14 @@ def _update(invocation: _Invocation) -> int:
     if commands:
         output.say("Next, inside the development container:")
         for command in commands:
-            output.say(f"  {command}", report.CYAN)
+            output.say(f"  {command}")
     elif code == 0:
-        output.say("All is current; there is nothing to rebuild.")
+        is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
+        output.say("There is nothing to rebuild." if is_behind else _CURRENT)
     return code
 
 
+_CURRENT = "All is current; there is nothing to rebuild."
 _NOT_ASKED = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
 
 
@@ -283,6 +285,7 @@ def _status(invocation: _Invocation) -> int:
     repos, run = invocation.begin(_READING, invocation.selected())
     listed = [apply.as_planned(repo) for repo in make_plan(repos, {}, run)]
     invocation.table("Status", "as of the last fetch", listed)
+    report.details(invocation.output, [repo.having(files=(), remedy=()) for repo in listed])
     invocation.end(listed)
     return 0
 
@@ -292,7 +295,12 @@ def _freeze(invocation: _Invocation) -> int:
     freeze.check(file)
     repos, run = invocation.begin(_READING, invocation.selected())
     done = run.each(lambda repo: freeze.frozen(repo, run.places.values()), repos)
-    freeze.write(file, done)
+    # A file that is complete is not replaced by one that is not.
+    is_whole = all(repo.status in (Status.CURRENT, Status.ABSENT) for repo in done)
+    if is_whole or not file.exists():
+        freeze.write(file, done)
+    else:
+        invocation.output.say(f"{file} stays as it was: not all repositories could be frozen.")
     invocation.table(f"Commits in {file}", "commit", done)
     report.details(invocation.output, done)
     return invocation.end(done)

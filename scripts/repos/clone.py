@@ -42,7 +42,7 @@ def _clone(repo: Repo, place: Path, run: Run) -> Repo:
     words = ("clone", "--progress", *branch, "--", url, str(beside))
     failure = f"{url} cannot be cloned"
     try:
-        network.call(place.parent, run.settings, failure, *words, progress=run.progress)
+        network.call(place.parent, run.settings, failure, *words)
         # Cloned later, like those that an interrupted run left behind.
         journal.set_pending(beside / ".git", dict.fromkeys(inspect.recorded(beside)))
         beside.rename(place)

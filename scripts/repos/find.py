@@ -17,7 +17,7 @@ from scripts.repos.model import Entry, Repo, Status, UsageError
 
 # Folders around the project that are searched; further up are those of other people.
 _LEVELS = 3
-# A folder with more in it than this is no place where checkouts lie side by side.
+# Folders with more entries than this are not searched.
 _MOST = 400
 
 # Submodules have addresses, too.

@@ -34,7 +34,7 @@ def check(file: Path) -> None:
 
 
 def frozen(repo: Repo, others: Iterable[Path]) -> Repo:
-    """The end of a repository in a run that writes down its commit; raises Ended, GitError."""
+    """The final record of a repository if its commit is to be written; raises Ended, GitError."""
     repo = inspect.work(inspect.refs(inspect.folder(repo)), others)
     notes = []
     if repo.local.words():

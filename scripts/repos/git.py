@@ -30,7 +30,7 @@ STOP = threading.Event()
 # Never printed; filled as configurations are read.
 SECRETS: set[str] = set()
 
-# Set by a hook that calls us, or made to print what must not be printed.
+# Variables that a calling hook sets, or that make git print secrets.
 _UNWANTED = """
     GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CURL_VERBOSE GIT_DIR
     GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_NAMESPACE GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_WORK_TREE
@@ -76,7 +76,7 @@ class Result(NamedTuple):
 
 
 class GitError(Exception):
-    """A call of git failed that should not have."""
+    """A call of git failed unexpectedly."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
         words = urls.redact(" ".join(arguments[:6]), SECRETS)
@@ -96,7 +96,7 @@ def _environment(folder: Path, changing: bool) -> dict[str, str]:
     unwanted = _UNWANTED.split()
     kept = [name for name in os.environ if name not in unwanted and "GIT_TRACE" not in name]
     environ = {name: os.environ[name] for name in kept} | _VARIABLES
-    # git must not take a repository around the folder instead.
+    # Otherwise git would use a repository in a parent folder.
     environ["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
     return environ if changing else {**environ, "GIT_OPTIONAL_LOCKS": "0"}
 

@@ -82,7 +82,8 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
     try:
         found = checkout(path)
     except git.GitError as error:
-        repo = repo.having(head=git.commit(path, "HEAD"))
+        branch = git.run(path, "symbolic-ref", "--quiet", "--short", "HEAD").out.strip() or None
+        repo = repo.having(head=git.commit(path, "HEAD"), branch=branch)
         linked = _LINKED_SUBMODULE.search(error.result.err)
         if linked:
             reason = f"submodule {linked[1]} is a link now, and git does not compare it"
@@ -109,7 +110,7 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
 
 
 class Checkout(NamedTuple):
-    """What is checked out, and what a person did there."""
+    """HEAD and local work."""
 
     head: str | None
     branch: str | None

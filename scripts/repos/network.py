@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import IO
@@ -19,7 +18,7 @@ from typing import IO
 from scripts.repos import git
 from scripts.repos.model import Settings
 
-# The server has answered, and will answer the same the next time.
+# The server refused, and would refuse again.
 _REFUSED = re.compile(
     r"Authentication failed|could not read (Username|Password)|terminal prompts disabled"
     r"|Permission denied|Host key verification failed|[Rr]epository .*not found|access denied"
@@ -32,72 +31,44 @@ _LOCAL = re.compile(
     r"(?m)^(?!remote:).*(cannot lock ref|[Uu]nable to create '|insufficient permission"
     r"|Read-only file system|unable to (write|update local ref))"
 )
-_PERCENT = re.compile(rb"\w[\w ]+:\s+\d+%")
 # No other ref moves, whatever remote.<name>.fetch says; no tag arrives.
 _FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-head")
 _FETCH += ("--no-recurse-submodules", "--refmap=")
 
 
 class Unreachable(Exception):
-    """A server could not be reached; or it `refused`, so that trying again does not help."""
+    """A server could not be reached, or `refused`: then another attempt does not help."""
 
     def __init__(self, problem: str, refused: bool):
         super().__init__(problem)
         self.refused = refused
 
 
-class Progress:
-    """One line on the terminal with the progress of transfers; nothing elsewhere."""
-
-    def __init__(self, wanted: bool):
-        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
-        self._parts: dict[Path, str] = {}
-
-    def tell(self, folder: Path, output: bytes) -> None:
-        """Shows the latest percentage that git printed in a folder."""
-        found = _PERCENT.findall(output) if self._wanted else []
-        if found:
-            self._parts[folder] = f"{folder.name}: {found[-1].decode().lower()}"
-            self._write("  ".join(list(self._parts.values()))[:100])
-
-    def clear(self) -> None:
-        """Removes the line."""
-        if self._parts:
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
 class _Silent(Exception):
     """A call was ended for its silence."""
 
 
-def call(
-    folder: Path,
-    settings: Settings,
-    failure: str,
-    *arguments: str,
-    progress: Progress | None = None,
-) -> str:
+def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str:
     """Output of a call of git, which is tried several times if necessary.
 
     Raises Unreachable when all attempts fail; `failure` is how its message begins.
     """
 
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
-        heard, before = time.monotonic(), (0, 0)
+        heard = checked = time.monotonic()
+        printed = work = 0
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
                 return
-            sizes = [os.fstat(file.fileno()).st_size for file in (out, err)]
-            activity = sum(sizes), _work(process.pid)
-            if activity != before:
-                before, heard = activity, time.monotonic()
-                if progress:
-                    progress.tell(folder, os.pread(err.fileno(), 200, max(0, sizes[1] - 200)))
-            if git.STOP.is_set() or time.monotonic() - heard > settings.timeout:
+            now, before = time.monotonic(), (printed, work)
+            printed = sum(os.fstat(file.fileno()).st_size for file in (out, err))
+            # Not every time: it reads all of /proc.
+            if now - checked > settings.timeout / 10:
+                checked, work = now, _work(process.pid)
+            if (printed, work) != before:
+                heard = now
+            if git.STOP.is_set() or now - heard > settings.timeout:
                 _end(process)
                 raise _Silent
 
@@ -169,18 +140,11 @@ def list_branch(
     return default, refs
 
 
-def fetch(
-    folder: Path,
-    remote: str,
-    wanted: str,
-    settings: Settings,
-    *options: str,
-    progress: Progress | None = None,
-) -> None:
+def fetch(folder: Path, remote: str, wanted: str, settings: Settings, *options: str) -> None:
     """Fetches one commit by its name, or one refspec; no other ref moves."""
     name = wanted.partition(":")[0].removeprefix("+refs/heads/")
     failure = f"{name} cannot be fetched from {remote}"
-    call(folder, settings, failure, *_FETCH, *options, remote, wanted, progress=progress)
+    call(folder, settings, failure, *_FETCH, *options, remote, wanted)
 
 
 def push(folder: Path, remote: str, commit: str, branch: str, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""What stands in the way of a checkout that moves from one commit to another.
+"""Finds files that would be lost if a checkout moved from one commit to another.
 
 git stops at untracked files, but overwrites or removes without a word: ignored files; files hidden
 by `update-index --assume-unchanged` or `--skip-worktree`; and the whole folder of a submodule that
@@ -55,8 +55,8 @@ def find(
 ) -> Obstacles:
     """Finds what is in the way of a checkout that moves from one commit to another.
 
-    `emptied` is given by an undo: submodules whose folders are emptied before. Submodules that an
-    undo restores were here before with what is in them now.
+    `emptied`: submodules whose folders undo empties first. Submodules that an undo restores were
+    here before with what is in them now.
     """
     search = _Search(path, changes(path, old, new), emptied)
     files = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
@@ -111,7 +111,7 @@ class _Search:
                 yield name
 
     def unknown(self) -> Iterator[str]:
-        """Files and repositories that git does not know, where something else comes."""
+        """Untracked files and embedded repositories at paths that the new commit uses."""
         for name, old_mode, new_mode, new_id in self.changes:
             if not old_mode:
                 yield from self._at_new_path(name, new_id if new_mode == SUBMODULE else "")

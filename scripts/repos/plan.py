@@ -11,7 +11,9 @@ from scripts.repos.model import Action, Options, Relation, Repo
 
 def make(repo: Repo, options: Options) -> Repo:
     """Plans one repository."""
-    if repo.local.in_progress:
+    relations = (repo.relation, repo.default_relation or Relation())
+    is_elsewhere = options.to is not None and repo.head != repo.target
+    if repo.local.in_progress and (is_elsewhere or any(one.behind for one in relations)):
         check_ready(repo)
     if repo.target is None:
         return repo.having(reason=f"{repo.target_name} is not known before a fetch")

@@ -30,7 +30,7 @@ def _effective(url: str, config: Sequence[tuple[str, str]]) -> str:
 
 
 def rewritten(url: str, config: Sequence[tuple[str, str]], entry: Entry) -> str:
-    """The problem when git makes something else than the upstream of one of its addresses."""
+    """The problem if insteadOf maps an address of the upstream elsewhere."""
     called = _effective(url, config)
     is_official = any(urls.same(called, other) for other in entry.upstream)
     return "" if is_official else f"git rewrites {url} to {called} (insteadOf)"
@@ -67,10 +67,7 @@ def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Cho
         return Choice(official, fork, note=note)
     if not entry.upstream:
         return Choice(None, fork, "no remote is named upstream or origin")
-    # The new address has the form of the first remote's.
-    by_ssh = any(urls.is_ssh(urls_of[name]) for name in names[:1])
-    fitting = [url for url in entry.upstream if urls.is_ssh(url) == by_ssh]
-    wanted = (fitting or list(entry.upstream))[0]
+    wanted = entry.upstream[0]
     problem = rewritten(wanted, config, entry)
     if problem:
         return Choice(None, fork, problem)

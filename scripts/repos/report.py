@@ -6,9 +6,7 @@ report.schema.json describes it in full.
 
 import json
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,16 +16,6 @@ from scripts.repos.model import Repo, Status, shortened
 
 SCHEMA = "update-repos/1"
 
-CYAN = "36"
-_GREEN, _YELLOW, _RED = "32", "33", "31"
-_COLOURS = {
-    **dict.fromkeys((Status.CURRENT, Status.KEPT), _GREEN),
-    **dict.fromkeys((Status.UPDATED, Status.CLONED, Status.UNDONE), f"1;{_GREEN}"),
-    **dict.fromkeys((Status.SKIPPED, Status.MISSING), _YELLOW),
-    **dict.fromkeys((Status.FAILED, Status.UNREACHABLE), _RED),
-    **{Status.PLANNED: CYAN, Status.ABSENT: "2"},
-}
-
 
 def safe(text: str) -> str:
     """A text in one line that a terminal may get: without credentials and control characters."""
@@ -36,45 +24,34 @@ def safe(text: str) -> str:
 
 
 class Output:
-    """The standard output: text, in colour on a terminal; or JSON alone.
+    """The standard output: text, or JSON alone.
 
     `problem` says why something could not be written; the update itself goes on.
     """
 
     def __init__(self, wants_json: bool) -> None:
         self.problem, self._wants_json = "", wants_json
-        on_terminal = sys.stdout is not None and sys.stdout.isatty()
-        self._coloured = on_terminal and not os.environ.get("NO_COLOR")
-        self._width = shutil.get_terminal_size().columns if on_terminal else None
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
 
-    def say(self, text: str, colour: str = "") -> None:
+    def say(self, text: str) -> None:
         """Prints one line."""
         if not self._wants_json:
-            self._write(f"\x1b[{colour}m{safe(text)}\x1b[0m" if self._coloured else safe(text))
+            self._write(safe(text))
 
     def json(self, content: Mapping[str, Any]) -> None:
         """Prints JSON."""
         if self._wants_json:
             self._write(json.dumps(_without_secrets({"schema": SCHEMA, **content}), indent=2))
 
-    def table(
-        self, title: str, names: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]
-    ) -> None:
-        """Prints rows of cells, each row with its colour; empty columns are left out."""
+    def table(self, title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Prints rows of cells; empty columns are left out. A narrow terminal wraps the lines."""
         self.say(title)
-        listed = [([*map(safe, cells)], colour) for cells, colour in [(names, "1"), *rows]]
-        used = [i for i in range(len(names)) if any(cells[i] for cells, _ in listed[1:])]
-        widths = {i: max(len(cells[i]) for cells, _ in listed) for i in used}
-        for cells, colour in listed:
-            line = "  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip()
-            # What a terminal has no room for goes into further lines.
-            width = max(self._width or len(line), 16)
-            for part in textwrap.wrap(
-                line, width, subsequent_indent="    ", break_on_hyphens=False
-            ):
-                self.say(part, colour)
+        listed = [[*map(safe, cells)] for cells in (names, *rows)]
+        used = [i for i in range(len(names)) if any(cells[i] for cells in listed[1:])]
+        widths = {i: max(len(cells[i]) for cells in listed) for i in used}
+        for cells in listed:
+            self.say("  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip())
 
     def _write(self, text: str) -> None:
         try:
@@ -98,8 +75,7 @@ def table(output: Output, title: str, heading: str, repos: Sequence[Repo], aroun
         counted = f"+{ahead} -{behind}" if ahead or behind else ""
         status = repo.status or Status.CURRENT
         end = f"{status.value}: {repo.reason}" if repo.reason else status.value
-        cells = (repo.name, folder, branch, counted, repo.local.words(), end)
-        rows.append((cells, _COLOURS[status]))
+        rows.append((repo.name, folder, branch, counted, repo.local.words(), end))
     output.table(title, ("repository", "folder", "branch", "↑↓", "local work", heading), rows)
 
 
@@ -111,7 +87,7 @@ def details(output: Output, repos: Iterable[Repo]) -> None:
         if repo.files:
             output.say(f"{repo.name}: files: {shortened(repo.files, 100)}")
         for command in repo.remedy:
-            output.say(f"{repo.name}: {command}", CYAN)
+            output.say(f"{repo.name}: {command}")
 
 
 def as_json(repo: Repo) -> dict[str, Any]:
@@ -154,7 +130,7 @@ def runs(output: Output, listed: Iterable[undo.Recorded]) -> None:
         kinds = [change["kind"] for change in entry.changes]
         others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
         parts += [f"{kinds.count(kind)} {kind}" for kind in others]
-        rows.append(((entry.run, entry.name, entry.state, ", ".join(parts)), ""))
+        rows.append((entry.run, entry.name, entry.state, ", ".join(parts)))
     if rows:
         output.table("Runs", ("run", "repository", "state", "what moved"), rows)
     else:

@@ -13,12 +13,9 @@ from scripts.repos.model import Ended, Options, Repo, Settings, Status
 class Run:
     """One call of the tool; `places` are the folders of all repositories that were found."""
 
-    def __init__(
-        self, settings: Settings, options: Options, places: Mapping[str, Path], show_progress: bool
-    ):
+    def __init__(self, settings: Settings, options: Options, places: Mapping[str, Path]):
         self.name = journal.new_run()
         self.settings, self.options = settings, options
-        self.progress = network.Progress(show_progress)
         self.places = dict(places)
         self.locks = journal.Locks()
         self._records: dict[str, journal.Journal] = {}
@@ -62,7 +59,7 @@ def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             reason = f"the disk is full; {reason}"
     except Exception as error:
-        # Our own fault. It must not keep the other repositories from being updated.
+        # A bug of this tool must not stop the other repositories.
         reason = f"internal error, {type(error).__name__}: {error}"
     remedy = git.shell_command(repo.path or ".", "status")
     if reason.startswith("the disk is full"):

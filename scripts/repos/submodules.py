@@ -83,7 +83,8 @@ class _Followers:
         try:
             problem = self._clone(name) if name in self.new_ones else self._move(name)
             if not problem:
-                return follow(place, self.record, self.settings)
+                # Those in it one by one, so that no more than `jobs` move at once.
+                return follow(place, self.record, self.settings._replace(jobs=1))
         except (git.GitError, network.Unreachable, OSError) as error:
             problem = str(error)
         return [f"submodule {full}: {problem}"]

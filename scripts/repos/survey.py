@@ -15,7 +15,6 @@ from scripts.repos.run import Run
 def make_plan(repos: Iterable[Repo], table: Mapping[str, Entry], run: Run) -> list[Repo]:
     """Inspects all repositories, asks their servers, fetches and plans."""
     surveyed = run.each(lambda repo: _survey(repo, run), repos)
-    run.progress.clear()
     plans = run.each(lambda repo: _planned(repo, run), surveyed)
     if not run.options.pinned:
         return plans
@@ -41,8 +40,10 @@ def _survey(repo: Repo, run: Run) -> Repo:
             repo = inspect.refs(_fix_remote(repo, run, dict(config), choice.fix))
         elif choice.problem:
             hint = "; --fix-remotes corrects it" if choice.fix else ""
-            remedy = repo.command("remote", *(choice.fix or ("add", "upstream", "URL")))
-            raise repo.skip(choice.problem + hint, remedy)
+            words = ("remote", *choice.fix)
+            if not choice.fix:
+                words = ("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
+            raise repo.skip(choice.problem + hint, repo.command(*words))
         if is_online and run.options.to is None:
             repo = _ask(repo, run)
         known = git.commit(repo.place, repo.tracking)
@@ -66,12 +67,7 @@ def _ask(repo: Repo, run: Run) -> Repo:
     branch = wanted or default
     renaming: tuple[str, ...] = ()
     if before and default and before != default and before in repo.branches:
-        track = repo.command("branch", "-u", f"{remote}/{default}", default)
-        renaming = (
-            repo.command("branch", "-m", before, default),
-            f"{repo.command('fetch', remote)} && {track}",
-            repo.command("remote", "set-head", remote, default),
-        )
+        renaming = (repo.command("branch", "-m", before, default),)
     if branch is None or branch not in ends:
         table = f'in the table of repositories: branch = "{default or "..."}"'
         missing = f"branch {branch}" if branch else "default branch"
@@ -93,7 +89,7 @@ def _fetch(repo: Repo, run: Run) -> Repo:
     if record:
         record.keep([journal.Move(repo.tracking, repo.remembered, repo.tip or "")])
     refspec = f"+refs/heads/{repo.default_branch}:{repo.tracking}"
-    network.fetch(repo.place, repo.official or "", refspec, run.settings, progress=run.progress)
+    network.fetch(repo.place, repo.official or "", refspec, run.settings)
     now = git.commit(repo.place, repo.tracking)
     if record and now is not None and now != repo.tip:
         # It moved between asking and fetching.

@@ -43,7 +43,7 @@ def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any] 
     """
     folder = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     usual = Path(folder) / "torch_xla_lite" / "repositories.toml"
-    sources = [FILE, *([own or usual] if own is not None or usual.is_file() else [])]
+    sources = [FILE, *([own or usual] if own is not None or os.path.isfile(usual) else [])]
     content: dict[str, Any] = {"default": [], "settings": {}, "repository": {}}
     for source in sources:
         _merge(content, load(source), source)

@@ -155,7 +155,7 @@ class _Undo:
         return [change for change in reversed(self.record["changes"]) if change["kind"] == kind]
 
     def _ref_back(self, change: Mapping[str, Any]) -> journal.Move | None:
-        """How a ref goes back; None when it stays, or is there already."""
+        """The ref update that restores a ref; None if none is needed."""
         ref, old, new = change["ref"], change["old"], change["new"]
         if change.get("pushed"):
             branch = ref.rpartition("/")[2]
@@ -234,8 +234,9 @@ class _Undo:
     def _remote_back(self, name: str, old: str | None, new: str, **_: object) -> None:
         now = git.run(self.path, "config", f"remote.{name}.url").out.strip()
         if now == new:
-            words = ("set-url", name, old) if old else ("remove", name)
-            git.change(self.path, "remote", *words)
+            # Not `remote remove`, which takes the settings of branches with it.
+            words = ("config", "--remove-section", f"remote.{name}")
+            git.change(self.path, *(("remote", "set-url", name, old) if old else words))
         elif now != (old or ""):
             self._leave(f"remote {name} was changed since, and stays")
 

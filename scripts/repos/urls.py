@@ -48,14 +48,6 @@ def same(one: str, other: str, folder: str = "/") -> bool:
     return place(one, folder) == place(other, folder)
 
 
-def is_ssh(url: str) -> bool:
-    """Whether an address is reached by ssh."""
-    match = _SCHEME.match(url)
-    if match:
-        return "ssh" in match["scheme"].lower()
-    return bool(_SCP.match(url)) and not os.path.isabs(url)
-
-
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """A text without credentials: those in addresses, headers and tokens, and the given ones."""
     # The longest first: one may be the beginning of another.

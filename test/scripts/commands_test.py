@@ -266,3 +266,47 @@ def test_any_number_of_jobs_updates_all(world: World, jobs: str):
     new = [server.commit() for server, _ in pairs]
     assert world.run("-j", jobs).code == 0
     assert [clone.head for _, clone in pairs] == new
+
+
+def test_freeze_does_not_replace_a_file_by_one_that_names_less(world: World, file: Path):
+    _, a = world.pair("a")
+    world.pair("b")
+    assert world.run("freeze", str(file)).code == 0
+    before = file.read_text()
+    a.write(".git/HEAD", "")
+    assert world.run("freeze", str(file)).code == 1
+    assert file.read_text() == before
+
+
+def test_status_prints_notes(world: World):
+    _, clone = world.pair()
+    clone.git("remote", "add", "upstream", "https://example.invalid/other")
+    assert "a: origin is the official one" in world.run("status", json=False).out
+
+
+# Counts the calls that run at the same time; each waits until two do, or for a while.
+_COUNTS = """\
+#!/bin/sh
+touch {folder}/$$
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    ls {folder} | wc -l >> {folder}.counts
+    sleep 0.1
+done
+rm {folder}/$$
+exec git upload-pack "$@"
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_more_servers_are_asked_at_once_than_jobs(world: World, jobs: int):
+    folder = world.folder / "running"
+    folder.mkdir()
+    program = world.folder / "upload-pack"
+    program.write_text(_COUNTS.format(folder=folder))
+    program.chmod(0o755)
+    for name in "abcd":
+        _, clone = world.pair(name)
+        clone.git("config", "remote.origin.uploadpack", str(program))
+    assert world.run("-j", str(jobs)).code == 0
+    counts = Path(f"{folder}.counts").read_text().split()
+    assert max(map(int, counts)) == jobs

@@ -444,3 +444,27 @@ def test_own_commits_stay_where_fetched_branches_are_set_to_go_to_local_ones(wor
     new = server.commit()
     world.run()
     assert clone.git("rev-parse", "main", "origin/main").split() == [mine, new]
+
+
+def test_something_in_progress_is_no_problem_where_nothing_is_to_do(world: World):
+    _, clone = world.pair()
+    clone.git("bisect", "start")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (0, "current")
+
+
+def test_a_run_that_moved_nothing_does_not_offer_to_undo_it(world: World):
+    server, clone = world.pair()
+    server.commit()
+    clone.write(".git/refs/remotes/origin/main.lock", "")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], ran.json["run"]) == (1, "failed", None)
+
+
+def test_a_feature_branch_that_is_behind_is_not_called_current(world: World):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.git("branch", "-q", "-D", "main")
+    server.commit()
+    ran = world.run(json=False)
+    assert (ran.code, "All is current" in ran.out) == (0, False)

@@ -1,5 +1,6 @@
 """The upstream remote is verified; a wrong or missing one is named, and corrected on request."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -62,10 +63,10 @@ def test_an_upstream_that_is_something_else_beside_an_official_origin_is_noted()
     assert "origin is the official one" in choice.note
 
 
-def test_a_missing_one_is_added_in_the_form_of_the_others():
+def test_a_missing_one_is_added_by_the_first_address_of_the_table():
     choice = _choose(origin=_FORK)
-    assert choice.problem.startswith("no remote is git@github.com:pytorch/pytorch.git")
-    assert choice.fix == ("add", "upstream", "git@github.com:pytorch/pytorch.git")
+    assert choice.problem.startswith("no remote is https://github.com/pytorch/pytorch.git")
+    assert choice.fix == ("add", "upstream", "https://github.com/pytorch/pytorch.git")
 
 
 def test_a_wrong_one_is_set():
@@ -117,6 +118,15 @@ def test_without_the_upstream_nothing_happens_and_the_command_is_named(
     ran = world.run()
     assert (ran.code, clone.everything()) == (1, before)
     assert ran.one()["remedy"] == [f"git -C {clone.path} remote add upstream file://{server.path}"]
+
+
+def test_an_address_that_git_rewrites_is_named_with_a_command_that_shows_why(world: World):
+    server, clone = world.pair()
+    clone.git("config", "url.https://example.invalid/.insteadOf", f"file://{server.path.parent}/")
+    ran = world.run()
+    assert (ran.code, ran.one()["status"]) == (1, "skipped")
+    done = clone.git(*shlex.split(ran.one()["remedy"][0])[3:])
+    assert "url.https://example.invalid/.insteadof" in done
 
 
 def test_fix_remotes_adds_the_upstream_and_updates_from_it(

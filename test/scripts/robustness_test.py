@@ -196,6 +196,7 @@ def test_a_damaged_index_is_named_with_the_commands_that_make_a_new_one(world: W
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
     assert "the index is damaged" in ran.one()["reason"]
+    assert ran.one()["branch"] == "main"
     subprocess.run(ran.one()["remedy"][0], shell=True, env=world.environ, check=True)
     assert (world.run().code, clone.head) == (0, new)
 
@@ -358,3 +359,12 @@ def test_a_link_in_the_place_of_a_submodule_is_named_with_what_to_do(world: Worl
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
     assert ran.one()["reason"].startswith("submodule inner is a link now")
     assert ran.one()["remedy"][0] == f"ls -l {clone.path}/inner"
+
+
+@pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
+def test_a_folder_of_settings_that_may_not_be_read_is_passed_by(world: World):
+    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command("status")]
+    (world.home / ".config").chmod(0)
+    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
+    (world.home / ".config").chmod(0o755)
+    assert (done.returncode, done.stderr) == (0, "")

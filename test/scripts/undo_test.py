@@ -249,3 +249,14 @@ def test_an_interrupt_lets_the_undo_of_one_repository_end_and_begins_no_other(wo
     assert ran.one("a")["reason"] == "interrupted before it was begun"
     assert world.run("undo").code == 0
     assert a.head == old_a
+
+
+def test_undo_of_a_corrected_remote_keeps_later_settings_of_branches(world: World):
+    server, clone = world.pair()
+    clone.git("remote", "set-url", "origin", "https://example.invalid/other.git")
+    server.commit()
+    assert world.run("--fix-remotes").code == 0
+    clone.git("branch", "-q", "mine")
+    clone.git("config", "branch.mine.remote", "upstream")
+    world.run("undo")
+    assert clone.git("config", "branch.mine.remote") == "upstream"
