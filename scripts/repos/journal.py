@@ -180,8 +180,13 @@ class Journal:
 
 def keep_refs(path: Path, run: str, moves: Iterable[Move]) -> None:
     """Writes old values to refs/update-repos/<run>/, all or none."""
-    kept = [(f"{PREFIX}/{run}/{move.ref.removeprefix('refs/')}", move.old) for move in moves]
-    git.update_refs(path, [f"update {ref}\0{old}\0\0" for ref, old in kept if old is not None])
+    # Each worktree has a HEAD, and all share their refs.
+    kept = [
+        (move.ref.removeprefix("refs/") if move.ref != "HEAD" else f"HEAD/{move.old}", move.old)
+        for move in moves
+        if move.old is not None
+    ]
+    git.update_refs(path, [f"update {PREFIX}/{run}/{name}\0{old}\0\0" for name, old in kept])
 
 
 def write(place: Path, content: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # Names that no worktree of a person has.
 _TREES = "????????T??????-??????-tree"
 # git ends with 0 nevertheless.
-_NOT_WRITTEN = re.compile(r"(?m)^(error|warning): unable to (unlink|create|write|rmdir)")
+_NOT_WRITTEN = re.compile(r"(?m)^(error|warning): unable to (unlink|create|write)")
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 
 

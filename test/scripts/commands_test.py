@@ -310,3 +310,19 @@ def test_no_more_servers_are_asked_at_once_than_jobs(world: World, jobs: int):
     assert world.run("-j", str(jobs)).code == 0
     counts = Path(f"{folder}.counts").read_text().split()
     assert max(map(int, counts)) == jobs
+
+
+def test_the_old_commits_of_two_worktrees_are_kept(world: World, file: Path):
+    server = world.server("a")
+    old = [server.head, server.commit()]
+    clone = world.clone(server, "a")
+    linked = clone.path.parent / "linked"
+    clone.git("switch", "-q", "--detach", old[0])
+    clone.git("worktree", "add", "-q", "--detach", str(linked), old[1])
+    world.table["b"] = {**world.table["a"], "path": str(linked)}
+    new = server.commit()
+    entries = "".join(f'[repository.{name}]\ncommit = "{new}"\n' for name in "ab")
+    file.write_text(f'schema = "update-repos-freeze/1"\n{entries}')
+    assert world.run(f"--to={file}").code == 0
+    kept = clone.git("for-each-ref", "--format=%(objectname)", "refs/update-repos")
+    assert set(kept.split()) >= set(old)

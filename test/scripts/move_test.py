@@ -305,3 +305,14 @@ def test_a_file_that_the_user_writes_meanwhile_stays(world: World, is_new: bool)
     assert one["status"] in ("failed", "skipped")
     assert clone.read("file") == "new line"
     assert "file" in one["reason"]
+
+
+@_needs_rights
+def test_objects_that_cannot_be_written_are_no_problem_of_the_network(world: World):
+    server, clone = world.pair()
+    server.commit()
+    for folder in (clone.path / ".git/objects", *(clone.path / ".git/objects").iterdir()):
+        folder.chmod(0o555)
+    ran = _run_as_a_user(world)
+    assert (ran.code, ran.one()["status"]) == (1, "failed")
+    assert "Permission denied" in ran.one()["reason"] or "permission" in ran.one()["reason"]
