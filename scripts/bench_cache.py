@@ -49,6 +49,7 @@ PARTS = ("clone", "bytes", "commits", "team")
 _BUILDGRID = ROOT / ".venv" / "buildgrid" / "bin" / "bgd"
 _SOURCES = ("torch_xla_lite/csrc", "third_party", "bazel")
 _GIB = 2**30
+_GROWTH = "growth for a commit that changes the build"
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,10 @@ class Bench:
     def __init__(self, folder: Path, rounds: int, http: Server):
         self.folder, self.rounds, self.http = folder, rounds, http
         self._number = 0
+        self._source = ROOT
         self.first = self.clone("shared", **http.variables(writes=True))
+        # The tree may be edited meanwhile.
+        self._source = self.first.root
         self.cold_s = self.first.develop()
 
     def clone(self, cache: str, **variables: str) -> Clone:
@@ -158,7 +162,8 @@ class Bench:
         """
         self._number += 1
         # Bazel unpacks itself once for each user, so the clones share these files.
-        made = Clone(self.folder / f"place{self._number}" / "deeper", self.folder / "user")
+        place = self.folder / f"place{self._number}" / "deeper"
+        made = Clone(place, self.folder / "user", self._source)
         made.environ["XDG_CACHE_HOME"] = str(self.folder / "caches" / cache)
         made.environ.update(variables)
         return made
@@ -315,19 +320,18 @@ def measure_commits(bench: Bench, count: int) -> list[Row]:
         Row(
             f"disk cache after {count} commits", _mb(sizes[-1]), sizes[-1], "that change the build"
         ),
-        Row("growth for a commit that changes the build", _mb(growth), growth),
+        Row(_GROWTH, _mb(growth), growth),
     ]
 
 
 def estimate_team(rows: Sequence[Row], people: int, builds: int) -> list[Row]:
     """Bandwidth and storage of one server, from the measured rows."""
     number = {row.name: row.number for row in rows}
-    try:
-        read = number["transferred by a build"]
-        growth = number["growth for a commit that changes the build"]
-    except KeyError:
+    if "transferred by a build" not in number:
         return []
-    daily = builds * read
+    daily = builds * number["transferred by a build"]
+    growth = number.get(_GROWTH, number["stored by the server"])
+    note = "a commit that changes the build" if _GROWTH in number else "everything is compiled"
     # Half of the builds in two hours, which is more than on an ordinary day.
     peak = 8 * daily / 2 / 7200
     days = 10 * _GIB / (builds * growth)
@@ -335,11 +339,9 @@ def estimate_team(rows: Sequence[Row], people: int, builds: int) -> list[Row]:
     return [
         Row(f"{team}: read in a day", _mb(daily), daily, "each build in an empty clone"),
         Row(f"{team}: peak", f"{peak / 1e6:.1f} Mbit/s", peak, "half of them within two hours"),
+        Row(f"{team}: written in a day", _mb(builds * growth), builds * growth, f"each: {note}"),
         Row(
-            f"{team}: written in a day", _mb(builds * growth), builds * growth, "each a new commit"
-        ),
-        Row(
-            f"{team}: 10 GiB last", f"{days:.0f} days", days, "then the oldest entries are removed"
+            f"{team}: 10 GiB last", f"{days:.1f} days", days, "then the oldest entries are removed"
         ),
     ]
 
