@@ -29,11 +29,13 @@ _AS_BEFORE = "The installed files are as they were."
 _CACHE_FAILURES = (32, 34, 37, 39)
 # As in PyTorch's setup.py.
 _ADVICE = """\
-This is a build for 64-bit ARM with CUDA. Programs may run faster when the linker
-places the functions that run most side by side. Only linking is repeated:
-    USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop
-To build without it and without this advice:
-    USE_PRIORITIZED_TEXT_FOR_LD=0"""
++-----------------------------------------------------------------------------------+
+| This is a build for 64-bit ARM with CUDA. Programs may run faster when the linker |
+| places the functions that run most side by side. Only linking is repeated:        |
+|     USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop                         |
+| To build without it and without this advice:                                      |
+|     USE_PRIORITIZED_TEXT_FOR_LD=0                                                 |
++-----------------------------------------------------------------------------------+"""
 
 
 def build(
@@ -71,7 +73,7 @@ def build(
             gpu = configure.ensure(root, bazel, options, environ).cuda
             print(f"torch_xla_lite: CUDA {gpu}", flush=True)
             if gpu.startswith("on") and options.prioritized_text is None:
-                notices.defer(notices.box(_ADVICE))
+                notices.defer(_ADVICE)
             if options.wheel_kind is WheelKind.PYTHON:
                 _check_library(root, options, cuda.inspect(options, environ))
             command = invoke.build_command(
@@ -96,7 +98,7 @@ def build(
                 changed = outputs.copy(outcome.outputs, into)
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt(str(interrupt) or _AS_BEFORE) from None
-        done = report.summarize(outcome, changed, succeeded, time.perf_counter() - since, gpu)
+        done = report.Report(succeeded, time.perf_counter() - since, outcome, changed, gpu)
         report.write(done, root)
     if not succeeded:
         if outcome.exit_name:

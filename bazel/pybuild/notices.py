@@ -1,6 +1,6 @@
 """Defers messages while a command runs, and prints them after all other output.
 
-notices.defer(notices.box("Hot functions are not placed first.\\nSet USE_PRIORITIZED..."))
+notices.defer("torch_xla_lite: ignored by this build: CFLAGS")
 ...
 notices.show()      # before the error, if there is one
 """
@@ -23,11 +23,3 @@ def show() -> None:
     for text in _deferred:
         print(text, file=sys.stderr)
     _deferred.clear()
-
-
-def box(text: str) -> str:
-    """A text with a frame around it."""
-    lines = text.splitlines()
-    width = max(len(line) for line in lines)
-    edge = f"+{'-' * (width + 2)}+"
-    return "\n".join([edge, *(f"| {line:<{width}} |" for line in lines), edge])

@@ -192,9 +192,7 @@ def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):
     (site / "torch_xla_lite" / "__init__.py").write_text("")
     with pytest.raises(BuildError, match="would be imported instead of this tree"):
         editable.install(root, site, site.parent / "bin")
-    assert [other.info.name for other in editable.installed(site)] == [
-        "torch_xla_lite-0.1.0.dist-info"
-    ]
+    assert [other.name for other in editable.installed(site)] == ["torch_xla_lite-0.1.0.dist-info"]
 
 
 def test_a_folder_that_cannot_be_written_is_reported_before_the_build(tmp_path: Path):

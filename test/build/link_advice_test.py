@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild.machine import preflight
 from test.build.nested import environment
 from test.build.toolkit import write_toolkit
 from test.build.tree import ROOT
@@ -37,7 +38,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     environment(tmp_path / "environment")
     (site,) = tmp_path.glob("environment/lib/python3*/site-packages")
     # Files that every torch has.
-    for name in ("include/ATen/ATen.h", "lib/libc10.so", "lib/libtorch_cpu.so"):
+    for name in preflight._FILES["torch"]:
         (site / "torch" / name).parent.mkdir(parents=True, exist_ok=True)
         (site / "torch" / name).touch()
     (site / "torch" / "version.py").write_text("cuda = '13.0'\nhip = None\n")

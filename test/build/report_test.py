@@ -15,7 +15,7 @@ def _report(**counts: int) -> report.Report:
         remote_hits=counts.get("remote_hits", 0),
         local_hits=None,
     )
-    return report.summarize(outcome, {"p/_XLAC.so": "CppLink" in counts}, True, 1.3)
+    return report.Report(True, 1.3, outcome, {"p/_XLAC.so": "CppLink" in counts})
 
 
 def test_a_build_says_what_was_compiled_linked_cached_and_replaced():

@@ -116,13 +116,6 @@ def test_strings_from_before_gcc_5_are_named(tmp_path: Path):
     assert "of another C++ ABI than torch's (_GLIBCXX_USE_CXX11_ABI=1)" in said_of(library)
 
 
-def test_new_strings_are_named_where_torch_has_the_older_ones(tmp_path: Path):
-    library = link(tmp_path, "#include <string>\nstd::string f() { return {}; }")
-    older = verify._torch()._replace(cxx11_abi=False)
-    (said,) = verify.problems(Output(f"lib/{library.name}", library), older, {}, ROOT)
-    assert "of another C++ ABI than torch's (_GLIBCXX_USE_CXX11_ABI=0)" in said
-
-
 def test_a_path_of_the_checkout_is_named(tmp_path: Path):
     library = link(tmp_path, "const char* where() { return __FILE__; }")
     own = tmp_path / "torch_xla_lite"

@@ -16,7 +16,7 @@ from packaging.utils import parse_wheel_filename
 from bazel.pybuild import build, wheel
 from bazel.pybuild.dist import metadata, wheel_format
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import invoke, report
+from bazel.pybuild.invocation import events, invoke, report
 from bazel.pybuild.machine import configure
 from bazel.pybuild.machine.cuda import Cuda
 from bazel.pybuild.machine.cuda_toolkits import Toolkit
@@ -291,7 +291,9 @@ def test_all_files_have_the_requested_time(
         assert {entry.date_time for entry in archive.infolist()} == {date}
 
 
-@pytest.mark.parametrize(("module", "step"), [(wheel_format, "write"), (invoke, "forget")])
+@pytest.mark.parametrize(
+    ("module", "step"), [(wheel_format, "write"), (invoke, "remove_bazel_files")]
+)
 def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
 ):
@@ -308,7 +310,7 @@ def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go
     # As of a source distribution, built by a Bazel that takes long and has done its part before.
     (root / "PKG-INFO").touch()
     (root / configure.FILE).touch()
-    nothing = report.Report(True, 0, 0, 0, 0, 0, 0, 0, {})
+    nothing = report.Report(True, 0, events.Outcome("", (), {}, 0, 0, 0), {})
     monkeypatch.setattr(build, "build", lambda *arguments, into: nothing)
     monkeypatch.setattr(module, step, check)
     wheel.make(root, Options(), {"PATH": str(tmp_path)}, tmp_path / "dist")

@@ -20,27 +20,6 @@ from bazel.pybuild.options import Options, WheelKind
 # In the root of a tree that was unpacked from a source distribution.
 PKG_INFO = "PKG-INFO"
 
-# The keys of [project] that are read below.
-_KEYS = frozenset(
-    {
-        "authors",
-        "classifiers",
-        "dependencies",
-        "description",
-        "entry-points",
-        "keywords",
-        "license",
-        "license-files",
-        "name",
-        "optional-dependencies",
-        "readme",
-        "requires-python",
-        "scripts",
-        "urls",
-        "version",
-    }
-)
-
 
 class Metadata(NamedTuple):
     """The fields of pyproject.toml that installers and indexes read.
@@ -133,34 +112,35 @@ def read(root: Path, version: str | None = None) -> Metadata:
     """
     with (root / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
-    if unknown := sorted(project.keys() - _KEYS):
-        raise BuildError(
-            f"pyproject.toml: [project] has {', '.join(unknown)}, which would have no effect.",
-            "Remove it, or convert it in bazel/pybuild/dist/metadata.py.",
-        )
-    urls = project.get("urls", {})
-    return Metadata(
-        name=project["name"],
-        version=version or _released(root) or project["version"],
-        summary=project["description"],
-        requires_python=project["requires-python"],
-        dependencies=tuple(project["dependencies"]),
-        extras={
-            name: tuple(extra) for name, extra in project.get("optional-dependencies", {}).items()
-        },
+    # Each key is removed when it is read.
+    take = project.pop
+    in_tree, extras, urls = take("version"), take("optional-dependencies", {}), take("urls", {})
+    described = Metadata(
+        name=take("name"),
+        version=version or _released(root) or in_tree,
+        summary=take("description"),
+        requires_python=take("requires-python"),
+        dependencies=tuple(take("dependencies")),
+        extras={name: tuple(extra) for name, extra in extras.items()},
         entry_points=_entry_points(project),
-        description=_description(root, project.get("readme", ""), urls.get("Source", "")),
-        license=project.get("license", ""),
+        description=_description(root, take("readme", ""), urls.get("Source", "")),
+        license=take("license", ""),
         license_files=tuple(
             str(found.relative_to(root))
-            for pattern in project.get("license-files", ())
+            for pattern in take("license-files", ())
             for found in sorted(root.glob(pattern))
         ),
-        keywords=tuple(project.get("keywords", ())),
-        classifiers=tuple(project.get("classifiers", ())),
+        keywords=tuple(take("keywords", ())),
+        classifiers=tuple(take("classifiers", ())),
         urls=tuple(urls.items()),
-        authors=tuple(author["name"] for author in project.get("authors", ())),
+        authors=tuple(author["name"] for author in take("authors", ())),
     )
+    if project:
+        raise BuildError(
+            f"pyproject.toml: [project] has {', '.join(project)}, which would have no effect.",
+            "Remove it, or convert it in bazel/pybuild/dist/metadata.py.",
+        )
+    return described
 
 
 def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
@@ -236,9 +216,9 @@ def _released(root: Path) -> str:
 
 
 def _entry_points(project: dict[str, Any]) -> dict[str, dict[str, str]]:
-    groups = dict(project.get("entry-points", {}))
+    groups = dict(project.pop("entry-points", {}))
     if "scripts" in project:
-        groups["console_scripts"] = project["scripts"]
+        groups["console_scripts"] = project.pop("scripts")
     return groups
 
 

@@ -14,7 +14,7 @@ files.
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.files import remove, replace
@@ -29,18 +29,6 @@ TAG = "py3-none-any"
 # The link to the package, relative to the root.
 LINK = Path(".editable", NAME)
 _TARGET = f"../{NAME}"
-
-
-class Installed(NamedTuple):
-    """An installed torch_xla_lite.
-
-    Attributes:
-      info: its .dist-info folder.
-      is_editable: whether it is an editable install, of this or of another tree.
-    """
-
-    info: Path
-    is_editable: bool
 
 
 def site_folder() -> Path:
@@ -73,7 +61,7 @@ def check(site: Path) -> None:
             f"The packages of {sys.executable} are in {site}, where you may not write.",
             "Make your own environment:  python3 -m venv .venv && . .venv/bin/activate",
         )
-    wheels = [other.info for other in installed(site) if not other.is_editable]
+    wheels = [info for info in installed(site) if not _is_editable(info)]
     names = [info.name.partition("-")[0] for info in wheels if (info / "RECORD").exists()]
     if names:
         names += [f"{NAME}_lib"] if any(site.glob(f"{NAME}_lib-*.dist-info")) else []
@@ -104,11 +92,11 @@ def in_place(root: Path, site: Path, version: str | None = None) -> bool:
         if os.readlink(root / LINK) != _TARGET:
             return False
         described = os.stat(root / "pyproject.toml").st_mtime_ns
-        (entry,) = installed(site)
-        found = entry.info.name.removeprefix(f"{NAME}-").removesuffix(".dist-info")
+        (info,) = installed(site)
+        found = info.name.removeprefix(f"{NAME}-").removesuffix(".dist-info")
         if found != version if version else not _has_version(root, found):
             return False
-        return entry.is_editable and os.stat(entry.info / "METADATA").st_mtime_ns >= described
+        return _is_editable(info) and os.stat(info / "METADATA").st_mtime_ns >= described
     except (OSError, ValueError):
         # A file is missing, or there is not exactly one .dist-info folder.
         return False
@@ -123,16 +111,18 @@ def _has_version(root: Path, version: str) -> bool:
     return f'\nversion = "{version}"\n' in (root / "pyproject.toml").read_text()
 
 
-def installed(site: Path) -> list[Installed]:
-    """The installs of the package. There are several after an interrupted install, or with a
-    Python-only wheel, which has another name."""
-    found = []
-    for entry in os.listdir(site):
-        if entry.startswith((f"{NAME}-", f"{NAME}_python-")) and entry.endswith(".dist-info"):
-            info = site / entry
-            record = info / "RECORD"
-            found.append(Installed(info, record.exists() and PTH in record.read_text()))
-    return found
+def installed(site: Path) -> list[Path]:
+    """The .dist-info folders of the package. There are several after an interrupted install, or
+    with a Python-only wheel, which has another name."""
+    ours = (f"{NAME}-", f"{NAME}_python-")
+    entries = os.listdir(site)
+    return [site / e for e in entries if e.startswith(ours) and e.endswith(".dist-info")]
+
+
+def _is_editable(info: Path) -> bool:
+    """Whether it is an editable install, of this or of another tree."""
+    record = info / "RECORD"
+    return record.exists() and PTH in record.read_text()
 
 
 def install(root: Path, site: Path, commands: Path, version: str | None = None) -> None:
@@ -149,7 +139,7 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     check(site)
     described = metadata.read(root, version)
     for other in installed(site):
-        remove(other.info)
+        remove(other)
     link(root)
     folder = site / described.folder
     # The .pth file comes first, so that a complete .dist-info folder proves a complete install.

@@ -41,12 +41,10 @@ class Torch(NamedTuple):
     Attributes:
       folder: of the package.
       version: without a local part such as +cpu.
-      cxx11_abi: whether it uses the std::string of GCC 5 and later.
     """
 
     folder: Path
     version: str
-    cxx11_abi: bool
 
 
 def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> None:
@@ -95,7 +93,7 @@ def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path)
         with elf.opened(output.file) as file:
             yield from _wrong_libraries(Path(output.path).name, file)
             yield from _wrong_search_path(output.path, file)
-            yield from _wrong_abi(file, torch)
+            yield from _wrong_abi(file)
             yield from _undefined(file, _files(file, torch, ours))
             own = root / "torch_xla_lite"
             if file.contains(os.fsencode(own)):
@@ -122,25 +120,16 @@ def _wrong_search_path(path: str, file: elf.File) -> Iterator[str]:
             yield f"looks for libraries in {folder}, outside of site-packages"
 
 
-def _wrong_abi(file: elf.File, torch: Torch) -> Iterator[str]:
-    """Finds uses of std::string of the other ABI; libstdc++ has both, so no symbol is undefined."""
+def _wrong_abi(file: elf.File) -> Iterator[str]:
+    """Finds uses of the std::string of GCC 4, which torch does not use; libstdc++ has both, so no
+    symbol is undefined."""
     for symbol in [*file.undefined(), *file.exported()]:
-        if _is_cxx11(symbol.name) if not torch.cxx11_abi else _is_older(symbol.name):
-            flag = int(torch.cxx11_abi)
+        # Its mangled name is `Ss`.
+        if re.search(r"^_ZNK?Ss|^_Z.*([RPEv]K?Ss|Ss$)", symbol.name):
             yield (
-                f"uses {symbol.name}, of another C++ ABI than torch's "
-                f"(_GLIBCXX_USE_CXX11_ABI={flag})"
+                f"uses {symbol.name}, of another C++ ABI than torch's (_GLIBCXX_USE_CXX11_ABI=1)"
             )
             return
-
-
-def _is_cxx11(name: str) -> bool:
-    return "__cxx11" in name or "B5cxx11" in name
-
-
-def _is_older(name: str) -> bool:
-    """Whether a mangled name contains `Ss`, the std::string of GCC 4."""
-    return re.search(r"^_ZNK?Ss|^_Z.*([RPEv]K?Ss|Ss$)", name) is not None
 
 
 def _files(file: elf.File, torch: Torch, ours: Mapping[str, Path]) -> dict[str, Path | None]:
@@ -191,10 +180,7 @@ def _torch() -> Torch:
             f"Install what this tree is built for:  {packages.install_command(['torch'])}",
         )
     folder = package.info.parent / "torch"
-    match = re.search(r"^__version__ = '([^'+]+)", (folder / "version.py").read_text(), re.M)
-    with elf.opened(folder / "lib" / "libc10.so") as c10:
-        cxx11_abi = c10.contains(b"__cxx11")
-    return Torch(folder, match[1] if match else package.version, cxx11_abi)
+    return Torch(folder, package.version.partition("+")[0])
 
 
 def _other_torch(info: Path, torch: Torch) -> Iterator[str]:

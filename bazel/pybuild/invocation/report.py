@@ -25,41 +25,38 @@ class Report(NamedTuple):
     Attributes:
       succeeded: whether everything was built and installed.
       wall_s: seconds since the start of the command.
-      compiled: number of compiler calls.
-      linked: number of programs and shared objects that were linked.
-      other: number of other processes, such as archivers.
-      disk_hits: actions found in the disk cache.
-      remote_hits: actions found in the remote cache.
-      local_hits: actions of an earlier build in this checkout; None if unknown.
+      outcome: what Bazel did.
       changed: for each path in the package, whether its content changed.
       cuda: whether there is a CUDA library, and why.
     """
 
     succeeded: bool
     wall_s: float
-    compiled: int
-    linked: int
-    other: int
-    disk_hits: int
-    remote_hits: int
-    local_hits: int | None
+    outcome: events.Outcome
     changed: Mapping[str, bool]
     cuda: str = ""
 
+    def actions(self) -> dict[str, int]:
+        """How many compilers, linkers and other processes, such as archivers, ran."""
+        ran = self.outcome.ran
+        compiled = sum(ran[name] for name in ran if name in events.COMPILE)
+        linked = sum(ran[name] for name in ran if name in events.LINK)
+        other = sum(ran.values()) - compiled - linked
+        return {"compile": compiled, "link": linked, "other": other}
+
     def line(self) -> str:
         """The summary in one line."""
-        done = self.compiled + self.linked + self.other + self.disk_hits + self.remote_hits
+        actions, remote = self.actions(), self.outcome.remote_hits
+        hits = self.outcome.disk_hits + remote
         replaced = [Path(path).name for path, changed in self.changed.items() if changed]
-        verb = "built" if done or replaced else "up to date"
+        verb = "built" if any(actions.values()) or hits or replaced else "up to date"
         if not self.succeeded:
             verb = "failed"
-        caches = f"{self.disk_hits + self.remote_hits} from a cache"
-        if self.remote_hits:
-            caches += f" ({self.remote_hits} remote)"
+        caches = f"{hits} from a cache" + (f" ({remote} remote)" if remote else "")
         names = ", ".join(replaced) if len(replaced) < 7 else f"{len(replaced)} files"
         parts = [
             f"torch_xla_lite: {verb} in {self.wall_s:.2f} s",
-            f"{self.compiled} compiled, {self.linked} linked, {self.other} other",
+            "{compile} compiled, {link} linked, {other} other".format(**actions),
             caches,
             f"replaced {names or 'no file'}",
         ]
@@ -71,41 +68,17 @@ class Report(NamedTuple):
             "succeeded": self.succeeded,
             "wall_s": round(self.wall_s, 3),
             "cuda": self.cuda,
-            "actions": {"compile": self.compiled, "link": self.linked, "other": self.other},
+            "actions": self.actions(),
             "cache_hits": {
-                "local": self.local_hits,
-                "disk": self.disk_hits,
-                "remote": self.remote_hits,
+                "local": self.outcome.local_hits,
+                "disk": self.outcome.disk_hits,
+                "remote": self.outcome.remote_hits,
             },
             "outputs": [
                 {"path": path, "changed": changed} for path, changed in self.changed.items()
             ],
         }
         return json.dumps(content, indent=2) + "\n"
-
-
-def summarize(
-    outcome: events.Outcome,
-    changed: Mapping[str, bool],
-    succeeded: bool,
-    wall_s: float,
-    cuda: str = "",
-) -> Report:
-    """Summarizes a call of Bazel and the installation of its outputs."""
-    compiled = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.COMPILE)
-    linked = sum(count for mnemonic, count in outcome.ran.items() if mnemonic in events.LINK)
-    return Report(
-        succeeded=succeeded,
-        wall_s=wall_s,
-        compiled=compiled,
-        linked=linked,
-        other=sum(outcome.ran.values()) - compiled - linked,
-        disk_hits=outcome.disk_hits,
-        remote_hits=outcome.remote_hits,
-        local_hits=outcome.local_hits,
-        changed=changed,
-        cuda=cuda,
-    )
 
 
 def write(report: Report, root: Path) -> None:
