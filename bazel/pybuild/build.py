@@ -145,7 +145,7 @@ def _run(
         code, rest, _ = _call(command, root, options)
         outcome = rest.after(outcome)
     if code != 0 and outcome.incomplete:
-        notices.keep("torch_xla_lite: a cache has incomplete results, so none was used")
+        notices.defer("torch_xla_lite: a cache has incomplete results, so none was used")
         code, rest, _ = _call(command.without_results(), root, options)
         outcome = rest.after(outcome)
     _after_warnings(outcome, root, options, environ)
@@ -162,7 +162,7 @@ def _after_warnings(
         folder = configure.disk_cache(options, environ)
         repaired = disk_cache.repair(folder, outcome.made, root) if folder else []
         if repaired:
-            notices.keep(
+            notices.defer(
                 f"torch_xla_lite: the disk cache had {len(repaired)} damaged files, which were "
                 f"replaced or removed, such as {repaired[0]}"
             )
