@@ -431,14 +431,12 @@ def test_results_whose_outputs_were_evicted_are_misses(
 def test_results_of_another_compiler_are_misses(
     tree: Tree, right: Built, cache: Server, protocol: str, tmp_path: Path
 ):
-    other = tmp_path / "another-compiler"
-    other.write_text(
-        '#!/bin/sh\n[ "$1" = -v ] && echo another version >&2\nexec /usr/bin/g++ "$@"\n'
-    )
-    other.chmod(0o755)
-    built = tree.build(**cache.variables(writes=False), CC=str(other))
-    assert built.hits == 0
-    assert built.ran >= _ALL
+    compiler = tmp_path / "compiler"
+    for option, writes, hits in (("-DONE", True, 0), ("-DTWO", False, 0), ("-DONE", False, _ALL)):
+        compiler.write_text(f'#!/bin/sh\nexec /usr/bin/g++ {option} "$@"\n')
+        compiler.chmod(0o755)
+        built = tree.build(**cache.variables(writes=writes), CC=str(compiler))
+        assert (built.ran, built.hits) == (_ALL - hits, hits)
 
 
 def _http_client(cache: Server, client: int) -> bool:
