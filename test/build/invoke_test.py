@@ -69,6 +69,22 @@ def test_progress_is_rare_without_a_terminal():
     assert rare not in _arguments(Options(), terminal=True)
 
 
+def test_max_jobs_overrides_the_jobs_of_the_remote_cache():
+    command = build_command(
+        _BAZEL, Options(max_jobs=3), Path("/b"), caching=["--config=remote-cache"]
+    )
+    assert command.arguments.index("--config=remote-cache") < command.arguments.index("--jobs=3")
+    assert "--config=remote-cache" not in command.without_cache().arguments
+
+
+def test_messages_about_a_cache_are_left_to_the_one_line_at_the_end(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+):
+    said = "WARNING: Reading from Remote Cache:\\n401\\n<html>\\nERROR: a\\nin b\\n"
+    _run(tmp_path, f"printf '{said}' >&2")
+    assert capfdbinary.readouterr().err == b"ERROR: a\nin b\n"
+
+
 def _run(tmp_path: Path, script: str, *, filtered: bool = True) -> int:
     arguments = ("/bin/sh", "-c", script)
     command = Command(arguments, (), tmp_path / "b" / "events", tmp_path / "b" / "log", filtered)
