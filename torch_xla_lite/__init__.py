@@ -19,6 +19,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     compile_mode  torch.compile with the default backend
     compiler    turns a recorded graph into an XLA executable
     graph_cuts  starts the recorded ops after each step of an optimizer
+    meta_functions  keeps the first ops from importing torch._dynamo
     compilation_cache  keeps executables on disk, for other processes
     environment default_env(): where tensors are created when the code names no device
 
@@ -46,6 +47,7 @@ from . import (  # noqa: E402
     device,
     environment,
     graph_cuts,
+    meta_functions,
     opcheck,
     serialization,
     tensor,
@@ -62,6 +64,7 @@ compile_mode.register()
 compiler.register()
 debug.register()
 graph_cuts.register()
+meta_functions.register()
 
 sync = device.sync
 

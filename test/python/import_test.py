@@ -1,4 +1,4 @@
-"""Which modules importing the package adds to a process that has imported torch and jax."""
+"""Which modules the package, and the first ops, add to a process that has imported torch and jax."""
 
 import subprocess
 import sys
@@ -20,13 +20,33 @@ print(*(set(sys.modules) - before))
 """
 
 
+# torch's meta functions of these are written in Python. torch._dynamo takes a second to import.
+_FIRST_OPS = """
+import sys
+import torch, torch_xla_lite
+x = torch.ones(4, 3, device="jax", requires_grad=True)
+((x + 1) * x / 2 - x.sum()).relu().softmax(-1).mean().backward()
+x.grad.cpu()
+print("torch._dynamo" in sys.modules)
+import torch._dynamo
+print(torch.compile(lambda y: y + 1, backend="eager")(torch.ones(1)).item())
+print((torch.ones(2, 2, device="jax") + 1).sum().item())
+"""
+
+
+def _output(code: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
 def _new_modules() -> list[str]:
-    process = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True
-    )
-    return [name for name in process.stdout.split() if not name.startswith("torch_xla_lite")]
+    return [name for name in _output(_SCRIPT) if not name.startswith("torch_xla_lite")]
 
 
 def test_only_modules_of_the_package_and_expected_ones_are_imported():
     # Modules instead of times: one of torch._inductor or jax.experimental can cost seconds.
     assert [name for name in _new_modules() if not name.startswith(_EXPECTED)] == []
+
+
+def test_the_first_ops_do_not_import_the_compiler_of_torch():
+    assert _output(_FIRST_OPS) == ["False", "2.0", "8.0"]
