@@ -13,13 +13,14 @@ from .debug import Metrics
 
 def set_callbacks(
     compile: Callable[[list[tuple], list[tuple[int, int]]], Callable[..., list[jax.Array]]],
+    note_interpreted: Callable[[int, float], None],
     upload: Callable[[np.ndarray], jax.Array],
     copy: Callable[[jax.Array], jax.Array],
     report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
-    """Connects the compiler: functions that compile a graph, upload an array and copy one, and the
-    dtypes by torch's numbers."""
+    """Connects the compiler: functions that compile a graph, are told of one that was interpreted
+    (number of ops, seconds), upload an array and copy one, and the dtypes by torch's numbers."""
 
 def set_lowered_ops(
     lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex, Sequence[str]]],
@@ -37,6 +38,9 @@ def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
     """Address of a C function that says whether a kernel of ATen runs on the calling thread."""
 
 # --- running ---
+
+def set_interprets_first(value: bool) -> None:
+    """Sets whether a graph that is met for the first time is interpreted, not compiled."""
 
 def set_pending_limit(limit: SupportsInt | SupportsIndex) -> None:
     """Sets how many pending ops start a graph that nothing else has started; 0: no number."""

@@ -1,5 +1,9 @@
 """Compiles recorded graphs to XLA executables.
 
+A graph that is met for the first time is interpreted, because most that run once never come back:
+its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back. With
+TORCH_XLA_LITE_INTERPRET_FIRST=0 in the environment it is compiled at once.
+
 The bridge calls `compile_graph` with a graph that it has no executable for. jax traces the graph op
 by op, in recorded order, and compiles it. The bridge calls the result with the leaves and scalars
 of each later graph with the same key.
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +31,7 @@ import numpy as np
 import torch
 from jax import lax
 
-from . import _XLAC, compilation_cache, foreign_code, index_errors, new_graphs
+from . import _XLAC, _variables, compilation_cache, foreign_code, index_errors, new_graphs
 from .compilation_cache import Program
 from .lowering import checks, dtypes, promotion, registry, target
 from .words import Decoder, argument_words, schema_name, split_name
@@ -39,11 +44,14 @@ def register() -> None:
     """Makes this module the compiler of the bridge."""
     _XLAC.set_callbacks(
         compile=compile_graph,
+        note_interpreted=new_graphs.note_interpreted,
         upload=_upload,
         copy=_copy,
         report=index_errors.report,
         dtypes=registry.DTYPES,
     )
+    interprets = _variables.enabled(os.environ, "TORCH_XLA_LITE_INTERPRET_FIRST", default="1")
+    _XLAC.set_interprets_first(interprets)
     _XLAC.set_lowered_ops(
         {
             name: (entry.constants, dtypes.refused(name), list(entry.runtime_floats))

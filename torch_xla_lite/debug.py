@@ -3,8 +3,8 @@
     torch_xla_lite.debug.reset_metrics()
     train_one_step()
     torch_xla_lite.debug.metrics()
-    # {'compiles': 1, 'loads': 0, 'executions': 1, 'cache_hits': 0, 'recorded_ops': 46,
-    #  'fallbacks': {}}
+    # {'compiles': 0, 'loads': 0, 'executions': 0, 'cache_hits': 0, 'interpretations': 1,
+    #  'recorded_ops': 46, 'fallbacks': {}}
     print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
     # train.py:31 in <module>: the first graph
     # train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784]
@@ -35,7 +35,8 @@ class Metrics(TypedDict):
 
     compiles: int  # graphs that XLA compiled
     loads: int  # graphs whose compiled program was on disk (compilation_cache.py)
-    executions: int  # graphs that ran
+    executions: int  # graphs that ran compiled
+    interpretations: int  # graphs that ran without being compiled (compiler.py)
     cache_hits: int  # graphs that ran without being compiled
     recorded_ops: int  # ops that were recorded
     fallbacks: dict[str, int]  # op -> how often torch's CPU kernel ran in place of XLA's code
@@ -71,20 +72,24 @@ def explain_recompile() -> list[NewGraph]:
 
 def report() -> str:
     """A table of the graphs of this process, the most expensive first: what they cost to compile or
-    to load, how often they ran, and the line of the program that needed them first."""
+    to load, how often they ran, and the line of the program that needed them first. Graphs that
+    were interpreted are added up for each line, with the seconds that they took to run."""
     executions = _XLAC.executions()
-    graphs = sorted(new_graphs.all_graphs(), key=lambda graph: -graph.seconds)
-    lines = [f"{'seconds':>8} {'program':>8} {'ops':>6} {'executions':>10}  line"]
-    for graph in graphs:
-        program = "loaded" if graph.loaded else "compiled"
-        lines.append(
-            f"{graph.seconds:8.2f} {program:>8} {graph.num_ops:6} {executions[graph.number]:10}  "
-            f"{graph.line}"
-        )
-    loaded = sum(graph.loaded for graph in graphs)
+    new, interpreted = new_graphs.all_graphs(), new_graphs.interpreted()
+    rows = []
+    for graph in new:
+        program, count = "loaded" if graph.loaded else "compiled", executions[graph.number]
+        rows.append((graph.seconds, program, graph.num_ops, count, graph.line))
+    for line in interpreted:
+        rows.append((line.seconds, "interpreted", line.num_ops, line.graphs, line.line))
+    lines = [f"{'seconds':>8} {'program':>11} {'ops':>6} {'executions':>10}  line"]
+    for seconds, program, num_ops, count, line in sorted(rows, key=lambda row: -row[0]):
+        lines.append(f"{seconds:8.2f} {program:>11} {num_ops:6} {count:10}  {line}")
+    loaded = sum(graph.loaded for graph in new)
     lines.append(
-        f"{len(graphs) - loaded} compiled, {loaded} loaded from disk, {sum(executions)} executions"
-        f", {sum(graph.seconds for graph in graphs):.2f} s"
+        f"{len(new) - loaded} compiled, {loaded} loaded from disk, "
+        f"{sum(line.graphs for line in interpreted)} interpreted, {sum(executions)} executions, "
+        f"{sum(row[0] for row in rows):.2f} s"
     )
     return "\n".join(lines)
 

@@ -4,10 +4,11 @@
         ...
     explain()     # [NewGraph(line="train.py:12 in step", cause="input 3 float32[7,4], was [8,4]")]
 
-A graph is new if no graph of this process had its key. Its cause is what differs from the most
-similar graph that came before. The graphs are kept as the bridge describes them, the last ones
-only, so that they take little memory; they are compared when somebody asks, or when a line of the
-program has had its tenth new graph, which is worth a warning.
+A graph is new when it is compiled or loaded, and no graph of this process had its key. Its cause is
+what differs from the most similar graph that came before. The graphs are kept as the bridge
+describes them, the last ones only, so that they take little memory; they are compared when
+explain_recompile is called, or when a line of the program has had its tenth new graph, which is
+worth a warning.
 """
 
 from __future__ import annotations
@@ -79,8 +80,19 @@ class _Graph:
         return [step[0] if isinstance(step[0], str) else "" for step in self.steps]
 
 
+@dataclasses.dataclass
+class Interpreted:
+    """The graphs of one line of the program that ran without being compiled."""
+
+    line: str
+    graphs: int = 0
+    num_ops: int = 0  # of all of them
+    seconds: float = 0.0  # in all
+
+
 _graphs: collections.deque[_Graph] = collections.deque()
 _infos: list[NewGraph] = []
+_interpreted: dict[str, Interpreted] = {}
 _new_graphs_of: collections.Counter[str] = collections.Counter()
 
 
@@ -88,7 +100,7 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph]:
     """Remembers a new graph, and how long the body takes to get its program."""
     file, line, function = _user_frame()
-    info = NewGraph(line=f"{file}:{line} in {function}" if file else "", number=len(_infos))
+    info = NewGraph(line=_text(file, line, function), number=len(_infos))
     info.num_ops = sum(isinstance(step[0], str) for step in steps)
     start = time.perf_counter()
     yield info
@@ -108,6 +120,20 @@ def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph
             file,
             line,
         )
+
+
+def note_interpreted(num_ops: int, seconds: float) -> None:
+    """Remembers that a graph ran without being compiled; called by the bridge."""
+    line = _text(*_user_frame())
+    found = _interpreted.setdefault(line, Interpreted(line))
+    found.graphs += 1
+    found.num_ops += num_ops
+    found.seconds += seconds
+
+
+def interpreted() -> Sequence[Interpreted]:
+    """The graphs that ran without being compiled, by line."""
+    return list(_interpreted.values())
 
 
 def explain() -> list[NewGraph]:
@@ -137,6 +163,10 @@ def _user_frame() -> tuple[str, int, str]:
             return file, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
     return "", 0, ""
+
+
+def _text(file: str, line: int, function: str) -> str:
+    return f"{file}:{line} in {function}" if file else ""
 
 
 # --- comparing ------------------------------------------------------------------------------------

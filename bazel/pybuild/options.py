@@ -363,6 +363,12 @@ VARIABLES = (
         "Read at run time: compiled programs are stored on disk for other processes.",
     ),
     Variable(
+        "TORCH_XLA_LITE_INTERPRET_FIRST",
+        DIGIT,
+        "1",
+        "Read at run time: a graph is compiled when it is met for the second time; 0: at once.",
+    ),
+    Variable(
         "TORCH_XLA_LITE_SYNC_AFTER_STEP",
         DIGIT,
         "1",

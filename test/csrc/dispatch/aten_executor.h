@@ -1,7 +1,7 @@
-// An executor that runs graphs with torch's own CPU kernels, op by op.
+// An executor that interprets all graphs (interpreter/interpreter.h).
 //
-// With it, tests compare recorded ops with torch without a compiler. It reads the same words as the
-// lowerings (dispatch/words.h). It does not support random ops and slices with a runtime start.
+// With it, tests compare recorded ops with torch without a compiler. An op without a kernel for the
+// CPU fails.
 //
 //   AtenExecutor executor;
 //   runtime::Runtime::Get().SetExecutor(&executor);
@@ -9,8 +9,11 @@
 #ifndef TORCH_XLA_LITE_TEST_CSRC_DISPATCH_ATEN_EXECUTOR_H_
 #define TORCH_XLA_LITE_TEST_CSRC_DISPATCH_ATEN_EXECUTOR_H_
 
+#include <span>
+#include <stdexcept>
 #include <vector>
 
+#include "torch_xla_lite/csrc/interpreter/interpreter.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -27,6 +30,12 @@ class AtenExecutor final : public runtime::Executor {
   ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override {}
+
+ private:
+  interpreter::Interpreter interpreter_{
+      [](const ir::Node& call, std::span<const at::Tensor>) -> std::vector<at::Tensor> {
+        throw std::runtime_error("the CPU has no kernel for " + call.signature().op);
+      }};
 };
 
 }  // namespace torch_xla_lite::dispatch

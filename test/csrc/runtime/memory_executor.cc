@@ -34,6 +34,17 @@ ir::Ref<ir::Buffer> BufferOf(Data data) {
 
 }  // namespace
 
+std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(const ir::Graph& graph) {
+  const ExclusiveUse use(&is_busy_);
+  if (!interprets) return std::nullopt;
+  std::vector<ir::Ref<ir::Buffer>> buffers;
+  const auto leaves = ir::toy::DataOf(graph.leaves);
+  for (Data& data : ir::toy::Interpret(ir::Describe(graph.key), leaves, graph.scalars)) {
+    buffers.push_back(BufferOf(std::move(data)));
+  }
+  return buffers;
+}
+
 ir::Ref<Executable> MemoryExecutor::Compile(const ir::Graph& graph) {
   const ExclusiveUse use(&is_busy_);
   auto executable = ir::Ref<MemoryExecutable>::Take(new MemoryExecutable);

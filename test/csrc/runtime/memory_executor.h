@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -24,6 +25,7 @@ namespace torch_xla_lite::runtime {
 
 class MemoryExecutor final : public Executor {
  public:
+  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
   ir::Ref<Executable> Compile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable, const ir::Graph& graph) override;
   // Of int64 vectors.
@@ -34,6 +36,8 @@ class MemoryExecutor final : public Executor {
 
   // Called during each execution, to simulate another thread.
   std::function<void()> during_execution;
+  // Whether graphs can be interpreted.
+  bool interprets = true;
   int num_donated = 0;
 
  private:

@@ -27,6 +27,8 @@ class RuntimeTest : public testing::Test {
   RuntimeTest() {
     runtime.SetExecutor(&executor);
     runtime.ClearCache();
+    runtime.set_interprets_first(false);
+    runtime.counters().interpretations = 0;
     runtime.counters().compiles = 0;
     runtime.counters().executions = 0;
     runtime.counters().cache_hits = 0;
@@ -56,6 +58,7 @@ class RuntimeTest : public testing::Test {
   uint64_t compiles() const { return runtime.counters().compiles; }
   uint64_t executions() const { return runtime.counters().executions; }
   uint64_t cache_hits() const { return runtime.counters().cache_hits; }
+  uint64_t interpretations() const { return runtime.counters().interpretations; }
 
   Runtime& runtime = Runtime::Get();
   MemoryExecutor executor;
@@ -121,6 +124,51 @@ TEST_F(RuntimeTest, AnEqualGraphIsCompiledOnce) {
   EXPECT_EQ(compiles(), 1u);
   EXPECT_EQ(cache_hits(), 2u);
   EXPECT_EQ(executions(), 3u);
+}
+
+TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
+  runtime.set_interprets_first(true);
+  for (uint64_t i = 0; i < 3; ++i) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({i})}, {i}));
+    EXPECT_EQ(Read(place), Data{2 * i});
+    EXPECT_EQ(interpretations(), 1u);
+    EXPECT_EQ(compiles(), i == 0 ? 0u : 1u);
+  }
+  EXPECT_EQ(executions(), 2u);
+}
+
+TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
+  runtime.set_interprets_first(true);
+  for (size_t size = 1; size <= 5; ++size) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
+    EXPECT_EQ(Read(place), Data(size, 2));
+  }
+  EXPECT_EQ(interpretations(), 5u);
+  EXPECT_EQ(compiles(), 0u);
+}
+
+TEST_F(RuntimeTest, AGraphThatCannotBeInterpretedIsCompiledAtOnce) {
+  runtime.set_interprets_first(true);
+  executor.interprets = false;
+  LiveValue place;
+  Set(place, Call("plus", {Leaf({1})}, {1}));
+  EXPECT_EQ(Read(place), Data{2});
+  EXPECT_EQ(interpretations(), 0u);
+  EXPECT_EQ(compiles(), 1u);
+}
+
+TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
+  runtime.set_interprets_first(true);
+  LiveValue place;
+  Set(place, Leaf({1}));
+  for (int i = 0; i < 3; ++i) {
+    Set(place, Call("plus", {Get(place)}, {1}));
+    runtime.Sync();
+    EXPECT_EQ(executor.num_donated, i);
+  }
+  EXPECT_EQ(Read(place), Data{4});
 }
 
 TEST_F(RuntimeTest, AClearedCacheMeansToCompileAgain) {

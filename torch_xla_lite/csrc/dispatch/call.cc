@@ -40,6 +40,10 @@ bool IsConstant(const c10::Scalar& value, const OpInfo::Argument& argument) {
 
 }  // namespace
 
+c10::ScalarType DefaultDtypeOf(std::span<const uint64_t> words) {
+  return static_cast<c10::ScalarType>(words[0] >> kDefaultDtypeShift);
+}
+
 void Call::PushInt(int64_t value) {
   words.push_back(Head(Tag::kInt));
   words.push_back(static_cast<uint64_t>(value));

@@ -66,6 +66,9 @@ class Call {
   int64_t slice_end_ = 0;
 };
 
+// torch's default dtype when a call was recorded, from its words.
+c10::ScalarType DefaultDtypeOf(std::span<const uint64_t> words);
+
 // The tensors of an argument: itself, or those of a list. None counts as an undefined tensor.
 template <typename Visit>
 void ForEachTensor(const c10::IValue& value, Visit&& visit) {

@@ -24,15 +24,15 @@ class CallPlan::Builder {
   Builder(const c10::FunctionSchema& schema, std::span<const uint64_t> words)
       : schema_(schema), words_(words) {}
 
-  void Build(CallPlan* plan) {
+  void Build(CallPlan* plan, Rest rest) {
     for (const c10::Argument& argument : schema_.arguments()) {
       current_ = argument.name();
       plan->arguments_.push_back(Read(*argument.type()));
     }
     current_ = "(end)";
-    Expect(position_ == words_.size(), "words are left over");
+    Expect(rest == Rest::kIgnored || position_ == words_.size(), "words are left over");
     plan->operand_count_ = operand_count_;
-    plan->scalar_count_ = scalar_count_;
+    plan->scalar_dtypes_ = std::move(scalar_dtypes_);
   }
 
  private:
@@ -153,16 +153,15 @@ class CallPlan::Builder {
 
   Argument Runtime(const c10::Type& type, uint64_t payload) {
     Argument argument;
-    argument.index = static_cast<uint32_t>(scalar_count_++);
+    argument.index = static_cast<uint32_t>(scalar_dtypes_.size());
+    const uint64_t dtype = payload & (kWrappedNumber - 1);
+    Expect(dtype < static_cast<uint64_t>(c10::ScalarType::Undefined), "unknown scalar type");
+    argument.dtype = scalar_dtypes_.emplace_back(static_cast<c10::ScalarType>(dtype));
     switch (type.kind()) {
-      case TypeKind::TensorType: {
+      case TypeKind::TensorType:
         argument.source = Source::kNumberTensor;
         argument.wrapped = (payload & kWrappedNumber) != 0;
-        const uint64_t dtype = payload & (kWrappedNumber - 1);
-        Expect(dtype < static_cast<uint64_t>(c10::ScalarType::Undefined), "unknown scalar type");
-        argument.dtype = static_cast<c10::ScalarType>(dtype);
         break;
-      }
       case TypeKind::NumberType:
         argument.source = Source::kNumber;
         break;
@@ -245,12 +244,12 @@ class CallPlan::Builder {
   std::span<const uint64_t> words_;
   size_t position_ = 0;
   size_t operand_count_ = 0;
-  size_t scalar_count_ = 0;
+  std::vector<c10::ScalarType> scalar_dtypes_;
   std::string current_;
 };
 
-CallPlan::CallPlan(const c10::FunctionSchema& schema, std::span<const uint64_t> words) {
-  Builder(schema, words).Build(this);
+CallPlan::CallPlan(const c10::FunctionSchema& schema, std::span<const uint64_t> words, Rest rest) {
+  Builder(schema, words).Build(this, rest);
 }
 
 c10::Scalar ToScalar(ScalarView view) {
@@ -320,8 +319,8 @@ IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> oper
 
 void CallPlan::Fill(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,
                     torch::jit::Stack* stack) const {
-  TORCH_CHECK(operands.size() == operand_count_ && scalars.size() == scalar_count_,
-              "The words of the call have ", operand_count_, " operands and ", scalar_count_,
+  TORCH_CHECK(operands.size() == operand_count_ && scalars.size() == scalar_count(),
+              "The words of the call have ", operand_count_, " operands and ", scalar_count(),
               " runtime scalars, but ", operands.size(), " and ", scalars.size(), " were passed.");
   for (const Argument& argument : arguments_) {
     stack->push_back(Make(argument, operands, scalars));

@@ -39,11 +39,17 @@ c10::Scalar ToScalar(ScalarView view);
 
 class CallPlan {
  public:
-  CallPlan(const c10::FunctionSchema& schema, std::span<const uint64_t> words);
+  // Words that follow those of the arguments: the recorder puts what is only part of the key there.
+  enum class Rest { kNone, kIgnored };
 
-  // The numbers of operands and runtime scalars in the words.
+  CallPlan(const c10::FunctionSchema& schema, std::span<const uint64_t> words,
+           Rest rest = Rest::kNone);
+
+  // The number of operands in the words.
   size_t operand_count() const { return operand_count_; }
-  size_t scalar_count() const { return scalar_count_; }
+  // The runtime scalars in the words: their dtypes as they were recorded.
+  size_t scalar_count() const { return scalar_dtypes_.size(); }
+  const std::vector<c10::ScalarType>& scalar_dtypes() const { return scalar_dtypes_; }
 
   // Appends all arguments of the call to `stack`.
   void Fill(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,
@@ -78,7 +84,7 @@ class CallPlan {
 
   std::vector<Argument> arguments_;
   size_t operand_count_ = 0;
-  size_t scalar_count_ = 0;
+  std::vector<c10::ScalarType> scalar_dtypes_;
 };
 
 }  // namespace torch_xla_lite::dispatch

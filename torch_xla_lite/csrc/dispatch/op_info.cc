@@ -83,21 +83,6 @@ bool HasLoweringOfItsOwn(const c10::FunctionSchema& schema, const std::string& n
   return lowered.contains(name) && !std::ranges::any_of(schema.arguments(), &c10::Argument::is_out);
 }
 
-const IndexArguments* FindIndexArguments(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, IndexArguments>, 6> kTable{{
-      {"aten::select.int", {0, 1, 2, -1, -1}},
-      {"aten::slice.Tensor", {0, 1, 2, 3, 4}},
-      {"aten::select_backward", {1, 2, 3, -1, -1}},
-      {"aten::slice_backward", {1, 2, 3, 4, 5}},
-      {"aten::select_scatter", {0, 2, 3, -1, -1}},
-      {"aten::slice_scatter", {0, 2, 3, 4, 5}},
-  }};
-  for (const auto& [op, arguments] : kTable) {
-    if (op == name) return &arguments;
-  }
-  return nullptr;
-}
-
 // The type of an argument without Optional and List.
 c10::TypePtr ElementType(c10::TypePtr type) {
   while (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::ListType) {
@@ -160,6 +145,21 @@ bool IsTensorResult(const c10::Argument& result) {
 }
 
 }  // namespace
+
+const IndexArguments* FindIndexArguments(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, IndexArguments>, 6> kTable{{
+      {"aten::select.int", {0, 1, 2, -1, -1}},
+      {"aten::slice.Tensor", {0, 1, 2, 3, 4}},
+      {"aten::select_backward", {1, 2, 3, -1, -1}},
+      {"aten::slice_backward", {1, 2, 3, 4, 5}},
+      {"aten::select_scatter", {0, 2, 3, -1, -1}},
+      {"aten::slice_scatter", {0, 2, 3, 4, 5}},
+  }};
+  for (const auto& [op, arguments] : kTable) {
+    if (op == name) return &arguments;
+  }
+  return nullptr;
+}
 
 OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     : op(op), name(FullName(op.operator_name())) {

@@ -51,6 +51,9 @@ struct IndexArguments {
   int step;
 };
 
+// nullptr for an op that indexes nothing. `name` is that of a functional form.
+const IndexArguments* FindIndexArguments(std::string_view name);
+
 struct OpInfo {
   enum class Kind : uint8_t {
     kFunctional,

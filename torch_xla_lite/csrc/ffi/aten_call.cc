@@ -2,7 +2,6 @@
 
 #include <ATen/core/function_schema.h>
 #include <ATen/core/stack.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/ffi/out_overload.h"
 
 namespace torch_xla_lite::ffi {
@@ -41,20 +41,6 @@ bool WritesOperands(const c10::OperatorHandle& op) {
          std::find(kWritesUnmarked.begin(), kWritesUnmarked.end(), name) != kWritesUnmarked.end();
 }
 
-// Sets the dispatch state of the thread to that of a new thread with autograd off, during one call.
-// XLA may run the kernel on the user's thread, inside a torch.func transform, a tracing mode or
-// autocast, none of which may intercept it.
-class KernelKeysGuard {
- public:
-  KernelKeysGuard()
-      : guard_(c10::default_included_set.remove(c10::DispatchKey::ADInplaceOrView),
-               c10::default_excluded_set | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                   c10::autocast_dispatch_keyset) {}
-
- private:
-  c10::impl::ForceDispatchKeyGuard guard_;
-};
-
 }  // namespace
 
 AtenCall::AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined)
@@ -72,7 +58,7 @@ AtenCall::AtenCall(std::string_view op, std::span<const uint64_t> words, std::st
 void AtenCall::Run(std::span<const at::Tensor> operands,
                    std::span<const dispatch::ScalarView> scalars,
                    std::span<const at::Tensor> outputs) const {
-  KernelKeysGuard keys;
+  const dispatch::KernelKeysGuard keys;
   Stack stack;
   stack.reserve(op_.schema().arguments().size() + outputs.size());
   if (copy_operands_) {

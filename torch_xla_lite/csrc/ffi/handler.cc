@@ -25,6 +25,7 @@
 #include "torch_xla_lite/csrc/ffi/aten_call.h"
 #include "torch_xla_lite/csrc/ffi/buffer.h"
 #include "torch_xla_lite/csrc/ffi/threads.h"
+#include "torch_xla_lite/csrc/tensor/host_view.h"
 
 namespace torch_xla_lite::ffi {
 namespace {
@@ -64,7 +65,8 @@ xffi::ErrorOr<std::unique_ptr<AtenCallState>> Instantiate(std::string_view op,
 at::Tensor ViewOf(const xffi::AnyBuffer& buffer) {
   const auto dimensions = buffer.dimensions();
   const auto dtype = ScalarTypeOf(static_cast<XLA_FFI_DataType>(buffer.element_type()));
-  return at::Tensor(View(dtype, {dimensions.begin(), dimensions.size()}, buffer.untyped_data()));
+  return at::Tensor(
+      tensor::HostView(dtype, {dimensions.begin(), dimensions.size()}, buffer.untyped_data()));
 }
 
 size_t TotalBytes(std::span<const at::Tensor> tensors) {

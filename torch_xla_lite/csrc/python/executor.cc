@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -17,6 +18,7 @@
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/host_view.h"
 
 namespace py = pybind11;
 
@@ -152,10 +154,54 @@ py::tuple StepTuple(const ir::Step& step, const ir::Node& node) {
                         SourceText(node.source));
 }
 
+// What an executable returns: one array for each root.
+py::sequence Call(const runtime::Executable& executable, const std::vector<PyObject*>& arguments) {
+  const auto& ours = static_cast<const PyExecutable&>(executable);
+  auto returned = NamingOps([&] {
+    auto result = py::reinterpret_steal<py::object>(
+        PyObject_Vectorcall(ours.callable(), arguments.data(), arguments.size(), nullptr));
+    if (!result) throw py::error_already_set();
+    return result;
+  });
+  ours.CountExecution();
+  return returned;
+}
+
+// Steps and roots of a graph that is one call, as `compile` gets them.
+std::pair<py::list, py::list> DescribeCall(const ir::Node& call) {
+  const ir::Signature& signature = call.signature();
+  ir::Step step;
+  step.signature = &signature;
+  step.num_scalars = static_cast<uint32_t>(call.scalars().size());
+  py::list steps, roots;
+  for (const ir::Value& operand : call.operands()) {
+    step.operands.push_back({static_cast<uint32_t>(steps.size()), 0});
+    steps.append(ShapeTuple(operand.shape()) + py::make_tuple(/*donated=*/false));
+  }
+  for (uint32_t i = 0; i < signature.outputs.size(); ++i) {
+    if (signature.outputs[i] == nullptr) continue;
+    roots.append(PositionTuple({static_cast<uint32_t>(step.operands.size()), i}));
+  }
+  steps.append(StepTuple(step, call));
+  return {steps, roots};
+}
+
+// The data of a jax array, in its own memory where numpy can read that. Waits for it.
+py::array HostArray(py::handle array) {
+  auto host = py::array::ensure(array, py::array::c_style);
+  if (!host) throw py::error_already_set();
+  return host;
+}
+
+at::Tensor ViewOf(const py::array& array, const ir::Shape* shape) {
+  return at::Tensor(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
+                                     const_cast<void*>(array.data())));
+}
+
 // The graph's scalars as int32[n, 2], because jax would truncate 64-bit arguments to 32 bits.
-py::object PackScalars(const std::vector<uint64_t>& scalars) {
+py::object PackScalars(std::span<const uint64_t> scalars) {
   py::array_t<int32_t> packed({static_cast<py::ssize_t>(scalars.size()), py::ssize_t{2}});
-  std::memcpy(packed.mutable_data(), scalars.data(), scalars.size() * sizeof(uint64_t));
+  std::memcpy(packed.mutable_data(), scalars.data(), scalars.size_bytes());
   return packed;
 }
 
@@ -173,13 +219,17 @@ PyBuffer::~PyBuffer() {
 
 void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
 
-PyExecutor::PyExecutor(py::function compile, py::function upload, py::function copy,
-                       py::function report, py::dict dtypes)
+PyExecutor::PyExecutor(py::function compile, py::function note_interpreted, py::function upload,
+                       py::function copy, py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
+      note_interpreted_(std::move(note_interpreted)),
       upload_(std::move(upload)),
       copy_(std::move(copy)),
       report_(std::move(report)),
-      dtypes_(std::move(dtypes)) {
+      dtypes_(std::move(dtypes)),
+      interpreter_([this](const ir::Node& call, std::span<const at::Tensor> operands) {
+        return RunLowering(call, operands);
+      }) {
   IsForked();  // Stores the id of this process.
 }
 
@@ -220,9 +270,82 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
                        ".\nConvert the array first:  array.astype('float32')");
 }
 
+// Whatever goes wrong: the graph is compiled then, and errors name op and line.
+std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::Graph& graph) {
+  const py::gil_scoped_acquire gil;
+  ReleaseDropped();
+  std::vector<py::array> arrays;
+  std::vector<at::Tensor> leaves;
+  for (const ir::Value& leaf : graph.leaves) {
+    arrays.push_back(HostArray(static_cast<const PyBuffer*>(leaf.buffer())->array()));
+    leaves.push_back(ViewOf(arrays.back(), leaf.shape()));
+  }
+  std::vector<at::Tensor> roots;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const py::gil_scoped_release no_gil;
+    roots = interpreter_.Run(graph, std::move(leaves));
+  } catch (const std::exception& error) {
+    if (IsInterruption(error)) throw;
+    return std::nullopt;
+  } catch (const runtime::OpFailure&) {
+    return std::nullopt;
+  }
+  std::vector<ir::Ref<ir::Buffer>> results;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    const ir::Shape* shape = graph.roots[i].shape();
+    results.push_back(
+        ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(ArrayOf(roots[i], shape)), shape)));
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  note_interpreted_(graph.nodes.size() - graph.leaves.size(), seconds.count());
+  return results;
+}
+
+// Called without Python's lock.
+std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
+                                                std::span<const at::Tensor> operands) {
+  const py::gil_scoped_acquire gil;
+  const ir::Signature& signature = call.signature();
+  auto& executable = lowerings_[&signature];
+  if (!executable) {
+    const auto [steps, roots] = DescribeCall(call);
+    executable = Compiled(steps, roots);
+  }
+  std::vector<py::object> owned;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    owned.push_back(upload_(ArrayOf(operands[i], call.operands()[i].shape())));
+  }
+  if (!call.scalars().empty()) owned.push_back(PackScalars(call.scalars()));
+  std::vector<PyObject*> arguments;
+  for (const py::object& argument : owned) arguments.push_back(argument.ptr());
+  const py::sequence returned = Call(*executable, arguments);
+  std::vector<at::Tensor> results;
+  size_t defined = 0;
+  for (const ir::Shape* shape : signature.outputs) {
+    if (shape == nullptr) {
+      results.emplace_back();
+    } else {
+      results.push_back(ViewOf(HostArray(returned[defined++]), shape).clone());
+    }
+  }
+  return results;
+}
+
+py::object PyExecutor::ArrayOf(const at::Tensor& tensor, const ir::Shape* shape) const {
+  const py::capsule owner(new at::Tensor(tensor),
+                          [](void* owned) { delete static_cast<at::Tensor*>(owned); });
+  return py::array(py::dtype(NumpyDtype(shape)), shape->dims(), tensor.const_data_ptr(), owner);
+}
+
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   const auto [steps, roots] = DescribeGraph(graph);
+  return Compiled(steps, roots);
+}
+
+ir::Ref<runtime::Executable> PyExecutor::Compiled(const py::list& steps,
+                                                  const py::list& roots) const {
   return NamingOps(
       [&] { return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots))); });
 }
@@ -259,19 +382,11 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     scalars = PackScalars(graph.scalars);
     arguments.push_back(scalars.ptr());
   }
-  const auto& ours = static_cast<PyExecutable&>(executable);
-  PyObject* callable = ours.callable();
   const InterruptsWait wait;
-  const py::object returned = NamingOps([&] {
-    auto result = py::reinterpret_steal<py::object>(
-        PyObject_Vectorcall(callable, arguments.data(), arguments.size(), nullptr));
-    if (!result) throw py::error_already_set();
-    return result;
-  });
-  ours.CountExecution();
+  const py::sequence returned = Call(executable, arguments);
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
-  for (py::handle array : py::reinterpret_borrow<py::sequence>(returned)) {
+  for (py::handle array : returned) {
     results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(
         py::reinterpret_borrow<py::object>(array), graph.roots[results.size()].shape())));
   }
@@ -302,8 +417,7 @@ py::object PyExecutor::NumpyDtype(const ir::Shape* shape) const {
 void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
-  const auto array = py::array::ensure(static_cast<PyBuffer&>(buffer).array(), py::array::c_style);
-  if (!array) throw py::error_already_set();
+  const py::array array = HostArray(static_cast<PyBuffer&>(buffer).array());
   if (static_cast<size_t>(array.nbytes()) != num_bytes) {
     throw std::logic_error("a jax array of " + std::to_string(array.nbytes()) +
                            " bytes belongs to a tensor of " + std::to_string(num_bytes) + ".");

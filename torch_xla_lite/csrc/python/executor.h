@@ -15,9 +15,15 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
 namespace torch_xla_lite::python {
@@ -45,12 +51,14 @@ std::vector<uint64_t> Executions();
 
 class PyExecutor final : public runtime::Executor {
  public:
-  // compile(steps, roots) -> callable; upload(numpy.ndarray) -> jax.Array; copy(jax.Array) ->
+  // compile(steps, roots) -> callable; note_interpreted(number of ops, seconds) is called after
+  // each graph that was not compiled; upload(numpy.ndarray) -> jax.Array; copy(jax.Array) ->
   // jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function upload, pybind11::function copy,
-             pybind11::function report, pybind11::dict dtypes);
+  PyExecutor(pybind11::function compile, pybind11::function note_interpreted,
+             pybind11::function upload, pybind11::function copy, pybind11::function report,
+             pybind11::dict dtypes);
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
@@ -65,6 +73,7 @@ class PyExecutor final : public runtime::Executor {
   void CheckUsable() const override;
   bool IsInterruption(const std::exception& error) const override;
   bool IsInKernel() const override;
+  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;
@@ -74,15 +83,28 @@ class PyExecutor final : public runtime::Executor {
   void AwaitAll() override;
   void Lock(std::mutex& mutex) override;
 
+  // Makes interpreted graphs run the lowering of an op, not the CPU's kernel.
+  void UseLowering(const std::string& op) { interpreter_.UseLowering(op); }
+
  private:
+  ir::Ref<runtime::Executable> Compiled(const pybind11::list& steps,
+                                        const pybind11::list& roots) const;
+  // Of a call that is part of an interpreted graph.
+  std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
+  // Copies no data. The array holds the tensor.
+  pybind11::object ArrayOf(const at::Tensor& tensor, const ir::Shape* shape) const;
   // The numpy.dtype of a shape.
   pybind11::object NumpyDtype(const ir::Shape* shape) const;
 
   pybind11::function compile_;
+  pybind11::function note_interpreted_;
   pybind11::function upload_;
   pybind11::function copy_;
   pybind11::function report_;
   pybind11::dict dtypes_;
+  interpreter::Interpreter interpreter_;
+  // The executables of single calls.
+  std::unordered_map<const ir::Signature*, ir::Ref<runtime::Executable>> lowerings_;
 };
 
 }  // namespace torch_xla_lite::python

@@ -33,11 +33,17 @@ namespace {
 
 using runtime::Runtime;
 
-void SetCallbacks(py::function compile, py::function upload, py::function copy, py::function report,
-                  py::dict dtypes) {
+void SetCallbacks(py::function compile, py::function note_interpreted, py::function upload,
+                  py::function copy, py::function report, py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(upload), std::move(copy),
-                                            std::move(report), std::move(dtypes)));
+  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(note_interpreted),
+                                            std::move(upload), std::move(copy), std::move(report),
+                                            std::move(dtypes)));
+}
+
+void RegisterLowering(const std::string& op, bool needs_constants) {
+  dispatch::RegisterLowering(op, needs_constants);
+  static_cast<PyExecutor&>(Runtime::Get().executor()).UseLowering(op);
 }
 
 py::dict Metrics() {
@@ -47,6 +53,7 @@ py::dict Metrics() {
   metrics["compiles"] = counters.compiles.load();
   metrics["executions"] = counters.executions.load();
   metrics["cache_hits"] = counters.cache_hits.load();
+  metrics["interpretations"] = counters.interpretations.load();
   metrics["fallbacks"] = dispatch::Fallbacks();
   return metrics;
 }
@@ -54,6 +61,7 @@ py::dict Metrics() {
 void ResetMetrics() {
   runtime::Counters& counters = Runtime::Get().counters();
   counters.recorded_ops = counters.compiles = counters.executions = counters.cache_hits = 0;
+  counters.interpretations = 0;
   dispatch::ResetFallbacks();
 }
 
@@ -79,8 +87,8 @@ void BindRandom(py::module_& module) {
 
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
-  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("upload"), py::arg("copy"),
-             py::arg("report"), py::arg("dtypes"));
+  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("note_interpreted"),
+             py::arg("upload"), py::arg("copy"), py::arg("report"), py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
       [](const std::map<std::string, std::tuple<bool, uint64_t, std::vector<std::string>>>&
@@ -93,8 +101,8 @@ PYBIND11_MODULE(_XLAC, module) {
       },
       py::arg("lowered"));
   // Wrapped like torch's own functions, so that errors have no C++ stack trace.
-  module.def("register_lowering", torch::wrap_pybind_function(&dispatch::RegisterLowering),
-             py::arg("op"), py::arg("needs_constants"));
+  module.def("register_lowering", torch::wrap_pybind_function(&RegisterLowering), py::arg("op"),
+             py::arg("needs_constants"));
   module.def(
       "set_ir_debug",
       [](bool enabled) {
@@ -109,6 +117,9 @@ PYBIND11_MODULE(_XLAC, module) {
         Runtime::Get().pending_limit().set_limit(limit);
       },
       py::arg("limit"));
+  module.def(
+      "set_interprets_first", [](bool value) { Runtime::Get().set_interprets_first(value); },
+      py::arg("value"));
   module.def("run_backward_on_calling_threads", &dispatch::RunBackwardOnCallingThreads);
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());

@@ -4,8 +4,8 @@
 // executable, runs it on buffers, and moves data in and out. The implementation for users
 // calls jax (csrc/python/executor.h); tests have others.
 //
-// All methods are called without the record lock and may throw; Compile and Execute are never
-// called concurrently.
+// All methods are called without the record lock and may throw; Compile, Execute and Interpret are
+// never called concurrently.
 //
 // An OpFailure says which op of a graph failed: what does not need a call of it can be computed
 // without it. Any other exception, an interrupt or lack of memory, concerns the whole graph.
@@ -17,6 +17,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,11 @@ class Executor {
   // Whether the calling thread runs a kernel in the middle of a graph.
   virtual bool IsInKernel() const { return false; }
 
+  // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
+  // then the graph is to be compiled. Donates no leaf.
+  virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/) {
+    return std::nullopt;
+  }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
   // One buffer for each root of the graph. May return before they are computed. When it throws, the
   // leaves are as they were, donated or not. The graph's copied leaves are never donated.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/hash.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
@@ -30,6 +31,11 @@ NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
     if (needs[i]) found.insert(graph.nodes[i]);
   }
   return found;
+}
+
+// The same for graphs that differ only in donation.
+uint64_t HashOfStructure(const ir::Graph& graph) {
+  return ir::HashWords(ir::StructureOf(graph.key));
 }
 
 }  // namespace
@@ -217,9 +223,7 @@ void Runtime::Run(const Roots& roots, RecordScope& scope) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
   scope.Unlock();
-  const ir::Ref<Executable> executable = FindOrCompile(&graph);
-  auto results = executor_->Execute(*executable, graph);
-  ++counters_.executions;
+  auto results = Compute(&graph);
   scope.Lock();
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
@@ -230,17 +234,29 @@ void Runtime::Run(const Roots& roots, RecordScope& scope) {
   }
 }
 
-ir::Ref<Executable> Runtime::FindOrCompile(ir::Graph* graph) {
-  auto executable = cache_.Find(graph->key);
-  if (!executable) executable = cache_.FindAdaptable(graph);
+std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph) {
+  ir::Ref<Executable> executable = Find(graph);
   if (executable) {
     ++counters_.cache_hits;
-    return executable;
+  } else {
+    if (interprets_first_ && interpreted_.insert(HashOfStructure(*graph)).second) {
+      if (auto results = executor_->Interpret(*graph)) {
+        ++counters_.interpretations;
+        return *std::move(results);
+      }
+    }
+    executable = executor_->Compile(*graph);
+    ++counters_.compiles;
+    cache_.Insert(graph->key, executable);
   }
-  executable = executor_->Compile(*graph);
-  ++counters_.compiles;
-  cache_.Insert(graph->key, executable);
-  return executable;
+  auto results = executor_->Execute(*executable, *graph);
+  ++counters_.executions;
+  return results;
+}
+
+ir::Ref<Executable> Runtime::Find(ir::Graph* graph) {
+  auto executable = cache_.Find(graph->key);
+  return executable ? executable : cache_.FindAdaptable(graph);
 }
 
 ir::Graph Runtime::PendingGraph() {
@@ -252,6 +268,7 @@ ir::Graph Runtime::PendingGraph() {
 void Runtime::ClearCache() {
   const SyncScope sync(this);
   cache_.Clear();
+  interpreted_.clear();
 }
 
 }  // namespace torch_xla_lite::runtime

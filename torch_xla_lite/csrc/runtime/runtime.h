@@ -2,7 +2,8 @@
 //
 // A sync computes all pending live values of a thread, not only the requested one, as one graph: a
 // training step is then one executable, and nothing is computed twice. Executables are cached by
-// the exact key of the graph.
+// the exact key of the graph. A graph that was never met before may be interpreted instead: most
+// that a program runs once never come back.
 //
 //   Runtime& runtime = Runtime::Get();
 //   runtime.SetExecutor(&executor);
@@ -25,6 +26,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
@@ -40,6 +42,7 @@ struct Counters {
   std::atomic<uint64_t> recorded_ops = 0;
   std::atomic<uint64_t> compiles = 0;
   std::atomic<uint64_t> executions = 0;
+  std::atomic<uint64_t> interpretations = 0;
   std::atomic<uint64_t> cache_hits = 0;
 };
 
@@ -65,6 +68,10 @@ class Runtime {
   // Like Sync, and computes the value; of ops that fail, throws only the error of one that the
   // value needs.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
+
+  // Whether a graph is interpreted when it is met for the first time. It is compiled when it comes
+  // back: a count decides, not a clock, so that a program gives the same bits in each run.
+  void set_interprets_first(bool value) { interprets_first_ = value; }
 
   // How many pending ops start a graph that nothing else has started. Guarded by the record lock.
   PendingLimit& pending_limit() { return pending_limit_; }
@@ -95,12 +102,17 @@ class Runtime {
   Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
   void UploadInitialZeros(RecordScope& scope);
   void Run(const Roots& roots, RecordScope& scope);
-  ir::Ref<Executable> FindOrCompile(ir::Graph* graph);
+  std::vector<ir::Ref<ir::Buffer>> Compute(ir::Graph* graph);
+  ir::Ref<Executable> Find(ir::Graph* graph);
 
   RecordLock record_lock_;
   std::mutex sync_lock_;
   std::atomic<std::thread::id> sync_owner_;
   ExecutableCache cache_;
+  std::atomic<bool> interprets_first_ = false;
+  // Hashes of the structures of graphs that were interpreted. Two with one hash: the second one is
+  // compiled at once.
+  std::unordered_set<uint64_t> interpreted_;
   Executor* executor_ = nullptr;
   Counters counters_;
   PendingLimit pending_limit_;

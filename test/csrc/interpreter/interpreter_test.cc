@@ -1,0 +1,119 @@
+#include "torch_xla_lite/csrc/interpreter/interpreter.h"
+
+#include <c10/core/DefaultDtype.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/csrc/dispatch/dispatch_test_base.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::interpreter {
+namespace {
+
+using dispatch::Iota;
+using dispatch::Upload;
+
+// The results are those of recorded ops, which the fixture computes by an interpreter.
+class InterpreterTest : public dispatch::DispatchTest {
+ protected:
+  // The ops of the graph of a tensor that run their lowering.
+  static std::vector<std::string> Lowered(const at::Tensor& tensor) {
+    std::vector<std::string> found;
+    Interpreter interpreter([&](const ir::Node& call, std::span<const at::Tensor> operands) {
+      found.push_back(call.signature().op);
+      std::vector<at::Tensor> results;
+      for (const ir::Shape* shape : call.signature().outputs) {
+        EXPECT_TRUE(operands.empty() || operands[0].is_contiguous());
+        results.push_back(shape == nullptr ? at::Tensor() : Iota({shape->dims()}));
+      }
+      return results;
+    });
+    Run(interpreter, tensor);
+    return found;
+  }
+
+  static at::Tensor Run(Interpreter& interpreter, const at::Tensor& tensor) {
+    const ir::Value value = tensor::XTensorImpl::From(tensor)->Read();
+    const ir::Root root{&value};
+    const ir::Graph graph = ir::Linearize({&root, 1});
+    std::vector<at::Tensor> leaves;
+    for (const ir::Value& leaf : graph.leaves) leaves.push_back(Iota({leaf.shape()->dims()}));
+    return interpreter.Run(graph, std::move(leaves)).at(0);
+  }
+};
+
+TEST_F(InterpreterTest, ASliceMayStartAnywhere) {
+  for (int64_t start = 0; start < 4; ++start) {
+    ExpectSame(Iota({5, 3}), [&](const at::Tensor& x) { return x.slice(0, start, 5, 2).add(1); });
+    ExpectSame(Iota({5, 3}), [&](const at::Tensor& x) { return x.slice(0, start, 4).mul_(2); });
+  }
+}
+
+TEST_F(InterpreterTest, OnlyValuesCountAndNotStrides) {
+  ExpectSame(Iota({2, 3}), [](const at::Tensor& x) { return x.t().contiguous().view({6}); });
+  ExpectSame(Iota({2, 3}), [](const at::Tensor& x) { return x.t().reshape({3, 2}).mm(x.t().t()); });
+}
+
+TEST_F(InterpreterTest, StridesThatAreArgumentsBelongToADenseValue) {
+  ExpectSame(Iota({3, 4}), [](const at::Tensor& x) {
+    return x.select(0, 1).clone().as_strided({2, 2}, {1, 2}, 0).contiguous();
+  });
+}
+
+TEST_F(InterpreterTest, AWriteThroughAViewLeavesTheOldValueAlone) {
+  ExpectSame(Iota({4, 3}), [](const at::Tensor& x) {
+    const at::Tensor before = x.add(0);
+    x.select(0, 1).fill_(9);
+    return before;
+  });
+}
+
+TEST_F(InterpreterTest, AWriteThroughElementsThatShareMemoryIsLeftToTheLowering) {
+  const at::Tensor apart = Upload(Iota({6})), shared = Upload(Iota({6}));
+  apart.as_strided({2, 2}, {3, 1}).fill_(1);
+  EXPECT_EQ(Lowered(apart), std::vector<std::string>{});
+  shared.as_strided({2, 2}, {1, 1}).fill_(1);
+  EXPECT_EQ(Lowered(shared), std::vector<std::string>{"write:0:aten::as_strided"});
+}
+
+TEST_F(InterpreterTest, ARootHasItsMemoryForItself) {
+  const at::Tensor x = Upload(Iota({6}));
+  const at::Tensor leaf = Iota({6});
+  Interpreter interpreter(nullptr);
+  const ir::Value value = tensor::XTensorImpl::From(x.view({2, 3}))->Read();
+  const ir::Root root{&value};
+  const at::Tensor result = interpreter.Run(ir::Linearize({&root, 1}), {leaf}).at(0);
+  EXPECT_TRUE(result.is_contiguous());
+  EXPECT_NE(result.const_data_ptr(), leaf.const_data_ptr());
+}
+
+TEST_F(InterpreterTest, AnOpMayUseItsLoweringByRequest) {
+  std::vector<std::string> lowered;
+  Interpreter interpreter([&](const ir::Node& call, std::span<const at::Tensor> operands) {
+    lowered.push_back(call.signature().op);
+    return std::vector<at::Tensor>{operands[0].clone()};
+  });
+  interpreter.UseLowering("aten::exp");
+  const at::Tensor x = Upload(Iota({3}));
+  Run(interpreter, x.exp().sin());
+  EXPECT_EQ(lowered, std::vector<std::string>{"aten::exp"});
+}
+
+TEST_F(InterpreterTest, TheDefaultDtypeIsThatOfTheRecording) {
+  const auto before = c10::get_default_dtype();
+  const at::Tensor x = Upload(Iota({2}, at::kLong));
+  const at::Tensor quotient = x.div(2);
+  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  const std::vector<std::string> lowered = Lowered(quotient);
+  c10::set_default_dtype(before);
+  EXPECT_EQ(lowered, std::vector<std::string>{"aten::div.Scalar"});
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::interpreter

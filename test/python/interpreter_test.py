@@ -1,0 +1,211 @@
+"""A graph that is met for the first time is interpreted, with the results that it is to have."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_xla_lite
+from torch_xla_lite import _XLAC, debug
+
+
+@pytest.fixture(autouse=True)
+def _interprets_first():
+    _XLAC.clear_cache()
+    _XLAC.set_interprets_first(True)
+    debug.reset_metrics()
+    yield
+    _XLAC.set_interprets_first(False)
+
+
+def counts() -> tuple[int, int, int]:
+    """Graphs that were interpreted, compiled, and executed after that."""
+    metrics = debug.metrics()
+    return metrics["interpretations"], metrics["compiles"], metrics["executions"]
+
+
+def test_a_graph_is_compiled_when_it_comes_back():
+    x = torch.ones(3).jax()
+    seen = []
+    for _ in range(3):
+        assert (x * 2).tolist() == [2, 2, 2]
+        seen.append(counts())
+    assert seen == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
+
+
+def test_numbers_do_not_make_a_graph_new():
+    x = torch.ones(3).jax()
+    assert [(x * number).sum().item() for number in (2.0, 3.0, 4.0)] == [6, 9, 12]
+    assert counts() == (1, 1, 2)
+
+
+def test_a_variable_switches_it_off():
+    code = (
+        "import torch, torch_xla_lite; (torch.ones(2).jax() + 1).cpu();"
+        "m = torch_xla_lite.debug.metrics(); print(m['interpretations'], m['compiles'])"
+    )
+    for value, wanted in (("0", "0 1"), ("1", "1 0"), ("", "1 0")):
+        environ = {**os.environ, "TORCH_XLA_LITE_INTERPRET_FIRST": value}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == wanted.split()
+
+
+def test_new_shapes_compile_nothing():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    reference = [parameter.detach().clone() for parameter in model.parameters()]
+    model.to("jax")
+    optimizer = torch.optim.Adam(model.parameters())
+    on_cpu = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    for parameter, value in zip(on_cpu.parameters(), reference, strict=True):
+        parameter.data = value
+    cpu_optimizer = torch.optim.Adam(on_cpu.parameters())
+    for size in range(3, 13):
+        batch = torch.randn(size, 4)
+        losses = []
+        for net, inputs, update in (
+            (model, batch.jax(), optimizer),
+            (on_cpu, batch, cpu_optimizer),
+        ):
+            update.zero_grad()
+            loss = net(inputs).square().mean()
+            loss.backward()
+            update.step()
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert counts()[1] == 0
+
+
+def write_through_views(x):
+    old = x * 1
+    x[1].add_(1)
+    x.t()[0] = 5
+    x.view(-1)[2:9:3] = 7
+    x[:, 1:].mul_(2)
+    return old, x
+
+
+PROGRAMS = {
+    "views": lambda x: (x.t().reshape(2, 6) + 1, x.unfold(0, 2, 1).sum(0), x.expand(2, 3, 4) * 2),
+    "a slice with a start": lambda x: (x[1:, 2:] * 2, x.select(0, 2) + 1, x[-1:].exp()),
+    "writes through views": lambda x: write_through_views(x.clone()),
+    "strides": lambda x: (
+        x.as_strided((2, 2), (4, 1), 1) + 1,
+        torch.linalg.inv(x[:, :3] @ x[:, :3].mT + torch.eye(3, device=x.device)),
+    ),
+    "lazy conjugates": lambda x: (torch.fft.ihfft(x), torch.complex(x, x).conj() * 1),
+    "memory without values": lambda x: (torch.empty_like(x).fill_(2), x.new_empty(3).zero_()),
+    "lists": lambda x: (*x.split(2), *torch._foreach_add([x, x * 2], 3.0), torch.cat([x, x])),
+    "dtypes": lambda x: (x.long() / 2, x.half() * 1.1, x > 0.5, x.bool().sum(), x.cfloat()),
+    "numbers": lambda x: (x**-2, x * True, x + 1j, torch.where(x > 0, x, 2.0), x.clamp(-0.5, 0.5)),
+    "indices": lambda x: (
+        x[x > 0].sum(),
+        x[[2, 0]],
+        x.index_add(0, torch.tensor([0, 1], device=x.device), x[:2]),
+    ),
+    "batch norm": lambda x: F.batch_norm(
+        x, torch.zeros(4, device=x.device), torch.ones(4, device=x.device), training=True
+    ),
+    "sorting": lambda x: (*x.sort(), *x.topk(2), x.cumsum(0), x.argmax()),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_the_cpu(name):
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    results = []
+    for device in ("jax", "cpu"):
+        result = PROGRAMS[name](x.to(device))
+        result = result if isinstance(result, tuple) else (result,)
+        results.append([item.cpu() for item in result])
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
+    assert counts()[0] > 0
+
+
+@pytest.mark.parametrize("function", [torch.sin, torch.sgn, torch.linalg.inv, torch.special.i0])
+def test_gradients_are_those_of_the_cpu(function):
+    x = torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(1))
+    gradients = []
+    for device in ("jax", "cpu"):
+        leaf = x.to(device).requires_grad_()
+        gradients.append(torch.autograd.grad(function(leaf.mT).sum(), leaf)[0].cpu())
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+
+
+def test_linear_has_a_gradient_without_a_compilation():
+    torch.manual_seed(0)
+    x, layer = torch.randn(2, 5, 4), torch.nn.Linear(4, 3)
+    layer(x).square().sum().backward()
+    wanted = [parameter.grad.clone() for parameter in layer.parameters()]
+    layer.zero_grad()
+    layer.to("jax")
+    layer(x.jax()).square().sum().backward()
+    got = [parameter.grad.cpu() for parameter in layer.parameters()]
+    torch.testing.assert_close(got, wanted)
+    assert counts()[1] == 0
+
+
+def test_random_numbers_are_the_same_when_it_is_compiled():
+    x = torch.ones(100).jax()
+    drawn = []
+    for _ in range(3):
+        torch.manual_seed(3)
+        drawn.append((F.dropout(x, 0.5) + torch.rand(100, device="jax")).cpu())
+    assert counts()[0] == 1
+    assert torch.equal(drawn[0], drawn[1])
+    assert torch.equal(drawn[1], drawn[2])
+
+
+def test_a_result_shares_no_memory_that_is_overwritten_later():
+    x = torch.arange(6.0).jax()
+    alias = x.detach().view(2, 3) + 0  # Its kernel may give back its operand.
+    view = x.view(3, 2).contiguous()
+    torch_xla_lite.sync()
+    for _ in range(4):  # Compiled from the second time on, and x's memory donated.
+        x = x * 2
+        torch_xla_lite.sync()
+        gc.collect()
+    assert alias.flatten().tolist() == view.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+    assert x.tolist() == [0, 16, 32, 48, 64, 80]
+
+
+def test_the_default_dtype_is_that_of_the_recording():
+    quotient = torch.tensor([1, 2]).jax() / 2
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert quotient.cpu().dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_an_index_out_of_range_raises_as_ever():
+    table = torch.randn(4, 2).jax()
+    with pytest.raises(IndexError, match="out of range"):
+        F.embedding(torch.tensor([1, 9]).jax(), table).sum().item()
+    assert (table * 0).sum().item() == 0
+
+
+def test_a_users_lowering_is_used():
+    @torch.library.custom_op("interpreter_test::three", mutates_args=())
+    def three(x: torch.Tensor) -> torch.Tensor:
+        return x * 0 + 2
+
+    three.register_fake(lambda x: torch.empty_like(x))
+    torch_xla_lite.register_lowering("interpreter_test::three")(lambda x: x * 0 + 3)
+    assert (three(torch.ones(2).jax()) + 1).tolist() == [4, 4]
+    assert counts()[0] == 1
+
+
+def test_the_report_has_a_row_for_each_line():
+    for size in (2, 3, 4):
+        (torch.ones(size).jax() * 2).cpu()  # this line
+    rows = [row for row in debug.report().splitlines() if " interpreted " in row and "(" not in row]
+    line = test_the_report_has_a_row_for_each_line.__code__.co_firstlineno + 2
+    (row,) = [row.split() for row in rows if f"interpreter_test.py:{line} in " in row]
+    assert row[1:4] == ["interpreted", "3", "3"]

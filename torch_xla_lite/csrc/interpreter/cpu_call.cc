@@ -1,0 +1,192 @@
+#include "torch_xla_lite/csrc/interpreter/cpu_call.h"
+
+#include <ATen/core/stack.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/complex.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/dispatch/call.h"
+#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::interpreter {
+namespace {
+
+using dispatch::CallPlan;
+using dispatch::ScalarView;
+
+constexpr std::string_view kLinearBackward = "aten::linear_backward";
+
+// Their results depend on strides, or are memory that nothing has written to.
+constexpr std::array<std::string_view, 3> kNotByValue = {
+    "aten::as_strided_scatter", "aten::empty_permuted", "aten::new_empty_strided"};
+
+// They depend on strides. The values of a graph are row-major, tensors of the CPU may be views.
+constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
+    "aten::as_strided",   "aten::as_strided_copy", "aten::view",           "aten::view.dtype",
+    "aten::_unsafe_view", "aten::unflatten.int",   "aten::view_as_complex"};
+
+template <size_t kSize>
+bool Contains(const std::array<std::string_view, kSize>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// A copy of a scalar of a node, which is not aligned for complex numbers.
+struct Number {
+  alignas(c10::complex<double>) uint64_t words[2];
+};
+
+// How the scalars of a node are stored (dispatch/call.cc): as int64, uint64, double or a pair.
+c10::ScalarType StoredType(c10::ScalarType dtype) {
+  if (c10::isComplexType(dtype)) return c10::ScalarType::ComplexDouble;
+  if (c10::isFloatingType(dtype)) return c10::ScalarType::Double;
+  const bool is_own = dtype == c10::ScalarType::Bool || dtype == c10::ScalarType::UInt64;
+  return is_own ? dtype : c10::ScalarType::Long;
+}
+
+// Whether elements may share memory. Without them, each stride is longer than all that the shorter
+// ones reach.
+bool MayOverlap(const at::Tensor& view) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (int64_t dim = 0; dim < view.dim(); ++dim) {
+    if (view.size(dim) == 0) return false;
+    if (view.size(dim) > 1) dims.emplace_back(view.stride(dim), view.size(dim));
+  }
+  std::ranges::sort(dims);
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+at::Tensor AtStartOfStorage(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.contiguous();
+  return dense.storage_offset() == 0 ? dense : dense.clone();
+}
+
+// torch has no kernel of this op for the CPU, where its own autograd records other ops.
+// (Tensor self, Tensor grad_output, Tensor weight, bool[3] mask) -> three tensors
+void LinearBackward(torch::jit::Stack* stack) {
+  const auto mask = stack->back().toBoolList();
+  const at::Tensor self = (*stack)[0].toTensor(), grad = (*stack)[1].toTensor(),
+                   weight = (*stack)[2].toTensor();
+  const at::Tensor rows = grad.reshape({-1, grad.size(-1)});
+  std::vector<c10::IValue> results(3, at::Tensor());
+  if (mask[0]) results[0] = grad.matmul(weight);
+  if (mask[1]) results[1] = rows.t().mm(self.reshape({-1, self.size(-1)}));
+  if (mask[2]) results[2] = rows.sum(0);
+  *stack = std::move(results);
+}
+
+}  // namespace
+
+CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
+  std::string_view name = signature.op;
+  if (name.starts_with("write:")) {
+    const size_t end = name.find(':', 6);
+    written_ = std::stoul(std::string(name.substr(6, end - 6)));
+    name = name.substr(end + 1);
+  }
+  if (Contains(kNotByValue, name)) return;
+  const size_t dot = name.find('.');
+  op_ = c10::Dispatcher::singleton().findSchema(
+      {std::string(name.substr(0, dot)),
+       std::string(dot == std::string_view::npos ? "" : name.substr(dot + 1))});
+  if (!op_ || !HasKernel()) return;
+  // The first word belongs to the recorder.
+  const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);
+  plan_.emplace(op_->schema(), arguments, CallPlan::Rest::kIgnored);
+  index_ = dispatch::FindIndexArguments(name);
+  needs_dense_operand_ = Contains(kNeedDenseOperand, name);
+  // The strides among its arguments are those of torch's view.
+  is_reshape_ = name == "aten::_reshape_alias";
+}
+
+bool CpuCall::is_possible() const {
+  return plan_.has_value() &&
+         dispatch::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
+}
+
+bool CpuCall::HasKernel() const {
+  return !op_->schema().is_mutable() && !op_->hasTag(at::Tag::nondeterministic_seeded) &&
+         (signature_.op == kLinearBackward ||
+          op_->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
+}
+
+std::vector<at::Tensor> CpuCall::Run(std::vector<at::Tensor> operands,
+                                     std::span<const uint64_t> scalars) const {
+  const dispatch::KernelKeysGuard keys;
+  if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
+  if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
+  if (!written_) {
+    std::vector<at::Tensor> results = Results(operands, scalars);
+    if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);
+    for (size_t i = 0; i < results.size(); ++i) results[i] = Checked(std::move(results[i]), i);
+    return results;
+  }
+  const at::Tensor base = operands[0].clone(at::MemoryFormat::Contiguous);
+  const at::Tensor view = Results({&base, 1}, scalars).at(*written_);
+  // An element that is written twice would get the last value, which may be the old one.
+  if (MayOverlap(view)) throw OtherResults(signature_.op);
+  view.copy_(operands[1]);
+  return {base};
+}
+
+std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
+                                         std::span<const uint64_t> scalars) const {
+  const std::vector<c10::ScalarType>& dtypes = plan_->scalar_dtypes();
+  std::vector<Number> numbers(dtypes.size());
+  std::vector<ScalarView> views;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    const size_t size = c10::isComplexType(dtypes[i]) ? 2 : 1;
+    if (scalars.size() < size) throw OtherResults(signature_.op);
+    std::ranges::copy(scalars.first(size), numbers[i].words);
+    views.push_back({StoredType(dtypes[i]), numbers[i].words});
+    scalars = scalars.subspan(size);
+  }
+  // The rest are seed and offset of a generator.
+  if (!scalars.empty()) throw OtherResults(signature_.op);
+  torch::jit::Stack stack;
+  plan_->Fill(operands, views, &stack);
+  if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
+  if (signature_.op == kLinearBackward) {
+    LinearBackward(&stack);
+  } else {
+    op_->callBoxed(&stack);
+  }
+  std::vector<at::Tensor> results;
+  for (const c10::IValue& result : stack) {
+    dispatch::ForEachTensor(result, [&](const at::Tensor& tensor) { results.push_back(tensor); });
+  }
+  return results;
+}
+
+// The end of a slice with a runtime start is not recorded, but its length is: after the arguments.
+void CpuCall::SetEndOfSlice(torch::jit::Stack* stack) const {
+  const c10::IValue& start = (*stack)[index_->start];
+  c10::IValue& end = (*stack)[index_->end];
+  if (!end.isNone() || !start.isInt()) return;
+  end = start.toInt() + static_cast<int64_t>(signature_.words.back());
+}
+
+at::Tensor CpuCall::Checked(at::Tensor result, size_t output) const {
+  const ir::Shape* shape = signature_.outputs[output];
+  if (shape == nullptr) return {};
+  if (!result.defined() || result.sizes() != at::IntArrayRef(shape->dims())) {
+    throw OtherResults(signature_.op);
+  }
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(shape);
+  if (!c10::canCast(result.scalar_type(), dtype)) throw OtherResults(signature_.op);
+  return result.scalar_type() == dtype ? result : result.to(dtype);
+}
+
+}  // namespace torch_xla_lite::interpreter

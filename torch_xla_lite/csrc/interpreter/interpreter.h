@@ -1,0 +1,59 @@
+// Runs a graph without compiling it: op by op, with ATen's CPU kernels.
+//
+// For graphs that may never come back, which are not worth a compilation.
+//
+//   Interpreter interpreter(run_lowering);
+//   std::vector<at::Tensor> roots = interpreter.Run(graph, leaves);
+//
+// Ops for which the CPU has no kernel, random ones for example, run their lowering, which is
+// compiled for each. Not thread-safe.
+
+#ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
+#define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "torch_xla_lite/csrc/interpreter/cpu_call.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/node.h"
+
+namespace torch_xla_lite::interpreter {
+
+class Interpreter {
+ public:
+  // Runs the lowering of a call. The operands are dense. Gives a tensor for each output, undefined
+  // where the signature has none.
+  using RunLowering = std::function<std::vector<at::Tensor>(const ir::Node& call,
+                                                            std::span<const at::Tensor> operands)>;
+
+  explicit Interpreter(RunLowering run_lowering) : run_lowering_(std::move(run_lowering)) {}
+
+  // Makes calls of an op run its lowering.
+  void UseLowering(std::string op) { lowered_.insert(std::move(op)); }
+
+  // Computes the roots of a graph. Each is dense and has its memory for itself. `leaves` are those
+  // of the graph; they are only read. Raises what a kernel or lowering raises.
+  std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<at::Tensor> leaves);
+
+ private:
+  std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands);
+  const CpuCall& CallOf(const ir::Signature& signature);
+
+  const RunLowering run_lowering_;
+  std::unordered_set<std::string> lowered_;
+  // Signatures live as long as the process.
+  std::unordered_map<const ir::Signature*, std::unique_ptr<const CpuCall>> calls_;
+};
+
+}  // namespace torch_xla_lite::interpreter
+
+#endif  // TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
