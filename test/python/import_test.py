@@ -1,4 +1,4 @@
-"""Which modules the package, and the first ops, add to a process that has imported torch and jax."""
+"""Which modules the package and the first ops add to a process that has torch and jax."""
 
 import subprocess
 import sys
