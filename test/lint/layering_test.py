@@ -17,16 +17,17 @@ _BELOW = {
     "tensor": {"ir", "runtime"},
     "device": {"ir", "runtime", "tensor"},
     "dispatch": {"device", "ir", "runtime", "tensor"},
-    "ffi": {"dispatch"},
+    "interpreter": {"dispatch", "ir", "tensor"},
+    "ffi": {"dispatch", "tensor"},
     "kernels": set(),
-    "python": {"device", "dispatch", "ir", "runtime", "tensor"},
+    "python": {"device", "dispatch", "interpreter", "ir", "runtime", "tensor"},
 }
 
 # Prefix of an include -> layers that may use it.
 _OUTSIDE = {
-    "ATen/": {"device", "dispatch", "ffi", "python", "tensor"},
+    "ATen/": {"device", "dispatch", "ffi", "interpreter", "python", "tensor"},
     "Python.h": {"python"},
-    "c10/": {"device", "dispatch", "ffi", "python", "tensor"},
+    "c10/": {"device", "dispatch", "ffi", "interpreter", "python", "tensor"},
     "pybind11/": {"python"},
     "torch/": {"device", "dispatch", "ffi", "python", "tensor"},
     "torch/csrc/": {"python"},
