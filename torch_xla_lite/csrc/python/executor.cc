@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 
+#include <ATen/EmptyTensor.h>
 #include <pybind11/numpy.h>
 #include <torch/csrc/Exceptions.h>
 #include <unistd.h>
@@ -293,9 +294,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::
   }
   std::vector<ir::Ref<ir::Buffer>> results;
   for (size_t i = 0; i < roots.size(); ++i) {
-    const ir::Shape* shape = graph.roots[i].shape();
-    results.push_back(
-        ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(ArrayOf(roots[i], shape)), shape)));
+    results.push_back(BufferOf(roots[i], graph.roots[i].shape()));
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   note_interpreted_(graph.nodes.size() - graph.leaves.size(), seconds.count());
@@ -395,19 +394,22 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
 
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
   CheckUsable();
-  const py::gil_scoped_acquire gil;
-  ReleaseDropped();
-  // jax may use this array's memory instead of copying it; nothing else refers to it.
-  py::array array(py::dtype(NumpyDtype(shape)), shape->dims());
-  std::memcpy(array.mutable_data(), data, array.nbytes());
-  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array), shape));
+  // Its memory has the alignment that jax asks for, and becomes that of the array.
+  const at::Tensor copy(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
+  std::memcpy(copy.mutable_data_ptr(), data, copy.nbytes());
+  return BufferOf(copy, shape);
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
+  const at::Tensor zeros(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
+  std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
+  return BufferOf(zeros, shape);
+}
+
+ir::Ref<ir::Buffer> PyExecutor::BufferOf(const at::Tensor& tensor, const ir::Shape* shape) const {
   const py::gil_scoped_acquire gil;
-  py::array array(py::dtype(NumpyDtype(shape)), shape->dims());
-  std::memset(array.mutable_data(), 0, array.nbytes());
-  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(array), shape));
+  ReleaseDropped();
+  return ir::Ref<ir::Buffer>::Take(new PyBuffer(upload_(ArrayOf(tensor, shape)), shape));
 }
 
 py::object PyExecutor::NumpyDtype(const ir::Shape* shape) const {

@@ -91,6 +91,8 @@ class PyExecutor final : public runtime::Executor {
                                         const pybind11::list& roots) const;
   // Of a call that is part of an interpreted graph.
   std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
+  // Takes a tensor that nothing else refers to; copies no data where jax can use its memory.
+  ir::Ref<ir::Buffer> BufferOf(const at::Tensor& tensor, const ir::Shape* shape) const;
   // Copies no data. The array holds the tensor.
   pybind11::object ArrayOf(const at::Tensor& tensor, const ir::Shape* shape) const;
   // The numpy.dtype of a shape.
