@@ -13,14 +13,16 @@ from .debug import Metrics
 
 def set_callbacks(
     compile: Callable[[list[tuple], list[tuple[int, int]]], Callable[..., list[jax.Array]]],
+    can_interpret: Callable[[], bool],
     note_interpreted: Callable[[int, float], None],
     upload: Callable[[np.ndarray], jax.Array],
     copy: Callable[[jax.Array], jax.Array],
     report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
-    """Connects the compiler: functions that compile a graph, are told of one that was interpreted
-    (number of ops, seconds), upload an array and copy one, and the dtypes by torch's numbers."""
+    """Connects the compiler: functions that compile a graph, say whether kernels of the CPU can read
+    the device's memory, are told of a graph that was interpreted (number of ops, seconds), upload an
+    array and copy one, and the dtypes by torch's numbers."""
 
 def set_lowered_ops(
     lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex, Sequence[str]]],

@@ -44,6 +44,7 @@ def register() -> None:
     """Makes this module the compiler of the bridge."""
     _XLAC.set_callbacks(
         compile=compile_graph,
+        can_interpret=target.has_host_memory,
         note_interpreted=new_graphs.note_interpreted,
         upload=_upload,
         copy=_copy,

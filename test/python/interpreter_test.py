@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 import torch_xla_lite
 from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.lowering import target
 
 
 @pytest.fixture(autouse=True)
@@ -23,9 +24,10 @@ def _interprets_first():
 
 
 def counts() -> tuple[int, int, int]:
-    """Graphs that were interpreted, compiled, and executed after that."""
+    """Graphs that were interpreted, compiled or loaded, and executed after that."""
     metrics = debug.metrics()
-    return metrics["interpretations"], metrics["compiles"], metrics["executions"]
+    new = metrics["compiles"] + metrics["loads"]
+    return metrics["interpretations"], new, metrics["executions"]
 
 
 def test_a_graph_is_compiled_when_it_comes_back():
@@ -37,6 +39,12 @@ def test_a_graph_is_compiled_when_it_comes_back():
     assert seen == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
 
 
+def test_a_device_with_memory_of_its_own_compiles_at_once(monkeypatch):
+    monkeypatch.setattr(target, "platform", lambda: "gpu")
+    assert (torch.ones(3).jax() * 2).tolist() == [2, 2, 2]
+    assert counts() == (0, 1, 1)
+
+
 def test_numbers_do_not_make_a_graph_new():
     x = torch.ones(3).jax()
     assert [(x * number).sum().item() for number in (2.0, 3.0, 4.0)] == [6, 9, 12]
@@ -46,7 +54,7 @@ def test_numbers_do_not_make_a_graph_new():
 def test_a_variable_switches_it_off():
     code = (
         "import torch, torch_xla_lite; (torch.ones(2).jax() + 1).cpu();"
-        "m = torch_xla_lite.debug.metrics(); print(m['interpretations'], m['compiles'])"
+        "m = torch_xla_lite.debug.metrics(); print(m['interpretations'], m['compiles'] + m['loads'])"
     )
     for value, wanted in (("0", "0 1"), ("1", "1 0"), ("", "1 0")):
         environ = {**os.environ, "TORCH_XLA_LITE_INTERPRET_FIRST": value}

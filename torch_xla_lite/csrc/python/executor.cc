@@ -220,9 +220,11 @@ PyBuffer::~PyBuffer() {
 
 void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
 
-PyExecutor::PyExecutor(py::function compile, py::function note_interpreted, py::function upload,
-                       py::function copy, py::function report, py::dict dtypes)
+PyExecutor::PyExecutor(py::function compile, py::function can_interpret,
+                       py::function note_interpreted, py::function upload, py::function copy,
+                       py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
+      can_interpret_(std::move(can_interpret)),
       note_interpreted_(std::move(note_interpreted)),
       upload_(std::move(upload)),
       copy_(std::move(copy)),
@@ -274,6 +276,7 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
 // Whatever goes wrong: the graph is compiled then, and errors name op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
+  if (!can_interpret_().cast<bool>()) return std::nullopt;
   ReleaseDropped();
   std::vector<py::array> arrays;
   std::vector<at::Tensor> leaves;

@@ -56,9 +56,9 @@ class PyExecutor final : public runtime::Executor {
   // jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function note_interpreted,
-             pybind11::function upload, pybind11::function copy, pybind11::function report,
-             pybind11::dict dtypes);
+  PyExecutor(pybind11::function compile, pybind11::function can_interpret,
+             pybind11::function note_interpreted, pybind11::function upload,
+             pybind11::function copy, pybind11::function report, pybind11::dict dtypes);
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
@@ -99,6 +99,7 @@ class PyExecutor final : public runtime::Executor {
   pybind11::object NumpyDtype(const ir::Shape* shape) const;
 
   pybind11::function compile_;
+  pybind11::function can_interpret_;
   pybind11::function note_interpreted_;
   pybind11::function upload_;
   pybind11::function copy_;

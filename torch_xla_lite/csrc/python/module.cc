@@ -33,12 +33,12 @@ namespace {
 
 using runtime::Runtime;
 
-void SetCallbacks(py::function compile, py::function note_interpreted, py::function upload,
-                  py::function copy, py::function report, py::dict dtypes) {
+void SetCallbacks(py::function compile, py::function can_interpret, py::function note_interpreted,
+                  py::function upload, py::function copy, py::function report, py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(note_interpreted),
-                                            std::move(upload), std::move(copy), std::move(report),
-                                            std::move(dtypes)));
+  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(can_interpret),
+                                            std::move(note_interpreted), std::move(upload),
+                                            std::move(copy), std::move(report), std::move(dtypes)));
 }
 
 void RegisterLowering(const std::string& op, bool needs_constants) {
@@ -87,8 +87,9 @@ void BindRandom(py::module_& module) {
 
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
-  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("note_interpreted"),
-             py::arg("upload"), py::arg("copy"), py::arg("report"), py::arg("dtypes"));
+  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("can_interpret"),
+             py::arg("note_interpreted"), py::arg("upload"), py::arg("copy"), py::arg("report"),
+             py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
       [](const std::map<std::string, std::tuple<bool, uint64_t, std::vector<std::string>>>&
