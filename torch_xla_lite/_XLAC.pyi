@@ -20,9 +20,9 @@ def set_callbacks(
     report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
-    """Connects the compiler: functions that compile a graph, say whether kernels of the CPU can read
-    the device's memory, are told of a graph that was interpreted (number of ops, seconds), upload an
-    array and copy one, and the dtypes by torch's numbers."""
+    """Connects the compiler: functions that compile a graph, say whether kernels of the CPU can
+    read the device's memory, are told of a graph that was interpreted (number of ops, seconds),
+    upload an array and copy one, and the dtypes by torch's numbers."""
 
 def set_lowered_ops(
     lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex, Sequence[str]]],

@@ -54,7 +54,8 @@ def test_numbers_do_not_make_a_graph_new():
 def test_a_variable_switches_it_off():
     code = (
         "import torch, torch_xla_lite; (torch.ones(2).jax() + 1).cpu();"
-        "m = torch_xla_lite.debug.metrics(); print(m['interpretations'], m['compiles'] + m['loads'])"
+        "m = torch_xla_lite.debug.metrics();"
+        "print(m['interpretations'], m['compiles'] + m['loads'])"
     )
     for value, wanted in (("0", "0 1"), ("1", "1 0"), ("", "1 0")):
         environ = {**os.environ, "TORCH_XLA_LITE_INTERPRET_FIRST": value}
