@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_xla_lite
 from torch_xla_lite import _XLAC, debug
@@ -182,6 +183,22 @@ def test_a_result_shares_no_memory_that_is_overwritten_later():
         gc.collect()
     assert alias.flatten().tolist() == view.flatten().tolist() == [0, 1, 2, 3, 4, 5]
     assert x.tolist() == [0, 16, 32, 48, 64, 80]
+
+
+def test_a_mode_of_the_user_sees_none_of_its_kernels():
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            called.append(func)
+            return func(*args, **(kwargs or {}))
+
+    called = []
+    x = torch.randn(3, 4).jax()
+    pending = (x.t() + 1, torch.complex(x, x).conj(), torch.rand(3, device="jax"))
+    with Mode():
+        torch_xla_lite.sync()
+    assert called == []
+    assert counts()[0] == 1
+    del pending
 
 
 def test_the_default_dtype_is_that_of_the_recording():

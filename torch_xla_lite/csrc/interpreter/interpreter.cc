@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -19,8 +20,18 @@ at::Tensor Zeros(c10::IntArrayRef sizes, c10::ScalarType dtype) {
 // The memory of the result holds its values, in row-major order: torch may leave a conjugation or a
 // change of sign to the reader, and has zeros without memory.
 at::Tensor Dense(const at::Tensor& tensor) {
+  const dispatch::KernelKeysGuard keys;
   if (tensor._is_zerotensor()) return Zeros(tensor.sizes(), tensor.scalar_type());
   return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+// The same, in memory that nothing else refers to.
+at::Tensor Owned(at::Tensor tensor) {
+  const dispatch::KernelKeysGuard keys;
+  tensor = Dense(tensor);
+  const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+  return is_shared || tensor.storage_offset() != 0 ? tensor.clone(at::MemoryFormat::Contiguous)
+                                                   : tensor;
 }
 
 // The steps after which the results of each step are not needed any more; roots are.
@@ -65,11 +76,7 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     roots.push_back(results[root.step][root.output]);
   }
   results.clear();
-  for (at::Tensor& root : roots) {
-    root = Dense(root);
-    const bool is_shared = root.use_count() > 1 || root.storage().use_count() > 1;
-    if (is_shared || root.storage_offset() != 0) root = root.clone(at::MemoryFormat::Contiguous);
-  }
+  for (at::Tensor& root : roots) root = Owned(std::move(root));
   return roots;
 }
 

@@ -199,6 +199,13 @@ at::Tensor ViewOf(const py::array& array, const ir::Shape* shape) {
                                      const_cast<void*>(array.data())));
 }
 
+// Its memory has the alignment that jax asks for.
+at::Tensor CopyOf(const void* data, const ir::Shape* shape) {
+  at::Tensor copy(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
+  std::memcpy(copy.mutable_data_ptr(), data, copy.nbytes());
+  return copy;
+}
+
 // The graph's scalars as int32[n, 2], because jax would truncate 64-bit arguments to 32 bits.
 py::object PackScalars(std::span<const uint64_t> scalars) {
   py::array_t<int32_t> packed({static_cast<py::ssize_t>(scalars.size()), py::ssize_t{2}});
@@ -328,7 +335,8 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
     if (shape == nullptr) {
       results.emplace_back();
     } else {
-      results.push_back(ViewOf(HostArray(returned[defined++]), shape).clone());
+      const py::array array = HostArray(returned[defined++]);
+      results.push_back(CopyOf(array.data(), shape));
     }
   }
   return results;
@@ -397,10 +405,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
 
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
   CheckUsable();
-  // Its memory has the alignment that jax asks for, and becomes that of the array.
-  const at::Tensor copy(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
-  std::memcpy(copy.mutable_data_ptr(), data, copy.nbytes());
-  return BufferOf(copy, shape);
+  return BufferOf(CopyOf(data, shape), shape);
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
