@@ -21,6 +21,7 @@ def test_metrics_have_these_names():
         "loads",
         "executions",
         "cache_hits",
+        "interpretations",
         "recorded_ops",
         "fallbacks",
     }
@@ -34,6 +35,7 @@ def test_reset_sets_all_to_zero():
         "loads": 0,
         "executions": 0,
         "cache_hits": 0,
+        "interpretations": 0,
         "recorded_ops": 0,
         "fallbacks": {},
     }
