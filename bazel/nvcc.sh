@@ -28,6 +28,7 @@ while IFS= read -r file; do
   known[$file]=1
 done <"$declared"
 
+# `read` fails at the end of the input, because that has no NUL; the array is complete then.
 # Splits the rule "object : file file \" into paths without the object, and shortens "bin/../include" to "include".
 read -r -d '' -a files < <(tr -d '\\' <"$kept/dependencies" | sed '1s/^[^:]*://') || true
 mapfile -t files < <(realpath --canonicalize-missing --no-symlinks --relative-base=. "${files[@]}")

@@ -29,6 +29,7 @@ find_bazel() {
       give_up "TORCH_XLA_LITE_BAZEL=$TORCH_XLA_LITE_BAZEL is not an executable program." \
         "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
   else
+    # Empty if there is none: the caller decides what to do.
     BAZEL=$(command -v bazelisk || command -v bazel || true)
   fi
 }

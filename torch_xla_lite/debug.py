@@ -37,7 +37,7 @@ class Metrics(TypedDict):
     loads: int  # graphs whose compiled program was on disk (compilation_cache.py)
     executions: int  # graphs that ran compiled
     interpretations: int  # graphs that ran without being compiled (compiler.py)
-    cache_hits: int  # graphs that ran without being compiled
+    cache_hits: int  # graphs that ran with the program of an earlier, equal graph
     recorded_ops: int  # ops that were recorded
     fallbacks: dict[str, int]  # op -> how often torch's CPU kernel ran in place of XLA's code
 

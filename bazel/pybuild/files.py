@@ -21,7 +21,7 @@ def replace(file: Path, content: str | bytes, mode: int | None = None) -> None:
     # The process number keeps two commands apart that write the same file at once.
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        # Until it has its permissions, nobody else reads it: the content may be a secret.
+        # Private until it has the mode that it asks for: the content may be a secret.
         temporary.touch(0o666 if mode is None else 0o600)
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         if mode is not None:

@@ -51,8 +51,8 @@ c10::ScalarType StoredType(c10::ScalarType dtype) {
   return is_own ? dtype : c10::ScalarType::Long;
 }
 
-// Whether elements may share memory. Without them, each stride is longer than all that the shorter
-// ones reach.
+// Whether elements may share memory. If none do, each stride is longer than the distance to the
+// last element that the shorter strides lead to.
 bool MayOverlap(const at::Tensor& view) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
   for (int64_t dim = 0; dim < view.dim(); ++dim) {
