@@ -4,11 +4,7 @@ from test.build.nested import COPIED
 from test.build.tree import source_files
 
 # Bazel takes no file of one repository for an input of another.
-_OF_OTHER_REPOSITORIES = (
-    "third_party/bazel_rules/coverage_tools/",
-    "third_party/bazel_rules/modules/",
-    "third_party/bazel_rules/rules_cc/",
-)
+_OF_OTHER_REPOSITORIES = ("third_party/bazel_rules/modules/",)
 
 
 def test_all_files_of_the_project_are_inputs_of_the_tests_that_check_all():

@@ -9,6 +9,8 @@ The files are inspected, because `bazel --version` prints "no_version" on Debian
 
 _ROOT = "/usr/share/bazel"
 
+_THIS_FILE = "@torch_xla_lite//third_party/bazel_rules:repository.bzl"
+
 # Repository name -> folder under _ROOT.
 _ON_DISK = {
     "bazel_features": "tools/features",
@@ -21,12 +23,6 @@ _ON_DISK = {
     "rules_python": "rules/python",
 }
 
-# Repository name -> folder of this package that replaces it if the disk does not have it.
-_STUBS = {
-    "remote_coverage_tools": "coverage_tools",
-    "rules_cc": "rules_cc",
-}
-
 # Debian's package of rules_cc needs a newer Bazel than Debian 12's, which does not support modules.
 _SUPPORTS_MODULES = hasattr(native, "module_name")
 
@@ -35,26 +31,46 @@ def _is_debians(repository_ctx):
     return str(repository_ctx.path(Label("@bazel_tools//tools:BUILD")).realpath).startswith(_ROOT + "/")
 
 def _bazel_rule_sets_impl(repository_ctx):
-    # Resolved: another workspace sees this tree through a link, which Bazel deletes with the repositories it fetched.
-    here = repository_ctx.path(Label("//third_party/bazel_rules:BUILD.bazel")).realpath.dirname
     lines = []
     if _is_debians(repository_ctx):
-        found = {}
-        for name, folder in _ON_DISK.items():
+        for name, folder in sorted(_ON_DISK.items()):
             usable = _SUPPORTS_MODULES or name != "rules_cc"
             if usable and repository_ctx.path(_ROOT + "/" + folder).exists:
-                found[name] = _ROOT + "/" + folder
-        for name, folder in _STUBS.items():
-            if name not in found:
-                found[name] = str(here.get_child(folder))
-        lines = ["    native.local_repository(name = %r, path = %r)" % item for item in sorted(found.items())]
+                lines.append("    native.local_repository(name = %r, path = %r)" % (name, _ROOT + "/" + folder))
+            elif name == "rules_cc":
+                lines.append("    rules_cc_replacement(name = %r)" % name)
+        lines.append("    coverage_tools_replacement(name = \"remote_coverage_tools\")")
     repository_ctx.file("BUILD.bazel", "")
-    repository_ctx.file("declare.bzl", "\n".join(
-        ["def declare_rule_sets():"] + (lines or ["    pass"]) + [""],
-    ))
+    repository_ctx.file("declare.bzl", "\n".join([
+        "load(%r, \"coverage_tools_replacement\", \"rules_cc_replacement\")" % _THIS_FILE,
+        "def declare_rule_sets():",
+    ] + (lines or ["    pass"]) + [""]))
 
 bazel_rule_sets = repository_rule(
     implementation = _bazel_rule_sets_impl,
     doc = "A repository whose declare.bzl declares the rule sets found under /usr/share/bazel.",
     local = True,
+)
+
+# The replacements are repositories of their own rules. With local_repository and folders of this package, Bazel 4
+# sometimes takes this package for missing: `bazel query 'deps(//...)'` fails until WORKSPACE changes.
+
+def _coverage_tools_replacement_impl(repository_ctx):
+    template = Label("//third_party/bazel_rules:coverage_tools.BUILD.tpl")
+    repository_ctx.template("BUILD.bazel", template, executable = False)
+    repository_ctx.template("unavailable.sh", Label("//third_party/bazel_rules:unavailable.sh"))
+
+coverage_tools_replacement = repository_rule(
+    implementation = _coverage_tools_replacement_impl,
+    doc = "Programs in the place of Bazel's coverage tools, which Debian does not package.",
+)
+
+def _rules_cc_replacement_impl(repository_ctx):
+    template = Label("//third_party/bazel_rules:rules_cc.defs.bzl.tpl")
+    repository_ctx.file("cc/BUILD.bazel", "")
+    repository_ctx.template("cc/defs.bzl", template, executable = False)
+
+rules_cc_replacement = repository_rule(
+    implementation = _rules_cc_replacement_impl,
+    doc = "A rules_cc whose rules are Bazel's native ones.",
 )
