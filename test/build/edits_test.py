@@ -1,0 +1,273 @@
+"""Which actions each kind of edit runs, from Bazel's execution log, in a copy of this tree.
+
+The sources are those of testdata/edits: core (knows no torch) <- tensor (uses torch's c10) <- leaf,
+which are the library, and a Python module that calls leaf.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bazel.pybuild.invocation import execution_log
+from test.build.nested import Nested
+
+_SOURCES = Path(__file__).parent / "testdata" / "edits"
+_NOTHING: set[str] = set()
+# The module is linked to the library.
+_LINKED = {"libtorch_xla_lite.so", "_XLAC.so"}
+_TESTS = ["//torch_xla_lite:pool_test", "//torch_xla_lite:reduce_test"]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
+    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
+    for file in _SOURCES.iterdir():
+        shutil.copyfile(file, tree.root / "torch_xla_lite" / file.name.removesuffix(".txt"))
+    tree.write("include/torch_xla_lite/.gitkeep", "")
+    ignored = "/bazel-*\n/build\n/dist\n/.*\n!/.bazel*\n/.bazelrc.*\n*.so\n_build_info.py\n*.pyc\n"
+    (tree.root / ".gitignore").write_text(ignored)
+    _git(tree, "init", "--quiet")
+    _git(tree, "add", "--all", ".")
+    _commit(tree)
+    tree.develop()
+    yield tree
+    tree.close()
+
+
+@pytest.fixture
+def tree(original: Nested) -> Iterator[Nested]:
+    """The tree as committed, and built; what a test has changed is put back after it."""
+    installed = {entry.name for entry in original.site.iterdir()}
+    original.develop()
+    yield original
+    for entry in [entry for entry in original.site.iterdir() if entry.name not in installed]:
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    _git(original, "checkout", "--quiet", "--force", "main")
+    _git(original, "clean", "--quiet", "--force", "-d")
+
+
+def _git(tree: Nested, *arguments: str) -> None:
+    process = tree.run("git", "-c", "init.defaultBranch=main", *arguments)
+    assert process.returncode == 0, process.stderr
+
+
+def _commit(tree: Nested) -> None:
+    author = ["-c", "user.name=A Tester", "-c", "user.email=tester@example.org"]
+    _git(tree, *author, "commit", "--quiet", "--all", "--allow-empty", "--message=a change")
+
+
+def _name(spawn: execution_log.Spawn) -> str:
+    # A compiler's first output is the .d file, which names the headers that it read.
+    made = next((name for name in spawn.outputs if name.endswith(".o")), spawn.outputs[0])
+    return Path(made).name.replace(".pic.", ".")
+
+
+def _ran(tree: Nested) -> set[str]:
+    """The files that the actions of the last build made, without those that a cache had."""
+    spawns = execution_log.read(tree.root / "build" / "execution.json")
+    return {_name(spawn) for spawn in spawns if not spawn.hit}
+
+
+def _develop(tree: Nested, **changes: str) -> set[str]:
+    tree.develop(**changes)
+    return _ran(tree)
+
+
+def _objects(*names: str) -> set[str]:
+    return {f"{name}.o" for name in names}
+
+
+def _archives(*names: str) -> set[str]:
+    return {f"lib{name}.a" for name in names}
+
+
+def _append(tree: Nested, name: str, line: str) -> None:
+    with (tree.root / name).open("a") as file:
+        file.write(f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "compiled"),
+    [
+        ("core.cc", ["core"]),
+        ("leaf.cc", ["leaf"]),
+        ("core_private.h", ["core"]),
+        ("core.h", ["core", "tensor"]),
+        ("tensor.h", ["tensor", "leaf"]),
+        ("leaf.h", ["leaf", "module"]),
+    ],
+)
+def test_a_comment_compiles_what_includes_the_file_and_links_nothing(
+    tree: Nested, name: str, compiled: list[str]
+):
+    _append(tree, f"torch_xla_lite/{name}", f"// {time.time_ns()}")
+    assert _develop(tree) == _objects(*compiled)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "compiled"),
+    [
+        ("core.cc", "return kFactor", "return 1 + kFactor", ["core"]),
+        ("leaf.cc", "PrivateUse1", "CPU", ["leaf"]),
+        ("core_private.h", "= 2;", "= 3;", ["core"]),
+        ("tensor.cc", "static_cast<int>(type)", "static_cast<int>(type) + 1", ["tensor"]),
+    ],
+)
+def test_code_in_the_library_compiles_one_file_and_links_it(
+    tree: Nested, name: str, old: str, new: str, compiled: list[str]
+):
+    file = tree.root / "torch_xla_lite" / name
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    assert _develop(tree) == _objects(*compiled) | _archives(*compiled) | _LINKED
+
+
+@pytest.mark.parametrize(
+    ("name", "compiled"),
+    [("core.h", ["core", "tensor"]), ("tensor.h", ["tensor", "leaf"])],
+)
+def test_a_declaration_that_nothing_uses_yet_links_nothing(
+    tree: Nested, name: str, compiled: list[str]
+):
+    _append(tree, f"torch_xla_lite/{name}", "namespace torch_xla_lite { int More(int); }")
+    assert _develop(tree) == _objects(*compiled)
+
+
+def test_code_in_a_header_links_what_contains_the_changed_objects(tree: Nested):
+    file = tree.root / "torch_xla_lite" / "core.h"
+    file.write_text(file.read_text().replace("kOffset = 0", "kOffset = 5"))
+    changed = ["core", "tensor"]
+    assert _develop(tree) == _objects(*changed) | _archives(*changed) | _LINKED
+
+
+def test_code_in_the_python_module_links_the_module_alone(tree: Nested):
+    _append(tree, "torch_xla_lite/module.cc", 'extern "C" int more() { return 1; }')
+    assert _develop(tree) == {"module.o", "libmodule.lo", "_XLAC.so"}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda tree: None,
+        lambda tree: [os.utime(file) for file in tree.root.glob("torch_xla_lite/*.*")],
+        lambda tree: _append(tree, "torch_xla_lite/pool.py", "# A comment."),
+        lambda tree: _append(tree, "torch_xla_lite/BUILD.bazel", "# A comment."),
+        lambda tree: _append(tree, "BUILD.bazel", "# A comment."),
+        lambda tree: _append(tree, "bazel/cc.bzl", "# A comment."),
+        lambda tree: _append(tree, "third_party/torch/repository.bzl", "# A comment."),
+        lambda tree: _append(tree, "README.md", "A line."),
+        lambda tree: _append(tree, "requirements.txt", "# A comment."),
+        _commit,
+        lambda tree: [file.unlink() for file in tree.outputs],
+        lambda tree: [file.write_bytes(b"damaged") for file in tree.outputs],
+    ],
+    ids=[
+        *("nothing", "touch", "python", "build_comment", "root_build_comment", "bzl_comment"),
+        *("repository_rule_comment", "readme", "requirements_comment", "commit", "deleted_outputs"),
+        "damaged_outputs",
+    ],
+)
+def test_no_action_runs_after(tree: Nested, edit: Callable[[Nested], object]):
+    before = [file.read_bytes() for file in tree.outputs]
+    edit(tree)
+    assert _develop(tree) == _NOTHING
+    assert [file.read_bytes() for file in tree.outputs] == before
+
+
+def test_another_version_of_the_package_runs_no_action(tree: Nested):
+    assert _develop(tree, TORCH_XLA_LITE_BUILD_VERSION="7.0") == _NOTHING
+    assert _develop(tree) == _NOTHING
+
+
+def test_a_branch_and_back_compiles_the_branch_once(tree: Nested):
+    _git(tree, "checkout", "--quiet", "-B", "branch")
+    _append(tree, "torch_xla_lite/core.h", f"// {time.time_ns()}")
+    _commit(tree)
+    assert _develop(tree) == _objects("core", "tensor")
+    for branch in ("main", "branch"):
+        _git(tree, "checkout", "--quiet", branch)
+        assert _develop(tree) == _NOTHING
+
+
+def test_build_test_and_develop_share_one_graph(tree: Nested):
+    log = ["--config=report", "--execution_log_json_file=build/execution.json"]
+    assert tree.bazel("build", *log, "//torch_xla_lite:outputs").returncode == 0
+    assert _ran(tree) == _NOTHING
+    process = tree.bazel("test", *log, *_TESTS, "//torch_xla_lite:outputs")
+    assert process.returncode == 0, process.stdout + process.stderr
+    spawns = execution_log.read(tree.root / "build" / "execution.json")
+    assert {spawn.mnemonic for spawn in spawns} == {"TestRunner"}
+    assert _develop(tree) == _NOTHING
+
+
+def test_a_debug_build_and_back_compiles_the_debug_build_once(tree: Nested):
+    everything = _objects("core", "tensor", "leaf", "module")
+    assert everything <= _develop(tree, DEBUG="1")
+    assert _develop(tree) == _NOTHING
+    assert _develop(tree, DEBUG="1") == _NOTHING
+
+
+def test_a_new_source_compiles_itself(tree: Nested):
+    tree.write("leaf_more.cc", "namespace torch_xla_lite { int More() { return 1; } }\n")
+    assert _develop(tree) == {"leaf_more.o", "libleaf.a"} | _LINKED
+
+
+def test_an_edit_of_python_code_runs_the_tests_that_import_it(tree: Nested):
+    def tested() -> set[str]:
+        process = tree.bazel("test", *_TESTS)
+        assert process.returncode == 0, process.stdout + process.stderr
+        lines = [line for line in process.stdout.splitlines() if line.startswith("//")]
+        return {line.split()[0].partition(":")[2] for line in lines if "(cached)" not in line}
+
+    tested()
+    assert tested() == set()
+    _append(tree, "torch_xla_lite/pool.py", f"# {time.time_ns()}")
+    assert tested() == {"pool_test"}
+
+
+def _replace(tree: Nested, name: str, changed: str = "") -> None:
+    """Installs a package again, by links to its files; to the `changed` one a comment is added."""
+    folders = [Path(line) for line in (tree.site / "ours.pth").read_text().split()]
+    (info,) = [info for folder in folders for info in folder.glob(f"{name}-*.dist-info")]
+    shutil.copytree(info, tree.site / info.name)
+    os.utime(tree.site / info.name / "RECORD")
+    if changed:
+        _append(tree, str(tree.site / info.name / "RECORD"), f"{changed},sha256=other,1")
+        _overlay(info.parent / name, tree.site / name, changed.split("/"))
+    else:
+        (tree.site / name).symlink_to(info.parent / name)
+
+
+def _overlay(source: Path, target: Path, changed: list[str]) -> None:
+    target.mkdir()
+    first, *rest = changed
+    for entry in source.iterdir():
+        if entry.name != first:
+            (target / entry.name).symlink_to(entry)
+    if rest:
+        _overlay(source / first, target / first, rest)
+    else:
+        (target / first).write_text((source / first).read_text() + f"// {time.time_ns()}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "compiled"),
+    [
+        ("pybind11", "include/pybind11/pybind11.h", ["module"]),
+        ("torch", "include/c10/core/DeviceType.h", ["tensor", "leaf"]),
+        ("torch", "include/ATen/core/Tensor.h", []),
+        ("torch", "", []),
+        ("pybind11", "", []),
+        ("numpy", "", []),
+        ("numpy", "__init__.py", []),
+    ],
+)
+def test_another_build_of_a_package_compiles_what_includes_the_changed_header(
+    tree: Nested, name: str, changed: str, compiled: list[str]
+):
+    _replace(tree, name, changed)
+    assert _develop(tree) == _objects(*compiled)

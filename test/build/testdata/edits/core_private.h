@@ -1,0 +1,4 @@
+// What only core.cc includes.
+#pragma once
+
+inline constexpr int kFactor = 2;
