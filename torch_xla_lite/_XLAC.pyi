@@ -66,7 +66,7 @@ def set_memory_info(memory_info: Callable[[], tuple[int, int]]) -> None:
     """Sets the function that returns the free and total bytes of the device."""
 
 def clear_cache() -> None:
-    """Removes all compiled graphs from the cache."""
+    """Removes all compiled graphs and operations from the caches."""
 
 # --- tensors ---
 

@@ -44,7 +44,7 @@ def register() -> None:
     """Makes this module the compiler of the bridge."""
     _XLAC.set_callbacks(
         compile=compile_graph,
-        can_interpret=target.has_host_memory,
+        can_interpret=_can_interpret,
         note_interpreted=new_graphs.note_interpreted,
         upload=_upload,
         copy=_copy,
@@ -59,6 +59,13 @@ def register() -> None:
             for name, entry in registry.LOWERINGS.items()
         }
     )
+
+
+def _can_interpret() -> bool:
+    """Whether graphs may run op by op, with the random numbers of compiled ones: the interpreter
+    has the default generator of jax (csrc/interpreter/threefry.h)."""
+    is_threefry = jax.config.jax_default_prng_impl == "threefry2x32"
+    return target.has_host_memory() and is_threefry and jax.config.jax_threefry_partitionable
 
 
 def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[..., list]:

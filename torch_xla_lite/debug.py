@@ -33,7 +33,7 @@ _WITH_LINES = ("TORCH_XLA_LITE_IR_DEBUG", "TORCH_XLA_LITE_CHECK_INDICES")
 class Metrics(TypedDict):
     """Counts since the process started or since reset_metrics()."""
 
-    compiles: int  # graphs that XLA compiled
+    compiles: int  # graphs, and operations of interpreted graphs, that XLA compiled
     loads: int  # graphs whose compiled program was on disk (compilation_cache.py)
     executions: int  # graphs that ran compiled
     interpretations: int  # graphs that ran without being compiled (compiler.py)

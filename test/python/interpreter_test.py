@@ -148,9 +148,10 @@ def test_gradients_are_those_of_the_cpu(function):
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
-def test_linear_has_a_gradient_without_a_compilation():
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_has_a_gradient_without_a_compilation(bias):
     torch.manual_seed(0)
-    x, layer = torch.randn(2, 5, 4), torch.nn.Linear(4, 3)
+    x, layer = torch.randn(2, 5, 4), torch.nn.Linear(4, 3, bias=bias)
     layer(x).square().sum().backward()
     wanted = [parameter.grad.clone() for parameter in layer.parameters()]
     layer.zero_grad()
@@ -170,6 +171,114 @@ def test_random_numbers_are_the_same_when_it_is_compiled():
     assert counts()[0] == 1
     assert torch.equal(drawn[0], drawn[1])
     assert torch.equal(drawn[1], drawn[2])
+
+
+def drawn_twice(draw, seed, offset):
+    """What a random call gives, interpreted and then compiled."""
+    results = []
+    for _ in range(2):
+        torch.jax.set_rng_state(torch.tensor([seed, offset]).view(torch.uint8))
+        result = draw()
+        parts = result if isinstance(result, tuple) else (result,)
+        results.append([part.cpu() for part in parts])
+    metrics = debug.metrics()
+    assert (metrics["interpretations"], metrics["executions"]) == (1, 1)
+    return results
+
+
+def empty(*size, dtype=torch.float32):
+    return torch.empty(*size, device="jax", dtype=dtype)
+
+
+DRAWS = {
+    "dropout": lambda: torch.native_dropout(torch.ones(7, 33).jax().t(), 0.3, True),
+    "dropout of half": lambda: torch.native_dropout(torch.full((99,), 1.7).half().jax(), 0.3, True),
+    "no dropout": lambda: torch.native_dropout(torch.ones(5).jax(), 0.0, True),
+    "dropout of all": lambda: torch.native_dropout(torch.ones(5).jax(), 1.0, True),
+    "rand": lambda: torch.rand(3, 5, 7, device="jax"),
+    "rand of float64": lambda: torch.rand(5000, device="jax", dtype=torch.float64),
+    "rand of half": lambda: torch.rand(5000, device="jax", dtype=torch.half),
+    "rand of bfloat16": lambda: torch.rand_like(empty(5000, dtype=torch.bfloat16)),
+    "rand of complex": lambda: torch.rand(9, device="jax", dtype=torch.complex64),
+    "no numbers": lambda: (torch.rand(0, device="jax"), torch.randperm(0, device="jax")),
+    "bernoulli": lambda: torch.bernoulli(torch.linspace(0, 1, 99).view(3, 33).jax().t()),
+    "bernoulli of float64": lambda: torch.bernoulli(torch.linspace(0, 1, 99).double().jax()),
+    "bernoulli in place": lambda: empty(5, 9).bernoulli_(torch.linspace(0, 1, 9).jax()),
+    "bernoulli of a number": lambda: (empty(99).bernoulli_(0.3), empty(9).bernoulli_(1.0)),
+    "randint": lambda: torch.randint(10, (99,), device="jax"),
+    "randint from below zero": lambda: torch.randint(-(2**62), 2**63 - 1, (99,), device="jax"),
+    "randint of a byte": lambda: torch.randint(5, 250, (99,), device="jax", dtype=torch.uint8),
+    "randint like": lambda: torch.randint_like(empty(99), -3, 5),
+    "random of int16": lambda: empty(99, dtype=torch.int16).random_(),
+    "random of int64": lambda: empty(99, dtype=torch.int64).random_(),
+    "random of half": lambda: empty(99, dtype=torch.half).random_(),
+    "random of bool": lambda: empty(99, dtype=torch.bool).random_(),
+    "random with bounds": lambda: (empty(99).random_(7), empty(99).random_(-7, 7)),
+    "randperm": lambda: torch.randperm(3000, device="jax"),
+    "uniform": lambda: empty(5000).uniform_(-0.3, 0.7123),
+    "uniform of float64": lambda: empty(5000, dtype=torch.float64).uniform_(-0.3, 0.7123),
+    "randn": lambda: torch.randn(3, 5, 7, device="jax"),
+    "randn of float64": lambda: torch.randn(5000, device="jax", dtype=torch.float64),
+    "randn of bfloat16": lambda: torch.randn_like(empty(99, dtype=torch.bfloat16)),
+    "randn of complex": lambda: torch.randn(99, device="jax", dtype=torch.complex64),
+    "normal": lambda: empty(5000).normal_(0.1, 1.7),
+    "normal of a size": lambda: torch.normal(0.1, 1.7, (3, 5), device="jax"),
+    "exponential": lambda: empty(99).exponential_(2.5),
+    "log normal": lambda: empty(99).log_normal_(0.5, 2.5),
+    "geometric": lambda: empty(99).geometric_(0.3),
+    "cauchy": lambda: empty(99).cauchy_(0.1, 3.0),
+    "multinomial": lambda: torch.multinomial(torch.linspace(0, 1, 9).jax(), 3),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_drawn_numbers_are_those_of_the_compiled_graph(name):
+    interpreted, compiled = drawn_twice(DRAWS[name], seed=2**40 + 11, offset=3)
+    for one, other in zip(interpreted, compiled, strict=True):
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**62 + 5, -1])
+@pytest.mark.parametrize("offset", [0, 1, 2**31, 2**32 + 5])
+def test_each_seed_and_offset_gives_the_numbers_of_the_compiled_graph(seed, offset):
+    interpreted, compiled = drawn_twice(lambda: torch.rand(9, device="jax"), seed, offset)
+    assert torch.equal(*interpreted, *compiled)
+
+
+@pytest.mark.parametrize("draw", ["dropout", "bernoulli", "randint", "randperm", "rand of float64"])
+def test_no_draw_of_bits_is_compiled(draw):
+    result = DRAWS[draw]()
+    torch_xla_lite.sync()
+    assert counts() == (1, 0, 0)
+    del result
+
+
+def test_clear_cache_drops_the_programs_of_single_operations():
+    for programs in (1, 2):
+        torch.randn(9, device="jax").cpu()
+        _XLAC.clear_cache()
+        assert counts()[1] == programs
+
+
+def test_normal_numbers_of_many_shapes_share_a_program():
+    for size in range(1, 9):
+        torch.randn(size, device="jax").cpu()
+        torch.randn(size, 3, device="jax").cpu()
+        empty(size).normal_().cpu()
+    assert counts()[:2] == (24, 1)
+
+
+def test_another_generator_of_jax_gives_its_numbers_at_once(monkeypatch):
+    import jax
+
+    before = jax.config.jax_default_prng_impl
+    jax.config.update("jax_default_prng_impl", "rbg")
+    try:
+        torch.rand(9, device="jax").cpu()
+    finally:
+        jax.config.update("jax_default_prng_impl", before)
+    assert counts()[:2] == (0, 1)
 
 
 def test_a_result_shares_no_memory_that_is_overwritten_later():

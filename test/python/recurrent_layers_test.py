@@ -8,7 +8,7 @@ import torch
 from torch.nn.utils import rnn
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite import debug
+from torch_xla_lite import _XLAC, debug
 
 LAYERS = {
     "lstm": (torch.nn.LSTM, {}),
@@ -59,15 +59,25 @@ def results(module: torch.nn.RNNBase, x: torch.Tensor, lengths, device: str):
     return [result.detach().cpu() for result in (output, *last, *gradients)]
 
 
+@pytest.fixture(params=[False, True], ids=["compiled", "interpreted"])
+def interpreted(request):
+    _XLAC.clear_cache()
+    _XLAC.set_interprets_first(request.param)
+    debug.reset_metrics()
+    yield request.param
+    _XLAC.set_interprets_first(False)
+
+
 @pytest.mark.parametrize("lengths", [None, [2, 6, 3]], ids=["padded", "packed"])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", LAYERS)
-def test_numbers_and_gradients_are_those_of_the_cpu(name, options, lengths):
+def test_numbers_and_gradients_are_those_of_the_cpu(name, options, lengths, interpreted):
     module = layer(name, **options)
     x = torch.randn(6, 3, 5)
-    debug.reset_metrics()
     found = results(module, x, lengths, "jax")
-    assert debug.metrics()["fallbacks"] == {}
+    metrics = debug.metrics()
+    assert metrics["fallbacks"] == {}
+    assert (metrics["compiles"] + metrics["loads"] == 0) == interpreted
     torch.testing.assert_close(found, results(module, x, lengths, "cpu"), rtol=1e-4, atol=1e-5)
 
 
@@ -115,7 +125,7 @@ def test_a_gradient_has_a_gradient(name):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn-tanh"])
-def test_dtypes(name, dtype):
+def test_dtypes(name, dtype, interpreted):
     module = layer(name).to(dtype)
     x = torch.randn(6, 3, 5, dtype=dtype)
     found, _ = module.to("jax")(x.to("jax"))

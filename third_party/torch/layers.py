@@ -74,8 +74,20 @@ LAYERS = (
             "torch/library.h",
         ),
     ),
-    # One header for each operator, added by main, so that nothing needs ATen/ATen.h.
-    Layer("OPERATORS", ("C10", "TENSOR_BASE", "CORE"), ()),
+    # One header for each operator, added by main, so that nothing needs ATen/ATen.h. The others are
+    # those of code that calls many operators (csrc/interpreter).
+    Layer(
+        "OPERATORS",
+        ("C10", "TENSOR_BASE", "CORE"),
+        (
+            "ATen/TensorOperators.h",
+            "ATen/ops/cat.h",
+            "ATen/ops/full.h",
+            "ATen/ops/linear.h",
+            "ATen/ops/stack.h",
+            "ATen/ops/where.h",
+        ),
+    ),
     # Allocators of pinned memory.
     Layer("HOST_MEMORY", ("C10", "TENSOR_BASE", "CORE"), ("ATen/core/CachingHostAllocator.h",)),
     # Selection of the attention kernel of a device.

@@ -14,6 +14,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -21,8 +22,6 @@ namespace {
 
 using dispatch::CallPlan;
 using dispatch::ScalarView;
-
-constexpr std::string_view kLinearBackward = "aten::linear_backward";
 
 // Their results depend on strides, or are memory that nothing has written to.
 constexpr std::array<std::string_view, 3> kNotByValue = {
@@ -82,9 +81,22 @@ void LinearBackward(torch::jit::Stack* stack) {
   const at::Tensor rows = grad.reshape({-1, grad.size(-1)});
   std::vector<c10::IValue> results(3, at::Tensor());
   if (mask[0]) results[0] = grad.matmul(weight);
-  if (mask[1]) results[1] = rows.t().mm(self.reshape({-1, self.size(-1)}));
-  if (mask[2]) results[2] = rows.sum(0);
+  // torch's meta function gives both or none.
+  if (mask[1] || mask[2]) {
+    results[1] = rows.t().mm(self.reshape({-1, self.size(-1)}));
+    results[2] = rows.sum(0);
+  }
   *stack = std::move(results);
+}
+
+using Kernel = void (*)(torch::jit::Stack*);
+
+// Kernels of this project, for ops that torch has none of.
+Kernel FindKernel(std::string_view op) {
+  if (op == "aten::linear_backward") return LinearBackward;
+  if (op == "torch_xla_lite::recurrence") return Recurrence;
+  if (op == "torch_xla_lite::recurrence_backward") return RecurrenceBackward;
+  return nullptr;
 }
 
 }  // namespace
@@ -101,7 +113,10 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   op_ = c10::Dispatcher::singleton().findSchema(
       {std::string(name.substr(0, dot)),
        std::string(dot == std::string_view::npos ? "" : name.substr(dot + 1))});
-  if (!op_ || !HasKernel()) return;
+  if (!op_) return;
+  kernel_ = FindKernel(name);
+  draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
+  if (draw_ == nullptr && !HasKernel()) return;
   // The first word belongs to the recorder.
   const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);
   plan_.emplace(op_->schema(), arguments, CallPlan::Rest::kIgnored);
@@ -118,8 +133,7 @@ bool CpuCall::is_possible() const {
 
 bool CpuCall::HasKernel() const {
   return !op_->schema().is_mutable() && !op_->hasTag(at::Tag::nondeterministic_seeded) &&
-         (signature_.op == kLinearBackward ||
-          op_->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
+         (kernel_ != nullptr || op_->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
 }
 
 std::vector<at::Tensor> CpuCall::Run(std::vector<at::Tensor> operands,
@@ -154,12 +168,15 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
     scalars = scalars.subspan(size);
   }
   // The rest are seed and offset of a generator.
-  if (!scalars.empty()) throw OtherResults(signature_.op);
+  if (scalars.size() != (draw_ == nullptr ? 0 : 2)) throw OtherResults(signature_.op);
   torch::jit::Stack stack;
   plan_->Fill(operands, views, &stack);
+  if (draw_ != nullptr) {
+    return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
+  }
   if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
-  if (signature_.op == kLinearBackward) {
-    LinearBackward(&stack);
+  if (kernel_ != nullptr) {
+    kernel_(&stack);
   } else {
     op_->callBoxed(&stack);
   }

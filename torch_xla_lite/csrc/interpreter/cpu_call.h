@@ -20,6 +20,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/decode.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::interpreter {
@@ -33,8 +34,8 @@ class CpuCall {
  public:
   explicit CpuCall(const ir::Signature& signature);
 
-  // Whether there is a kernel that gives what the op's lowering gives. Random numbers come from the
-  // generator of jax, the strides of torch's views are unknown to the graph, and kernels read the
+  // Whether there is a kernel that gives what the op's lowering gives. Not all random numbers can
+  // be those of jax, the strides of torch's views are unknown to the graph, and kernels read the
   // default dtype of now, not of the recording.
   bool is_possible() const;
 
@@ -55,6 +56,8 @@ class CpuCall {
   // The result of a view that is written through.
   std::optional<size_t> written_;
   std::optional<dispatch::CallPlan> plan_;
+  void (*kernel_)(torch::jit::Stack*) = nullptr;  // instead of torch's
+  Draw draw_ = nullptr;                           // of a random op
   const dispatch::IndexArguments* index_ = nullptr;
   bool needs_dense_operand_ = false;
   bool is_reshape_ = false;

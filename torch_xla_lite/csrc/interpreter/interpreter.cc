@@ -96,6 +96,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node,
       UseLowering(signature.op);
     }
   }
+  if (auto drawn = padded_draws_.Run(node)) return {*std::move(drawn)};
   for (at::Tensor& operand : operands) operand = Dense(operand);
   return run_lowering_(node, operands);
 }

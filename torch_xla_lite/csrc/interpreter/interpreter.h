@@ -5,8 +5,8 @@
 //   Interpreter interpreter(run_lowering);
 //   std::vector<at::Tensor> roots = interpreter.Run(graph, leaves);
 //
-// Ops for which the CPU has no kernel, random ones for example, run their lowering, which is
-// compiled for each. Not thread-safe.
+// Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h). Ops for which the
+// CPU has no kernel run their lowering, which is compiled for each. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
@@ -14,15 +14,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
+#include "torch_xla_lite/csrc/interpreter/padded_draws.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
@@ -30,12 +29,8 @@ namespace torch_xla_lite::interpreter {
 
 class Interpreter {
  public:
-  // Runs the lowering of a call. The operands are dense. Gives a tensor for each output, undefined
-  // where the signature has none.
-  using RunLowering = std::function<std::vector<at::Tensor>(const ir::Node& call,
-                                                            std::span<const at::Tensor> operands)>;
-
-  explicit Interpreter(RunLowering run_lowering) : run_lowering_(std::move(run_lowering)) {}
+  explicit Interpreter(const RunLowering& run_lowering)
+      : run_lowering_(run_lowering), padded_draws_(run_lowering) {}
 
   // Makes calls of an op run its lowering.
   void UseLowering(std::string op) { lowered_.insert(std::move(op)); }
@@ -49,6 +44,7 @@ class Interpreter {
   const CpuCall& CallOf(const ir::Signature& signature);
 
   const RunLowering run_lowering_;
+  PaddedDraws padded_draws_;
   std::unordered_set<std::string> lowered_;
   // Signatures live as long as the process.
   std::unordered_map<const ir::Signature*, std::unique_ptr<const CpuCall>> calls_;

@@ -18,6 +18,7 @@
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/python/source.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
 
@@ -320,6 +321,7 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
   if (!executable) {
     const auto [steps, roots] = DescribeCall(call);
     executable = Compiled(steps, roots);
+    ++runtime::Runtime::Get().counters().compiles;
   }
   std::vector<py::object> owned;
   for (size_t i = 0; i < operands.size(); ++i) {

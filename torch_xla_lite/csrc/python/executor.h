@@ -74,6 +74,7 @@ class PyExecutor final : public runtime::Executor {
   bool IsInterruption(const std::exception& error) const override;
   bool IsInKernel() const override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
+  void ClearCache() override { lowerings_.clear(); }
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;

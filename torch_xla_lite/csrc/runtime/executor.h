@@ -58,6 +58,8 @@ class Executor {
     return std::nullopt;
   }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
+  // Drops the programs of single calls that Interpret compiled.
+  virtual void ClearCache() {}
   // One buffer for each root of the graph. May return before they are computed. When it throws, the
   // leaves are as they were, donated or not. The graph's copied leaves are never donated.
   virtual std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable,

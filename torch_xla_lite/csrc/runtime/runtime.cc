@@ -269,6 +269,7 @@ void Runtime::ClearCache() {
   const SyncScope sync(this);
   cache_.Clear();
   interpreted_.clear();
+  executor_->ClearCache();
 }
 
 }  // namespace torch_xla_lite::runtime

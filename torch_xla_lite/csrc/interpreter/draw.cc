@@ -1,0 +1,207 @@
+#include "torch_xla_lite/csrc/interpreter/draw.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+
+#include "torch_xla_lite/csrc/interpreter/opmath.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::interpreter {
+namespace {
+
+using torch::jit::Stack;
+using Results = std::vector<at::Tensor>;
+
+// A tensor of the values of `make(index)`.
+template <typename T, typename Make>
+at::Tensor Generate(at::IntArrayRef sizes, const Make& make) {
+  at::Tensor result(at::detail::empty_cpu(sizes, c10::CppTypeToScalarType<T>::value));
+  T* const data = result.mutable_data_ptr<T>();
+  at::parallel_for(0, result.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) data[i] = make(i);
+  });
+  return result;
+}
+
+// keep_mask of the lowerings.
+at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef sizes) {
+  if (probability >= 1) return at::full(sizes, true, at::kBool);
+  constexpr double kMost = std::numeric_limits<uint32_t>::max();
+  const auto threshold = static_cast<uint32_t>(std::min(probability * 0x1p32, kMost));
+  return Generate<bool>(sizes, [&](int64_t i) { return key.Bits32(i) < threshold; });
+}
+
+// In [0, 1): random bits as the fraction of a number in [1, 2).
+float UniformFloat(const Threefry& key, int64_t index) {
+  return std::bit_cast<float>(key.Bits32(index) >> 9 | 0x3F800000) - 1;
+}
+
+double UniformDouble(const Threefry& key, int64_t index) {
+  return std::bit_cast<double>(key.Bits64(index) >> 12 | 0x3FF0000000000000) - 1;
+}
+
+Results NativeDropout(const Stack& arguments, const Threefry& key, const ir::Shape& /*out*/) {
+  const at::Tensor& input = arguments[0].toTensor();
+  const double p = arguments[1].toDouble();
+  const bool is_off = arguments[2].isBool() && !arguments[2].toBool();
+  if (is_off || p == 0) return {input, at::full(input.sizes(), true, at::kBool)};
+  if (p == 1) {
+    return {at::full(input.sizes(), 0, input.scalar_type()),
+            at::full(input.sizes(), false, at::kBool)};
+  }
+  const at::Tensor mask = KeepMask(key, 1 - p, input.sizes());
+  const at::Tensor scaled = ToOpmath(input).mul(1 / (1 - p));
+  return {at::where(mask, scaled, at::full({}, 0, scaled.scalar_type())), mask};
+}
+
+Results Bernoulli(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const bool is_of_other = arguments[1].isTensor();
+  at::Tensor probability = arguments[is_of_other ? 1 : 0].toTensor();
+  probability = ToOpmath(probability);
+  const at::Tensor uniform =
+      Generate<float>(out.dims(), [&](int64_t i) { return UniformFloat(key, i); });
+  return {uniform.to(probability.scalar_type()).lt(probability)};
+}
+
+Results BernoulliP(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  return {KeepMask(key, arguments[1].toDouble(), out.dims())};
+}
+
+Results Rand(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(&out);
+  if (dtype == at::kDouble) {
+    return {Generate<double>(out.dims(), [&](int64_t i) { return UniformDouble(key, i); })};
+  }
+  // Rounding to 16 bits must not reach 1.
+  const float most = dtype == at::kHalf ? 1 - 0x1p-11F : dtype == at::kBFloat16 ? 1 - 0x1p-8F : 1;
+  return {
+      Generate<float>(out.dims(), [&](int64_t i) { return std::min(UniformFloat(key, i), most); })};
+}
+
+// In [low, high).
+Results Integers(const Threefry& key, const ir::Shape& out, int64_t low, int64_t high) {
+  const Threefry upper = key.Fold(0), lower = key.Fold(1);
+  const uint64_t begin = static_cast<uint64_t>(low);
+  const uint64_t span = high > low ? static_cast<uint64_t>(high) - begin : 1;
+  uint64_t scale = (uint64_t{1} << 32) % span;
+  scale = scale * scale % span;  // 2^64 % span, with jax's overflow
+  return {Generate<int64_t>(out.dims(), [&](int64_t i) {
+    const uint64_t offset = upper.Bits64(i) % span * scale + lower.Bits64(i) % span;
+    return static_cast<int64_t>(begin + offset % span);
+  })};
+}
+
+// One more than the largest integer of a dtype, or the end of the integers that it has exactly.
+int64_t EndOf(const ir::Shape& out) {
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(&out);
+  switch (dtype) {
+    case at::kBool:
+      return 2;
+    case at::kHalf:
+      return 1 << 11;
+    case at::kBFloat16:
+      return 1 << 8;
+    case at::kFloat:
+      return 1 << 24;
+    case at::kDouble:
+      return int64_t{1} << 53;
+    default: {
+      const int bits = static_cast<int>(8 * c10::elementSize(dtype)) - c10::isSignedType(dtype);
+      return bits < 63 ? int64_t{1} << bits : std::numeric_limits<int64_t>::max();
+    }
+  }
+}
+
+// randint(high, ...) and random.to(self, to): the bound is argument kAt.
+template <int kAt>
+Results BelowHigh(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  return Integers(key, out, 0, arguments[kAt].toInt());
+}
+
+// randint.low(low, high, ...) and random.from(self, from, to).
+template <int kAt>
+Results FromLow(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const c10::IValue& high = arguments[kAt + 1];
+  return Integers(key, out, arguments[kAt].toInt(), high.isNone() ? EndOf(out) : high.toInt());
+}
+
+Results Random(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
+  return Integers(key, out, 0, EndOf(out));
+}
+
+// jax.random.permutation: sorts by random keys until equal ones are unlikely to have mattered.
+Results Permutation(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
+  const int64_t size = out.dims()[0];
+  std::vector<int64_t> order(size);
+  std::iota(order.begin(), order.end(), 0);
+  const double rounds = std::ceil(3 * std::log(std::max<double>(1, static_cast<double>(size))) /
+                                  std::log(std::numeric_limits<uint32_t>::max()));
+  Threefry next = key;
+  for (int round = 0; round < static_cast<int>(rounds); ++round) {
+    const Threefry bits = next.Fold(1);
+    next = next.Fold(0);
+    std::vector<std::pair<uint32_t, int64_t>> keyed(size);
+    for (int64_t i = 0; i < size; ++i) keyed[i] = {bits.Bits32(i), order[i]};
+    std::ranges::stable_sort(keyed, {}, &std::pair<uint32_t, int64_t>::first);
+    for (int64_t i = 0; i < size; ++i) order[i] = keyed[i].second;
+  }
+  return {Generate<int64_t>(out.dims(), [&](int64_t i) { return order[i]; })};
+}
+
+// What a lowering can give exactly in these dtypes.
+enum class Kind { kFloats, kReals };
+
+struct Entry {
+  Draw draw;
+  Kind kind;
+};
+
+const std::unordered_map<std::string_view, Entry>& Entries() {
+  static const auto* entries = new std::unordered_map<std::string_view, Entry>{
+      {"aten::native_dropout", {NativeDropout, Kind::kFloats}},
+      {"aten::rand", {Rand, Kind::kFloats}},
+      {"aten::rand.generator", {Rand, Kind::kFloats}},
+      {"aten::rand_like", {Rand, Kind::kFloats}},
+      {"aten::rand_like.generator", {Rand, Kind::kFloats}},
+      {"aten::bernoulli", {Bernoulli, Kind::kReals}},
+      {"aten::bernoulli.Tensor", {Bernoulli, Kind::kReals}},
+      {"aten::bernoulli.p", {BernoulliP, Kind::kReals}},
+      {"aten::randint", {BelowHigh<0>, Kind::kReals}},
+      {"aten::randint.generator", {BelowHigh<0>, Kind::kReals}},
+      {"aten::randint.low", {FromLow<0>, Kind::kReals}},
+      {"aten::randint.low_generator", {FromLow<0>, Kind::kReals}},
+      {"aten::randint_like", {BelowHigh<1>, Kind::kReals}},
+      {"aten::randint_like.low_dtype", {FromLow<1>, Kind::kReals}},
+      {"aten::random", {Random, Kind::kReals}},
+      {"aten::random.to", {BelowHigh<1>, Kind::kReals}},
+      {"aten::random.from", {FromLow<1>, Kind::kReals}},
+      {"aten::randperm", {Permutation, Kind::kReals}},
+      {"aten::randperm.generator", {Permutation, Kind::kReals}},
+  };
+  return *entries;
+}
+
+}  // namespace
+
+Draw FindDraw(std::string_view op, const ir::Shape* out) {
+  const auto found = Entries().find(op);
+  if (found == Entries().end() || out == nullptr) return nullptr;
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(out);
+  const bool is_float =
+      dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
+  const bool is_integer = c10::isIntegralType(dtype, /*includeBool=*/true);
+  const bool fits = is_float || (is_integer && found->second.kind == Kind::kReals);
+  return fits ? found->second.draw : nullptr;
+}
+
+}  // namespace torch_xla_lite::interpreter

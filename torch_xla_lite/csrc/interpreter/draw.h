@@ -1,0 +1,32 @@
+// Random ops whose numbers are made of random bits by exact arithmetic, so that they can be
+// computed here: the same as by their lowerings (lowering/random.py), without a compilation.
+//
+//   if (const Draw* draw = FindDraw("aten::rand", shape)) results = draw(arguments, key, *shape);
+//
+// Those that need a logarithm or a rounded product are in padded_draws.h.
+
+#ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_DRAW_H_
+#define TORCH_XLA_LITE_CSRC_INTERPRETER_DRAW_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <string_view>
+#include <vector>
+
+#include "torch_xla_lite/csrc/interpreter/threefry.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+
+namespace torch_xla_lite::interpreter {
+
+// Gives the results of a call, in any dtypes that convert to those of the op. `out` is the shape of
+// the first one.
+using Draw = std::vector<at::Tensor> (*)(const torch::jit::Stack& arguments, const Threefry& key,
+                                         const ir::Shape& out);
+
+// Nothing if the op, or the op with such a result, needs its lowering.
+Draw FindDraw(std::string_view op, const ir::Shape* out);
+
+}  // namespace torch_xla_lite::interpreter
+
+#endif  // TORCH_XLA_LITE_CSRC_INTERPRETER_DRAW_H_

@@ -1,0 +1,200 @@
+#include "torch_xla_lite/csrc/interpreter/recurrence.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/interpreter/opmath.h"
+
+namespace torch_xla_lite::interpreter {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+Tensor TensorOf(const c10::IValue& value) { return value.isNone() ? Tensor() : value.toTensor(); }
+
+Tensor Wide(const Tensor& tensor) { return tensor.defined() ? ToOpmath(tensor) : tensor; }
+
+// What the recurrence and its gradient both take.
+struct Inputs {
+  // `first`: the arguments from x on.
+  explicit Inputs(c10::ArrayRef<c10::IValue> first)
+      : x(TensorOf(first[0])),
+        h(TensorOf(first[1])),
+        c(TensorOf(first[2])),
+        w_hh(TensorOf(first[3])),
+        b_hh(TensorOf(first[4])),
+        w_hr(TensorOf(first[5])),
+        valid(TensorOf(first[6])),
+        cell(first[7].toStringView()),
+        reverse(first[8].toBool()) {
+    if (valid.defined()) valid = valid.unsqueeze(-1);
+  }
+
+  Tensor x, h, c, w_hh, b_hh, w_hr, valid;
+  std::string_view cell;
+  bool reverse;
+};
+
+// The arguments of the gates; those of a GRU's new state are in two parts.
+Tensor GatesOf(const Inputs& in, const Tensor& x, const Tensor& hidden) {
+  if (in.cell != "gru") return x + hidden;
+  const int64_t split = x.size(-1) / 3 * 2;
+  return at::cat({x.narrow(-1, 0, split) + hidden.narrow(-1, 0, split), x.slice(-1, split),
+                  hidden.slice(-1, split)},
+                 -1);
+}
+
+// The new h and c, of one step or of all.
+std::pair<Tensor, Tensor> NextState(const Inputs& in, const Tensor& gates, const Tensor& h,
+                                    const Tensor& c) {
+  if (in.cell == "rnn_tanh") return {gates.tanh(), {}};
+  if (in.cell == "rnn_relu") return {gates.relu(), {}};
+  const std::vector<Tensor> part = gates.chunk(4, -1);
+  if (in.cell == "gru") {
+    const Tensor n = (part[2] + part[0].sigmoid() * part[3]).tanh();
+    return {n + part[1].sigmoid() * (h - n), {}};
+  }
+  const Tensor new_c = part[1].sigmoid() * c + part[0].sigmoid() * part[2].tanh();
+  return {part[3].sigmoid() * new_c.tanh(), new_c};
+}
+
+// The state before each step, from the first one and those after each step.
+Tensor StatesBefore(const Inputs& in, const Tensor& first, const Tensor& after) {
+  if (!first.defined()) return {};
+  const int64_t others = after.size(0) - 1;
+  const Tensor start = first.unsqueeze(0);
+  return Wide(in.reverse ? at::cat({after.narrow(0, 1, others), start})
+                         : at::cat({start, after.narrow(0, 0, others)}));
+}
+
+// The gradient of all steps' NextState. It is linear in the gradients of the new state:
+//   of c:      dc = grad_c + grad_h * c_by_h
+//   of gates:  those of an LSTM: [dc, dc, dc, grad_h] * gates; of others: grad_h * gates, repeated
+//   of the state before: h = grad_h * h and c = dc * c
+struct Derivatives {
+  Tensor gates, h, c, c_by_h;
+};
+
+Derivatives DerivativesOf(const Inputs& in, const Tensor& gates, const Tensor& h, const Tensor& c) {
+  const auto of_sigmoid = [](const Tensor& y) { return y * (1 - y); };
+  const auto of_tanh = [](const Tensor& y) { return 1 - y * y; };
+  if (in.cell == "rnn_tanh") return {of_tanh(gates.tanh()), {}, {}, {}};
+  if (in.cell == "rnn_relu") return {gates.gt(0).to(gates.scalar_type()), {}, {}, {}};
+  const std::vector<Tensor> part = gates.chunk(4, -1);
+  if (in.cell == "gru") {
+    const Tensor r = part[0].sigmoid(), z = part[1].sigmoid();
+    const Tensor n = (part[2] + r * part[3]).tanh();
+    const Tensor of_n = (1 - z) * of_tanh(n);
+    return {at::cat({of_n * part[3] * of_sigmoid(r), (h - n) * of_sigmoid(z), of_n, of_n * r}, -1),
+            z,
+            {},
+            {}};
+  }
+  const Tensor i = part[0].sigmoid(), f = part[1].sigmoid(), g = part[2].tanh();
+  const Tensor o = part[3].sigmoid(), squashed = (f * c + i * g).tanh();
+  return {
+      at::cat({g * of_sigmoid(i), c * of_sigmoid(f), i * of_tanh(g), squashed * of_sigmoid(o)}, -1),
+      {},
+      f,
+      o * of_tanh(squashed)};
+}
+
+// The gradients of the two arguments of GatesOf.
+std::pair<Tensor, Tensor> SplitGates(const Inputs& in, const Tensor& grad) {
+  if (in.cell != "gru") return {grad, grad};
+  const std::vector<Tensor> part = grad.chunk(4, -1);
+  return {at::cat({part[0], part[1], part[2]}, -1), at::cat({part[0], part[1], part[3]}, -1)};
+}
+
+// The sum over all steps of the products of column and row.
+Tensor GradOfWeight(const Tensor& column, const Tensor& row) {
+  return column.flatten(0, 1).t().mm(row.flatten(0, 1));
+}
+
+// The numbers of the steps, in the order in which they depend on each other.
+std::vector<int64_t> Order(int64_t steps, bool reverse) {
+  std::vector<int64_t> order(steps);
+  for (int64_t i = 0; i < steps; ++i) order[i] = reverse ? steps - 1 - i : i;
+  return order;
+}
+
+}  // namespace
+
+void Recurrence(Stack* stack) {
+  const Inputs in(*stack);
+  Tensor h = in.h, c = in.c;
+  std::vector<Tensor> hs(in.x.size(0)), cs(in.x.size(0)), all_gates(in.x.size(0));
+  for (const int64_t step : Order(in.x.size(0), in.reverse)) {
+    const Tensor gates = GatesOf(in, Wide(in.x[step]), Wide(at::linear(h, in.w_hh, in.b_hh)));
+    auto [new_h, new_c] = NextState(in, gates, Wide(h), Wide(c));
+    if (in.w_hr.defined()) new_h = at::linear(new_h, Wide(in.w_hr));
+    const auto keep_ended = [&](const Tensor& next, const Tensor& before) {
+      const Tensor rounded = next.to(before.scalar_type());
+      return in.valid.defined() ? at::where(in.valid[step], rounded, before) : rounded;
+    };
+    hs[step] = h = keep_ended(new_h, h);
+    if (c.defined()) cs[step] = c = keep_ended(new_c, c);
+    all_gates[step] = gates;
+  }
+  *stack = {at::stack(hs), c.defined() ? at::stack(cs) : Tensor(), at::stack(all_gates)};
+}
+
+void RecurrenceBackward(Stack* stack) {
+  const Tensor grad_hs = Wide(TensorOf((*stack)[0])), grad_cs = Wide(TensorOf((*stack)[1]));
+  const Tensor gates = Wide(TensorOf((*stack)[4]));
+  const Inputs in(c10::ArrayRef<c10::IValue>(*stack).slice(5));
+  const Tensor h = StatesBefore(in, in.h, TensorOf((*stack)[2]));
+  const Tensor c = StatesBefore(in, in.c, TensorOf((*stack)[3]));
+  const Tensor w_hh = Wide(in.w_hh), w_hr = Wide(in.w_hr);
+  const Derivatives of = DerivativesOf(in, gates, h, c);
+
+  Tensor grad_h = grad_hs.new_zeros(in.h.sizes());
+  Tensor grad_c = c.defined() ? grad_hs.new_zeros(in.c.sizes()) : Tensor();
+  std::vector<Tensor> grad_gates(gates.size(0)), projected_grads(gates.size(0));
+  for (const int64_t step : Order(gates.size(0), !in.reverse)) {
+    grad_h = grad_h + grad_hs[step];
+    if (grad_cs.defined()) grad_c = grad_c + grad_cs[step];
+    Tensor kept_h, kept_c;  // where the sequence has ended
+    if (in.valid.defined()) {
+      const auto split = [&](Tensor* grad, Tensor* kept) {
+        if (!grad->defined()) return;
+        *kept = grad->masked_fill(in.valid[step], 0);
+        *grad = *grad - *kept;
+      };
+      split(&grad_h, &kept_h);
+      split(&grad_c, &kept_c);
+    }
+    projected_grads[step] = grad_h;
+    if (w_hr.defined()) grad_h = grad_h.mm(w_hr);
+    if (c.defined()) {
+      const Tensor dc = grad_c + grad_h * of.c_by_h[step];
+      grad_gates[step] = at::cat({dc, dc, dc, grad_h}, -1) * of.gates[step];
+      grad_c = dc * of.c[step];
+    } else {
+      const int64_t parts = of.gates.size(-1) / grad_h.size(-1);
+      grad_gates[step] = grad_h.repeat({1, parts}) * of.gates[step];
+    }
+    const Tensor by_gates = SplitGates(in, grad_gates[step]).second.mm(w_hh);
+    grad_h = of.h.defined() ? grad_h * of.h[step] + by_gates : by_gates;
+    if (kept_h.defined()) grad_h = grad_h + kept_h;
+    if (kept_c.defined()) grad_c = grad_c + kept_c;
+  }
+  const auto [grad_x, grad_hidden] = SplitGates(in, at::stack(grad_gates));
+  Tensor grad_b, grad_w_hr;
+  if (in.b_hh.defined()) grad_b = grad_hidden.sum({0, 1});
+  if (w_hr.defined()) {
+    grad_w_hr = GradOfWeight(at::stack(projected_grads), NextState(in, gates, h, c).first);
+  }
+  *stack = {grad_x, grad_h, grad_c, GradOfWeight(grad_hidden, h), grad_b, grad_w_hr};
+}
+
+}  // namespace torch_xla_lite::interpreter
