@@ -17,10 +17,11 @@ from bazel.pybuild import lock, notices
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import configure, cuda, find_bazel
-from bazel.pybuild.options import Options, WheelKind
+from bazel.pybuild.options import Options, WheelKind, checksums
 
 if TYPE_CHECKING:
     from bazel.pybuild.invocation.events import Outcome, Output
+    from bazel.pybuild.invocation.explain import Action
     from bazel.pybuild.invocation.report import Report
 
 _AS_BEFORE = "The installed files are as they were."
@@ -98,7 +99,10 @@ def build(
                 changed = outputs.copy(outcome.outputs, into)
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt(str(interrupt) or _AS_BEFORE) from None
-        done = report.Report(succeeded, time.perf_counter() - since, outcome, changed, gpu)
+        variables = checksums(environ)
+        actions = _explain(outcome, variables, root)
+        wall = time.perf_counter() - since
+        done = report.Report(succeeded, wall, outcome, changed, gpu, actions, variables)
         report.write(done, root)
     if not succeeded:
         if outcome.exit_name:
@@ -136,17 +140,17 @@ def _run(
     Returns:
       The exit code of the last call, and what all calls did.
     """
-    code, outcome, problem = _call(command, root, options)
+    code, outcome, problem = _call(command, root, options, environ)
     if command.caching and code in _CACHE_FAILURES:
         problem = f"Bazel failed with exit code {code}"
     if problem and code != 0:
         _complain(f"was not used to the end: {problem}")
         command = command.without_cache()
-        code, rest, _ = _call(command, root, options)
+        code, rest, _ = _call(command, root, options, environ)
         outcome = rest.after(outcome)
     if code != 0 and outcome.incomplete:
         notices.defer("torch_xla_lite: a cache has incomplete results, so none was used")
-        code, rest, _ = _call(command.without_results(), root, options)
+        code, rest, _ = _call(command.without_results(), root, options, environ)
         outcome = rest.after(outcome)
     _after_warnings(outcome, root, options, environ)
     return code, outcome
@@ -172,7 +176,9 @@ def _after_warnings(
         _complain(f"did not store all results: {outcome.unwritten[0]}")
 
 
-def _call(command: invoke.Command, root: Path, options: Options) -> "tuple[int, Outcome, str]":
+def _call(
+    command: invoke.Command, root: Path, options: Options, environ: Mapping[str, str]
+) -> "tuple[int, Outcome, str]":
     """Calls Bazel.
 
     Returns:
@@ -191,12 +197,26 @@ def _call(command: invoke.Command, root: Path, options: Options) -> "tuple[int, 
             # These imports take 24 ms, while Bazel works.
             from bazel.pybuild.install import outputs  # noqa: F401
             from bazel.pybuild.invocation import events, report  # noqa: F401
+    except KeyboardInterrupt:
+        from bazel.pybuild.invocation import execution_log, explain
+
+        explain.remember(execution_log.read(command.log), checksums(environ), root)
+        raise
     finally:
         if watch is not None:
             watch.stop()
             remote_cache.redact(command.events, root)
-    outcome = events.read(command.events, command.log, command.targets)
+    outcome = events.read(command.events, command.log, command.targets, command.profile)
     return process.returncode, outcome, watch.problem if watch is not None else ""
+
+
+def _explain(outcome: "Outcome", variables: Mapping[str, int], root: Path) -> "Sequence[Action]":
+    if not outcome.spawns:
+        return ()
+    # Imported only when an action ran.
+    from bazel.pybuild.invocation import explain, report
+
+    return explain.explain(outcome, variables, report.last_variables(root), root)
 
 
 def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:

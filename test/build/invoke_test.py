@@ -87,7 +87,9 @@ def test_messages_about_a_cache_are_left_to_the_one_line_at_the_end(
 
 def _run(tmp_path: Path, script: str, *, filtered: bool = True) -> int:
     arguments = ("/bin/sh", "-c", script)
-    command = Command(arguments, (), tmp_path / "b" / "events", tmp_path / "b" / "log", filtered)
+    command = Command(
+        arguments, (), *(tmp_path / "b" / name for name in ("events", "log", "profile")), filtered
+    )
     with started(command, tmp_path) as process:
         pass
     return process.returncode
@@ -132,7 +134,8 @@ import sys
 from pathlib import Path
 from bazel.pybuild.invocation.invoke import Command, started
 folder = Path(sys.argv[1])
-command = Command(("/bin/sh", "-c", sys.argv[2]), (), folder / "events", folder / "log", True)
+files = (folder / name for name in ("events", "log", "profile"))
+command = Command(("/bin/sh", "-c", sys.argv[2]), (), *files, True)
 try:
     with started(command, folder):
         pass

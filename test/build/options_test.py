@@ -15,6 +15,7 @@ from bazel.pybuild.options import (
     Options,
     Switch,
     WheelKind,
+    checksums,
     from_settings,
     ignored,
     platform_link_options,
@@ -255,3 +256,11 @@ def test_a_relative_path_names_one_file_in_every_working_directory(
 
 def test_a_name_without_a_folder_is_left_for_path():
     assert read({"TORCH_XLA_LITE_BAZEL": "bazel-4"}).bazel == "bazel-4"
+
+
+def test_only_checksums_of_variables_that_change_flags_are_stored():
+    environ = {"DEBUG": "1", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--secret", "HOME": "/"}
+    found = checksums(environ)
+    assert sorted(found) == ["DEBUG", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"]
+    assert "secret" not in str(found)
+    assert found != checksums({**environ, "DEBUG": "0"})

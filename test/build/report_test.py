@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bazel.pybuild.invocation import events, report
+from bazel.pybuild.invocation import events, explain, report
 
 
 def _report(**counts: int) -> report.Report:
@@ -41,6 +41,17 @@ def test_many_files_are_counted_and_not_named():
     assert _report()._replace(changed=many).line().endswith("; replaced 20 files")
 
 
+def test_a_build_that_ran_more_than_its_edit_needed_says_so():
+    action = explain.Action("CppCompile", "a.o", 1.0, False, False, True, ())
+    other = action._replace(same_result=False)
+    cached = action._replace(cached=True)
+    done = _report(CppCompile=2)._replace(executed=[action, other, cached])
+    assert done.line().endswith(
+        "; replaced no file; 1 of 2 results did not change: python setup.py explain"
+    )
+    assert _report(CppCompile=1)._replace(executed=[other, cached]).line().endswith("no file")
+
+
 def test_a_failed_build_says_so():
     assert _report()._replace(succeeded=False).line().startswith("torch_xla_lite: failed in ")
 
@@ -54,4 +65,7 @@ def test_the_file_has_the_same_in_stable_keys(tmp_path: Path):
         "actions": {"compile": 2, "link": 1, "other": 1},
         "cache_hits": {"local": None, "disk": 5, "remote": 0},
         "outputs": [{"path": "p/_XLAC.so", "changed": True}],
+        "executed": [],
+        "critical_path": [],
+        "variables": {},
     }

@@ -6,6 +6,8 @@ Out: calls of build, develop, wheel and of the files here.
     distribution.py     the package as setuptools knows it, and the options of all commands
     clean.py            removes what was built
     pip_install.py      runs pip for the `install` command
+    explain.py          prints why the last build did what it did
+    explain_bazel.py    the same for a call of Bazel (scripts/explain.py)
     show_options.py     prints the table of environment variables
     command_classes.py  one short class for each command
     command_line.py     parses the arguments and runs the commands

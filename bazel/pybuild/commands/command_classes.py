@@ -11,7 +11,7 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 from bazel.pybuild import build, develop, wheel
-from bazel.pybuild.commands import clean, doctor, pip_install, show_options
+from bazel.pybuild.commands import clean, doctor, explain, pip_install, show_options
 from bazel.pybuild.dist import sdist
 
 if TYPE_CHECKING:
@@ -193,12 +193,22 @@ class Doctor(_Command):
         doctor.check(tree.variables, tree.environ, repair=bool(self.repair))
 
 
+class Explain(_Command):
+    """`explain`."""
+
+    description = "say why the last build did what it did"
+
+    def run(self) -> None:
+        print(explain.explain(self.distribution.root))
+
+
 COMMANDS = {
     "bdist_wheel": BdistWheel,
     "build_ext": BuildExt,
     "clean": Clean,
     "develop": Develop,
     "doctor": Doctor,
+    "explain": Explain,
     "install": Install,
     "options": ShowOptions,
     "rebuild": Rebuild,

@@ -5,6 +5,8 @@ Out: the files that were built, and a report of what was done for them.
 
     invoke.py         the command line and the process
     execution_log.py  the processes that Bazel started or found in a cache
-    events.py         what Bazel did, from its event file and execution log
+    profile.py        when each action ran, from Bazel's profile
+    events.py         what Bazel did, from all these files
+    explain.py        why each action ran
     report.py         the last line, and build/report.json
 """

@@ -1,6 +1,6 @@
-"""Reads what Bazel did from its build event file and its execution log.
+"""Reads what Bazel did from its build event file, its execution log and its profile.
 
-    outcome = read(command.events, command.log, command.targets)
+    outcome = read(command.events, command.log, command.targets, command.profile)
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
     outcome.ran["CppCompile"]     # how many compilers were started
 
@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bazel.pybuild.invocation import execution_log
+from bazel.pybuild.invocation.execution_log import Spawn
 
 COMPILE = frozenset({"CppCompile", "CudaCompile"})
 LINK = frozenset({"CppLink"})
@@ -51,6 +52,9 @@ class Outcome(NamedTuple):
       incomplete: whether an action has failed because outputs are missing, which a damaged result
         in a cache causes.
       made: path, below the root of the tree -> SHA-256, of the outputs of actions that ran.
+      spawns: the actions that ran or were found in a cache.
+      seconds: primary output -> time of its action.
+      critical_path: Bazel's descriptions of the actions on it, and their seconds.
     """
 
     exit_name: str
@@ -63,6 +67,9 @@ class Outcome(NamedTuple):
     unwritten: tuple[str, ...] = ()
     incomplete: bool = False
     made: Mapping[str, str] = MappingProxyType({})
+    spawns: tuple[Spawn, ...] = ()
+    seconds: Mapping[str, float] = MappingProxyType({})
+    critical_path: tuple[tuple[str, float], ...] = ()
 
     def after(self, first: "Outcome") -> "Outcome":
         """This outcome of a call that continued the work of `first`, with the counts of both."""
@@ -74,16 +81,20 @@ class Outcome(NamedTuple):
             unwritten=first.unwritten + self.unwritten,
             incomplete=first.incomplete or self.incomplete,
             made={**first.made, **self.made},
+            spawns=first.spawns + self.spawns,
+            seconds={**first.seconds, **self.seconds},
+            critical_path=first.critical_path + self.critical_path,
         )
 
 
-def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
-    """Reads both files; a missing file counts as empty.
+def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None = None) -> Outcome:
+    """Reads the files; a missing file counts as empty.
 
     Args:
       events: written by --build_event_json_file.
       log: written by --execution_log_json_file.
       targets: labels whose files are returned.
+      profile: written by --profile; read only if an action ran.
     """
     exit_name = ""
     remote = False
@@ -114,7 +125,8 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
     ran: collections.Counter[str] = collections.Counter()
     made: dict[str, str] = {}
     disk_hits = remote_hits = 0
-    for spawn in execution_log.read(log):
+    spawns = tuple(execution_log.read(log))
+    for spawn in spawns:
         if not spawn.hit:
             ran[spawn.mnemonic] += 1
             made |= spawn.products
@@ -122,6 +134,13 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
             remote_hits += 1
         else:
             disk_hits += 1
+    seconds: dict[str, float] = {}
+    critical_path: tuple[tuple[str, float], ...] = ()
+    if spawns and profile is not None:
+        from bazel.pybuild.invocation import profile as profiles
+
+        spans, critical_path = profiles.read(profile)
+        seconds = {output: span.seconds for output, span in spans.items()}
     if len(wanted) < len(targets):
         wanted = {}
     names = [name for group in wanted.values() for name in group]
@@ -138,6 +157,9 @@ def read(events: Path, log: Path, targets: Sequence[str]) -> Outcome:
         unwritten=tuple(reason for what, reason in warnings if what == "Writing to"),
         incomplete=_INCOMPLETE.search(said) is not None,
         made=made,
+        spawns=spawns,
+        seconds=seconds,
+        critical_path=critical_path,
     )
 
 

@@ -32,6 +32,7 @@ class Spawn(NamedTuple):
       cacheable: whether a disk cache or a remote cache may hold the result.
       hit: whether the result came from a cache.
       runner: such as "local", "linux-sandbox" or "disk cache hit".
+      failed: whether the process failed.
     """
 
     mnemonic: str
@@ -46,6 +47,7 @@ class Spawn(NamedTuple):
     cacheable: bool
     hit: bool
     runner: str
+    failed: bool = False
 
 
 class MissingPackage(Exception):
@@ -110,6 +112,7 @@ def _of_json(entry: Mapping[str, Any]) -> Spawn:
         cacheable=bool(entry.get("cacheable") and entry.get("remoteCacheable")),
         hit=bool(entry.get("cacheHit") or entry.get("remoteCacheHit")),
         runner=entry.get("runner", ""),
+        failed=bool(entry.get("exitCode") or entry.get("status")),
     )
 
 
@@ -284,4 +287,5 @@ def _spawn(spawn: _Message, entries: Mapping[int, _Entry]) -> Spawn:
         cacheable=bool(spawn.number(14) and spawn.number(15)),
         hit=bool(spawn.number(12)),
         runner=spawn.text(11),
+        failed=bool(spawn.number(9) or spawn.text(10)),
     )

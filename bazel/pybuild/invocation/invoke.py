@@ -52,6 +52,7 @@ class Command(NamedTuple):
       targets: labels to build; they are the last arguments.
       events: file for Bazel's build events.
       log: file for Bazel's log of the actions that it ran or found in a cache.
+      profile: file for the times of actions.
       filtered: whether lines about the progress are left out.
       caching: options for the remote cache; with them, Bazel writes credentials to `events`.
     """
@@ -60,6 +61,7 @@ class Command(NamedTuple):
     targets: tuple[str, ...]
     events: Path
     log: Path
+    profile: Path
     filtered: bool
     caching: tuple[str, ...] = ()
 
@@ -96,7 +98,9 @@ def build_command(
       cuda: whether to build the CUDA library together with the others.
       caching: options for the remote cache.
     """
-    events, log = folder / "events.json", folder / "execution.json"
+    events, log, profile = (
+        folder / name for name in ("events.json", "execution.json", "profile.gz")
+    )
     # First, because --config=remote-cache also sets --jobs.
     arguments = [str(bazel.executable), *options.startup_options, "build", *caching]
     if options.verbose:
@@ -117,6 +121,8 @@ def build_command(
     # In every version of Bazel, only the log says what each action was and whether it ran. It costs
     # 10 ms for each action that is not up to date.
     arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
+    # Bazel writes this file in any case, to a folder of its own.
+    arguments += [f"--profile={profile}"]
     # With a cache by gRPC, the paths of outputs would be those of the server.
     arguments += ["--nobuild_event_json_file_path_conversion"]
     arguments += ["--config=report"]
@@ -127,7 +133,8 @@ def build_command(
     if cuda and options.wheel_kind is not WheelKind.PYTHON:
         targets += (_CUDA,)
     filtered = filtered and not options.verbose
-    return Command((*arguments, *targets), targets, events, log, filtered, tuple(caching))
+    words = (*arguments, *targets)
+    return Command(words, targets, events, log, profile, filtered, tuple(caching))
 
 
 def _mode(options: Options) -> Mode:
@@ -149,7 +156,7 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
       KeyboardInterrupt: as of `child`.
     """
     command.events.parent.mkdir(parents=True, exist_ok=True)
-    for file in (command.events, command.log):
+    for file in (command.events, command.log, command.profile):
         file.unlink(missing_ok=True)
     if command.caching:
         command.events.touch(0o600)

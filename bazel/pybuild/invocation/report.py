@@ -3,18 +3,24 @@
     torch_xla_lite: built in 1.3 s; 1 compiled, 1 linked, 0 other; 0 from a cache; replaced _XLAC.so
 
 The keys of the file are stable: `succeeded`, `wall_s`, `cuda` (whether there is a CUDA library, and
-why), `actions.compile/link/other`, `cache_hits.local/disk/remote`, and for each of `outputs` its
-`path` and whether it `changed`. Only actions that started a process are counted. With Bazel 4,
-which does not count them, `cache_hits.local` is null.
+why), `actions.compile/link/other`, `cache_hits.local/disk/remote`, for each of `outputs` its `path`
+and whether it `changed`, `executed`, which lists the actions with the fields of explain.Action,
+`critical_path` with `description` and `seconds`, and `variables`, their checksums. Only
+actions that started a process are counted. With Bazel 4, which does not count them,
+`cache_hits.local` is null.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from bazel.pybuild import files
 from bazel.pybuild.invocation import events
+
+if TYPE_CHECKING:
+    from bazel.pybuild.invocation.explain import Action
 
 FILE = Path("build") / "report.json"
 
@@ -28,6 +34,8 @@ class Report(NamedTuple):
       outcome: what Bazel did.
       changed: for each path in the package, whether its content changed.
       cuda: whether there is a CUDA library, and why.
+      executed: the actions that ran or were found in a cache, and why.
+      variables: as of `options.checksums`.
     """
 
     succeeded: bool
@@ -35,6 +43,8 @@ class Report(NamedTuple):
     outcome: events.Outcome
     changed: Mapping[str, bool]
     cuda: str = ""
+    executed: "Sequence[Action]" = ()
+    variables: Mapping[str, int] = MappingProxyType({})
 
     def actions(self) -> dict[str, int]:
         """How many compilers, linkers and other processes, such as archivers, ran."""
@@ -60,6 +70,9 @@ class Report(NamedTuple):
             caches,
             f"replaced {names or 'no file'}",
         ]
+        ran = [action for action in self.executed if not action.cached]
+        if useless := sum(action.same_result for action in ran):
+            parts += [f"{useless} of {len(ran)} results did not change: python setup.py explain"]
         return "; ".join(parts)
 
     def as_json(self) -> str:
@@ -77,6 +90,15 @@ class Report(NamedTuple):
             "outputs": [
                 {"path": path, "changed": changed} for path, changed in self.changed.items()
             ],
+            "executed": [
+                {**action._asdict(), "causes": [cause._asdict() for cause in action.causes]}
+                for action in self.executed
+            ],
+            "critical_path": [
+                {"description": description, "seconds": seconds}
+                for description, seconds in self.outcome.critical_path
+            ],
+            "variables": dict(self.variables),
         }
         return json.dumps(content, indent=2) + "\n"
 
@@ -84,3 +106,11 @@ class Report(NamedTuple):
 def write(report: Report, root: Path) -> None:
     """Writes build/report.json."""
     files.replace(root / FILE, report.as_json())
+
+
+def last_variables(root: Path) -> dict[str, int]:
+    """Checksums of the variables of the last build; empty if it is unknown."""
+    try:
+        return json.loads((root / FILE).read_bytes())["variables"]
+    except (OSError, ValueError, KeyError):
+        return {}

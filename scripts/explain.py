@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Calls Bazel, and says why it ran what it ran. `python setup.py explain` is for setup.py.
+
+    python setup.py develop                     # once, to configure Bazel
+    python scripts/explain.py build //...       # any command and options of Bazel
+    python scripts/explain.py test //test/csrc/... --test_output=all
+
+It prints each changed input, the actions that the change caused, their times, and the critical
+path. Each action is compared with its previous run by this script or by setup.py, whose record is
+in build/actions; runs by a bare `bazel build` are not recorded. The exit code is Bazel's.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = shutil.which("bazelisk") or "bazel"
+    parser.add_argument("--bazel", default=default, help="Bazel, with its startup options")
+    parser.add_argument("command", help="such as build or test")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its options and targets")
+    options = parser.parse_args()
+    bazel = [*shlex.split(options.bazel), options.command]
+    module = (sys.executable, "-m", "bazel.pybuild.commands.explain_bazel", str(len(bazel)))
+    os.chdir(ROOT)
+    os.execv(sys.executable, [*module, *bazel, *options.arguments])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Causes of actions that Bazel recorded: those of changes that a test cannot make for real, such as
+another compiler, and their text."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bazel.pybuild.commands import explain as command
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.invocation import execution_log, explain, report
+from bazel.pybuild.invocation.events import Outcome
+from bazel.pybuild.invocation.execution_log import Spawn
+
+_RECORDED = Path(__file__).parent / "testdata"
+_VARIABLES: Mapping[str, int] = {"CC": 1}
+_OUTSIDE = "external/local_config_cc/builtin_include_directory_paths"
+
+
+@pytest.fixture(params=["4.2.3", "7.7.1"])
+def spawns(request: pytest.FixtureRequest) -> list[Spawn]:
+    """The compilations of two sources, an archive and a link."""
+    log = execution_log.read(_RECORDED / f"bazel-{request.param}" / "spawns.json")
+    return [spawn for spawn in log if spawn.mnemonic.startswith("Cpp")]
+
+
+def _explain(
+    root: Path, spawns: list[Spawn], variables: Mapping[str, int] = _VARIABLES
+) -> list[explain.Action]:
+    outcome = Outcome("SUCCESS", (), {}, 0, 0, None, spawns=tuple(spawns))
+    return explain.explain(outcome, variables, _VARIABLES, root)
+
+
+def _causes(
+    root: Path, spawns: list[Spawn], variables: Mapping[str, int] = _VARIABLES
+) -> set[tuple[str, str]]:
+    """All causes of a build."""
+    actions = _explain(root, spawns, variables)
+    return {(cause.kind, cause.name) for action in actions for cause in action.causes}
+
+
+def _text(actions: list[explain.Action], *, succeeded: bool = True) -> str:
+    outcome = Outcome("", (), {}, 0, 0, None)
+    done = report.Report(succeeded, 0, outcome, {}, executed=actions)
+    return command.text(json.loads(done.as_json()))
+
+
+def _with(mapping: Mapping[str, str], **changes: Any) -> dict[str, str]:
+    return {**mapping, **changes}
+
+
+def test_without_a_record_every_action_runs_for_the_first_time(tmp_path: Path, spawns: list[Spawn]):
+    actions = _explain(tmp_path, spawns)
+    assert {cause.kind for action in actions for cause in action.causes} == {"first run"}
+    assert "Nothing is known to compare with: each ran for the first time" in _text(actions)
+
+
+def test_an_action_that_nothing_changed_for_had_lost_its_output(
+    tmp_path: Path, spawns: list[Spawn]
+):
+    _explain(tmp_path, spawns)
+    actions = _explain(tmp_path, spawns[:1])
+    assert actions[0].causes == (explain.Cause("output", ""),)
+    assert actions[0].same_result
+    assert "no change found; an output was missing" in _text(actions)
+
+
+def test_another_compiler_is_a_changed_tool(tmp_path: Path, spawns: list[Spawn]):
+    _explain(tmp_path, spawns)
+    others = [spawn._replace(properties={"toolchain": "other"}) for spawn in spawns]
+    assert _causes(tmp_path, others) == {("tool", "compiler, assembler, linker or C library")}
+
+
+def test_a_changed_variable_of_an_action_has_both_values(tmp_path: Path, spawns: list[Spawn]):
+    _explain(tmp_path, spawns)
+    spawn = spawns[0]._replace(variables=_with(spawns[0].variables, LANG="C"))
+    assert _causes(tmp_path, [spawn]) == {("environment variable", "LANG: unset -> C")}
+
+
+def test_a_first_run_after_a_change_of_a_variable_is_caused_by_it(
+    tmp_path: Path, spawns: list[Spawn]
+):
+    assert _causes(tmp_path, spawns[:1], {"CC": 2}) == {("first run", "; changed variable: CC")}
+    assert _causes(tmp_path, spawns[1:]) == {("first run", "")}
+
+
+def test_a_flag_is_of_a_variable_only_if_it_differs_from_the_run_before(
+    tmp_path: Path, spawns: list[Spawn]
+):
+    _explain(tmp_path, spawns[:1], {"CC": 2})
+    edited = spawns[0]._replace(arguments=(*spawns[0].arguments, "-g"))
+    assert _causes(tmp_path, [edited], {"CC": 2}) == {("flag", "-g added")}
+    assert _causes(tmp_path, spawns[:1]) == {("flag", "-g removed; changed variable: CC")}
+
+
+def test_the_order_of_arguments_counts(tmp_path: Path, spawns: list[Spawn]):
+    _explain(tmp_path, spawns)
+    spawn = spawns[0]._replace(arguments=tuple(reversed(spawns[0].arguments)))
+    assert _causes(tmp_path, [spawn]) == {("flag", "order of the arguments")}
+
+
+def test_files_of_packages_are_counted_and_not_listed(tmp_path: Path, spawns: list[Spawn]):
+    more = [f"external/torch/include/{number}.h" for number in range(20)]
+    with_headers = spawns[0]._replace(inputs=_with(spawns[0].inputs, **dict.fromkeys(more, "1")))
+    _explain(tmp_path, [with_headers])
+    upgraded = with_headers._replace(inputs=_with(spawns[0].inputs, **dict.fromkeys(more, "2")))
+    text = _text(_explain(tmp_path, [upgraded]))
+    assert "20 outside files, such as external/torch/include/0.h: 1 action" in text
+
+
+def test_one_outside_file_has_its_name(tmp_path: Path, spawns: list[Spawn]):
+    _explain(tmp_path, spawns)
+    spawn = spawns[0]._replace(inputs=_with(spawns[0].inputs, **{_OUTSIDE: "other"}))
+    assert f"outside file {_OUTSIDE}: 1 action" in _text(_explain(tmp_path, [spawn]))
+
+
+def test_a_failed_run_is_not_what_the_next_is_compared_with(tmp_path: Path, spawns: list[Spawn]):
+    source = "torch_xla_lite/csrc/ir/shape.cc"
+    spawn = next(spawn for spawn in spawns if source in spawn.inputs)
+    _explain(tmp_path, [spawn])
+    edited = spawn._replace(inputs=_with(spawn.inputs, **{source: "2"}))
+    (failed,) = _explain(tmp_path, [edited._replace(failed=True, products={})])
+    assert failed.causes == (explain.Cause("file", source),)
+    assert not failed.same_result
+    assert _causes(tmp_path, [edited]) == {("file", source)}
+    assert _text([failed], succeeded=False).startswith(
+        "The last build failed; its messages say why. Until then:\n1 action ran"
+    )
+
+
+def test_what_an_interrupted_build_has_run_is_remembered(tmp_path: Path, spawns: list[Spawn]):
+    _explain(tmp_path, spawns)
+    edited = spawns[0]._replace(arguments=(*spawns[0].arguments, "-g"))
+    explain.remember([edited], _VARIABLES, tmp_path)
+    other = edited._replace(arguments=(*edited.arguments, "-DX"))
+    assert _causes(tmp_path, [other]) == {("flag", "-DX added")}
+
+
+def test_half_of_a_record_counts_as_none(tmp_path: Path, spawns: list[Spawn]):
+    _explain(tmp_path, spawns)
+    for record in (tmp_path / explain.FOLDER).iterdir():
+        record.write_bytes(record.read_bytes()[:50])
+    assert _causes(tmp_path, spawns) == {("first run", "")}
+
+
+def test_a_log_of_a_failed_action_says_so(tmp_path: Path):
+    entry = {"mnemonic": "CppCompile", "listedOutputs": ["a.o"], "exitCode": 1}
+    (tmp_path / "log.json").write_text(json.dumps(entry))
+    (spawn,) = execution_log.read(tmp_path / "log.json")
+    assert spawn.failed
+
+
+def test_a_build_that_failed_before_any_action_is_one_sentence():
+    assert _text([], succeeded=False) == (
+        "The last build failed before it ran an action; its messages say why."
+    )
+
+
+@pytest.mark.parametrize("content", [None, "", "{}"])
+def test_without_a_build_the_error_names_the_command(tmp_path: Path, content: str | None):
+    if content is not None:
+        (tmp_path / "build").mkdir()
+        (tmp_path / report.FILE).write_text(content)
+    with pytest.raises(BuildError, match=r"python setup\.py develop"):
+        command.explain(tmp_path)

@@ -1,0 +1,236 @@
+"""Why real builds of a small tree did what they did: one edit each."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from test.build.nested import Nested
+from test.build.tree import ROOT
+
+_ONE = '#include "torch_xla_lite/one.h"\n#include <stddef.h>\nint one() { return 1; }\n'
+_TWO = '#include "torch_xla_lite/one.h"\nint two() { return one() + 1; }\n'
+_HEADER = "int one();\n"
+_OPTIONS = "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"
+_LIBRARY = "torch_xla_lite/lib/libtorch_xla_lite.so"
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
+    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
+    (tree.root / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/explain.py", tree.root / "scripts")
+    build_file = tree.root / "torch_xla_lite/BUILD.bazel"
+    headers = '    srcs = ["one.cc"],\n    hdrs = ["one.h", "unused.h"],\n'
+    build_file.write_text(build_file.read_text().replace('    srcs = ["one.cc"],\n', headers))
+    yield tree
+    tree.close()
+
+
+@pytest.fixture
+def built(nested: Nested) -> Nested:
+    """The tree after a `develop`, whatever the test before did to it."""
+    for name, content in (("one.cc", _ONE), ("two.cc", _TWO), ("one.h", _HEADER)):
+        nested.write(name, content)
+    nested.write("unused.h", "")
+    _develop(nested)
+    return nested
+
+
+def _develop(tree: Nested, **environ: str) -> str:
+    """The last line of a build that uses no cache."""
+    environ = {_OPTIONS: "--disk_cache=", **environ}
+    process = tree.setup("develop", **environ)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()[-1]
+
+
+def _explain(tree: Nested) -> str:
+    process = tree.setup("explain")
+    assert process.returncode == 0, process.stderr
+    return re.sub(r" +\d+\.\d\d s", " N s", process.stdout)
+
+
+def _blocks(tree: Nested) -> list[list[str]]:
+    """The lines of `explain` in blocks, without its times."""
+    return [
+        [re.sub(r",? +N s", "", line) for line in block.splitlines()]
+        for block in _explain(tree).split("\n\n")
+    ]
+
+
+def _executed(tree: Nested) -> list[dict[str, Any]]:
+    return json.loads((tree.root / "build/report.json").read_text())["executed"]
+
+
+def _compiled(name: str) -> str:
+    return f"torch_xla_lite/_objs/{name}/{name}.pic.o"
+
+
+def test_the_first_build_has_nothing_to_compare_with(built: Nested):
+    actions = built.root / "build/actions"
+    actions.rename(built.root / "build/elsewhere")
+    built.write("one.cc", _ONE.replace("1", "7"))
+    built.develop()
+    assert "Nothing is known to compare with: each ran for the first time in this" in _explain(
+        built
+    )
+    shutil.rmtree(actions)
+    (built.root / "build/elsewhere").rename(actions)
+
+
+def test_a_build_that_ran_nothing_is_one_sentence(built: Nested):
+    _develop(built)
+    assert _explain(built) == (
+        "The last build ran no action: nothing that it depends on had changed.\n"
+    )
+
+
+def test_an_edit_of_a_source_is_the_start_of_a_chain(built: Nested):
+    built.write("one.cc", _ONE.replace("1", "2"))
+    assert _develop(built).endswith("; replaced libtorch_xla_lite.so")
+    count, chain, path = _blocks(built)
+    assert count == ["3 actions ran in; 0 from a cache"]
+    assert chain == [
+        "file torch_xla_lite/one.cc: 3 actions",
+        f"  compile  {_compiled('one')}",
+        "    archive  torch_xla_lite/libone.a",
+        f"      link  {_LIBRARY}",
+    ]
+    assert path == [
+        "critical path:",
+        "  Compiling torch_xla_lite/one.cc",
+        "  Linking torch_xla_lite/libone.a",
+        f"  Linking {_LIBRARY}",
+    ]
+    assert all(action["seconds"] > 0 for action in _executed(built))
+
+
+def test_an_edit_of_a_header_compiles_all_that_include_it_and_links_once(built: Nested):
+    built.write("one.h", "int one();\ninline int three() { return 3; }\n")
+    built.write("one.cc", _ONE.replace("1", "three()"))
+    built.write("two.cc", _TWO.replace("1", "three()"))
+    _develop(built)
+    text = _explain(built)
+    assert "file torch_xla_lite/one.h: 5 actions, N s" in text
+    assert text.count(_LIBRARY) == 2, "in the tree and in the critical path"
+    (link,) = [line for line in text.splitlines() if line.strip().startswith("link")]
+    assert link.endswith("and 1 other cause")
+    assert re.search(r"file torch_xla_lite/two.cc: \d actions, N s\n  \d of them listed", text)
+
+
+def test_a_comment_in_a_header_needed_nothing_and_the_last_line_says_so(built: Nested):
+    built.write("one.h", "int one();\n// a comment\n")
+    line = _develop(built)
+    assert line.endswith("; 2 of 2 results did not change: python setup.py explain")
+    assert [action["same_result"] for action in _executed(built)] == [True, True]
+    (_, chain, _, last) = _blocks(built)
+    assert chain[0] == "file torch_xla_lite/one.h: 2 actions"
+    assert last == ["2 of 2 results did not change: the edit did not need them."]
+
+
+def test_a_header_that_is_not_included_is_not_a_cause(built: Nested):
+    built.write("unused.h", "// edited\n")
+    built.write("one.cc", _ONE.replace("1", "4"))
+    _develop(built)
+    assert [cause for action in _executed(built)[:1] for cause in action["causes"]] == [
+        {"kind": "file", "name": "torch_xla_lite/one.cc"}
+    ]
+
+
+def test_a_flag_of_a_variable_is_named_with_the_variable(built: Nested):
+    _develop(built, **{_OPTIONS: "--disk_cache= --copt=-DX=1"})
+    variable = f"changed variable: {_OPTIONS}"
+    assert f"flag -DX=1 added; {variable}: 2 actions" in _explain(built)
+    _develop(built)
+    assert f"flag -DX=1 removed; {variable}: 2 actions" in _explain(built)
+
+
+def test_another_compilation_mode_is_named_by_its_variable(built: Nested):
+    _develop(built, DEBUG="1")
+    chain = _blocks(built)[1]
+    assert re.fullmatch(r"first run; changed variable: DEBUG: \d+ actions", chain[0])
+    assert any("bazel-out/k8-dbg/bin/torch_xla_lite/_objs/one" in line for line in chain)
+
+
+def test_a_flag_of_a_build_file_is_named(built: Nested):
+    build_file = built.root / "torch_xla_lite/BUILD.bazel"
+    before = build_file.read_text()
+    with_flags = '    srcs = ["one.cc"],\n    copts = ["-DY"],\n    linkopts = ["-Wl,-z,now"],\n'
+    build_file.write_text(before.replace('    srcs = ["one.cc"],\n', with_flags))
+    try:
+        _develop(built)
+        text = _explain(built)
+    finally:
+        build_file.write_text(before)
+    assert "flag -DY added: 1 action, N s" in text
+    # The linker's flags are in a file.
+    assert "flag -Wl,-z,now added: 1 action, N s" in text
+
+
+def test_an_action_whose_output_was_removed_runs_without_a_change(built: Nested):
+    (built.root / "bazel-bin" / _compiled("two")).unlink()
+    line = _develop(built)
+    assert line.endswith("; 1 of 1 results did not change: python setup.py explain")
+    assert "no change found; an output was missing" in _explain(built)
+
+
+def test_a_failed_build_says_so_and_what_it_ran(built: Nested):
+    built.write("one.cc", "no C++\n")
+    assert built.setup("develop").returncode == 1
+    failed, chain = _blocks(built)[:2]
+    assert failed[0] == "The last build failed; its messages say why. Until then:"
+    assert chain == [
+        "file torch_xla_lite/one.cc: 1 action",
+        f"  compile  {_compiled('one')}  failed",
+    ]
+
+
+def test_a_build_that_fails_before_its_first_action_says_so(built: Nested):
+    build_file = built.root / "torch_xla_lite/BUILD.bazel"
+    before = build_file.read_text()
+    build_file.write_text(before + "no_rule()\n")
+    try:
+        assert built.setup("develop").returncode == 1
+    finally:
+        build_file.write_text(before)
+    assert _explain(built) == (
+        "The last build failed before it ran an action; its messages say why.\n"
+    )
+
+
+def _script(tree: Nested, *arguments: str) -> tuple[int, str]:
+    bazel = f"bazel {tree.environ()['TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS']}"
+    process = tree.run(tree.python, "scripts/explain.py", "--bazel", bazel, *arguments)
+    return process.returncode, process.stdout
+
+
+def test_the_script_explains_a_command_of_bazel_and_returns_its_status(built: Nested):
+    target = "//torch_xla_lite:outputs"
+    assert _script(built, "build", target) == (
+        0,
+        "The last build ran no action: nothing that it depends on had changed.\n",
+    )
+    built.write("two.cc", _TWO.replace("1", "5"))
+    code, text = _script(built, "build", "--disk_cache=", target)
+    assert code == 0
+    assert "file torch_xla_lite/two.cc: 3 actions" in text
+    built.write("two.cc", "no C++\n")
+    code, text = _script(built, "build", target)
+    assert (code, text.splitlines()[0]) == (
+        1,
+        "The last build failed; its messages say why. Until then:",
+    )
+
+
+def test_setup_py_knows_what_the_script_has_built(built: Nested):
+    built.write("two.cc", _TWO.replace("1", "6"))
+    _script(built, "build", "//torch_xla_lite:outputs")
+    built.write("one.cc", _ONE.replace("1", "8"))
+    _develop(built)
+    text = _explain(built)
+    assert "file torch_xla_lite/one.cc: 3 actions" in text
+    assert "two.cc" not in text
