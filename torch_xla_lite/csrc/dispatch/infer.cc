@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/dispatch/shape_rules.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -43,7 +44,7 @@ std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue
   std::vector<c10::IValue> mutated;
   for (const int i : info.mutated) mutated.push_back((*stack)[i]);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  info.op.callBoxed(stack);
+  if (!ApplyShapeRule(info, stack)) info.op.callBoxed(stack);
   return mutated;
 }
 

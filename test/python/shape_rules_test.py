@@ -1,0 +1,283 @@
+"""The rules of csrc/dispatch/shape_rules.cc give the shapes that torch's meta functions give."""
+
+import functools
+import sys
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import torch_xla_lite  # noqa: F401  device jax
+
+aten = torch.ops.aten
+F32, F64, BF16, I64, BOOL = torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool
+
+
+class Shape(tuple):
+    """A tensor to be made on a device: Shape(3, 4), or Shape(3, 4, dtype=I64)."""
+
+    dtype: torch.dtype
+
+    def __new__(cls, *sizes: int, dtype: torch.dtype = F32) -> "Shape":
+        shape = super().__new__(cls, sizes)
+        shape.dtype = dtype
+        return shape
+
+    def __repr__(self) -> str:
+        return f"{str(self.dtype)[6:]}{list(self)}"
+
+
+def on(device: str, arguments):
+    """The same with tensors in the places of shapes."""
+    if isinstance(arguments, Shape):
+        return torch.ones(tuple(arguments), dtype=arguments.dtype, device=device)
+    if isinstance(arguments, (list, tuple)):
+        return type(arguments)(on(device, item) for item in arguments)
+    return arguments
+
+
+def shapes_of(results):
+    """Dtypes and sizes of all results, or nothing where there is no tensor."""
+    if isinstance(results, torch.Tensor):
+        return results.dtype, tuple(results.shape)
+    if isinstance(results, (list, tuple)):
+        return [shapes_of(result) for result in results]
+    return results
+
+
+def found_on(device: str, op: Callable, arguments: tuple):
+    try:
+        tensors = on(device, arguments)
+        results = op(*tensors)
+    except (RuntimeError, ValueError, LookupError, TypeError, AssertionError):
+        return "an error"
+    return shapes_of(results), shapes_of(tensors)
+
+
+def python_calls(function: Callable, *arguments) -> list[str]:
+    """The functions of torch, in Python, that a call enters."""
+    entered = []
+
+    def note(frame, event, _):
+        if event == "call" and "/torch/_" in frame.f_code.co_filename:
+            entered.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return [name for name in entered if "/torch/_ops.py" not in name]
+
+
+X = Shape(3, 4)
+BINARY_ARGUMENTS = [
+    *((X, other) for other in (X, Shape(4), Shape(3, 1), Shape(2, 1, 4), Shape(), Shape(0, 3, 4))),
+    *((X, Shape(*sizes)) for sizes in ((3,), (4, 3), (2, 3, 5))),
+    *((X, Shape(3, 4, dtype=dtype)) for dtype in (F64, BF16, I64, BOOL, torch.complex64)),
+    *((Shape(3, 4, dtype=dtype),) * 2 for dtype in (F64, BF16, I64, BOOL)),
+    (Shape(), Shape(3, dtype=BF16)),
+    *((X, number) for number in (2, 2.5, True, 1j)),
+    *((Shape(3, dtype=BF16), torch.tensor(2, dtype=dtype)) for dtype in (F64, I64)),
+    *((Shape(), torch.tensor(2, dtype=dtype)) for dtype in (F64, I64)),
+    (Shape(3, dtype=I64), 2.5),
+]
+SCALAR_ARGUMENTS = [
+    (Shape(*sizes, dtype=dtype), number)
+    for sizes in ((3, 4), ())
+    for dtype in (F32, BF16, I64, BOOL)
+    for number in (2, 2.5, True, 1j)
+]
+BINARY = ["add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"]
+UNARY = [
+    "abs",
+    "cos",
+    "exp",
+    "gelu",
+    "log",
+    "neg",
+    "relu",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "tanh",
+]
+UNARY_ARGUMENTS = [(Shape(3, 4, dtype=dtype),) for dtype in (F32, F64, BF16, I64, BOOL)]
+BACKWARD_ARGUMENTS = [*BINARY_ARGUMENTS[:10], (X, Shape(3, 4, dtype=F64))]
+FOREACH_LISTS = [
+    [X, Shape(2)],
+    [X, Shape(2, dtype=F64)],
+    [X, Shape(2, dtype=I64)],
+    [X],
+    [Shape(4), Shape(2)],
+]
+BATCH = Shape(5, 4)
+LABELS = Shape(5, dtype=I64)
+ROW, ROWS, ONE = Shape(4), Shape(5, 1), Shape()
+ALL = [True, True, True]
+
+CASES = [
+    *((getattr(aten, name).Tensor, args) for name in BINARY for args in BINARY_ARGUMENTS),
+    *((getattr(aten, name).Scalar, args) for name in BINARY for args in SCALAR_ARGUMENTS),
+    *((getattr(aten, f"{name}_").Tensor, args) for name in BINARY for args in BINARY_ARGUMENTS),
+    *((getattr(aten, f"{name}_").Scalar, args) for name in BINARY for args in SCALAR_ARGUMENTS),
+    *((op, args) for op in (aten.maximum, aten.minimum) for args in BINARY_ARGUMENTS[:18]),
+    *((aten.pow.Tensor_Scalar, args) for args in SCALAR_ARGUMENTS if args[0].dtype != BOOL),
+    *((op, args) for op in (aten.clamp_min, aten.clamp_max) for args in SCALAR_ARGUMENTS),
+    *((aten.clamp, (X, *bounds)) for bounds in ((), (None, 1.0), (0, 1), (0.5, None))),
+    *((getattr(aten, name).default, args) for name in UNARY for args in UNARY_ARGUMENTS),
+    *((getattr(aten, f"{name}_").default, args) for name in UNARY for args in UNARY_ARGUMENTS),
+    *((aten.gelu, (X,), {"approximate": text}) for text in ("tanh", "none", "other")),
+    *((aten.tanh_backward, args) for args in BACKWARD_ARGUMENTS),
+    *((aten.sigmoid_backward, args) for args in BACKWARD_ARGUMENTS),
+    *((aten.gelu_backward, args) for args in BACKWARD_ARGUMENTS),
+    *((aten.threshold_backward, (*args, 0)) for args in BACKWARD_ARGUMENTS),
+    *(
+        (aten.where.self, (Shape(*mask, dtype=BOOL), *args))
+        for mask in ((3, 4), (3, 1), (5, 1, 1), (2,))
+        for args in BINARY_ARGUMENTS[:20]
+    ),
+    (aten.where.self, (Shape(3, 4, dtype=I64), X, X)),
+    *(
+        (op, (X, Shape(*sizes, dtype=dtype), value))
+        for op in (aten.masked_fill.Scalar, aten.masked_fill_.Scalar)
+        for sizes in ((3, 4), (4,), (2, 3, 4), (3,))
+        for dtype in (BOOL, F32)
+        for value in (1, 1j)
+    ),
+    *(
+        (op, (Shape(*sizes, dtype=dtype), dim, wider))
+        for op in (aten._softmax, aten._log_softmax)
+        for sizes in ((3, 4), ())
+        for dtype in (F32, BF16, I64)
+        for dim in (-1, 0, 2)
+        for wider in (False, True)
+    ),
+    *((aten._safe_softmax, (X, dim, dtype)) for dim in (-1, 5) for dtype in (None, F64)),
+    *(
+        (op, (X, Shape(*sizes), dim, dtype))
+        for op in (aten._softmax_backward_data, aten._log_softmax_backward_data)
+        for sizes in ((3, 4), (4,))
+        for dim in (1, 2)
+        for dtype in (F32,)
+    ),
+    *(
+        (aten.linear, (Shape(*sizes, dtype=dtype), Shape(*weight), *bias))
+        for sizes in ((5, 4), (2, 5, 4), (4,), (5, 3))
+        for dtype in (F32, F64)
+        for weight in ((6, 4), (4,))
+        for bias in ((), (Shape(6),), (Shape(5),), (Shape(6, dtype=F64),))
+    ),
+    *(
+        (aten.addmm, (Shape(*bias, dtype=dtype), Shape(5, 4), Shape(*right)))
+        for bias in ((6,), (5, 6), (5, 1), (), (5,))
+        for dtype in (F32, I64)
+        for right in ((4, 6), (3, 6), (4,))
+    ),
+    *(
+        (aten.nll_loss_forward, (Shape(*sizes), target, weight, reduction, -100))
+        for sizes in ((5, 4), (4,))
+        for target in (LABELS, Shape(3, dtype=I64), Shape(5))
+        for weight in (None, ROW, Shape(3))
+        for reduction in (0, 1, 2)
+    ),
+    *(
+        (aten.nll_loss_backward, (grad, BATCH, LABELS, weight, reduction, -100, ONE))
+        for grad in (ONE, Shape(5), Shape(3))
+        for weight in (None, ROW)
+        for reduction in (0, 1, 2)
+    ),
+    *(
+        (aten.native_dropout, (Shape(3, 4, dtype=dtype), p, train))
+        for dtype in (F32, BF16)
+        for p in (0.0, 0.5, 1.0)
+        for train in (True, False)
+    ),
+    *((aten.native_dropout_backward, (X, Shape(3, 4, dtype=dtype), 2.0)) for dtype in (BOOL, F32)),
+    *(
+        (aten.native_layer_norm, (Shape(*sizes, dtype=dtype), shape, weight, weight, 1e-5))
+        for sizes in ((5, 4), (2, 5, 4), (5, 3))
+        for dtype in (F32, F64)
+        for shape, weight in (([4], ROW), ([4], None), ([5, 4], Shape(5, 4)), ([], None))
+    ),
+    *(
+        (aten.native_layer_norm_backward, (BATCH, BATCH, [4], ROWS, ROWS, weight, weight, mask))
+        for weight in (ROW, None)
+        for mask in (ALL, [True, False, False], [False, True, True])
+    ),
+    *(
+        (getattr(getattr(aten, f"_foreach_{name}{place}"), overload), (lists, *others))
+        for lists in FOREACH_LISTS
+        for place in ("", "_")
+        for name, overload, others in (
+            ("sqrt", "default", ()),
+            ("neg", "default", ()),
+            ("add", "Scalar", (2.0,)),
+            ("mul", "Scalar", (1j,)),
+            ("mul", "ScalarList", ([2.0, 3.0],)),
+            ("div", "List", ([X, Shape(2)],)),
+            ("sub", "List", ([X, Shape(2, dtype=F64)],)),
+            ("lerp", "Scalar", ([X, Shape(2)], 0.5)),
+            ("lerp", "List", ([X, Shape(2)], [X, Shape(2)])),
+            ("addcmul", "Scalar", ([X, Shape(2)], [X, Shape(2)], 2.0)),
+            ("addcdiv", "ScalarList", ([X, Shape(2)], [X, Shape(2)], [1.0, 2.0])),
+        )
+    ),
+]
+
+
+def grouped() -> dict[str, list[tuple]]:
+    """The calls of each op."""
+    calls: dict[str, list[tuple]] = {}
+    for op, arguments, *keywords in CASES:
+        calls.setdefault(str(op), []).append((op, arguments, *keywords))
+    return calls
+
+
+@pytest.mark.parametrize("op", grouped())
+def test_shapes_are_those_of_the_meta_function(op):
+    differing = []
+    for function, arguments, *keywords in grouped()[op]:
+        called = functools.partial(function, **(keywords[0] if keywords else {}))
+        ours, meta = found_on("jax", called, arguments), found_on("meta", called, arguments)
+        # The kernels of the CPU refuse more.
+        if ours not in (meta, "an error"):
+            differing.append((arguments, keywords, ours, meta))
+    assert differing == []
+
+
+PLAIN = {
+    "add": (aten.add.Tensor, (X, ROW)),
+    "multiply by a number": (aten.mul.Tensor, (X, 2.5)),
+    "compare": (aten.gt.Scalar, (X, 0.5)),
+    "in place": (aten.relu_, (X,)),
+    "where": (aten.where.self, (Shape(3, 4, dtype=BOOL), X, ROW)),
+    "softmax": (aten._log_softmax, (X, 1, False)),
+    "linear": (aten.linear, (BATCH, Shape(6, 4), Shape(6))),
+    "addmm": (aten.addmm, (Shape(6), BATCH, Shape(4, 6))),
+    "loss": (aten.nll_loss_forward, (BATCH, LABELS, None, 1, -100)),
+    "gradient of the loss": (aten.nll_loss_backward, (ONE, BATCH, LABELS, None, 1, -100, ONE)),
+    "dropout": (aten.native_dropout, (X, 0.5, True)),
+    "layer norm": (aten.native_layer_norm, (BATCH, [4], ROW, ROW, 1e-5)),
+    "gradient of layer norm": (
+        aten.native_layer_norm_backward,
+        (BATCH, BATCH, [4], ROWS, ROWS, ROW, ROW, ALL),
+    ),
+    "lists": (aten._foreach_addcdiv_.ScalarList, ([X], [X], [X], [1.0])),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_call_enters_no_python_of_torch(name):
+    op, arguments = PLAIN[name]
+    op(*on("jax", arguments))
+    sizes = {3: 31, 5: 51}
+
+    def resized(item):
+        if isinstance(item, Shape):
+            return Shape(*(sizes.get(size, size) for size in item), dtype=item.dtype)
+        return [resized(part) for part in item] if isinstance(item, list) else item
+
+    tensors = on("jax", tuple(resized(item) for item in arguments))
+    assert python_calls(op, *tensors) == []
