@@ -25,7 +25,11 @@ if sys.argv[1:] != ["develop"]:
     # such as --version must not write anything.
     sys.dont_write_bytecode = True
 
-from bazel.pybuild import flow  # noqa: E402
+try:
+    from bazel.pybuild import flow
+except KeyboardInterrupt:
+    sys.stderr.write("error: interrupted. Nothing was done.\n")
+    sys.exit(130)
 
 STATUS = flow.main(sys.argv[1:], SINCE)
 if STATUS:

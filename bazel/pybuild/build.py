@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ _AS_BEFORE = "The installed files are as they were."
 # Bazel's exit codes for errors of remote caches, for its own crash, and for results that a remote
 # cache has lost. Debian's Bazel 4 crashes when it uses TLS with gRPC.
 _CACHE_FAILURES = (32, 34, 37, 39)
+# Bazel's exit code if the server has crashed or was killed.
+_SERVER_ENDED = 37
+_FULL_BELOW = 1 << 20
 # As in PyTorch's setup.py.
 _ADVICE = """\
 +-----------------------------------------------------------------------------------+
@@ -69,7 +73,7 @@ def build(
     if into is None and (ignored := _only_for_wheels(options)):
         notices.defer(f"torch_xla_lite: only wheels use {ignored}")
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    with lock.exclusive(root):
+    with lock.exclusive(root, wait=options.waits):
         try:
             gpu = configure.ensure(root, bazel, options, environ).cuda
             print(f"torch_xla_lite: CUDA {gpu}", flush=True)
@@ -271,11 +275,34 @@ def _failure(
             "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n"
             f"  {command_line}",
         )
+    if code == _SERVER_ENDED:
+        return BuildError(
+            f"Bazel's server ended during the build.\n{_AS_BEFORE}",
+            "Build again:  python setup.py develop",
+        )
     if not exit_name and not (command.events.exists() and command.events.stat().st_size):
         return find_bazel.cannot_start(bazel, command.arguments, root)
+    if full := _full_disk(root):
+        # Programs whose messages find no space end without a message.
+        return BuildError(
+            f"No space left on device: {full}\n{_AS_BEFORE}",
+            "Free some space there, then build again:  python setup.py develop",
+        )
     reason = f"{exit_name}, exit code {code}" if exit_name else f"exit code {code}"
     return BuildError(
         f"Bazel could not build {' '.join(command.targets)} ({reason}); it says above why.\n"
         f"{_AS_BEFORE}",
         "To see every command that it runs:  VERBOSE=1 python setup.py develop",
     )
+
+
+def _full_disk(root: Path) -> Path | None:
+    """The first folder that the build writes to and that has no space left."""
+    import tempfile
+
+    for folder in (root, root / "bazel-out", Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            space = os.statvfs(folder)
+            if space.f_bavail * space.f_frsize < _FULL_BELOW:
+                return folder.resolve()
+    return None

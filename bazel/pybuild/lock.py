@@ -14,18 +14,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.options import PREFIX
+
 FILE = Path("build") / "lock"
 
 _held: set[Path] = set()
 
 
 @contextmanager
-def exclusive(root: Path) -> Iterator[None]:
-    """Waits for the lock of a tree, and holds it until the end of the block."""
+def exclusive(root: Path, *, wait: bool = True) -> Iterator[None]:
+    """Waits for the lock of a tree, and holds it until the end of the block.
+
+    Raises:
+      BuildError: another process holds the lock, and `wait` is false.
+    """
     if root in _held:
         yield
         return
-    with _acquire(root / FILE):
+    with _acquire(root / FILE, wait):
         _held.add(root)
         try:
             yield
@@ -33,12 +40,17 @@ def exclusive(root: Path) -> Iterator[None]:
             _held.discard(root)
 
 
-def _acquire(path: Path) -> IO[str]:
+def _acquire(path: Path, wait: bool) -> IO[str]:
     while True:
         file = _open(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if not wait:
+                raise BuildError(
+                    "Another command works in this tree, and --noblock_for_lock forbids to wait.",
+                    f"To wait, remove the option from {PREFIX}BAZEL_STARTUP_OPTIONS.",
+                ) from None
             print("torch_xla_lite: waiting for another command in this tree", flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         try:

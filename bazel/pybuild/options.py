@@ -100,6 +100,11 @@ class Options(NamedTuple):
     remote_cache_write_token: Secret | None = None
     remote_cache_certificate: str | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether a command waits for another one in the same tree, as Bazel does by default."""
+        return "--noblock_for_lock" not in self.startup_options
+
 
 def _flag(text: str) -> bool:
     # The same words as in PyTorch's setup.py.
@@ -234,7 +239,8 @@ VARIABLES = (
         "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS",
         WORDS,
         "none",
-        "Options for Bazel itself, such as --output_user_root=/fast/disk.",
+        "Options for Bazel itself, such as --output_user_root=/fast/disk. With --noblock_for_lock, "
+        "a command fails instead of waiting for another one in this tree.",
     ),
     Variable(
         "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",

@@ -33,7 +33,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     Raises:
       BuildError: the build failed; no wheel is written.
     """
-    with lock.exclusive(root):
+    with lock.exclusive(root, wait=options.waits):
         try:
             return _make(root, options, environ, folder)
         finally:

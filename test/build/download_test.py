@@ -1,4 +1,4 @@
-"""Tests the error if bazelisk cannot download Bazel."""
+"""Builds with bazelisk, and tests the error if it cannot download Bazel."""
 
 import os
 import pwd
@@ -11,9 +11,14 @@ import pytest
 
 from test.build.nested import Nested
 
+# Programs, and not Debian's script `bazel`, which names the version that a tree asks for.
+_INSTALLED = ("/usr/bin/bazel-4", "/usr/bin/bazel-real")
 
-def _bazelisk(folder: Path) -> Path:
+
+@pytest.fixture(scope="module")
+def bazelisk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher: of this machine, else fetched by npm."""
+    folder = tmp_path_factory.mktemp("bazelisk")
     found = shutil.which("bazelisk")
     if found:
         return Path(found)
@@ -49,11 +54,13 @@ def closed_port() -> int:
         return listener.getsockname()[1]
 
 
-def test_the_message_has_the_reason_and_the_ways_out(tmp_path: Path, closed_port: int):
+def test_the_message_has_the_reason_and_the_ways_out(
+    tmp_path: Path, bazelisk: Path, closed_port: int
+):
     tree = Nested(tmp_path, tmp_path)
     process = tree.setup(
         "develop",
-        TORCH_XLA_LITE_BAZEL=str(_bazelisk(tmp_path)),
+        TORCH_XLA_LITE_BAZEL=str(bazelisk),
         BAZELISK_BASE_URL=f"http://127.0.0.1:{closed_port}",
         BAZELISK_HOME=str(tmp_path / "bazelisk"),
     )
@@ -68,3 +75,23 @@ def test_the_message_has_the_reason_and_the_ways_out(tmp_path: Path, closed_port
     assert not (tree.root / ".bazelrc.generated").exists()
     assert not any(output.exists() for output in tree.outputs)
     assert not list(tree.site.glob("*torch_xla_lite*"))
+
+
+def test_bazelisk_builds_with_an_installed_bazel(tmp_path: Path, bazelisk: Path, closed_port: int):
+    installed = next((path for path in _INSTALLED if Path(path).exists()), None)
+    if installed is None:
+        pytest.skip("no Bazel is installed for bazelisk to start")
+    tree = Nested(tmp_path, tmp_path)
+    settings = {
+        "TORCH_XLA_LITE_BAZEL": str(bazelisk),
+        "USE_BAZEL_VERSION": installed,
+        "BAZELISK_BASE_URL": f"http://127.0.0.1:{closed_port}",
+        "BAZELISK_HOME": str(tmp_path / "home-of-bazelisk"),
+    }
+    try:
+        assert tree.develop(**settings)["actions"]["compile"] == 2
+        assert tree.develop(**settings)["actions"] == {"compile": 0, "link": 0, "other": 0}
+    finally:
+        tree.setup("clean", **settings)
+        tree.close()
+    assert f'"{bazelisk}"' in (tree.root / ".bazelrc.generated.json").read_text()

@@ -31,7 +31,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
     removed: list[str] = []
     code = 0
     try:
-        with lock.exclusive(root):
+        with lock.exclusive(root, wait=options.waits):
             if command:
                 removed.append("some outputs of Bazel")
                 with configure.without_settings(root), invoke.child(command, root) as process:

@@ -102,7 +102,7 @@ def ensure(
     Raises:
       BuildError: a requirement of the build is not met; the file did not change.
     """
-    with lock.exclusive(root):
+    with lock.exclusive(root, wait=options.waits):
         _ensure_remote_cache(root / REMOTE_CACHE, options)
         installed = _installed()
         facts = _facts(root, bazel, installed, options, environ)

@@ -1,0 +1,212 @@
+"""What interrupts or disturbs a build never leaves a stale or damaged library.
+
+After each fault the installed library answers as before or as the new source says, and the next
+`develop` makes it answer as the new source says.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.build.nested import Nested
+
+_SEED = int(os.environ.get("SEED", time.time_ns() % 1_000_000))
+# root may write to every folder; without this capability it is bound to permissions as others are.
+_AS_A_USER = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+_NO_CACHE = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--disk_cache="}
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
+    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
+    yield tree
+    tree.close()
+
+
+@pytest.fixture
+def built(nested: Nested) -> Nested:
+    _set_answer(nested, 1)
+    nested.develop()
+    return nested
+
+
+def _set_answer(tree: Nested, answer: int) -> None:
+    # The header is there to be compiled for a while.
+    tree.write("one.cc", f"#include <regex>\nint one() {{ return {answer}; }}\n")
+
+
+def _answer(tree: Nested) -> int:
+    """What the installed library answers, in a new process; two() is one() + 1."""
+    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1])._Z3twov() - 1)"
+    command = [sys.executable, "-c", code, tree.outputs[1]]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def _started(tree: Nested, **changes: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [tree.python, "setup.py", "develop"],
+        cwd=tree.root,
+        env=tree.environ(**changes),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _develop_at_work(tree: Nested, **changes: str) -> "subprocess.Popen[str]":
+    """A `develop` that has got so far that Bazel works, or has ended."""
+    events = tree.root / "build" / "events.json"
+    events.unlink()
+    process = _started(tree, **changes)
+    while process.poll() is None and not events.exists():
+        time.sleep(0.005)
+    return process
+
+
+def test_interrupts_at_any_moment(built: Nested):
+    print(f"SEED={_SEED}")
+    chance = random.Random(_SEED)
+    answers = {1}
+    for answer in range(100, 120):
+        _set_answer(built, answer)
+        process = _started(built)
+        time.sleep(chance.uniform(0, 1.5))
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
+        # Python itself prints a traceback if it is interrupted before it runs setup.py.
+        assert "pybuild" not in errors.partition("Traceback")[2]
+        installed = _answer(built)
+        assert installed in answers | {answer}
+        answers = {installed}
+    built.develop()
+    assert _answer(built) == 119
+
+
+def test_a_server_that_is_killed(built: Nested):
+    _set_answer(built, 2)
+    server = int(built.bazel("info", "server_pid").stdout)
+    process = _develop_at_work(built, **_NO_CACHE)
+    os.kill(server, signal.SIGKILL)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert "Bazel's server ended during the build.\nThe installed files are as they were." in errors
+    assert _answer(built) == 1
+    built.develop()
+    assert _answer(built) == 2
+
+
+def test_a_source_that_is_deleted_during_the_build(built: Nested):
+    _set_answer(built, 3)
+    process = _develop_at_work(built, **_NO_CACHE)
+    (built.root / "torch_xla_lite" / "one.cc").unlink()
+    _, errors = process.communicate()
+    if process.returncode:
+        assert "one.cc" in errors
+        assert _answer(built) == 1
+    else:
+        assert _answer(built) == 3
+    process = built.setup("develop")
+    assert process.returncode == 1
+    assert "one.cc" in process.stderr
+    _set_answer(built, 4)
+    built.develop()
+    assert _answer(built) == 4
+
+
+def test_who_does_not_want_to_wait_is_refused(built: Nested):
+    _set_answer(built, 5)
+    process = _develop_at_work(built, **_NO_CACHE)
+    options = built.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"] + " --noblock_for_lock"
+    refused = built.setup("develop", TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS=options)
+    assert refused.returncode == 1
+    assert "Another command works in this tree" in refused.stderr
+    process.communicate()
+    assert process.returncode == 0
+    assert _answer(built) == 5
+
+
+def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: Nested):
+    _set_answer(built, 6)
+    folders = [built.root, *(path for path in built.root.rglob("*") if path.is_dir())]
+    folders = [path for path in folders if not path.is_symlink()]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        process = built.run(*_AS_A_USER, built.python, "setup.py", "develop")
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert process.returncode == 1
+    assert "Traceback" not in process.stderr
+    assert "chmod" in process.stderr.splitlines()[-1]
+    assert _answer(built) == 1
+    built.develop()
+    assert _answer(built) == 6
+
+
+def test_a_very_long_path(tmp_path: Path, nested: Nested):
+    tree = Nested(tmp_path / "/".join(["a" * 60] * 5), tmp_path / "shared")
+    try:
+        tree.develop()
+        assert _answer(tree) == 1
+    finally:
+        tree.close()
+
+
+def test_a_path_that_bazel_cannot_use_is_named_in_one_message(tmp_path: Path):
+    tree = Nested(tmp_path / "ünïcödé-日本語", tmp_path / "shared")
+    process = tree.setup("develop")
+    if process.returncode:
+        assert f"Bazel does not start in {tree.root}" in process.stderr
+        assert process.stderr.splitlines()[-1].endswith("move this tree to one.")
+        assert not any(output.exists() for output in tree.outputs)
+    else:
+        assert _answer(tree) == 1
+        tree.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 MB: Bazel's own files need 250 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", folder]
+    process = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if process.returncode:
+        pytest.skip(f"this user may not mount: {process.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.parametrize("full", ["bazel", "tree"])
+def test_a_full_disk(tmp_path: Path, small_disk: Path, full: str):
+    places = {"bazel": tmp_path / "shared", "tree": tmp_path / "nested", full: small_disk}
+    tree = Nested(places["tree"], places["bazel"])
+    try:
+        tree.develop()
+        # A library that needs more space than the files that a build removes when it begins.
+        large = "int one(), table[1 << 18] = {1};\nint two() { return one() + *table; }\n"
+        tree.write("two.cc", large)
+        _set_answer(tree, 8)
+        filler = small_disk / "filler"
+        with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 16))
+        process = tree.setup("develop", **_NO_CACHE)
+        assert process.returncode == 1, process.stdout + process.stderr
+        assert "No space left on device" in process.stderr
+        assert "Traceback" not in process.stderr
+        assert _answer(tree) == 1
+        filler.unlink()
+        tree.develop()
+        assert _answer(tree) == 8
+    finally:
+        tree.close()
