@@ -105,23 +105,27 @@ def lite_py_test(name, srcs, size = "small", tags = [], **kwargs):
         **kwargs
     )
 
-def lite_py_modules(name, modules):
+def lite_py_modules(name, modules, deps = [], visibility = ["//:__subpackages__"], **kwargs):
     """One target for each Python file of a folder, so that an edit runs only the tests that use the file.
 
     Args:
       name: of the target that contains all of them and `__init__.py`.
       modules: name of a file without its suffix -> targets that it imports, without indirect ones.
+      deps: further targets that `name` contains.
+      visibility: of `name`.
+      **kwargs: of `name`, such as data.
     """
-    for module, deps in modules.items():
+    for module, imported in modules.items():
         lite_py_library(
             name = module,
             srcs = [module + ".py"],
-            deps = deps,
+            deps = imported,
             visibility = ["//:__subpackages__"],
         )
     lite_py_library(
         name = name,
         srcs = ["__init__.py"],
-        visibility = ["//:__subpackages__"],
-        deps = [":" + module for module in modules],
+        visibility = visibility,
+        deps = [":" + module for module in modules] + deps,
+        **kwargs
     )

@@ -56,7 +56,7 @@ def register() -> None:
     _XLAC.set_lowered_ops(
         {
             name: (entry.constants, dtypes.refused(name), list(entry.runtime_floats))
-            for name, entry in registry.LOWERINGS.items()
+            for name, entry in registry.DECLARED.items()
         }
     )
 
@@ -331,7 +331,7 @@ class _Call:
     def _lower(
         self, operands: list[jax.Array], scalars: _Scalars, outs: list[Any], by_ffi: list[str]
     ) -> list[jax.Array | None]:
-        entry = registry.LOWERINGS.get(self.op)
+        entry = registry.find(self.op)
         key = scalars.key() if entry is not None and entry.wants_key else None
         decoded = Decoder(self.op, self.words, operands, scalars)
         if entry is not None:

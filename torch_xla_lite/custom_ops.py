@@ -56,10 +56,9 @@ def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable
     """
 
     def register(fn: Callable) -> Callable:
-        if op in registry.LOWERINGS:
-            raise registry.LoweringError(
-                f"{op} has a lowering already: {registry.LOWERINGS[op].fn}"
-            )
+        existing = registry.find(op)
+        if existing is not None:
+            raise registry.LoweringError(f"{op} has a lowering already: {existing.fn}")
         _XLAC.register_lowering(op, constants)
         return registry.lower(op, constants=constants)(fn)
 

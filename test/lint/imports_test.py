@@ -29,8 +29,8 @@ _TABLE = [
     ("bazel/pybuild", ["commands"]),
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
-    # What lowerings share; the lowerings; their table.
-    ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "registry.py", "target.py"]),
+    # What lowerings share; the lowerings.
+    ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "registry.py", "table.py", "target.py"]),
     ("torch_xla_lite/lowering", ["promotion.py"]),
     ("torch_xla_lite/lowering", ["checks.py", "decomposition.py", "dtypes.py"]),
     ("torch_xla_lite/lowering", [""]),

@@ -91,7 +91,7 @@ from torch_xla_lite.lowering import registry
 import dataclasses
 def broken(*args, **kwargs):
     raise ValueError("the lowering is broken")
-registry.LOWERINGS["aten::cosh"] = dataclasses.replace(registry.LOWERINGS["aten::cosh"], fn=broken)
+registry.LOWERINGS["aten::cosh"] = dataclasses.replace(registry.find("aten::cosh"), fn=broken)
 
 def users_function():
     return torch.ones(2, device="jax").cosh()  # the line
@@ -144,6 +144,7 @@ print((torch.ones(2, device="jax") + 1).tolist())
 FAILING_KERNEL = """
 import torch, torch_xla_lite
 from torch_xla_lite.lowering import registry
+registry.find("aten::_embedding_bag_forward_only")
 registry.LOWERINGS.pop("aten::_embedding_bag_forward_only", None)
 
 def users_function():
@@ -164,7 +165,7 @@ def test_a_kernel_that_fails_while_the_graph_runs_is_named(tmp_path, debug):
     problem, remedy = done.stderr.splitlines()[-2:]
     assert "aten::_embedding_bag_forward_only: Index 1 of input takes value 7" in problem
     assert remedy.endswith(
-        "users_program.py:9 in users_function."
+        "users_program.py:10 in users_function."
         if debug == "1"
         else "run again with TORCH_XLA_LITE_IR_DEBUG=1 in the environment."
     )

@@ -3,14 +3,10 @@
 import subprocess
 import sys
 
-# Modules that the lowerings and the device module use, and that torch and jax do not import.
-_EXPECTED = (
-    "jax.scipy",
-    "jax._src.scipy",
-    "jax._src.third_party",
-    "torch.jax",
-    "torch.utils._device",
-)
+from torch_xla_lite.lowering import table
+
+# Modules that the package adds, and that torch and jax do not import.
+_EXPECTED = ("torch.jax", "torch.utils._device")
 _SCRIPT = """
 import sys
 import torch, jax
@@ -39,13 +35,15 @@ def _output(code: str) -> list[str]:
     return done.stdout.split()
 
 
-def _new_modules() -> list[str]:
-    return [name for name in _output(_SCRIPT) if not name.startswith("torch_xla_lite")]
-
-
 def test_only_modules_of_the_package_and_expected_ones_are_imported():
     # Modules instead of times: one of torch._inductor or jax.experimental can cost seconds.
-    assert [name for name in _new_modules() if not name.startswith(_EXPECTED)] == []
+    expected = ("torch_xla_lite", *_EXPECTED)
+    assert [name for name in _output(_SCRIPT) if not name.startswith(expected)] == []
+
+
+def test_no_lowering_is_imported_before_an_op_needs_it():
+    modules = {f"torch_xla_lite.lowering.{name}" for name in table.MODULES}
+    assert modules & set(_output(_SCRIPT)) == set()
 
 
 def test_the_first_ops_do_not_import_the_compiler_of_torch():

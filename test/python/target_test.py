@@ -17,6 +17,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     the CPU."""
     monkeypatch.setattr(target, "platform", lambda: "gpu")
     monkeypatch.setattr(compilation_cache, "key", lambda description: None)
+    registry.find("aten::special_bessel_j0")
     monkeypatch.delitem(registry.LOWERINGS, "aten::special_bessel_j0")
     torch_xla_lite._XLAC.clear_cache()
     debug.reset_metrics()

@@ -106,6 +106,8 @@ def decompose(
             arrays = (_Array(jnp.asarray(_value(arg))) for arg in tensors(args))
             positional, keywords = bind(op, signature, arrays)
             results = registry.flatten(_decomposed(op, positional, keywords))
+    except registry.BrokenPackage:
+        raise
     except Exception:
         # A decomposition may need a value, loop over data or write to a tensor. The ATen kernel has
         # none of these limits, and raises the right error if there is one.
@@ -132,8 +134,9 @@ def _call(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
     """An op that a decomposition calls."""
     if op._schema.is_mutable:
         raise _NoProgram(f"{op.name()} writes to a tensor")
-    if op.name() in registry.LOWERINGS:
-        return _lowered(op, args, kwargs)
+    entry = registry.find(op.name())
+    if entry is not None:
+        return _lowered(entry, op, args, kwargs)
     return _decomposed(op, args, kwargs)
 
 
@@ -152,8 +155,12 @@ def _decomposed(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str
         _decomposing.ops.pop()
 
 
-def _lowered(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    entry = registry.LOWERINGS[op.name()]
+def _lowered(
+    entry: registry.Lowering,
+    op: torch._ops.OpOverload,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> Any:
     _decomposing.steps += 1
     if entry.wants_key or _decomposing.steps > _MAX_STEPS:
         raise _NoProgram(op.name())

@@ -22,10 +22,16 @@ named `key` a jax PRNG key.
 
 `call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider
 one.
+
+A module of this package that registers lowerings is imported when one of them is first needed.
+`table.py` says which module that is; after a change of the decorators, write it again:
+
+    python scripts/lowering_table.py
 """
 
 import dataclasses
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -36,6 +42,8 @@ import ml_dtypes
 import numpy as np
 import torch
 from jax import lax
+
+from torch_xla_lite.lowering import table
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,8 +84,30 @@ class Unsupported(NotImplementedError):
     """Raised by a lowering that does not cover its arguments; the compiler then falls back."""
 
 
+class BrokenPackage(RuntimeError):
+    """A module with lowerings cannot be imported, or is not as `table.py` says. Never a reason to
+    fall back: the message says what to do."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Declared:
+    """What `table.py` says about an op; `constants` and `runtime_floats` as in `Lowering`."""
+
+    module: str
+    constants: bool
+    runtime_floats: frozenset[str]
+
+
+# From the modules that are imported, and from users.
 LOWERINGS: dict[str, Lowering] = {}
 VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
+_CONSTANTS = frozenset(table.CONSTANTS.split())
+# All ops with a lowering of this package.
+DECLARED: dict[str, Declared] = {
+    op: Declared(module, op in _CONSTANTS, frozenset(table.RUNTIME_FLOATS.get(op, ())))
+    for module, ops in table.MODULES.items()
+    for op in ops.split()
+}
 
 # The dtypes that XLA has: the number of the c10::ScalarType, torch's dtype, XLA's. The bridge takes
 # the same ones (csrc/tensor/dtype.cc).
@@ -122,22 +152,64 @@ def lower(
         for name in names:
             if name in LOWERINGS:
                 raise LoweringError(f"{name} has two lowerings: {LOWERINGS[name].fn} and {fn}")
+            check_declared(name, entry)
             LOWERINGS[name] = entry
         return fn
 
     return register
 
 
+def check_declared(name: str, entry: Lowering) -> None:
+    """Raises `BrokenPackage` if `table.py` says something else about a lowering of this package."""
+    package, _, module = (entry.fn.__module__ or "").rpartition(".")
+    if package != __package__:
+        return
+    if DECLARED.get(name) != Declared(module, entry.constants, entry.runtime_floats):
+        raise BrokenPackage(
+            f"lowering/table.py is out of date about {name} (in {module}.py).\n"
+            "Write it again:  python scripts/lowering_table.py"
+        )
+
+
+def find(name: str) -> Lowering | None:
+    """The lowering of an op; imports its module when that has not been needed before."""
+    if name in DECLARED:
+        load(DECLARED[name].module)
+    return LOWERINGS.get(name)
+
+
+# A lowering is in LOWERINGS before the rest of its module has run: a second thread has to wait for
+# the import, not for the entry.
+@functools.cache
+def load(module: str) -> None:
+    """Imports a module of this package that registers lowerings."""
+    try:
+        importlib.import_module(f"{__package__}.{module}")
+    except ImportError as error:
+        raise BrokenPackage(
+            f"the lowerings in {module}.py cannot be imported: {error}\n"
+            "Install torch_xla_lite again. A test needs the file in its deps:  "
+            f"//torch_xla_lite/lowering:{module}"
+        ) from error
+
+
+def load_all() -> None:
+    """Imports all modules with lowerings, so that LOWERINGS and VIEW_WRITES are complete."""
+    for module in table.MODULES:
+        load(module)
+
+
 def registered_by_users() -> list[str]:
     """Ops whose lowering is not part of this package (custom_ops.py)."""
     package = __name__.partition(".")[0]
     # The module is None for code that runs by exec.
-    modules = {op: entry.fn.__module__ or "" for op, entry in LOWERINGS.items()}
+    modules = {op: entry.fn.__module__ or "" for op, entry in list(LOWERINGS.items())}
     return [op for op, module in modules.items() if module.partition(".")[0] != package]
 
 
 def writes(*names: str) -> Callable[[Callable], Callable]:
-    """Registers the inverse of a view: `fn(base, value, *view_args)` gives the new base."""
+    """Registers the inverse of a view: `fn(base, value, *view_args)` gives the new base. All are in
+    views.py."""
 
     def register(fn: Callable) -> Callable:
         for name in names:
@@ -166,7 +238,7 @@ def call(
       Unsupported: the lowering does not cover these arguments.
       LoweringError: anything else went wrong.
     """
-    entry = LOWERINGS[op_name]
+    entry = _existing(op_name)
     try:
         positional, keywords = _bind(op_name, args)
         if entry.wants_outs:
@@ -183,6 +255,13 @@ def call(
         raise LoweringError(f"lowering of {op_name} failed: {error}") from error
 
 
+def _existing(op_name: str) -> Lowering:
+    entry = find(op_name)
+    if entry is None:
+        raise KeyError(op_name)
+    return entry
+
+
 def write_view(
     op_name: str, args: Sequence[Any], base: jax.Array, value: jax.Array, output: int | None = None
 ) -> jax.Array:
@@ -192,6 +271,7 @@ def write_view(
       args: of the view op, in schema order; the first, the viewed tensor, is ignored.
       output: which output, for views that have several (split, unbind).
     """
+    load("views")
     try:
         positional, keywords = _bind(op_name, [base, *args[1:]])
         inverse = VIEW_WRITES.get(op_name)
@@ -213,7 +293,7 @@ def _scatter_through_view(
     # For any view: applied to the positions of the base, it gives the position of each element of
     # the value.
     positions = lax.iota(np.int64, base.size).reshape(base.shape)
-    entry = LOWERINGS[op_name]
+    entry = _existing(op_name)
     if entry.wants_outs:
         keywords["outs"] = [jax.ShapeDtypeStruct(value.shape, np.dtype(np.int64))]
     viewed = entry.fn(positions, *positional[1:], **keywords)

@@ -48,7 +48,7 @@ def run(
     """The outputs of the lowering of `op`, of the shapes and dtypes of `expected`."""
     op = op.default if isinstance(op, torch._ops.OpOverloadPacket) else op
     name = op.name()
-    entry = registry.LOWERINGS.get(name)
+    entry = registry.find(name)
     constants = entry is None or entry.constants
     leaves: list[Any] = []
 

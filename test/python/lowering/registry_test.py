@@ -1,10 +1,18 @@
+import builtins
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
 
-from torch_xla_lite.lowering import registry
+import torch_xla_lite.lowering as lowerings
+from scripts import lowering_table
+from torch_xla_lite.lowering import decomposition, registry
 
 aten = torch.ops.aten
 
@@ -19,7 +27,7 @@ def lowering():
     added = []
 
     def add(name, fn, **options):
-        assert name not in registry.LOWERINGS
+        assert registry.find(name) is None
         added.append(name)
         return registry.lower(name, **options)(fn)
 
@@ -29,7 +37,7 @@ def lowering():
 
 
 def test_every_lowering_is_named_after_a_functional_op():
-    for name in registry.LOWERINGS:
+    for name in registry.DECLARED:
         base, _, overload = name.partition(".")
         schema = torch._C._get_schema(base, overload)
         assert not schema.is_mutable, name
@@ -80,10 +88,128 @@ def test_dtype_arguments_arrive_as_numpy_dtypes_and_device_arguments_not_at_all(
 
 
 def test_an_op_has_one_lowering():
+    registry.find("aten::relu")
     with pytest.raises(registry.LoweringError, match="two lowerings"):
         registry.lower("aten::relu")(lambda self: self)
 
 
 @pytest.mark.parametrize("name", ["aten::add.Tensor", "aten::relu", "aten::arange"])
 def test_scalars_are_constants_only_where_a_shape_depends_on_them(name):
-    assert registry.LOWERINGS[name].constants == (name == "aten::arange")
+    assert registry.find(name).constants == (name == "aten::arange")
+
+
+_PROGRAM = """
+import sys
+import jax, torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch_xla_lite.lowering import registry
+
+seen = []
+class Function(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        seen.append(function)
+        return function(*args, **(kwargs or {}))
+class Dispatch(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        seen.append(function)
+        return function(*args, **(kwargs or {}))
+
+def loaded():
+    return {entry.module for entry in registry.DECLARED.values()} & {
+        name.rpartition(".")[2] for name in sys.modules if name.startswith("torch_xla_lite.")
+    }
+
+def traced(x):
+    registry.find("aten::avg_pool2d")
+    print("pool" in loaded(), "upsample" in loaded())
+    before = set(sys.modules)
+    registry.load_all()
+    # Modules instead of times: one of torch._inductor or jax.experimental can cost seconds.
+    expected = ("torch_xla_lite", "jax.scipy", "jax._src.scipy", "jax._src.third_party")
+    print([name for name in sys.modules.keys() - before if not name.startswith(expected)])
+    return x
+
+print(len(loaded()))
+with Function(), Dispatch(), jax.enable_x64(True):
+    jax.jit(traced)(1.0)
+print([
+    (name, key) for name, module in sys.modules.items() if name.startswith("torch_xla_lite.")
+    for key, value in vars(module).items() if isinstance(value, jax.core.Tracer)
+])
+print(seen)
+"""
+
+
+def test_a_module_is_imported_for_its_first_op_while_jax_traces_under_the_users_modes():
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["0", "True False", "[]", "[]", "[]"], done.stderr
+
+
+def test_a_module_that_cannot_be_imported_is_an_error_and_no_reason_to_fall_back(monkeypatch):
+    nowhere = registry.Declared("nowhere", False, frozenset())
+    monkeypatch.setitem(registry.DECLARED, "aten::log", nowhere)
+    with pytest.raises(registry.BrokenPackage, match="//torch_xla_lite/lowering:nowhere"):
+        registry.call("aten::log", [jnp.ones(3)], [out(3)])
+    registry.find("aten::logit")
+    monkeypatch.delitem(registry.LOWERINGS, "aten::logit")
+    with pytest.raises(registry.BrokenPackage):
+        decomposition.decompose("aten::logit", [jnp.ones(3), 0.1], [out(3)])
+
+
+def test_a_table_that_is_out_of_date_is_an_error_that_ends_in_the_command(monkeypatch):
+    entry = registry.find("aten::relu")
+    monkeypatch.delitem(registry.DECLARED, "aten::relu")
+    with pytest.raises(registry.BrokenPackage, match=r"aten::relu(.|\n)*scripts/lowering_table.py"):
+        registry.check_declared("aten::relu", entry)
+
+
+_HALF = """
+import builtins
+from torch_xla_lite.lowering import registry
+registry.LOWERINGS["test::half"] = registry.find("aten::relu")
+builtins.half_imported.set()
+builtins.may_go_on.wait()
+whole = True
+"""
+
+
+def test_a_second_thread_waits_until_the_whole_module_is_imported(monkeypatch, tmp_path):
+    (tmp_path / "half.py").write_text(_HALF)
+    monkeypatch.setattr(lowerings, "__path__", [*lowerings.__path__, str(tmp_path)])
+    monkeypatch.setitem(
+        registry.DECLARED, "test::half", registry.Declared("half", False, frozenset())
+    )
+    half_imported, may_go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(builtins, "half_imported", half_imported, raising=False)
+    monkeypatch.setattr(builtins, "may_go_on", may_go_on, raising=False)
+    whole = []
+
+    def find():
+        registry.find("test::half")
+        whole.append(hasattr(sys.modules["torch_xla_lite.lowering.half"], "whole"))
+
+    first, second = (threading.Thread(target=find) for _ in range(2))
+    first.start()
+    half_imported.wait()
+    second.start()
+    second.join(0.2)
+    may_go_on.set()
+    first.join()
+    second.join()
+    del registry.LOWERINGS["test::half"]
+    assert whole == [True, True]
+
+
+def test_the_table_is_what_the_modules_register(monkeypatch):
+    monkeypatch.setattr(registry, "check_declared", registry.check_declared)
+    table = Path(registry.__file__).parent / "table.py"
+    assert lowering_table.text() == table.read_text(), "run scripts/lowering_table.py"
+
+
+def test_the_inverses_of_all_views_are_in_one_module():
+    registry.load_all()
+    modules = {fn.__module__.rpartition(".")[2] for fn in registry.VIEW_WRITES.values()}
+    assert modules == {"views"}
