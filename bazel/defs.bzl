@@ -29,6 +29,7 @@ load(
     _lite_pybind_library = "lite_pybind_library",
 )
 load("//bazel:cuda.bzl", _lite_cuda_library = "lite_cuda_library")
+load("//bazel:file_names.bzl", _lite_file_names = "lite_file_names")
 load("//bazel:headers.bzl", _public_headers = "public_headers")
 load("//bazel:link_order.bzl", _lite_link_order = "lite_link_order")
 load(
@@ -47,6 +48,7 @@ lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library
 lite_cc_test = _lite_cc_test
 lite_cuda_library = _lite_cuda_library
+lite_file_names = _lite_file_names
 lite_link_order = _lite_link_order
 lite_py_library = _lite_py_library
 lite_py_modules = _lite_py_modules

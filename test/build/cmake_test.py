@@ -11,7 +11,7 @@ import pytest
 
 from bazel.pybuild.dist import cmake, wheel_format
 from bazel.pybuild.options import Options, WheelKind
-from test.build.tree import ROOT
+from test.build import tree
 
 _PROJECT = """\
 cmake_minimum_required(VERSION 3.18)
@@ -37,10 +37,11 @@ int main() {
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library wheel unpacked beside torch."""
     folder = tmp_path_factory.mktemp("site")
+    root = tree.linked(tmp_path_factory.mktemp("tree"))
     package = Path("torch_xla_lite")
     files = [*package.glob("lib/*.so"), *package.glob("include/**/*.h")]
     built = {str(file): file for file in files}
-    name = wheel_format.write(ROOT, Options(wheel_kind=WheelKind.LIBRARY), built, folder)
+    name = wheel_format.write(root, Options(wheel_kind=WheelKind.LIBRARY), built, folder)
     with zipfile.ZipFile(folder / name) as archive:
         archive.extractall(folder)
     torch = next(Path(path) / "torch" for path in sys.path if (Path(path) / "torch").is_dir())

@@ -7,11 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from test.build.nested import environment
+from test.build.environments import environment
 from test.build.tree import ROOT
 
 _MARK = "bazel was started"
@@ -378,3 +379,10 @@ def test_relative_paths_are_relative_to_the_callers_folder(tree: Path):
     assert process.returncode == 0, process.stderr
     assert [file.suffix for file in (elsewhere / "out").iterdir()] == [".gz"]
     assert not (tree / "out").exists()
+
+
+def test_files_of_a_source_distribution_have_the_time_of_source_date_epoch(tree: Path):
+    assert _run(tree, "sdist", SOURCE_DATE_EPOCH="1700000000").returncode == 0
+    (made,) = tree.glob("dist/*.tar.gz")
+    with tarfile.open(made) as archive:
+        assert {member.mtime for member in archive.getmembers()} == {1700000000}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from test.build.cuda_tree import CudaTree, codes
-from test.build.nested import environment
+from test.build.cuda_tree import CudaTree
+from test.build.environments import environment
+from test.build.nvidia import codes
 
 
 @pytest.fixture(scope="module")

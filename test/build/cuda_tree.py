@@ -3,11 +3,11 @@ tree to build with both. None of it needs a GPU.
 """
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from test.build.nested import Nested
+from test.build.nvidia import toolkit
 
 _SMALL = Path(__file__).parent / "testdata" / "small"
 
@@ -54,16 +54,6 @@ class CudaTree(Nested):
         return super().environ(**{**wishes, **changes})
 
 
-def toolkit() -> Path:
-    """The toolkit that NVIDIA's wheels make."""
-    for folder in sys.path:
-        home = Path(folder) / "nvidia" / "cu13"
-        if (home / "bin" / "nvcc").exists():
-            return home
-    message = "the CUDA toolkit of requirements-cuda.txt is not installed; scripts/test.sh does it"
-    raise AssertionError(message)
-
-
 def pretend_cuda_torch(site: Path) -> None:
     """Puts a torch into an environment that is ours but for the version that it tells."""
     ours = next(Path(folder) / "torch" for folder in sys.path if (Path(folder) / "torch").exists())
@@ -83,11 +73,3 @@ def pretend_cuda_torch(site: Path) -> None:
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: torch\nVersion: {version}+cu130\n"
     )
-
-
-def codes(library: Path) -> set[str]:
-    """What cuobjdump finds in a library: sm_90 for machine code, compute_90 for PTX."""
-    command = [toolkit() / "bin" / "cuobjdump", "--list-elf", "--list-ptx", library]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    machine = re.findall(r"\.(sm_\w+)\.cubin", listed)
-    return {*machine, *(f"compute_{number}" for number in re.findall(r"\.sm_(\w+)\.ptx", listed))}

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from bazel.pybuild.machine import packages
-from test.build.nested import Nested, environment
+from test.build.environments import environment
+from test.build.nested import Nested
 
 
 @pytest.fixture(scope="module")

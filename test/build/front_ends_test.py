@@ -21,7 +21,8 @@ import pip
 import pytest
 
 from bazel.pybuild.dist import archive, metadata, wheel_format
-from test.build.nested import Nested, environment
+from test.build.environments import environment
+from test.build.nested import Nested
 
 _SMALL = Path(__file__).parent / "testdata" / "small"
 # A module that says what the library says, without the cost of pybind11. What is weak in it, the

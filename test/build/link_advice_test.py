@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.machine import preflight
-from test.build.nested import environment
+from test.build.environments import environment
 from test.build.toolkit import write_toolkit
 from test.build.tree import ROOT
 

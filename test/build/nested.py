@@ -1,20 +1,20 @@
 """A small copy of this tree with a Bazel, a Python and caches of its own, for tests that really
 build.
 
-All that setup.py and Bazel consist of is copied as it is; the C++ code is replaced by two short
-sources.
+What setup.py and Bazel consist of is copied as it is, as far as it is an input of the test: of
+bazel/pybuild the target `:nested` has all, `:nested_bazel` what configures a tree. The C++ code is
+replaced by two short sources.
 """
 
 import json
 import os
 import shutil
 import subprocess
-import sys
-import venv
 from pathlib import Path
 from typing import Any
 
 from bazel.pybuild.dist import sources
+from test.build.environments import environment
 from test.build.tree import ROOT, source_files
 
 COPIED = (
@@ -22,6 +22,8 @@ COPIED = (
     "bazel",
     "third_party",
 )
+# Bazel takes no file of one repository for an input of another.
+OF_OTHER_REPOSITORIES = ("third_party/bazel_rules/modules/",)
 _SMALL = Path(__file__).parent / "testdata" / "small"
 
 
@@ -44,6 +46,8 @@ class Nested:
         self.python = environment(folder / "environment")
         self._shared = shared
         for file in source_files(*COPIED):
+            if not (file.exists() or str(file).startswith(OF_OTHER_REPOSITORIES)):
+                continue
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / file, self.root / file)
         (self.root / "README.md").write_text("# A small tree\n")
@@ -120,21 +124,6 @@ class Nested:
     def close(self) -> None:
         """Ends Bazel's server for this tree."""
         self.bazel("shutdown")
-
-
-def environment(folder: Path, *, see_ours: bool = True) -> Path:
-    """Makes a Python environment and returns its interpreter.
-
-    Args:
-      folder: to make.
-      see_ours: whether it sees the packages of the environment that runs this test.
-    """
-    venv.create(folder, with_pip=False, symlinks=True)
-    if see_ours:
-        (site,) = folder.glob("lib/python3*/site-packages")
-        ours = [path for path in sys.path if path.endswith("site-packages")]
-        (site / "ours.pth").write_text("".join(f"{path}\n" for path in ours))
-    return folder / "bin" / "python"
 
 
 def _bazel() -> str:

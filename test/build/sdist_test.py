@@ -1,9 +1,7 @@
 """A source distribution holds what building needs and nothing else."""
 
-import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -87,16 +85,3 @@ def test_every_file_is_in_one_folder_named_after_the_version(tmp_path: Path):
         names = archive.getnames()
     assert {path.split("/")[0] for path in names} == {name.removesuffix(".tar.gz")}
     assert f"{name.removesuffix('.tar.gz')}/PKG-INFO" in names
-
-
-def test_the_files_in_it_have_the_time_of_source_date_epoch(tmp_path: Path):
-    process = subprocess.run(
-        [sys.executable, "setup.py", "sdist", "-d", tmp_path],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "SOURCE_DATE_EPOCH": "1700000000"},
-        check=False,
-    )
-    assert process.returncode == 0
-    (made,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(made) as archive:
-        assert {member.mtime for member in archive.getmembers()} == {1700000000}

@@ -24,3 +24,16 @@ def source_files(*places: str) -> list[Path]:
     found = [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
     assert found, f"git knows no files in {ROOT}"
     return found
+
+
+def linked(folder: Path) -> Path:
+    """Makes a tree of links to the files of this one, to package.
+
+    Its README is another one, so that an edit of ours runs no test that does not check it.
+    """
+    for file in source_files():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).symlink_to(ROOT / file)
+    (folder / "README.md").unlink()
+    (folder / "README.md").write_text("# A tree\n")
+    return folder

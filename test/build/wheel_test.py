@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from packaging.utils import parse_wheel_filename
 
-from bazel.pybuild import build, wheel
+from bazel.pybuild import backend, build, wheel
 from bazel.pybuild.dist import metadata, wheel_format
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.invocation import events, invoke, report
@@ -357,3 +358,24 @@ def test_a_tree_that_pip_has_fetched_is_known_by_its_temporary_folder(
 def test_a_tree_that_was_unpacked_from_a_source_distribution_is_known_by_its_file(tmp_path: Path):
     (tmp_path / "PKG-INFO").write_text("")
     assert wheel.is_for_one_build(tmp_path)
+
+
+def test_an_isolated_build_has_nothing_to_download():
+    with Path("pyproject.toml").open("rb") as file:
+        requires = tomllib.load(file)["build-system"]["requires"]
+    asked = (
+        backend.get_requires_for_build_wheel()
+        + backend.get_requires_for_build_sdist()
+        + backend.get_requires_for_build_editable()
+    )
+    assert requires + asked == []
+
+
+def test_the_version_of_an_editable_install_can_be_a_setting(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(backend, "_root", lambda: root)
+    monkeypatch.setenv("TORCH_XLA_LITE_BUILD_VERSION", "")
+    folder = backend.prepare_metadata_for_build_editable(str(tmp_path), {"build-version": "0.9"})
+    assert folder == "torch_xla_lite-0.9.dist-info"
+    assert "\nVersion: 0.9\n" in (tmp_path / folder / "METADATA").read_text()

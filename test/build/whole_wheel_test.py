@@ -12,8 +12,8 @@ import pytest
 
 from bazel.pybuild.dist import sdist, wheel_format
 from bazel.pybuild.options import Options, WheelKind
-from test.build.nested import environment
-from test.build.tree import ROOT
+from test.build.environments import environment
+from test.build.tree import ROOT, linked
 from third_party import elf
 
 _TOOLS = Path(sys.executable).parent
@@ -29,14 +29,19 @@ def built() -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return linked(tmp_path_factory.mktemp("tree"))
+
+
+@pytest.fixture(scope="module")
+def whole(root: Path, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    return folder / wheel_format.write(ROOT, Options(), built, folder)
+    return folder / wheel_format.write(root, Options(), built, folder)
 
 
 @pytest.fixture(scope="module")
 def archives(
-    whole: Path, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    root: Path, whole: Path, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Path]:
     """All that can be uploaded: the wheel, its halves and the source distribution."""
     folder = tmp_path_factory.mktemp("archives")
@@ -45,11 +50,11 @@ def archives(
     (folder / "python").mkdir()
     return [
         whole,
-        folder / wheel_format.write(ROOT, Options(wheel_kind=WheelKind.LIBRARY), library, folder),
+        folder / wheel_format.write(root, Options(wheel_kind=WheelKind.LIBRARY), library, folder),
         folder
         / "python"
-        / wheel_format.write(ROOT, Options(wheel_kind=WheelKind.PYTHON), python, folder / "python"),
-        folder / sdist.make(ROOT, Options(), folder),
+        / wheel_format.write(root, Options(wheel_kind=WheelKind.PYTHON), python, folder / "python"),
+        folder / sdist.make(root, Options(), folder),
     ]
 
 

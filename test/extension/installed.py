@@ -8,7 +8,7 @@ from typing import Any
 
 from bazel.pybuild.dist import debug_files, wheel_format
 from bazel.pybuild.options import Options
-from test.build.nested import environment
+from test.build.environments import environment
 from test.build.tree import ROOT
 
 

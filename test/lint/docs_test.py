@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bazel.pybuild.dist import metadata
 from test.lint.source_tree import ROOT, files
 
 _PAGES = [
@@ -80,10 +81,14 @@ def test_the_readme_links_to_every_page():
     assert {str(page) for page in _PAGES} - {"README.md"} <= linked
 
 
-def test_an_edit_of_the_readme_runs_only_the_tests_of_its_code_and_of_wheels():
+def test_package_indexes_get_no_relative_link_of_the_readme():
+    assert not re.findall(r"\]\((?!https://|#)[^)]*\)", metadata.read(ROOT).description)
+
+
+def test_an_edit_of_the_readme_runs_only_the_tests_of_its_text_and_of_its_code():
     users = [file for file in files("BUILD.bazel") if '"//:README.md"' in _text(file)]
-    # The first is for tests that check or package all files.
-    folders = ("test", "test/build", "test/python")
+    # The first is for tests that check all files.
+    folders = ("test", "test/python")
     assert users == [Path(folder, "BUILD.bazel") for folder in folders]
     # The root files are exported one by one; the filegroup that builds copy has no page.
     root = _text(Path("BUILD.bazel"))

@@ -1,0 +1,24 @@
+"""The CUDA toolkit of requirements-cuda.txt, and what it says about a library."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def toolkit() -> Path:
+    """The toolkit that NVIDIA's wheels make."""
+    for folder in sys.path:
+        home = Path(folder) / "nvidia" / "cu13"
+        if (home / "bin" / "nvcc").exists():
+            return home
+    message = "the CUDA toolkit of requirements-cuda.txt is not installed; scripts/test.sh does it"
+    raise AssertionError(message)
+
+
+def codes(library: Path) -> set[str]:
+    """What cuobjdump finds in a library: sm_90 for machine code, compute_90 for PTX."""
+    command = [toolkit() / "bin" / "cuobjdump", "--list-elf", "--list-ptx", library]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    machine = re.findall(r"\.(sm_\w+)\.cubin", listed)
+    return {*machine, *(f"compute_{number}" for number in re.findall(r"\.sm_(\w+)\.ptx", listed))}

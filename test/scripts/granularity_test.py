@@ -1,0 +1,113 @@
+"""Each kind of target that is too coarse is named, in a small copy of this tree."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts import check_granularity
+from scripts.check_granularity import Target
+from test.build.nested import Nested
+from test.build.tree import ROOT
+
+_MORE = """
+lite_cc_library(
+    name = "three",
+    srcs = ["three.cc"],
+    deps = ["@torch//:c10"],
+)
+
+lite_cc_library(
+    name = "four",
+    srcs = ["four.cc"],
+    deps = [
+        ":constants",
+        ":numbers",
+        "@torch//:c10",
+    ],
+)
+
+lite_cc_library(
+    name = "constants",
+    hdrs = ["constants.h"],
+)
+
+lite_cc_library(
+    name = "numbers",
+    hdrs = ["numbers.h"],
+)
+
+lite_py_library(
+    name = "many",
+    srcs = ["many%d.py" % i for i in range(9)],
+)
+
+lite_py_library(
+    name = "module",
+    srcs = ["module.py"],
+    deps = [
+        ":many",
+        ":torch_xla_lite",
+    ],
+)
+"""
+_FINDINGS = """\
+sources: //torch_xla_lite:many has 9 files. Make several targets of it.
+torch: //torch_xla_lite:three reads no header of ['@torch//:c10']. Remove them from its deps.
+unused: //torch_xla_lite:four uses no file of //torch_xla_lite:numbers. Remove it from its deps.
+unused: //torch_xla_lite:module uses no file of //torch_xla_lite:many. Remove it from its deps.
+unused: //torch_xla_lite:three uses no file of @torch//:c10. Remove it from its deps.
+"""
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Iterator[Nested]:
+    tree = Nested(tmp_path / "nested", tmp_path)
+    (tree.root / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/check_granularity.py", tree.root / "scripts")
+    process = tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
+    assert process.returncode == 0, process.stderr
+    yield tree
+    tree.close()
+
+
+def test_each_finding_is_a_line_with_its_remedy(nested: Nested):
+    bazel = f"bazel {nested.environ()['TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS']}"
+    command = [nested.python, "scripts/check_granularity.py", "--bazel", bazel]
+    unbuilt = nested.run(*command)
+    assert unbuilt.returncode == 2, unbuilt.stderr
+    assert "bazel build //..." in unbuilt.stderr
+
+    assert nested.bazel("build", "//torch_xla_lite/...").returncode == 0
+    fine = nested.run(*command)
+    assert (fine.returncode, fine.stdout) == (0, "0 findings\n"), fine.stderr
+
+    with (nested.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
+        file.write(_MORE)
+    nested.write("three.cc", "int three() { return 3; }\n")
+    code = '#include "c10/core/Device.h"\n#include "torch_xla_lite/constants.h"\n'
+    nested.write("four.cc", f'{code}bool four() {{ return c10::Device("cpu").is_cpu(); }}\n')
+    nested.write("constants.h", "#pragma once\n")
+    nested.write("numbers.h", "#pragma once\n")
+    for number in range(9):
+        nested.write(f"many{number}.py", "")
+    nested.write("module.py", "import torch_xla_lite\n")
+    built = nested.bazel("build", "//torch_xla_lite/...")
+    assert built.returncode == 0, built.stderr
+    coarse = nested.run(*command)
+    assert coarse.returncode == 1, coarse.stderr
+    assert sorted(coarse.stdout.splitlines()) == sorted([*_FINDINGS.splitlines(), "5 findings"])
+
+
+def test_a_test_that_has_only_the_name_of_a_file_does_not_run_after_an_edit():
+    def target(kind: str, *inputs: str) -> Target:
+        return Target(kind, [], [], [], list(inputs))
+
+    graph = {
+        "//:all": target("filegroup", "//:a.py"),
+        "//:names": target("lite_file_names", "//:all"),
+        "//:lint": target("_lite_py_test", "//:all"),
+        "//:listing_test": target("_lite_py_test", "//:names"),
+    }
+    assert check_granularity.tests_of("//:a.py", graph) == {"//:lint"}
