@@ -67,9 +67,11 @@ missing_packages() {
 }
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
-# a CMake project, clangd reads the output of scripts/compile_commands.py, nginx and openssl are for cache servers, and
-# strace records the files that actions open, and faketime builds on another day.
+# a CMake project, clangd reads the output of scripts/compile_commands.py, chromium shows the page of
+# scripts/build_report.py, nginx and openssl are for cache servers, and strace records the files that actions open, and
+# faketime builds on another day.
 missing_packages_of_tests() {
+  command -v chromium >/dev/null || echo chromium
   command -v clangd >/dev/null || echo clangd
   command -v cmake >/dev/null || echo cmake
   [[ -x /usr/sbin/nginx ]] || echo nginx-light
