@@ -10,6 +10,7 @@
 Importing the package checks that torch and jax have the versions it was built for, loads the
 compiled bridge, names the device and connects the compiler, in this order:
 
+    _rebuild    builds the checkout, if TORCH_XLA_LITE_REBUILD_ON_IMPORT asks for it
     _preflight  versions, variables; every error ends with the command that repairs it
     _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
@@ -29,12 +30,13 @@ Ops that torch does not have: ops, which users import themselves because it take
 
 import sys
 
-from . import _preflight, commands
+from . import _preflight, _rebuild, commands
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
+_rebuild.rebuild(_preflight.PACKAGE)
 _preflight.check()
 _XLAC = _preflight.load_extension()
 

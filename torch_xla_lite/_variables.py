@@ -23,6 +23,7 @@ RUN_TIME: dict[str, tuple[str, ...]] = {
     "TORCH_XLA_LITE_INTERPRET_FIRST": ("0", "1"),
     "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
     "TORCH_XLA_LITE_PENDING_LIMIT": _NUMBER,
+    "TORCH_XLA_LITE_REBUILD_ON_IMPORT": ("0", "1"),
     "TORCH_XLA_LITE_SYNC_AFTER_STEP": ("0", "1"),
 }
 

@@ -13,6 +13,7 @@ Folders and files, from the lowest to the highest. A file imports only what stan
     install/                   copies built files into the package; the editable install
     build.py                   one build, from the options to the files in the package
     develop.py, wheel.py       a build with an editable install; a build with a wheel
+    watch.py                   develop, again whenever a source is saved
     commands/                  the command line of setup.py
     flow.py                    setup.py from start to end, as a list of steps
     backend.py                 the PEP 517/660 hooks

@@ -76,7 +76,7 @@ def build(
     with lock.exclusive(root, wait=options.waits):
         try:
             gpu = configure.ensure(root, bazel, options, environ).cuda
-            print(f"torch_xla_lite: CUDA {gpu}", flush=True)
+            _print_once(f"torch_xla_lite: CUDA {gpu}")
             if gpu.startswith("on") and options.prioritized_text is None:
                 notices.defer(_ADVICE)
             if options.wheel_kind is WheelKind.PYTHON:
@@ -113,6 +113,12 @@ def build(
             print(done.line(), flush=True)
         raise _failure(root, bazel, command, code, outcome.exit_name)
     return done
+
+
+@functools.cache
+def _print_once(line: str) -> None:
+    """For a line that `develop --watch` does not repeat."""
+    print(line, flush=True)
 
 
 def _caching(options: Options) -> list[str]:

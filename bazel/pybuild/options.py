@@ -375,6 +375,12 @@ VARIABLES = (
         "Read at run time: a graph is compiled when it is met for the second time; 0: at once.",
     ),
     Variable(
+        "TORCH_XLA_LITE_REBUILD_ON_IMPORT",
+        DIGIT,
+        "0",
+        "Read at run time: importing the package from a checkout builds the checkout first.",
+    ),
+    Variable(
         "TORCH_XLA_LITE_SYNC_AFTER_STEP",
         DIGIT,
         "1",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import setuptools
 from setuptools.command.build_ext import build_ext
 
-from bazel.pybuild import build, develop, wheel
+from bazel.pybuild import build, develop, watch, wheel
 from bazel.pybuild.commands import clean, doctor, explain, pip_install, show_options
 from bazel.pybuild.dist import sdist
 
@@ -63,11 +63,19 @@ class Develop(_Command):
     """`develop` with other words on the command line; alone it runs without setuptools."""
 
     description = "build what changed, and import the package from this tree"
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("watch", "w", "build again whenever a source is saved, until Ctrl-C"),
+    ]
+    boolean_options: ClassVar[list[str]] = ["watch"]
     builds = True
+
+    def initialize_options(self) -> None:
+        self.watch = False
 
     def run(self) -> None:
         tree = self.distribution
-        develop.develop(tree.root, tree.variables, tree.environ)
+        command = watch.watch if self.watch else develop.develop
+        command(tree.root, tree.variables, tree.environ)
 
 
 class Rebuild(_Command):

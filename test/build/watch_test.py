@@ -1,0 +1,86 @@
+"""`setup.py develop --watch`, in a small copy of this tree."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.build.nested import Nested
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Nested]:
+    tree = Nested(tmp_path, tmp_path / "shared")
+    yield tree
+    tree.close()
+
+
+@pytest.fixture
+def watching(tree: Nested) -> Iterator["subprocess.Popen[str]"]:
+    """A `develop --watch` that has built and waits; both streams are in its stdout."""
+    with subprocess.Popen(
+        [tree.python, "setup.py", "develop", "--watch"],
+        cwd=tree.root,
+        env=tree.environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        _read_to(process, "torch_xla_lite: waits for changes")
+        yield process
+        process.kill()
+
+
+def _read_to(process: "subprocess.Popen[str]", start: str) -> list[str]:
+    """Reads the output up to a line that starts so."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith(start):
+            return lines
+    pytest.fail(f"no line starts with {start!r}:\n{''.join(lines)}")
+
+
+def test_a_saved_source_is_built_and_an_error_ends_nothing(
+    tree: Nested, watching: "subprocess.Popen[str]"
+):
+    tree.write("one.cc", f"int one() {{ return {time.time_ns() % 1000}; }}\n")
+    line = _read_to(watching, "torch_xla_lite: ")[-1]
+    assert "1 compiled, 1 linked" in line
+    tree.write("one.cc", "int one() { return unknown_name; }\n")
+    lines = _read_to(watching, "To see every command")
+    assert any("int one() { return unknown_name; }" in line for line in lines)
+    tree.write("one.cc", "int one() { return 7; }\n")
+    line = _read_to(watching, "torch_xla_lite: ")[-1]
+    assert "1 compiled, 1 linked" in line
+    watching.send_signal(signal.SIGINT)
+    assert watching.stdout.read() == ""
+    assert watching.wait() == 0
+
+
+def test_what_the_build_itself_writes_starts_no_build(
+    tree: Nested, watching: "subprocess.Popen[str]"
+):
+    for output in tree.outputs:
+        output.write_bytes(b"damaged")
+    tree.write("two.cc", "int one();\nint two() { return one() + 2; }\n")
+    line = _read_to(watching, "torch_xla_lite: ")[-1]
+    assert "1 compiled, 1 linked" in line
+    watching.send_signal(signal.SIGINT)
+    assert watching.stdout.read() == ""
+
+
+def test_a_missing_watchfiles_is_named_with_the_command_that_installs_it(
+    tree: Nested, tmp_path: Path
+):
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "watchfiles.py").write_text("raise ModuleNotFoundError(name='watchfiles')\n")
+    process = tree.setup("develop", "--watch", PYTHONPATH=str(blocked))
+    assert process.returncode == 1
+    assert "develop --watch needs watchfiles" in process.stderr
+    assert "-m pip install watchfiles==" in process.stderr.splitlines()[-1]
