@@ -162,6 +162,22 @@ def test_linear_has_a_gradient_without_a_compilation(bias):
     assert counts()[1] == 0
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_of_new_lengths_compiles_nothing(is_causal):
+    for length in range(3, 6):
+        q, k, v = torch.randn(3, 2, 4, length, 8, generator=torch.Generator().manual_seed(length))
+        wanted = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+        found = F.scaled_dot_product_attention(q.jax(), k.jax(), v.jax(), is_causal=is_causal)
+        torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-5)
+    assert counts() == (3, 0, 0)
+
+
+def test_attention_with_dropout_draws_the_numbers_of_the_compiled_graph():
+    q = torch.randn(2, 4, 5, 8, generator=torch.Generator().manual_seed(1)).jax()
+    draw = lambda: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)  # noqa: E731
+    torch.testing.assert_close(*drawn_twice(draw, seed=3, offset=5), rtol=1e-4, atol=1e-5)
+
+
 def test_random_numbers_are_the_same_when_it_is_compiled():
     x = torch.ones(100).jax()
     drawn = []

@@ -23,9 +23,15 @@ namespace {
 using dispatch::CallPlan;
 using dispatch::ScalarView;
 
-// Their results depend on strides, or are memory that nothing has written to.
-constexpr std::array<std::string_view, 3> kNotByValue = {
-    "aten::as_strided_scatter", "aten::empty_permuted", "aten::new_empty_strided"};
+// Their results depend on strides, or are memory that nothing has written to; or they write to
+// arguments that their schemas do not mark as written.
+constexpr std::array<std::string_view, 7> kNotByValue = {
+    "aten::as_strided_scatter", "aten::empty_permuted",         "aten::new_empty_strided",
+    "aten::native_batch_norm",  "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm",
+    "aten::miopen_batch_norm"};
+
+// Draws numbers only for dropout, which its kernel refuses.
+constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
 
 // They depend on strides. The values of a graph are row-major, tensors of the CPU may be views.
 constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
@@ -114,6 +120,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
       {std::string(name.substr(0, dot)),
        std::string(dot == std::string_view::npos ? "" : name.substr(dot + 1))});
   if (!op_) return;
+  is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
   if (draw_ == nullptr && !HasKernel()) return;
@@ -132,7 +139,7 @@ bool CpuCall::is_possible() const {
 }
 
 bool CpuCall::HasKernel() const {
-  return !op_->schema().is_mutable() && !op_->hasTag(at::Tag::nondeterministic_seeded) &&
+  return !op_->schema().is_mutable() && (!is_seeded_ || signature_.op == kAttention) &&
          (kernel_ != nullptr || op_->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
 }
 
@@ -168,12 +175,14 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
     scalars = scalars.subspan(size);
   }
   // The rest are seed and offset of a generator.
-  if (scalars.size() != (draw_ == nullptr ? 0 : 2)) throw OtherResults(signature_.op);
+  if (scalars.size() != (is_seeded_ ? 2 : 0)) throw OtherResults(signature_.op);
   torch::jit::Stack stack;
   plan_->Fill(operands, views, &stack);
   if (draw_ != nullptr) {
     return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
+  // The rest of the graph needs no compilation.
+  if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
   if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
   if (kernel_ != nullptr) {
     kernel_(&stack);

@@ -56,6 +56,7 @@ class CpuCall {
   // The result of a view that is written through.
   std::optional<size_t> written_;
   std::optional<dispatch::CallPlan> plan_;
+  bool is_seeded_ = false;
   void (*kernel_)(torch::jit::Stack*) = nullptr;  // instead of torch's
   Draw draw_ = nullptr;                           // of a random op
   const dispatch::IndexArguments* index_ = nullptr;
