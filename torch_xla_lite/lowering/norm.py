@@ -246,7 +246,8 @@ def native_batch_norm_backward(
     else:
         inner = grad
     return (
-        lax.mul(inner, _channel(scale, x)) if output_mask[0] else None,
+        # Also where it is not wanted: torch's meta function promises it.
+        lax.mul(inner, _channel(scale, x)),
         lax.mul(projection, invstd) if output_mask[1] else None,
         grad_sum if output_mask[2] else None,
     )
