@@ -178,6 +178,13 @@ def test_attention_with_dropout_draws_the_numbers_of_the_compiled_graph():
     torch.testing.assert_close(*drawn_twice(draw, seed=3, offset=5), rtol=1e-4, atol=1e-5)
 
 
+def test_batch_norm_in_evaluation_compiles_nothing():
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    module = torch.nn.BatchNorm1d(4).eval()
+    torch.testing.assert_close(module.to("jax")(x.jax()).cpu(), module.to("cpu")(x))
+    assert counts() == (1, 0, 0)
+
+
 def test_random_numbers_are_the_same_when_it_is_compiled():
     x = torch.ones(100).jax()
     drawn = []

@@ -25,10 +25,12 @@ using dispatch::ScalarView;
 
 // Their results depend on strides, or are memory that nothing has written to; or they write to
 // arguments that their schemas do not mark as written.
-constexpr std::array<std::string_view, 7> kNotByValue = {
-    "aten::as_strided_scatter", "aten::empty_permuted",         "aten::new_empty_strided",
-    "aten::native_batch_norm",  "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm",
-    "aten::miopen_batch_norm"};
+constexpr std::array<std::string_view, 6> kNotByValue = {
+    "aten::as_strided_scatter",     "aten::empty_permuted",   "aten::new_empty_strided",
+    "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
+
+// Writes to unmarked arguments, its running statistics, while training.
+constexpr std::string_view kBatchNorm = "aten::native_batch_norm";
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -181,6 +183,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (draw_ != nullptr) {
     return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
+  if (signature_.op == kBatchNorm && stack[5].toBool()) throw OtherResults(signature_.op);
   // The rest of the graph needs no compilation.
   if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
   if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
