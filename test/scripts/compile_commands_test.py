@@ -60,6 +60,14 @@ def test_the_file_is_written_only_when_its_content_changes(nested: Nested):
     assert _write(nested).stat() == before
 
 
+def test_develop_writes_it_on_request(nested: Nested):
+    _write(nested).unlink()
+    process = nested.setup("develop", "--compile-commands")
+    assert process.returncode == 0, process.stderr
+    assert "compile_commands.json: 3 files, written\n" in process.stdout
+    assert (nested.root / "compile_commands.json").exists()
+
+
 @pytest.mark.skipif(shutil.which("clangd") is None, reason="only scripts/test.sh installs clangd")
 def test_clangd_finds_every_header(nested: Nested):
     _write(nested)

@@ -4,6 +4,7 @@
 """
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,7 @@ from setuptools.command.build_ext import build_ext
 from bazel.pybuild import build, develop, watch, wheel
 from bazel.pybuild.commands import clean, doctor, explain, pip_install, show_options
 from bazel.pybuild.dist import sdist
+from bazel.pybuild.invocation import invoke
 
 if TYPE_CHECKING:
     from bazel.pybuild.commands.distribution import Distribution
@@ -64,16 +66,23 @@ class Develop(_Command):
 
     description = "build what changed, and import the package from this tree"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
+        ("compile-commands", None, "write compile_commands.json for clangd, too"),
         ("watch", "w", "build again whenever a source is saved, until Ctrl-C"),
     ]
-    boolean_options: ClassVar[list[str]] = ["watch"]
+    boolean_options: ClassVar[list[str]] = ["compile-commands", "watch"]
     builds = True
 
     def initialize_options(self) -> None:
+        self.compile_commands = False
         self.watch = False
 
     def run(self) -> None:
         tree = self.distribution
+        if self.compile_commands:
+            # Before the build, whose errors an editor shows with it.
+            bazel = shlex.join(invoke.client(tree.variables, tree.environ))
+            script = str(tree.root / "scripts" / "compile_commands.py")
+            self.spawn([sys.executable, script, "--bazel", bazel])
         command = watch.watch if self.watch else develop.develop
         command(tree.root, tree.variables, tree.environ)
 
