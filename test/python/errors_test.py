@@ -1,13 +1,10 @@
 """Errors in user programs raise the exception of torch, with a remedy."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
 import torch_xla_lite
+from test.python.programs import run
 
 
 def test_mixing_devices_says_which_and_what_to_do():
@@ -71,17 +68,6 @@ def test_wrong_shapes_raise_at_once():
 def test_wrong_arguments_raise_at_once():
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.ones(2, device="jax").sum(5)
-
-
-def run(program: str, **environ: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
 
 
 # A lowering that raises while the graph is compiled, like every error that XLA finds late.

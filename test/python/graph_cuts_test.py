@@ -1,14 +1,12 @@
 """Programs that read nothing are cut into graphs, and the first graph serves all steps."""
 
-import os
-import subprocess
-import sys
 import threading
 
 import pytest
 import torch
 
 import torch_xla_lite
+from test.python import programs
 from torch_xla_lite import _variables
 
 
@@ -72,12 +70,7 @@ def test_an_optimizer_on_the_cpu_starts_nothing():
 
 
 def run(code, **variables):
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch, torch_xla_lite\n" + code],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-    )
+    done = programs.run("import torch, torch_xla_lite\n" + code, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

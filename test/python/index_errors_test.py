@@ -2,13 +2,13 @@
 
 import gc
 import subprocess
-import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import torch_xla_lite
+from test.python.programs import run
 
 X = torch.arange(12.0).reshape(3, 4)
 BAD, NEGATIVE, GOOD = (torch.tensor(v) for v in ([0, 7], [0, -5], [0, 2]))
@@ -138,16 +138,10 @@ print(rows.tolist())
 
 
 def run_program(value: str, tmp_path) -> subprocess.CompletedProcess:
-    import os
-
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    return subprocess.run(
-        [sys.executable, str(program)],
-        env={**os.environ, "TORCH_XLA_LITE_CHECK_INDICES": value},
-        capture_output=True,
-        text=True,
-    )
+    code = f"import runpy; runpy.run_path({str(program)!r})"
+    return run(code, TORCH_XLA_LITE_CHECK_INDICES=value)
 
 
 def test_checked_mode_raises_when_the_graph_runs_and_names_the_line(tmp_path):

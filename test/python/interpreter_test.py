@@ -1,9 +1,6 @@
 """A graph that is met for the first time is interpreted, with the results that it is to have."""
 
 import gc
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -11,6 +8,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_xla_lite
+from test.python.programs import run
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.lowering import target
 
@@ -59,10 +57,7 @@ def test_a_variable_switches_it_off():
         "print(m['interpretations'], m['compiles'] + m['loads'])"
     )
     for value, wanted in (("0", "0 1"), ("1", "1 0"), ("", "1 0")):
-        environ = {**os.environ, "TORCH_XLA_LITE_INTERPRET_FIRST": value}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
-        )
+        done = run(code, TORCH_XLA_LITE_INTERPRET_FIRST=value)
         assert done.stdout.split() == wanted.split()
 
 

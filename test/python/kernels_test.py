@@ -1,13 +1,12 @@
 """Which libraries with kernels are loaded, and when; arguments of kernels."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
+from test.python.programs import run
 from torch_xla_lite.lowering import kernels
 
 _USE_BOTH = """
@@ -24,14 +23,10 @@ print({cuda!r} in open("/proc/self/maps").read())
 """
 
 
-def _run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-
-
 def test_without_a_cuda_device_the_cuda_library_is_not_loaded(tmp_path: Path):
     garbage = tmp_path / "libtorch_xla_lite_cuda.so"
     garbage.write_bytes(b"no library")
-    result = _run(_USE_BOTH.format(cuda=str(garbage)))
+    result = run(_USE_BOTH.format(cuda=str(garbage)))
     assert result.stdout.split() == ["2.1972246170043945", "6", "False"], result.stderr
 
 
