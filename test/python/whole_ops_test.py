@@ -113,3 +113,13 @@ def test_the_gradient_of_a_batch_norm_in_evaluation():
         return x.grad.cpu()
 
     torch.testing.assert_close(gradient("jax"), gradient("cpu"), rtol=1e-5, atol=1e-5)
+
+
+def test_batch_norm_of_data_that_needs_no_gradient():
+    gradients = []
+    for device in ("jax", "cpu"):
+        module = torch.nn.BatchNorm1d(4).to(device)
+        x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).to(device)
+        (module(x) * x).sum().backward()
+        gradients.append([parameter.grad.cpu() for parameter in module.parameters()])
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
