@@ -3,7 +3,7 @@
 
     python scripts/bench_build.py                      # everything, about five minutes
     python scripts/bench_build.py --rounds 3           # fewer repetitions of the short commands
-    python scripts/bench_build.py --only null leaf     # of: units, null, leaf, clone; and cold
+    python scripts/bench_build.py --only null leaf     # of: units, null, leaf, server, clone
     python scripts/bench_build.py --json result.json
 
 It builds copies of this tree in a temporary folder, with separate environments, caches and a
@@ -39,7 +39,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAF = "torch_xla_lite/csrc/ir/shape.cc"
-PARTS = ("units", "null", "leaf", "clone")
+PARTS = ("units", "null", "leaf", "server", "clone")
 JOBS = 2
 
 
@@ -267,6 +267,16 @@ def measure_null(clone: Clone, rounds: int) -> list[Row]:
     ]
 
 
+def measure_server(clone: Clone) -> Row:
+    """A build without changes whose Bazel server has ended, as after three idle hours."""
+    seconds = []
+    for _ in range(3):
+        clone.bazel("shutdown")
+        seconds.append(clone.develop())
+    name = "null develop that starts Bazel's server"
+    return Row(name, statistics.median(seconds), None, None, "s", 3, "<= 3.5 s")
+
+
 def measure_leaf(clone: Clone, rounds: int) -> Row:
     """An edit of one source, compared with the same commands run one by one without Bazel."""
     leaf = clone.root / LEAF
@@ -445,6 +455,8 @@ def main() -> None:
                 result.rows += measure_clone(clone, folder, shared, cold)
             if "null" in arguments.only:
                 result.rows += measure_null(clone, arguments.rounds)
+            if "server" in arguments.only:
+                result.rows.append(measure_server(clone))
             if "leaf" in arguments.only:
                 result.rows.append(measure_leaf(clone, arguments.rounds))
             if "units" in arguments.only:
