@@ -160,6 +160,13 @@ def test_setuptools_build_collects_what_a_wheel_holds_by_mode(built: Nested, tmp
     assert collected() >= {*library, "torch_xla_lite/__init__.py"}
 
 
+def test_doctor_is_the_command_of_the_package(built: Nested):
+    built.write("__main__.py", "import sys\nprint(sys.argv[1:])\nsys.exit(1)\n")
+    process = built.setup("doctor", "--repair")
+    assert process.stdout == "['doctor', '--repair']\n"
+    assert process.returncode == 1
+
+
 def test_install_says_that_it_is_pip_and_installs_a_wheel(built: Nested):
     _run(built, "clean", "develop")
     process = _run(built, "install")

@@ -1,4 +1,4 @@
-"""`setup.py doctor`: what it says about both caches, and what it repairs."""
+"""`doctor`: what it finds about builds, and what it repairs in the disk cache."""
 
 import hashlib
 import os
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.commands import doctor
-from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import disk_cache, remote_cache
 from bazel.pybuild.options import Options
 from test.cache.servers import needs_nginx, server
@@ -25,7 +24,7 @@ def test_latency_and_the_right_to_write_are_told(tmp_path: Path):
         variables = {**os.environ, **cache.variables(writes=True)}
         # As `torch-xla-lite doctor` asks.
         asked = subprocess.run(
-            [sys.executable, "-m", "bazel.pybuild.machine.remote_cache"],
+            [sys.executable, "-m", "bazel.pybuild.commands.doctor"],
             cwd=os.getcwd(),
             env=variables,
             capture_output=True,
@@ -41,7 +40,7 @@ def test_latency_and_the_right_to_write_are_told(tmp_path: Path):
         "not write: it does not store results: it answers 403 Forbidden"
     )
     assert nobody == (False, f"{cache.url} is not used: Connection refused")
-    assert asked.stdout.startswith(answers)
+    assert f'["remote cache", true, "{answers}' in asked.stdout
 
 
 def _entries(folder: Path) -> tuple[Path, Path]:
@@ -62,10 +61,41 @@ def _options(folder: Path) -> Options:
     return Options(build_options=(f"--disk_cache={folder}",))
 
 
-def test_a_whole_disk_cache_is_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def _found(folder: Path, *, repair: bool = False) -> dict[str, doctor.Finding]:
+    findings = doctor.inspect(_options(folder), os.environ, repair=repair)
+    return {finding.name: finding for finding in findings}
+
+
+def test_a_whole_disk_cache_is_healthy(tmp_path: Path):
     _entries(tmp_path)
-    doctor.check(_options(tmp_path), {}, repair=False)
-    assert f"ok       disk cache: no entry of {tmp_path} is damaged" in capsys.readouterr().out
+    assert _found(tmp_path)["disk cache"] == doctor.Finding(
+        "disk cache", True, f"no entry of {tmp_path} is damaged"
+    )
+
+
+def test_each_part_that_a_build_needs_is_named_and_fine_here(tmp_path: Path):
+    found = _found(tmp_path)
+    assert [name for name, finding in found.items() if not finding.ok] == []
+    assert Path(found["Bazel"].detail).is_file()
+    assert "C++20" in found["compiler"].detail
+    assert "pybind11" in found["packages"].detail
+    assert "GiB are free" in found["disk space"].detail
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "remedy"),
+    [
+        ("Bazel", {"PATH": "/nowhere"}, "Install one"),
+        ("compiler", {"CC": "/nowhere/gcc"}, "unset CC"),
+        ("linker", {"PATH": "/nowhere"}, "apt-get install binutils"),
+    ],
+)
+def test_what_is_missing_is_found_with_the_command_that_mends_it(
+    name: str, variables: dict[str, str], remedy: str
+):
+    findings = doctor.inspect(Options(), {**os.environ, **variables}, repair=False)
+    found = next(finding for finding in findings if finding.name == name)
+    assert remedy in found.remedy
 
 
 def _flip(content: bytes) -> bytes:
@@ -78,15 +108,15 @@ def test_a_damaged_entry_is_named_and_removed_on_request(
     tmp_path: Path,
     which: int,
     damage: Callable[[bytes], bytes],
-    capsys: pytest.CaptureFixture[str],
 ):
     entries = _entries(tmp_path)
     entry, other = entries[which], entries[1 - which]
     entry.write_bytes(damage(entry.read_bytes()))
-    with pytest.raises(BuildError, match="doctor --repair"):
-        doctor.check(_options(tmp_path), {}, repair=False)
-    assert f"such as {entry}" in capsys.readouterr().out
-    doctor.check(_options(tmp_path), {}, repair=True)
+    found = _found(tmp_path)["disk cache"]
+    assert not found.ok
+    assert f"such as {entry}" in found.detail
+    assert found.remedy.endswith("doctor --repair")
+    assert _found(tmp_path, repair=True)["disk cache"].ok
     assert not entry.exists()
     assert other.exists()
 

@@ -34,14 +34,14 @@ def test_the_doctor_reports_another_torch_and_the_remedy(tmp_path: Path):
     result = run("doctor", folder=tmp_path)
     assert result.returncode == 1
     last = result.stdout.splitlines()[-2:]
-    assert last[0].startswith("problem  torch: torch_xla_lite was built for torch 2.12.1 but")
+    assert last[0].startswith("bad  torch: torch_xla_lite was built for torch 2.12.1 but")
     assert last[1].endswith("python -m pip install 'torch==2.12.1'")
 
 
 def test_the_doctor_prints_the_folder_of_the_installation(tmp_path: Path):
     change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
     first = run("doctor", folder=tmp_path).stdout.splitlines()[0]
-    assert first.startswith("ok       build: torch_xla_lite ")
+    assert first.startswith("ok   build: torch_xla_lite ")
     assert first.endswith(f", in {tmp_path / 'torch_xla_lite'}")
 
 
@@ -53,8 +53,25 @@ def test_the_doctor_reports_a_misspelt_variable_and_continues():
     assert problem["detail"].startswith("TORCH_XLA_LITE_IRDEBUG is set")
     assert problem["remedy"] == "Remove it:  unset TORCH_XLA_LITE_IRDEBUG"
     names = [check["name"] for check in found["checks"]]
+    # In a checkout, the checks of builds come first.
+    names = names[names.index("build") :]
     assert names[:4] == ["build", "variables", "Python", "torch"]
     assert names[-4:] == ["compiled parts", "graph", "device", "CUDA"]
+
+
+def test_in_a_checkout_the_doctor_begins_with_what_builds_need(tmp_path: Path):
+    change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
+    checks = tmp_path / "bazel" / "pybuild" / "commands" / "doctor.py"
+    checks.parent.mkdir(parents=True)
+    checks.write_text(
+        "import json, sys\n"
+        "print(json.dumps(['linker', True, 'slow', 'Install gold']))\n"
+        "print(json.dumps(['disk cache', '--repair' in sys.argv, 'damaged', '']))\n"
+    )
+    assert run("doctor", folder=tmp_path).stdout.startswith(
+        "warn linker: slow\n     Install gold\nbad  disk cache: damaged\nok   build: "
+    )
+    assert "\nok   disk cache: damaged\n" in run("doctor", "--repair", folder=tmp_path).stdout
 
 
 def described(folder: Path, name: str, *requires: str) -> None:
@@ -119,8 +136,8 @@ def test_the_doctor_reports_a_torch_that_does_not_load(tmp_path: Path):
     copy_of_the_package(tmp_path)
     (tmp_path / "torch.py").write_text("raise OSError('libfoo.so is missing')\n")
     lines = run("doctor", folder=tmp_path).stdout.splitlines()
-    place = lines.index("problem  import torch: OSError: libfoo.so is missing")
-    assert lines[place + 1].startswith("         Reinstall it:  python -m pip install ")
+    place = lines.index("bad  import torch: OSError: libfoo.so is missing")
+    assert lines[place + 1].startswith("     Reinstall it:  python -m pip install ")
 
 
 def test_the_doctor_does_not_use_assertions():
@@ -146,9 +163,9 @@ def test_the_doctor_reports_a_library_that_does_not_load(tmp_path: Path):
     module.write_text("not a library")
     result = run("doctor", folder=tmp_path)
     assert result.returncode == 1
-    assert "ok       C++ ABI" in result.stdout
-    assert "problem  compiled parts: ImportError: torch_xla_lite's compiled" in result.stdout
-    assert "         Build it again:  python setup.py develop" in result.stdout
+    assert "ok   C++ ABI" in result.stdout
+    assert "bad  compiled parts: ImportError: torch_xla_lite's compiled" in result.stdout
+    assert "     Build it again:  python setup.py develop" in result.stdout
 
 
 def test_the_doctor_survives_a_library_that_aborts_the_process(tmp_path: Path):
@@ -158,7 +175,7 @@ def test_the_doctor_survives_a_library_that_aborts_the_process(tmp_path: Path):
     subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", module], check=True)
     result = run("doctor", folder=tmp_path)
     assert result.returncode == 1
-    assert "problem  compiled parts: The process ended with code -6." in result.stdout
+    assert "bad  compiled parts: The process ended with code -6." in result.stdout
 
 
 def test_env_shows_versions_and_the_build():

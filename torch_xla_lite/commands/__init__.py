@@ -1,6 +1,7 @@
 """The command line: torch-xla-lite, or python -m torch_xla_lite.
 
-    torch-xla-lite doctor [--json]     check this installation; exit code 1 for a problem
+    torch-xla-lite doctor [--json]     check this installation, and in a checkout what builds need;
+                                       exit code 1 for a problem
     torch-xla-lite env [--json]        describe the environment, for a bug report
     torch-xla-lite cache [--clear]     show what builds keep on disk
 
@@ -54,7 +55,7 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.command == "doctor":
         from . import doctor
 
-        return doctor.main(json=parsed.json)
+        return doctor.main(json=parsed.json, repair=parsed.repair)
     if parsed.command == "env":
         from . import env
 
@@ -75,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     }.items():
         command = commands.add_parser(name, help=meaning, description=meaning)
         command.add_argument("--json", action="store_true", help="print JSON, for programs")
+        if name == "doctor":
+            meaning = "remove damaged entries from the disk cache of builds"
+            command.add_argument("--repair", action="store_true", help=meaning)
     meaning = "show what builds keep on disk; remove it with --clear"
     cache = commands.add_parser("cache", help=meaning, description=meaning)
     cache.add_argument("--clear", action="store_true", help="remove the results of builds")

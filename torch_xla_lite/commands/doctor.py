@@ -1,16 +1,18 @@
 """torch-xla-lite doctor: checks each part of this installation.
 
-    ok       Python 3.11, as built for
-    problem  torch_xla_lite was built for torch 2.13.0 but torch 2.12.1 is installed.
-             Install the version that it was built for:  python -m pip install 'torch==2.13.0'
+    ok   Python: 3.11, as built for
+    bad  torch: torch_xla_lite was built for torch 2.13.0 but torch 2.12.1 is installed.
+         Install the version that it was built for:  python -m pip install 'torch==2.13.0'
 
-The compiled parts are loaded in a separate process, because incompatible libraries may end it
-without a message.
+In a checkout, bazel/pybuild/commands/doctor.py first checks what builds need; `python setup.py
+doctor` is the same command. The compiled parts are loaded in a separate process, because
+incompatible libraries may end it without a message.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json as json_format
 import os
 import subprocess
@@ -30,9 +32,9 @@ class Finding(NamedTuple):
 
     Attributes:
       name: of the part.
-      ok: whether there is no problem.
+      ok: whether it works.
       detail: what was found.
-      remedy: what to do; empty if there is no problem.
+      remedy: what to do; with `ok`, what should be done all the same.
     """
 
     name: str
@@ -69,10 +71,15 @@ done("device", "jax computes on " + ", ".join(kinds))
 _STEPS = ("import torch", "C++ ABI", "compiled parts", "graph", "device", "end of the process")
 
 
-def main(*, json: bool) -> int:
-    """Prints the findings and returns the exit code, 1 if there is a problem."""
+def main(*, json: bool, repair: bool = False) -> int:
+    """Prints the findings and returns the exit code, 1 if there is a problem.
+
+    Args:
+      json: whether to print one JSON object.
+      repair: whether to remove damaged entries from the disk cache of builds.
+    """
     findings = []
-    for finding in inspect():
+    for finding in itertools.chain(_of_builds(repair), inspect()):
         findings.append(finding)
         if not json:
             print(_line(finding), flush=True)
@@ -106,8 +113,6 @@ def inspect() -> Iterator[Finding]:
                 return
     yield from _probed()
     yield _cuda()
-    if os.environ.get("TORCH_XLA_LITE_REMOTE_CACHE"):
-        yield _remote_cache()
 
 
 def _built() -> str:
@@ -226,26 +231,28 @@ def _cuda() -> Finding:
     return Finding("CUDA", True, "built with CUDA kernels, and there is an NVIDIA device")
 
 
-def _remote_cache() -> Finding:
-    """Whether the server of the build's cache answers; only a source tree has the code for that."""
+def _of_builds(repair: bool) -> Iterator[Finding]:
+    """What builds need; only a source tree has the code that checks it."""
     # The package of an editable install is found through a link.
     tree = _preflight.PACKAGE.resolve().parent
     if not (tree / "bazel" / "pybuild").exists():
-        return Finding("remote cache", True, "set; only builds from a source tree use it")
+        return
     process = subprocess.run(
-        [sys.executable, "-m", "bazel.pybuild.machine.remote_cache"],
+        [sys.executable, "-m", "bazel.pybuild.commands.doctor", *["--repair"][: int(repair)]],
         cwd=tree,
         capture_output=True,
         text=True,
         check=False,
     )
-    said = process.stdout.strip() or _error(process.stderr)
-    if process.returncode == 0:
-        return Finding("remote cache", True, said)
-    return Finding("remote cache", False, said, "Builds go on without it:  python setup.py options")
+    for line in process.stdout.splitlines():
+        yield Finding(*json_format.loads(line))
+    if process.returncode:
+        yield _problem("checks of the build", _error(process.stderr))
 
 
 def _line(finding: Finding) -> str:
-    head = f"{'ok' if finding.ok else 'problem':<9}{finding.name}: "
+    word = "bad" if not finding.ok else "warn" if finding.remedy else "ok"
     lines = [*finding.detail.splitlines(), *finding.remedy.splitlines()]
-    return "\n".join([head + lines[0], *(" " * 9 + line for line in lines[1:])])
+    return "\n".join(
+        [f"{word:<5}{finding.name}: {lines[0]}", *(f"     {line}" for line in lines[1:])]
+    )

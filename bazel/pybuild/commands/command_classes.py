@@ -4,6 +4,7 @@
 """
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +13,7 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 from bazel.pybuild import build, develop, watch, wheel
-from bazel.pybuild.commands import clean, doctor, explain, pip_install, show_options
+from bazel.pybuild.commands import clean, explain, pip_install, show_options
 from bazel.pybuild.dist import sdist
 from bazel.pybuild.invocation import invoke
 
@@ -196,7 +197,7 @@ class ShowOptions(_Command):
 class Doctor(_Command):
     """`doctor`."""
 
-    description = "check the caches of the build"
+    description = "check the package, and what builds need; like `torch-xla-lite doctor`"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("repair", None, "remove damaged entries from the disk cache"),
     ]
@@ -206,8 +207,12 @@ class Doctor(_Command):
         self.repair = False
 
     def run(self) -> None:
-        tree = self.distribution
-        doctor.check(tree.variables, tree.environ, repair=bool(self.repair))
+        # The package's command line works without the package being built.
+        command = [sys.executable, "-m", "torch_xla_lite", "doctor"]
+        command += ["--repair"] if self.repair else []
+        code = subprocess.run(command, cwd=self.distribution.root, check=False).returncode
+        if code:
+            raise SystemExit(code)
 
 
 class Explain(_Command):

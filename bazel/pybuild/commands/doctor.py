@@ -1,54 +1,179 @@
-"""Checks both caches: whether the server answers, and whether entries on the disk are damaged.
+"""Checks what builds need on this machine, for `doctor`.
 
-    ok       remote cache: http://127.0.0.1:9090 answers in 0.4 ms; you may read, not write
-    problem  disk cache: 2 of 1374 entries are damaged, such as /home/me/.cache/.../ac/87/879dd2
+    python -m bazel.pybuild.commands.doctor [--repair]     # a JSON list in each line
 
-`torch-xla-lite doctor` checks the installed package.
+`setup.py doctor` and `torch-xla-lite doctor` are one command, torch_xla_lite/commands/doctor.py: it
+prints what this file finds, and then what it finds about the package.
 """
 
-from collections.abc import Mapping
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
+from bazel.pybuild import options as options_table
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import configure, disk_cache, remote_cache
+from bazel.pybuild.install import editable
+from bazel.pybuild.machine import (
+    configure,
+    cuda,
+    disk_cache,
+    find_bazel,
+    packages,
+    preflight,
+    remote_cache,
+    toolchain,
+)
 from bazel.pybuild.options import Options
 
+_ROOT = Path(__file__).resolve().parents[3]
+_GIB = 1 << 30
 
-def check(options: Options, environ: Mapping[str, str], *, repair: bool) -> None:
-    """Prints a line about each cache.
+
+class Finding(NamedTuple):
+    """The result of one check, as in torch_xla_lite/commands/doctor.py.
+
+    Attributes:
+      name: of what was checked.
+      ok: whether builds work with it.
+      detail: what was found.
+      remedy: what to do; with `ok`, what should be done all the same.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> Iterator[Finding]:
+    """Checks one part after the other.
 
     Args:
       options: from the environment.
       environ: usually os.environ.
       repair: whether to remove damaged entries from the disk cache.
-
-    Raises:
-      BuildError: there is a problem.
     """
+    checks: dict[str, Callable[[], Finding | str]] = {
+        "Bazel": lambda: str(find_bazel.find(options.bazel, environ.get("PATH", "")).executable),
+        "Bazel's servers": _servers,
+        "compiler": lambda: _compiler(environ),
+        "linker": lambda: _linker(environ),
+        "packages": _packages,
+        "CUDA toolkit": lambda: cuda.inspect(options, environ).line,
+        "remote cache": lambda: _remote_cache(options),
+        "disk cache": lambda: _disk_cache(configure.disk_cache(options, environ), repair),
+        "disk space": lambda: _space(configure.cache_home(environ)),
+        "editable install": _editable,
+    }
+    for name, check in checks.items():
+        try:
+            found = check()
+        except BuildError as error:
+            found = Finding(name, False, error.problem, error.remedy)
+        yield Finding(name, True, found) if isinstance(found, str) else found
+
+
+def _servers() -> str:
+    """Bazel's servers of this machine. One uses about 0.3 GB, and ends after three idle hours."""
+    names = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            name = file.read_bytes().split(b"\0")[0].decode()
+        except OSError:
+            continue
+        if name.startswith("bazel("):
+            names.append(name.removeprefix("bazel(").removesuffix(")"))
+    return f"{len(names)} run, for {', '.join(sorted(names))}" if names else "none runs"
+
+
+def _compiler(environ: Mapping[str, str]) -> str:
+    preflight.check_compiler(environ)
+    program = toolchain.compiler(environ)
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return f"{said.splitlines()[0]}; it compiles C++20"
+
+
+def _linker(environ: Mapping[str, str]) -> Finding | str:
+    # As Bazel chooses: gold if there is one.
+    gold = shutil.which("ld.gold", path=environ.get("PATH"))
+    if gold:
+        return gold
+    remedy = "Install it:  sudo apt-get install binutils"
+    return Finding("linker", True, "ld.gold is missing; other linkers are slower", remedy)
+
+
+def _packages() -> str:
+    installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
+    preflight.check_packages(packages.wanted(_ROOT), installed)
+    preflight.check_files(installed)
+    found = ", ".join(f"{name} {package.version}" for name, package in sorted(installed.items()))
+    return f"{found}, as requirements.txt asks"
+
+
+def _remote_cache(options: Options) -> Finding:
     answers, text = remote_cache.describe(options)
-    print(_line(answers, f"remote cache: {text}"))
-    folder = configure.disk_cache(options, environ)
-    damaged = list(disk_cache.damaged(folder)) if folder else []
-    if damaged and repair:
+    remedy = "" if answers else "Builds go on without it:  python setup.py options"
+    return Finding("remote cache", answers, text, remedy)
+
+
+def _disk_cache(folder: Path | None, repair: bool) -> Finding | str:
+    if folder is None:
+        return "not used"
+    damaged = list(disk_cache.damaged(folder))
+    if not damaged:
+        return f"no entry of {folder} is damaged"
+    if repair:
         for entry in damaged:
             entry.unlink(missing_ok=True)
-        print(_line(True, f"disk cache: removed {len(damaged)} damaged entries from {folder}"))
-        damaged = []
-    elif damaged:
-        named = f"{len(damaged)} entries are damaged, such as {damaged[0]}"
-        print(_line(False, f"disk cache: {named}"))
-    else:
-        print(_line(True, f"disk cache: no entry of {folder} is damaged"))
-    if damaged:
-        raise BuildError(
-            "The disk cache has damaged entries.",
-            "Remove them; builds store them again:  python setup.py doctor --repair",
-        )
-    if not answers:
-        raise BuildError(
-            "The remote cache has a problem. Builds go on without it.",
-            "The variables that set it:  python setup.py options",
-        )
+        return f"removed {len(damaged)} damaged entries from {folder}"
+    return Finding(
+        "disk cache",
+        False,
+        f"{len(damaged)} entries are damaged, such as {damaged[0]}",
+        "Remove them; builds store them again:  python setup.py doctor --repair",
+    )
 
 
-def _line(ok: bool, text: str) -> str:
-    return f"{'ok' if ok else 'problem':<9}{text}"
+def _space(cache: Path) -> Finding | str:
+    """The free space of the folders that a build writes to; a first build needs about 1 GB."""
+    folders = [folder for folder in (_ROOT, cache) if folder.exists()]
+    free, folder = min((shutil.disk_usage(folder).free, folder) for folder in folders)
+    detail = f"{free / _GIB:.1f} GiB are free for {folder}"
+    if free > 5 * _GIB:
+        return detail
+    remedy = "Remove what earlier builds stored:  torch-xla-lite cache --clear"
+    return Finding("disk space", free > _GIB, detail, remedy)
+
+
+def _editable() -> Finding | str:
+    site = editable.site_folder()
+    editable.check(site)
+    if editable.in_place(_ROOT, site):
+        return f"{sys.executable} imports the package from {_ROOT}"
+    detail = f"{sys.executable} does not import the package from {_ROOT}"
+    return Finding("editable install", True, detail, "Install it:  python setup.py develop")
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the findings; returns 0, whatever they are."""
+    # The checks of the package report names that nothing reads.
+    names = {variable.name for variable in options_table.VARIABLES}
+    prefix = options_table.PREFIX
+    known = {n: v for n, v in os.environ.items() if n in names or not n.startswith(prefix)}
+    try:
+        options = options_table.read(known)
+    except BuildError as error:
+        print(json.dumps(Finding("build options", False, error.problem, error.remedy)))
+        options = Options()
+    for finding in inspect(options, os.environ, repair="--repair" in arguments):
+        print(json.dumps(finding), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

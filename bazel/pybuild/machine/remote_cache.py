@@ -11,11 +11,9 @@ server is silent. gRPC is spoken here as far as these requests need it: one call
 """
 
 import base64
-import os
 import re
 import shlex
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,8 +22,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from bazel.pybuild import options as options_table
-from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
 
 CONFIG = "--config=remote-cache"
@@ -300,17 +296,3 @@ def _text(text: str) -> bytes:
         encoded.append(rest % 128 + 128)
         rest //= 128
     return bytes([*encoded, rest]) + text.encode()
-
-
-def main() -> int:
-    """Prints the sentence; `torch-xla-lite doctor` calls this."""
-    try:
-        ok, text = describe(options_table.read(os.environ))
-    except BuildError as error:
-        ok, text = False, str(error)
-    print(text)
-    return 0 if ok else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
