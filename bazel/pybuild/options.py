@@ -372,7 +372,8 @@ VARIABLES = (
         "TORCH_XLA_LITE_INTERPRET_FIRST",
         DIGIT,
         "1",
-        "Read at run time: a graph is compiled when it is met for the second time; 0: at once.",
+        "Read at run time: a graph is interpreted when it is new, and compiled when it comes back; "
+        "0: compiled at once.",
     ),
     Variable(
         "TORCH_XLA_LITE_REBUILD_ON_IMPORT",

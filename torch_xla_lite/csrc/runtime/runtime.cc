@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/ir/hash.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
@@ -31,11 +30,6 @@ NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
     if (needs[i]) found.insert(graph.nodes[i]);
   }
   return found;
-}
-
-// The same for graphs that differ only in donation.
-uint64_t HashOfStructure(const ir::Graph& graph) {
-  return ir::HashWords(ir::StructureOf(graph.key));
 }
 
 }  // namespace
@@ -239,7 +233,7 @@ std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph) {
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    if (interprets_first_ && interpreted_.insert(HashOfStructure(*graph)).second) {
+    if (interprets_first_ && !tiering_.IsHot(*graph)) {
       if (auto results = executor_->Interpret(*graph)) {
         ++counters_.interpretations;
         return *std::move(results);
@@ -268,7 +262,7 @@ ir::Graph Runtime::PendingGraph() {
 void Runtime::ClearCache() {
   const SyncScope sync(this);
   cache_.Clear();
-  interpreted_.clear();
+  tiering_.Clear();
   executor_->ClearCache();
 }
 

@@ -26,7 +26,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_set>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
@@ -35,6 +34,7 @@
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/record_lock.h"
+#include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::runtime {
 
@@ -110,9 +110,7 @@ class Runtime {
   std::atomic<std::thread::id> sync_owner_;
   ExecutableCache cache_;
   std::atomic<bool> interprets_first_ = false;
-  // Hashes of the structures of graphs that were interpreted. Two with one hash: the second one is
-  // compiled at once.
-  std::unordered_set<uint64_t> interpreted_;
+  Tiering tiering_;
   Executor* executor_ = nullptr;
   Counters counters_;
   PendingLimit pending_limit_;
