@@ -235,7 +235,7 @@ def _of_builds(repair: bool) -> Iterator[Finding]:
     """What builds need; only a source tree has the code that checks it."""
     # The package of an editable install is found through a link.
     tree = _preflight.PACKAGE.resolve().parent
-    if not (tree / "bazel" / "pybuild").exists():
+    if not (tree / "bazel" / "pybuild" / "commands" / "doctor.py").exists():
         return
     process = subprocess.run(
         [sys.executable, "-m", "bazel.pybuild.commands.doctor", *["--repair"][: int(repair)]],

@@ -152,9 +152,9 @@ def _space(cache: Path) -> Finding | str:
 
 def _editable() -> Finding | str:
     site = editable.site_folder()
-    editable.check(site)
     if editable.in_place(_ROOT, site):
         return f"{sys.executable} imports the package from {_ROOT}"
+    editable.check(site)
     detail = f"{sys.executable} does not import the package from {_ROOT}"
     return Finding("editable install", True, detail, "Install it:  python setup.py develop")
 
