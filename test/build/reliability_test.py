@@ -4,13 +4,16 @@ After each fault the installed library answers as before or as the new source sa
 `develop` makes it answer as the new source says.
 """
 
+import ctypes
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -173,22 +176,48 @@ def test_a_path_that_bazel_cannot_use_is_named_in_one_message(tmp_path: Path):
         tree.close()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 600 MB: Bazel's own files need 250 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", folder]
-    process = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if process.returncode:
-        pytest.skip(f"this user may not mount: {process.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+def _in_own_mount_namespace(check: Callable[[], None]) -> None:
+    """Runs a check in a child, whose mounts others do not see: a mount below Bazel's folders would
+    keep Bazel from making sandboxes."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
+                raise OSError(ctypes.get_errno(), "unshare")
+            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+            check()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+# From sched.h; Python has os.unshare since 3.12.
+_CLONE_NEWNS = 0x20000
+_MAY_MOUNT = (
+    shutil.which("unshare")
+    and not subprocess.run(
+        ["unshare", "--mount", "true"], capture_output=True, check=False
+    ).returncode
+)
+
+
+@pytest.mark.skipif(not _MAY_MOUNT, reason="this user may not mount")
 @pytest.mark.parametrize("full", ["bazel", "tree"])
-def test_a_full_disk(tmp_path: Path, small_disk: Path, full: str):
-    places = {"bazel": tmp_path / "shared", "tree": tmp_path / "nested", full: small_disk}
+def test_a_full_disk(tmp_path: Path, full: str):
+    _in_own_mount_namespace(lambda: _check_full_disk(tmp_path, full))
+
+
+def _check_full_disk(folder: Path, full: str) -> None:
+    disk = folder / "disk"
+    disk.mkdir()
+    # Bazel's own files need 250 MB.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", disk], check=True)
+    places = {"bazel": folder / "shared", "tree": folder / "nested", full: disk}
     tree = Nested(places["tree"], places["bazel"])
     try:
         tree.develop()
@@ -196,7 +225,7 @@ def test_a_full_disk(tmp_path: Path, small_disk: Path, full: str):
         large = "int one(), table[1 << 18] = {1};\nint two() { return one() + *table; }\n"
         tree.write("two.cc", large)
         _set_answer(tree, 8)
-        filler = small_disk / "filler"
+        filler = disk / "filler"
         with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(1 << 16))
