@@ -1,7 +1,8 @@
 """Compiles recorded graphs to XLA executables.
 
 A graph that is met for the first time is interpreted, because most that run once never come back:
-its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back. With
+its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back; of graphs
+with the same ops and other shapes, fewer and fewer are (csrc/runtime/tiering.h). With
 TORCH_XLA_LITE_INTERPRET_FIRST=0 in the environment it is compiled at once.
 
 The bridge calls `compile_graph` with a graph that it has no executable for. jax traces the graph op

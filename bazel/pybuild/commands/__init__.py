@@ -5,6 +5,7 @@ Out: calls of build, develop, wheel and of the files here.
 
     distribution.py     the package as setuptools knows it, and the options of all commands
     clean.py            removes what was built
+    doctor.py           checks what builds need; the package's doctor runs it
     pip_install.py      runs pip for the `install` command
     explain.py          prints why the last build did what it did
     explain_bazel.py    the same for a call of Bazel (scripts/explain.py)

@@ -80,7 +80,7 @@ class Develop(_Command):
     def run(self) -> None:
         tree = self.distribution
         if self.compile_commands:
-            # Before the build, whose errors an editor shows with it.
+            # Before the build, so that an editor works although the build fails.
             bazel = shlex.join(invoke.client(tree.variables, tree.environ))
             script = str(tree.root / "scripts" / "compile_commands.py")
             self.spawn([sys.executable, script, "--bazel", bazel])

@@ -130,7 +130,7 @@ def _read(record: Path) -> _Run | None:
     try:
         return _Run(*json.loads(record.read_bytes()))
     except (OSError, ValueError, TypeError):
-        # There is none, or a killed build left half of it.
+        # The record is missing, or a killed build left half of it.
         return None
 
 

@@ -12,7 +12,7 @@
 namespace torch_xla_lite::runtime {
 namespace {
 
-// No graph runs more often than this before it is compiled.
+// No graph is interpreted more than 2^20 times.
 constexpr uint32_t kMostDoublings = 20;
 
 // The same for graphs with the same ops on the same values, whatever the shapes and the constant
