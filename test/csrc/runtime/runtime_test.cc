@@ -159,6 +159,24 @@ TEST_F(RuntimeTest, AGraphThatCannotBeInterpretedIsCompiledAtOnce) {
   EXPECT_EQ(compiles(), 1u);
 }
 
+TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack) {
+  runtime.set_interprets_first(true);
+  for (int num_calls : {1, 2}) {
+    for (int run = 0; run < 3; ++run) {
+      LiveValue good, place;
+      Set(good, Call("plus", {Leaf({1})}, {1}));
+      Set(place, Leaf({1}));
+      for (int i = 0; i < num_calls; ++i) Set(place, Call("refuse", {Get(place)}));
+      if (run == 0) {
+        EXPECT_EQ(Read(place), Data{1});
+      } else {
+        EXPECT_THROW(Read(place), std::runtime_error);
+      }
+      EXPECT_EQ(Read(good), Data{2});
+    }
+  }
+}
+
 TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
   runtime.set_interprets_first(true);
   LiveValue place;

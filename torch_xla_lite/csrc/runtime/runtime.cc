@@ -106,7 +106,8 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   if (auto computed = buffer()) return computed;
   try {
     RecordScope scope;
-    Run({ir::Root{&value}}, scope);
+    // An op failed when a graph was compiled or run: it would not fail in the interpreter.
+    Run({ir::Root{&value}}, scope, /*may_interpret=*/false);
   } catch (const OpFailure& failure) {
     std::rethrow_exception(failure.error);
   }
@@ -203,7 +204,7 @@ Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request
     try {
       RecordScope scope;
       if (result.buffer() == nullptr && NodesThatNeed(found, {ir::Root{&result}}).empty()) {
-        Run({ir::Root{&result}}, scope);
+        Run({ir::Root{&result}}, scope, /*may_interpret=*/false);
       }
     } catch (const OpFailure&) {
       found.push_back(call);
@@ -213,11 +214,11 @@ Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request
 }
 
 // Enters and leaves with the record lock held, or leaves by an exception with it released.
-void Runtime::Run(const Roots& roots, RecordScope& scope) {
+void Runtime::Run(const Roots& roots, RecordScope& scope, bool may_interpret) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
   scope.Unlock();
-  auto results = Compute(&graph);
+  auto results = Compute(&graph, may_interpret);
   scope.Lock();
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
@@ -228,12 +229,12 @@ void Runtime::Run(const Roots& roots, RecordScope& scope) {
   }
 }
 
-std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph) {
+std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph, bool may_interpret) {
   ir::Ref<Executable> executable = Find(graph);
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    if (interprets_first_ && !tiering_.IsHot(*graph)) {
+    if (may_interpret && interprets_first_ && !tiering_.IsHot(*graph)) {
       if (auto results = executor_->Interpret(*graph)) {
         ++counters_.interpretations;
         return *std::move(results);
@@ -241,6 +242,7 @@ std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph) {
     }
     executable = executor_->Compile(*graph);
     ++counters_.compiles;
+    tiering_.NoteCompiled(*graph);
     cache_.Insert(graph->key, executable);
   }
   auto results = executor_->Execute(*executable, *graph);

@@ -101,8 +101,8 @@ class Runtime {
   Roots PendingRoots(const Request& request, const Calls& failed);
   Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
   void UploadInitialZeros(RecordScope& scope);
-  void Run(const Roots& roots, RecordScope& scope);
-  std::vector<ir::Ref<ir::Buffer>> Compute(ir::Graph* graph);
+  void Run(const Roots& roots, RecordScope& scope, bool may_interpret = true);
+  std::vector<ir::Ref<ir::Buffer>> Compute(ir::Graph* graph, bool may_interpret);
   ir::Ref<Executable> Find(ir::Graph* graph);
 
   RecordLock record_lock_;

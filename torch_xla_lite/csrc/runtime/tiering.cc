@@ -33,11 +33,13 @@ uint64_t HashOfOps(const ir::Graph& graph) {
 
 bool Tiering::IsHot(const ir::Graph& graph) {
   uint32_t& interpreted = interpreted_[ir::HashWords(ir::StructureOf(graph.key))];
-  uint32_t& variants = compiled_variants_[HashOfOps(graph)];
+  const uint32_t variants = compiled_variants_[HashOfOps(graph)];
   const bool is_hot = interpreted >= uint32_t{1} << std::min(variants, kMostDoublings);
-  ++(is_hot ? variants : interpreted);
+  if (!is_hot) ++interpreted;
   return is_hot;
 }
+
+void Tiering::NoteCompiled(const ir::Graph& graph) { ++compiled_variants_[HashOfOps(graph)]; }
 
 void Tiering::Clear() {
   interpreted_.clear();

@@ -1,7 +1,12 @@
 // Tiering: whether a graph is interpreted once more or compiled.
 //
 //   Tiering tiering;
-//   while (true) tiering.IsHot(graph) ? Compile(graph) : Interpret(graph);
+//   if (tiering.IsHot(graph)) {
+//     executable = Compile(graph);
+//     tiering.NoteCompiled(graph);
+//   } else {
+//     Interpret(graph);
+//   }
 //
 // A graph is hot when it comes back. But graphs with the same ops and other shapes are variants of
 // one program, and a program may have one for each length of a text. So once n variants were
@@ -22,8 +27,10 @@ namespace torch_xla_lite::runtime {
 
 class Tiering {
  public:
-  // Counts one more run of the graph; if it is hot, one more compiled variant of its ops.
+  // Counts one more run of the graph unless it is hot. It stays hot if it cannot be compiled.
   bool IsHot(const ir::Graph& graph);
+  // Counts one more compiled variant of the graph's ops.
+  void NoteCompiled(const ir::Graph& graph);
   void Clear();
 
  private:
