@@ -1,10 +1,11 @@
 """Writes a Python module with the versions and options that the C++ code was built with."""
 
-load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "CUDA")
 load("@jaxlib//:jaxlib.bzl", "JAXLIB")
 load("@python//:python.bzl", "PYTHON")
+load("@rules_cc//cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
+load("@rules_cc//cc:defs.bzl", "cc_common")
+load("@rules_cc//cc:find_cc_toolchain.bzl", "find_cc_toolchain")
 load("@torch//:torch.bzl", "TORCH")
 load("//bazel:cc.bzl", "CPP_STANDARD")
 
@@ -46,7 +47,7 @@ def _mode(ctx):
     return mode
 
 def _lite_build_info_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
+    toolchain = find_cc_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     template = ctx.actions.declare_file(ctx.label.name + ".template")
     ctx.actions.write(

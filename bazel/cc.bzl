@@ -1,5 +1,6 @@
 """C++ rules: Bazel's rules with this project's flags, and shared objects that do not contain each other's code."""
 
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:link_order.bzl", "ordered_link")
 load("//bazel:linking.bzl", "link_closure", "version_script")
@@ -27,7 +28,7 @@ def lite_cc_library(name, copts = [], public = False, tags = [], **kwargs):
     if public:
         kwargs["visibility"] = ["//visibility:public"]
         tags = tags + [PUBLIC_TAG]
-    native.cc_library(
+    cc_library(
         name = name,
         copts = _COPTS + copts,
         tags = tags,
@@ -50,7 +51,7 @@ def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs
         "LD_LIBRARY_PATH": "$(TORCH_LIBRARIES)",
     }
     environment.update(env)
-    native.cc_test(
+    cc_test(
         name = name,
         size = size,
         copts = _COPTS + copts,
@@ -117,7 +118,7 @@ def lite_cc_shared_library(
         )
         inputs = inputs + [":" + script]
         linkopts = linkopts + ["-Wl,--version-script=$(location :%s)" % script]
-    native.cc_binary(
+    cc_binary(
         name = name,
         additional_linker_inputs = inputs,
         linkopts = linkopts + [

@@ -4,8 +4,9 @@ A source is recompiled when a header that it includes changes, but not when anot
 an undeclared header is an error. The toolkit's programs are inputs, so only the same compiler uses a cache entry.
 """
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "CUDA")
+load("@rules_cc//cc:defs.bzl", "CcInfo", "cc_common")
+load("@rules_cc//cc:find_cc_toolchain.bzl", "find_cc_toolchain")
 
 # For the host compiler; cc.bzl has the same for C++.
 _HOST_FLAGS = [
@@ -99,7 +100,7 @@ def _compile(ctx, toolchain, context, source):
     return object
 
 def _lite_cuda_library_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
+    toolchain = find_cc_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     root = ctx.label.workspace_root or "."
     own = cc_common.create_compilation_context(

@@ -3,7 +3,11 @@
 Bazel 4.2.3 has cc_shared_library only as an experiment; these rules work with every supported Bazel.
 """
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@rules_cc//cc:defs.bzl", "CcInfo", "cc_binary", "cc_common")
+load("@rules_cc//cc:find_cc_toolchain.bzl", "find_cc_toolchain")
+
+# The repositories with code to link: the main one, and this one if the main one depends on it.
+_OWN = ["", Label("//bazel:linking.bzl").workspace_name]
 
 _LinkClosureInfo = provider(
     doc = "The libraries in a shared object.",
@@ -32,7 +36,7 @@ def _whole(ctx, toolchain, features, library):
     )
 
 def _link_closure_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
+    toolchain = find_cc_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     in_dynamic_deps = {}
     for closure in ctx.attr.dynamic_closures:
@@ -45,7 +49,7 @@ def _link_closure_impl(ctx):
         if linker_input.owner in in_dynamic_deps:
             continue
         libraries = linker_input.libraries
-        if linker_input.owner.workspace_name in ("", "torch_xla_lite") and libraries:
+        if linker_input.owner.workspace_name in _OWN and libraries:
             owners.append(linker_input.owner)
             libraries = [_whole(ctx, toolchain, features, library) for library in libraries]
         inputs.append(cc_common.create_linker_input(
@@ -136,7 +140,7 @@ def interface_library(name, soname, srcs, runtime = [], visibility = None):
       runtime: the real library and those that it loads, for the programs that Bazel runs.
       visibility: of the target.
     """
-    native.cc_binary(
+    cc_binary(
         name = name + ".so",
         srcs = srcs,
         linkopts = [

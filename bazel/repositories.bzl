@@ -1,4 +1,4 @@
-"""Declares all external dependencies of the build, for this WORKSPACE and for other workspaces.
+"""Declares all external dependencies of the build for a WORKSPACE; extensions.bzl does it for a MODULE.bazel.
 
 Another workspace uses our libraries and rules as follows. The repository must be named torch_xla_lite.
 
@@ -30,30 +30,9 @@ workspace imports it: `import /path/of/torch_xla_lite/.bazelrc.generated`.
 """
 
 load("@bazel_rule_sets//:declare.bzl", "declare_rule_sets")
-load("//third_party:pip.bzl", "pins_repository")
-load("//third_party/aarch64_gcc:repository.bzl", "aarch64_gcc_repository")
-load("//third_party/cuda:repository.bzl", "cuda_repository")
-load("//third_party/googletest:repository.bzl", "googletest_repository")
-load("//third_party/jaxlib:repository.bzl", "jaxlib_repository")
-load("//third_party/pybind11:repository.bzl", "pybind11_repository")
-load("//third_party/python:repository.bzl", "python_repository")
-load("//third_party/torch:repository.bzl", "torch_repository")
-load("//third_party/torch_xla_lite_lib:repository.bzl", "torch_xla_lite_lib_repository")
-
-_REPOSITORIES = {
-    "aarch64_gcc": aarch64_gcc_repository,
-    "cuda": cuda_repository,
-    "googletest": googletest_repository,
-    "jaxlib": jaxlib_repository,
-    "pybind11": pybind11_repository,
-    "python": python_repository,
-    "torch": torch_repository,
-    "torch_xla_lite_lib": torch_xla_lite_lib_repository,
-    "torch_xla_lite_pins": pins_repository,
-}
+load("//bazel:external.bzl", "declare_external_repositories")
 
 def torch_xla_lite_repositories():
     """Declares the repositories, and Bazel's own rule sets if they are on the disk."""
     declare_rule_sets()
-    for name, repository in _REPOSITORIES.items():
-        repository(name = name)
+    declare_external_repositories()

@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -41,6 +42,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LEAF = "torch_xla_lite/csrc/ir/shape.cc"
 PARTS = ("units", "null", "leaf", "server", "clone")
 JOBS = 2
+# Bazel names a repository torch, or _main~external~torch if a module declares it.
+_TORCH = re.compile(r"external/([^/]*[~+])?(torch|pybind11)/")
 
 
 @dataclass(frozen=True)
@@ -220,8 +223,7 @@ def measure_units(clone: Clone, spawns: list[dict[str, Any]], rounds: int) -> li
             Unit(
                 source=source,
                 cpu_s=min(_cpu_seconds(arguments, spawn, root) for _ in range(rounds)),
-                uses_torch=any("external/torch/" in path for path in inputs)
-                or any("external/pybind11/" in path for path in inputs),
+                uses_torch=any(_TORCH.match(path) for path in inputs),
             )
         )
     return sorted(units, key=lambda unit: unit.cpu_s, reverse=True)

@@ -139,7 +139,9 @@ def layer(header: str, torch: Mapping[str, str]) -> str:
     parts = header.split("/")
     if parts[0] == "external" and len(parts) > 2:
         inside = "/".join(parts[2:])
-        return f"torch {torch.get(inside, '')}".strip() if parts[1] == "torch" else parts[1]
+        # Modules call it _main~external~torch.
+        repository = re.split("[~+]", parts[1])[-1]
+        return f"torch {torch.get(inside, '')}".strip() if repository == "torch" else repository
     # The compiler's own text has names such as <built-in>.
     if header.startswith(("/", "<")):
         return "C++ library" if "/c++/" in header else "C library"
@@ -148,9 +150,9 @@ def layer(header: str, torch: Mapping[str, str]) -> str:
 
 def torch_layers(folder: Path) -> dict[str, str]:
     """Header -> layer of torch; empty if torch is not used."""
-    file = folder / "external/torch/layers.bzl"
+    file = next(folder.glob("external/*torch/layers.bzl"), None)
     layers: dict[str, str] = {}
-    for node in ast.parse(file.read_text()).body if file.exists() else ():
+    for node in ast.parse(file.read_text()).body if file else ():
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id.lower()
             layers |= dict.fromkeys(ast.literal_eval(node.value), name)
@@ -234,7 +236,7 @@ def table(report: Report) -> str:
 
 
 def _short(header: str) -> str:
-    return re.sub(r"^(external/\w+/include|/usr/include/c\+\+/\d+|/usr/include)/", "", header)
+    return re.sub(r"^(external/[^/]+/include|/usr/include/c\+\+/\d+|/usr/include)/", "", header)
 
 
 # Of Okabe and Ito, which colour-blind readers can tell apart.

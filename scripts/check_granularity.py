@@ -18,6 +18,7 @@ Bazel fails or nothing is built.
 
 import argparse
 import ast
+import re
 import shlex
 import shutil
 import subprocess
@@ -82,7 +83,7 @@ def findings(graph: Graph, binaries: Path) -> Iterator[str]:
         package, _, name = label.removeprefix("//").partition(":")
         depfiles = list(binaries.glob(f"{package}/_objs/{name}/*.d"))
         if depfiles:
-            used = {word for file in depfiles for word in file.read_text().split()}
+            used = {_short(word) for file in depfiles for word in file.read_text().split()}
             torch = [dep for dep in target.deps if dep.startswith("@torch//")]
             if torch and not any(word.startswith("external/torch/") for word in used):
                 yield f"torch: {label} reads no header of {torch}. Remove them from its deps."
@@ -120,7 +121,12 @@ def _path(label: str) -> str:
     """The file of a label, relative to the folder in which Bazel compiles."""
     repository, _, rest = label.partition("//")
     place = rest.replace(":", "/").removeprefix("/")
-    return f"external/{repository.lstrip('@')}/{place}" if repository else place
+    return _short(f"external/{repository.lstrip('@')}/{place}") if repository else place
+
+
+def _short(path: str) -> str:
+    """Without the name of the module that declares the repository, as in external/_main~x~torch."""
+    return re.sub("^external/[^/]*[~+]", "external/", path)
 
 
 def _is_python_library(label: str, target: Target) -> bool:

@@ -26,5 +26,6 @@ if [[ ${1:-} == --all ]]; then
 fi
 "$bazel" --version
 "$python" setup.py develop
+"$bazel" query 'deps(//...)' >/dev/null
 "$bazel" build --show_progress_rate_limit=10 //...
 "$bazel" test --show_progress_rate_limit=10 --keep_going "$@" "${targets[@]}"

@@ -203,7 +203,18 @@ def test_a_bazel_with_a_binary_log_gets_a_path_for_it():
     assert option not in "\n".join(_settings({}))
 
 
-def test_a_newer_bazel_gets_the_option_to_read_workspace():
-    lines = _settings({}, "enable_bzlmod", "enable_workspace")
-    assert "common --noenable_bzlmod" in lines
-    assert "common --enable_workspace" in lines
+def test_a_bazel_with_modules_reads_no_workspace():
+    lines = _settings({}, "enable_bzlmod", "enable_workspace", "lockfile_mode")
+    assert "common --enable_bzlmod" in lines
+    assert "common --noenable_workspace" in lines
+    assert "common --lockfile_mode=off" in lines
+
+
+def test_only_a_bazel_of_debian_has_replaced_modules(tree: _Tree):
+    # Another Bazel downloads them, and may need them.
+    modules = "enable_bzlmod enable_workspace"
+    names = "".join(f"{chr(len(name))}{name}" for name in modules.split())
+    (tree.root.parent / "bazel").write_text(f"#!/bin/sh\nprintf '{names}' | base64\n")
+    settings = tree.ensure().settings
+    assert "--enable_bzlmod" in settings
+    assert "--override_module" not in settings

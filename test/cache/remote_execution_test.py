@@ -29,7 +29,7 @@ def test_an_old_bazel_says_that_it_cannot_execute_remotely(tmp_path: Path):
     tree = Nested(tmp_path / "tree", tmp_path)
     try:
         tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
-        if "--noenable_bzlmod" in (tree.root / ".bazelrc.generated").read_text():
+        if "--enable_bzlmod" in (tree.root / ".bazelrc.generated").read_text():
             pytest.skip("this Bazel is not an old one")
         said = tree.bazel("build", "--config=remote-exec", "//torch_xla_lite:outputs")
         assert said.returncode

@@ -1,4 +1,4 @@
-"""Another Bazel workspace can use our libraries and rules, by local_repository."""
+"""Another Bazel workspace can use our libraries and rules, by local_repository or as a module."""
 
 import ctypes
 import os
@@ -28,8 +28,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name in ("handlers.cc", "isotonic.h"):
         shutil.copy(f"test/extension/example/xla_isotonic/{name}", root)
     shutil.copy(_SOURCES / "BUILD.bazel.txt", root / "BUILD.bazel")
-    workspace = (_SOURCES / "WORKSPACE.txt").read_text().replace("{tree}", str(ROOT))
-    (root / "WORKSPACE").write_text(workspace)
+    # Bazel 7 reads the second file, older versions the first.
+    for name in ("WORKSPACE", "MODULE.bazel"):
+        text = (_SOURCES / f"{name}.txt").read_text().replace("{tree}", str(ROOT))
+        (root / name).write_text(text)
     (root / ".bazelrc").write_text(f"try-import {ROOT / '.bazelrc.generated'}\n")
     own = tmp_path_factory.mktemp("bazel")
     bazel = find_bazel.find(None, os.environ["PATH"]).executable

@@ -5,8 +5,9 @@ Bazel 7 by platforms; there are targets for both, and --config=aarch64 and //baz
 """
 
 load("@aarch64_gcc//:aarch64_gcc.bzl", "AARCH64_GCC")
-load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
-load("@bazel_tools//tools/cpp:cc_toolchain_config_lib.bzl", "feature", "flag_group", "flag_set", "tool_path", "with_feature_set")
+load("@rules_cc//cc:action_names.bzl", "ACTION_NAMES")
+load("@rules_cc//cc:cc_toolchain_config_lib.bzl", "feature", "flag_group", "flag_set", "tool_path", "with_feature_set")
+load("@rules_cc//cc:defs.bzl", "CcToolchainConfigInfo", "cc_common", "cc_toolchain", "cc_toolchain_suite")
 
 _COMPILE_CPP = [
     ACTION_NAMES.cpp_compile,
@@ -130,7 +131,7 @@ def aarch64_gcc_toolchain(identity):
              "python -m bazel.pybuild.machine.configure")
     _toolchain_config(name = "config")
     native.filegroup(name = "none")
-    native.cc_toolchain(
+    cc_toolchain(
         name = "gcc",
         all_files = identity,
         ar_files = identity,
@@ -144,7 +145,7 @@ def aarch64_gcc_toolchain(identity):
         toolchain_config = ":config",
         toolchain_identifier = "aarch64_gcc",
     )
-    native.cc_toolchain_suite(
+    cc_toolchain_suite(
         name = "suite",
         toolchains = {"aarch64": ":gcc"},
     )

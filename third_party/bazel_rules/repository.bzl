@@ -23,7 +23,7 @@ _ON_DISK = {
     "rules_python": "rules/python",
 }
 
-# Debian's package of rules_cc needs a newer Bazel than Debian 12's, which does not support modules.
+# Bazel 7 and newer, which read MODULE.bazel instead unless the user selects WORKSPACE.
 _SUPPORTS_MODULES = hasattr(native, "module_name")
 
 def _is_debians(repository_ctx):
@@ -32,13 +32,13 @@ def _is_debians(repository_ctx):
 
 def _bazel_rule_sets_impl(repository_ctx):
     lines = []
+    if not _SUPPORTS_MODULES:
+        lines.append("    rules_cc_replacement(name = \"rules_cc\")")
     if _is_debians(repository_ctx):
         for name, folder in sorted(_ON_DISK.items()):
             usable = _SUPPORTS_MODULES or name != "rules_cc"
             if usable and repository_ctx.path(_ROOT + "/" + folder).exists:
                 lines.append("    native.local_repository(name = %r, path = %r)" % (name, _ROOT + "/" + folder))
-            elif name == "rules_cc":
-                lines.append("    rules_cc_replacement(name = %r)" % name)
         lines.append("    coverage_tools_replacement(name = \"remote_coverage_tools\")")
     repository_ctx.file("BUILD.bazel", "")
     repository_ctx.file("declare.bzl", "\n".join([
@@ -65,12 +65,15 @@ coverage_tools_replacement = repository_rule(
     doc = "Programs in the place of Bazel's coverage tools, which Debian does not package.",
 )
 
+_RULES_CC = ["action_names", "cc_toolchain_config_lib", "defs", "find_cc_toolchain", "native"]
+
 def _rules_cc_replacement_impl(repository_ctx):
-    template = Label("//third_party/bazel_rules:rules_cc.defs.bzl.tpl")
     repository_ctx.file("cc/BUILD.bazel", "")
-    repository_ctx.template("cc/defs.bzl", template, executable = False)
+    for name in _RULES_CC:
+        template = Label("//third_party/bazel_rules:rules_cc/%s.bzl.tpl" % name)
+        repository_ctx.template("cc/%s.bzl" % name, template, executable = False)
 
 rules_cc_replacement = repository_rule(
     implementation = _rules_cc_replacement_impl,
-    doc = "A rules_cc whose rules are Bazel's native ones.",
+    doc = "A rules_cc whose rules are the native ones of a Bazel before version 7.",
 )

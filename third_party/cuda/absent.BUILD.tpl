@@ -2,6 +2,8 @@
 #
 # Targets that need one are incompatible with every platform, so `bazel build //...` skips them.
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 package(default_visibility = ["//visibility:public"])
 
 cc_library(name = "headers")

@@ -1,5 +1,7 @@
 # The CUDA toolkit that this tree is configured for (see //third_party/cuda).
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 package(default_visibility = ["//visibility:public"])
 
 exports_files([

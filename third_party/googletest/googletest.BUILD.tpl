@@ -1,5 +1,7 @@
 # The system's googletest (see //third_party/googletest).
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 package(default_visibility = ["//visibility:public"])
 
 cc_library(

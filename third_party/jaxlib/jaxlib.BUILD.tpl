@@ -1,5 +1,7 @@
 # The installed jaxlib (see //third_party/jaxlib).
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 package(default_visibility = ["//visibility:public"])
 
 cc_library(

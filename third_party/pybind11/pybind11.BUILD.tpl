@@ -1,5 +1,7 @@
 # The installed pybind11 (see //third_party/pybind11).
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 package(default_visibility = ["//visibility:public"])
 
 cc_library(

@@ -1,5 +1,7 @@
 # The interpreter of this tree's environment (see //third_party/python).
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
 package(default_visibility = ["//visibility:public"])
 
 exports_files([

@@ -9,6 +9,7 @@
 #   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
 #   python       headers that use Python
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
 load(":layers.bzl", "ATTENTION", "C10", "CORE", "HOST_MEMORY", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")

@@ -40,10 +40,14 @@ _FLAGS = {
         "build:report --experimental_execution_log_file=build/execution.bin",
     ),
     "enable_bzlmod": (
-        "# WORKSPACE describes the external dependencies, because older versions read only that.",
-        "common --noenable_bzlmod",
+        "# MODULE.bazel declares the external dependencies; WORKSPACE is for older versions.",
+        "common --enable_bzlmod",
     ),
-    "enable_workspace": ("common --enable_workspace",),
+    "enable_workspace": ("common --noenable_workspace",),
+    "lockfile_mode": (
+        "# The repositories depend on this machine, so their state is in no file of the tree.",
+        "common --lockfile_mode=off",
+    ),
 }
 
 
@@ -52,6 +56,13 @@ _NO_EXECUTION = (
     "# An unknown option: Bazel's error quotes it.",
     "build:remote-exec --remote_execution_needs_Bazel_7.7.1",
 )
+
+
+_DEBIANS_MODULES = Path("/usr/share/bazel/rules/cc/MODULE.bazel")
+# Modules that Bazel's own ones name and that a C++ build never loads. Debian lacks them.
+_NEVER_LOADED = ("apple_support", "buildozer", "protobuf", "zlib")
+# Bazel's tools for `bazel coverage`, by the name that its extension gives them.
+_COVERAGE = "bazel_tools~remote_coverage_tools_extension~remote_coverage_tools"
 
 
 class Facts(NamedTuple):
@@ -120,6 +131,8 @@ def ensure(
         flags = _known_flags(root, bazel, options)
         host, cross = toolchain.inspect(environ), toolchain.inspect_cross(environ)
         lines = settings(installed, decision, flags, host, cross, environ)
+        if "enable_bzlmod" in flags and _is_debians(bazel):
+            lines += _replaced_modules(root)
         text = "".join(f"{line}\n" for line in lines)
         state = State(facts, _times([*host.files, *cross.files]), text, decision.line)
         import json
@@ -282,6 +295,21 @@ def settings(
         _option("build", f"--remote_default_exec_properties=toolchain={host.fingerprint}"),
         *(line for flag, lines in _FLAGS.items() if flag in flags for line in ("", *lines)),
         *([] if "enable_bzlmod" in flags else ["", *_NO_EXECUTION]),
+    ]
+
+
+def _is_debians(bazel: find_bazel.Bazel) -> bool:
+    """Whether it has modules on the disk, so that it needs no network (/etc/bazel/bazelrc)."""
+    return bazel.executable.resolve().parent == Path("/usr/bin") and _DEBIANS_MODULES.exists()
+
+
+def _replaced_modules(root: Path) -> list[str]:
+    folder = root / "third_party/bazel_rules/modules"
+    return [
+        "",
+        "# Debian does not package these; empty ones are in their place.",
+        *(_option("common", f"--override_module={name}={folder / name}") for name in _NEVER_LOADED),
+        _option("common", f"--override_repository={_COVERAGE}={folder / 'remote_coverage_tools'}"),
     ]
 
 
