@@ -75,8 +75,9 @@ def find_package(repository_ctx, python, name):
     Returns:
       struct(path, version): its folder, and its version without a local part such as "+cpu".
     """
-    lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
+    # First, because Bazel restarts the calling function when it meets a label that it has not resolved yet.
     pinned = repository_ctx.read(Label("@torch_xla_lite_pins//:" + name))
+    lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
     remedy = "Install what this tree is built against:  %s -m pip install %s==%s" % (python, name, pinned)
     if not lines:
         fail("%s is not installed for %s.\n%s" % (name, python, remedy))

@@ -8,6 +8,8 @@ shutil.copytree(sys.argv[1] + "/pybind11/include", "include")
 """
 
 def _pybind11_repository_impl(repository_ctx):
+    # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
+    template = repository_ctx.path(Label("//third_party/pybind11:pybind11.BUILD.tpl"))
     python = find_python(repository_ctx)
     folder = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYBIND11")
     if folder:
@@ -16,7 +18,7 @@ def _pybind11_repository_impl(repository_ctx):
     else:
         pybind11 = find_package(repository_ctx, python, "pybind11")
         repository_ctx.symlink(pybind11.path.get_child("include"), "include")
-    repository_ctx.template("BUILD.bazel", Label("//third_party/pybind11:pybind11.BUILD.tpl"), executable = False)
+    repository_ctx.template("BUILD.bazel", template, executable = False)
 
 pybind11_repository = repository_rule(
     implementation = _pybind11_repository_impl,
