@@ -1,6 +1,7 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import SupportsIndex, SupportsInt
 
 import jax
@@ -12,7 +13,8 @@ from .debug import Metrics
 # --- the compiler (torch_xla_lite/compiler.py) ---
 
 def set_callbacks(
-    compile: Callable[[list[tuple], list[tuple[int, int]]], Callable[..., list[jax.Array]]],
+    compile: Callable[[list[tuple], list[tuple[int, int]]], tuple],
+    start_compile: Callable[[list[tuple], list[tuple[int, int]]], Future[tuple]],
     can_interpret: Callable[[], bool],
     note_interpreted: Callable[[int, float], None],
     upload: Callable[[np.ndarray], jax.Array],
@@ -20,9 +22,10 @@ def set_callbacks(
     report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
-    """Connects the compiler: functions that compile a graph, say whether kernels of the CPU can
-    read the device's memory, are told of a graph that was interpreted (number of ops, seconds),
-    upload an array and copy one, and the dtypes by torch's numbers."""
+    """Connects the compiler: functions that compile a graph, begin to compile one in another
+    thread, say whether kernels of the CPU can read the device's memory, are told of a graph that
+    was interpreted (number of ops, seconds), upload an array and copy one, and the dtypes by
+    torch's numbers."""
 
 def set_lowered_ops(
     lowered: Mapping[str, tuple[bool, SupportsInt | SupportsIndex, Sequence[str]]],
@@ -41,8 +44,12 @@ def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
 
 # --- running ---
 
-def set_interprets_first(value: bool) -> None:
-    """Sets whether a graph that is met for the first time is interpreted, not compiled."""
+def set_compile_when(value: str) -> None:
+    """Sets when a graph is compiled: a value of TORCH_XLA_LITE_COMPILE (compiler.py)."""
+
+def set_is_compiler_thread() -> None:
+    """Says that the calling thread compiles in the background: there pending tensors cannot be
+    read, as in all lowerings."""
 
 def set_pending_limit(limit: SupportsInt | SupportsIndex) -> None:
     """Sets how many pending ops start a graph that nothing else has started; 0: no number."""
@@ -60,7 +67,8 @@ def pending_graph() -> tuple[list, list]:
     """Steps and roots of the graph that sync() would run, as the compiler gets them."""
 
 def executions() -> list[int]:
-    """How often each executable has run, in the order in which they were compiled."""
+    """How often each executable has run, by its number (new_graphs.py). Those that were compiled
+    in the background and not used yet may be missing at the end."""
 
 def set_memory_info(memory_info: Callable[[], tuple[int, int]]) -> None:
     """Sets the function that returns the free and total bytes of the device."""

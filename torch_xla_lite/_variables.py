@@ -20,7 +20,7 @@ _NUMBER = ("a whole number",)
 RUN_TIME: dict[str, tuple[str, ...]] = {
     "TORCH_XLA_LITE_CHECK_INDICES": ("0", "1"),
     "TORCH_XLA_LITE_COMPILATION_CACHE": ("0", "1"),
-    "TORCH_XLA_LITE_INTERPRET_FIRST": ("0", "1"),
+    "TORCH_XLA_LITE_COMPILE": ("first", "repeated", "background"),
     "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
     "TORCH_XLA_LITE_PENDING_LIMIT": _NUMBER,
     "TORCH_XLA_LITE_REBUILD_ON_IMPORT": ("0", "1"),
@@ -63,6 +63,12 @@ def enabled(environ: Mapping[str, str], name: str, *, default: str = "0") -> boo
     """Whether the 0/1 variable `name` is on. `default` holds where it is unset or empty."""
     assert RUN_TIME[name] == ("0", "1"), name
     return (environ.get(name) or default) == "1"
+
+
+def choice(environ: Mapping[str, str], name: str, *, default: str) -> str:
+    """The value of the variable `name`. `default` holds where it is unset or empty."""
+    assert default in RUN_TIME[name], name
+    return environ.get(name) or default
 
 
 def number(environ: Mapping[str, str], name: str, *, default: int) -> int:

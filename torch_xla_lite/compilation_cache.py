@@ -46,6 +46,7 @@ _LIMIT = 2 << 30
 # Variables of this package that leave the machine code as it is.
 _DECIDE_NOTHING = (
     _VARIABLE,
+    "TORCH_XLA_LITE_COMPILE",
     "TORCH_XLA_LITE_PENDING_LIMIT",
     "TORCH_XLA_LITE_SYNC_AFTER_STEP",
     *_variables.BUILD_TIME,
@@ -76,22 +77,6 @@ class Program:
     foreign: frozenset[str]
     checks: tuple[tuple[int, str, str], ...]
     targets: frozenset[str]
-
-
-class _Loads:
-    """How many programs were loaded; guarded by the sync lock, as compiling is."""
-
-    count = 0
-
-
-def loads() -> int:
-    """Programs that were loaded since the process started or since reset_loads()."""
-    return _Loads.count
-
-
-def reset_loads() -> None:
-    """Begins to count again."""
-    _Loads.count = 0
 
 
 def targets(hlo: str) -> frozenset[str]:
@@ -131,7 +116,6 @@ def load(key: str | None) -> Program | None:
     # Any error is a miss: jax has no single error for an executable that does not load.
     except Exception:
         return None
-    _Loads.count += 1
     return program
 
 

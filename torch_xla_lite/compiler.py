@@ -2,8 +2,13 @@
 
 A graph that is met for the first time is interpreted, because most that run once never come back:
 its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back; of graphs
-with the same ops and other shapes, fewer and fewer are (csrc/runtime/tiering.h). With
-TORCH_XLA_LITE_INTERPRET_FIRST=0 in the environment it is compiled at once.
+with the same ops and other shapes, fewer and fewer are (csrc/runtime/tiering.h).
+
+    TORCH_XLA_LITE_COMPILE=repeated      the default, as described; a count decides, not a clock, so
+                                         a program gives the same bits in each run
+    TORCH_XLA_LITE_COMPILE=first         each graph is compiled when it is met for the first time
+    TORCH_XLA_LITE_COMPILE=background    a graph that comes back is compiled in another thread, and
+                                         interpreted until it is; a clock decides
 
 The bridge calls `compile_graph` with a graph that it has no executable for. jax traces the graph op
 by op, in recorded order, and compiles it. The bridge calls the result with the leaves and scalars
@@ -23,7 +28,9 @@ import dataclasses
 import functools
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -35,16 +42,24 @@ from jax import lax
 from . import _XLAC, _variables, compilation_cache, foreign_code, index_errors, new_graphs
 from .compilation_cache import Program
 from .lowering import checks, dtypes, promotion, registry, target
+from .new_graphs import NewGraph, Place
 from .words import Decoder, argument_words, schema_name, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
+
+# A graph, ready to be called, and what is known about it.
+Compiled = tuple[Callable[..., list], NewGraph]
+
+# Held while a graph is compiled in the background: one at a time.
+_background = threading.Lock()
 
 
 def register() -> None:
     """Makes this module the compiler of the bridge."""
     _XLAC.set_callbacks(
         compile=compile_graph,
+        start_compile=_start_compile,
         can_interpret=_can_interpret,
         note_interpreted=new_graphs.note_interpreted,
         upload=_upload,
@@ -52,14 +67,35 @@ def register() -> None:
         report=index_errors.report,
         dtypes=registry.DTYPES,
     )
-    interprets = _variables.enabled(os.environ, "TORCH_XLA_LITE_INTERPRET_FIRST", default="1")
-    _XLAC.set_interprets_first(interprets)
+    when = _variables.choice(os.environ, "TORCH_XLA_LITE_COMPILE", default="repeated")
+    _XLAC.set_compile_when(when)
     _XLAC.set_lowered_ops(
         {
             name: (entry.constants, dtypes.refused(name), list(entry.runtime_floats))
             for name, entry in registry.DECLARED.items()
         }
     )
+
+
+def _start_compile(steps: list[tuple], roots: list[tuple[int, int]]) -> Future[Compiled]:
+    """Compiles a graph in a thread of its own, which Python waits for when the program ends. Those
+    that have not begun by then never do."""
+    future: Future[Compiled] = Future()
+    place = new_graphs.place()
+
+    def work() -> None:
+        _XLAC.set_is_compiler_thread()
+        with _background:
+            ends = not threading.main_thread().is_alive()
+            if ends or not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(compile_graph(steps, roots, place))
+            except BaseException as error:
+                future.set_exception(error)
+
+    threading.Thread(target=work, name="torch_xla_lite compiler").start()
+    return future
 
 
 def _can_interpret() -> bool:
@@ -69,7 +105,9 @@ def _can_interpret() -> bool:
     return target.has_host_memory() and is_threefry and jax.config.jax_threefry_partitionable
 
 
-def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[..., list]:
+def compile_graph(
+    steps: list[tuple], roots: list[tuple[int, int]], place: Place | None = None
+) -> Compiled:
     """Compiles one graph.
 
     Args:
@@ -87,10 +125,8 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
     """
     calls = [_Call(*step) if isinstance(step[0], str) else None for step in steps]
     leaves = [step for step in steps if not isinstance(step[0], str)]
-    with jax.enable_x64(True), new_graphs.timed(steps, roots) as graph:
-        loads = compilation_cache.loads()
-        program = _program(calls, leaves, roots)
-        graph.loaded = compilation_cache.loads() > loads
+    with jax.enable_x64(True), new_graphs.timed(steps, roots, place) as graph:
+        program, graph.loaded = _program(calls, leaves, roots)
     function = program.executables[0]
     if program.order:
         function = foreign_code.joined(program.executables, program.order)
@@ -100,14 +136,14 @@ def compile_graph(steps: list[tuple], roots: list[tuple[int, int]]) -> Callable[
         function = index_errors.reporting(function, errors)
         waits = waits or index_errors.immediate()
     if waits:
-        return _raising_with_source(function, calls, program)
-    return function
+        function = _raising_with_source(function, calls, program)
+    return function, graph
 
 
 def _program(
     calls: Sequence[_Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
-) -> Program:
-    """The compiled graph, from the cache if it is there."""
+) -> tuple[Program, bool]:
+    """The compiled graph, and whether it is from the cache."""
     graph = [call if call is None else call.description() for call in calls]
     description = repr((graph, leaves, roots))
     # What a user's lowering does is known only after it was traced.
@@ -115,14 +151,14 @@ def _program(
     if not traces_first:
         key = compilation_cache.key(description)
         if (program := compilation_cache.load(key)) is not None:
-            return program
+            return program, True
     graph_of_jax = _lower_graph(calls, leaves, roots)
     hlo = "".join(part.as_text() for part in graph_of_jax.parts)
     if traces_first:
         # With the description, because a program names ops and steps of its graph.
         key = compilation_cache.key(description + hlo)
         if (program := compilation_cache.load(key)) is not None:
-            return program
+            return program, True
     program = Program(
         executables=tuple(part.compile() for part in graph_of_jax.parts),
         order=graph_of_jax.order,
@@ -132,7 +168,7 @@ def _program(
         targets=compilation_cache.targets(hlo),
     )
     compilation_cache.store(key, program)
-    return program
+    return program, False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypedDict
 
-from . import _XLAC, _variables, compilation_cache, new_graphs
+from . import _XLAC, _variables, new_graphs
 from .new_graphs import NewGraph
 
 if TYPE_CHECKING:
@@ -44,16 +44,12 @@ class Metrics(TypedDict):
 
 def metrics() -> Metrics:
     """The current counts. Does not run the recorded ops."""
-    counted = _XLAC.metrics()
-    loads = compilation_cache.loads()
-    # The bridge counts each graph that it asked a program for, from wherever that came.
-    return {**counted, "compiles": counted["compiles"] - loads, "loads": loads}
+    return _XLAC.metrics()
 
 
 def reset_metrics() -> None:
     """Sets all counts to zero. Compiled graphs stay in the cache."""
     _XLAC.reset_metrics()
-    compilation_cache.reset_loads()
 
 
 def explain_recompile() -> list[NewGraph]:
@@ -74,11 +70,11 @@ def report() -> str:
     """A table of the graphs of this process, the most expensive first: what they cost to compile or
     to load, how often they ran, and the line of the program that needed them first. Graphs that
     were interpreted are added up for each line, with the seconds that they took to run."""
-    executions = _XLAC.executions()
+    executions = dict(enumerate(_XLAC.executions()))
     new, interpreted = new_graphs.all_graphs(), new_graphs.interpreted()
     rows = []
     for graph in new:
-        program, count = "loaded" if graph.loaded else "compiled", executions[graph.number]
+        program, count = "loaded" if graph.loaded else "compiled", executions.get(graph.number, 0)
         rows.append((graph.seconds, program, graph.num_ops, count, graph.line))
     for line in interpreted:
         rows.append((line.seconds, "interpreted", line.num_ops, line.graphs, line.line))
@@ -88,7 +84,8 @@ def report() -> str:
     loaded = sum(graph.loaded for graph in new)
     lines.append(
         f"{len(new) - loaded} compiled, {loaded} loaded from disk, "
-        f"{sum(line.graphs for line in interpreted)} interpreted, {sum(executions)} executions, "
+        f"{sum(line.graphs for line in interpreted)} interpreted, "
+        f"{sum(executions.values())} executions, "
         f"{sum(row[0] for row in rows):.2f} s"
     )
     return "\n".join(lines)

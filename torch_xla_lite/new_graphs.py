@@ -18,6 +18,7 @@ import contextlib
 import dataclasses
 import itertools
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -60,7 +61,7 @@ class NewGraph:
     num_ops: int = 0
     seconds: float = 0.0
     loaded: bool = False
-    number: int = 0
+    number: int = -1
 
     def __str__(self) -> str:
         return f"{self.line}: {self.cause}"
@@ -90,6 +91,11 @@ class Interpreted:
     seconds: float = 0.0  # in all
 
 
+# Where the program is: file, line and function.
+Place = tuple[str, int, str]
+
+# Guards what follows: graphs may be compiled in the background.
+_lock = threading.Lock()
 _graphs: collections.deque[_Graph] = collections.deque()
 _infos: list[NewGraph] = []
 _interpreted: dict[str, Interpreted] = {}
@@ -97,23 +103,30 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 
 
 @contextlib.contextmanager
-def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph]:
-    """Remembers a new graph, and how long the body takes to get its program."""
-    file, line, function = _user_frame()
-    info = NewGraph(line=_text(file, line, function), number=len(_infos))
+def timed(
+    steps: list[tuple], roots: list[tuple[int, int]], of: Place | None = None
+) -> Iterator[NewGraph]:
+    """Remembers a new graph of a place, of the program's by default, and how long the body takes to
+    get its program."""
+    file, line, function = of or place()
+    info = NewGraph(line=_text(file, line, function))
     info.num_ops = sum(isinstance(step[0], str) for step in steps)
     start = time.perf_counter()
     yield info
     info.seconds = time.perf_counter() - start
-    _infos.append(info)
-    _graphs.append(_Graph(steps, roots, info))
-    while len(_graphs) > 1 and sum(len(graph.steps) for graph in _graphs) > _MOST_STEPS:
-        _graphs.popleft()
-    _new_graphs_of[info.line] += 1
-    if info.line and _new_graphs_of[info.line] == _MANY:
+    with _lock:
+        info.number = len(_infos)
+        _infos.append(info)
+        _graphs.append(_Graph(steps, roots, info))
+        while len(_graphs) > 1 and sum(len(graph.steps) for graph in _graphs) > _MOST_STEPS:
+            _graphs.popleft()
+        _new_graphs_of[info.line] += 1
+        is_many = info.line and _new_graphs_of[info.line] == _MANY
+        cause = _cause(len(_graphs) - 1) if is_many else ""
+    if is_many:
         # As if that line warned, so that Python shows it.
         warnings.warn_explicit(
-            f"{function} has its tenth new graph here: {_cause(len(_graphs) - 1)}.\n"
+            f"{function} has its tenth new graph here: {cause}.\n"
             "Each new graph is compiled. See them all:  "
             'print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")',
             RecompilationWarning,
@@ -124,7 +137,7 @@ def timed(steps: list[tuple], roots: list[tuple[int, int]]) -> Iterator[NewGraph
 
 def note_interpreted(num_ops: int, seconds: float) -> None:
     """Remembers that a graph ran without being compiled; called by the bridge."""
-    line = _text(*_user_frame())
+    line = _text(*place())
     found = _interpreted.setdefault(line, Interpreted(line))
     found.graphs += 1
     found.num_ops += num_ops
@@ -138,14 +151,16 @@ def interpreted() -> Sequence[Interpreted]:
 
 def explain() -> list[NewGraph]:
     """The new graphs that are kept, each with its cause, oldest first."""
-    return [
-        dataclasses.replace(graph.info, cause=_cause(index)) for index, graph in enumerate(_graphs)
-    ]
+    with _lock:
+        return [
+            dataclasses.replace(graph.info, cause=_cause(index))
+            for index, graph in enumerate(_graphs)
+        ]
 
 
 def all_graphs() -> Sequence[NewGraph]:
     """All new graphs of the process, without causes; the number of each is its index."""
-    return _infos
+    return list(_infos)
 
 
 def reset() -> None:
@@ -154,8 +169,8 @@ def reset() -> None:
     _new_graphs_of.clear()
 
 
-def _user_frame() -> tuple[str, int, str]:
-    """File, line and function of the program that needs a value now; outside torch and here."""
+def place() -> Place:
+    """Where the program is that needs a value now; outside torch and this package."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

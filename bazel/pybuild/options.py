@@ -122,6 +122,12 @@ def _digit(text: str) -> bool:
     return text == "1"
 
 
+def _compile_when(text: str) -> str:
+    if text not in ("first", "repeated", "background"):
+        raise ValueError(text)
+    return text
+
+
 def _switch(text: str) -> Switch:
     if text.lower() == "auto":
         return Switch.AUTO
@@ -195,6 +201,7 @@ class Kind(NamedTuple):
 FLAG = Kind("0 or 1", _flag)
 # Other programs read these variables, and do not accept the other words of FLAG.
 DIGIT = Kind("0 or 1", _digit)
+COMPILE_WHEN = Kind("first, repeated or background", _compile_when)
 SWITCH = Kind("auto, 0 or 1", _switch)
 COUNT = Kind("an integer >= 1", _count)
 NATURAL = Kind("an integer >= 0", _natural)
@@ -369,11 +376,11 @@ VARIABLES = (
         "Read at run time: compiled programs are stored on disk for other processes.",
     ),
     Variable(
-        "TORCH_XLA_LITE_INTERPRET_FIRST",
-        DIGIT,
-        "1",
-        "Read at run time: a graph is interpreted when it is new, and compiled when it comes back; "
-        "0: compiled at once.",
+        "TORCH_XLA_LITE_COMPILE",
+        COMPILE_WHEN,
+        "repeated",
+        "Read at run time: a graph is compiled the first time, or interpreted and compiled when it "
+        "comes back, or in that case compiled in a background thread.",
     ),
     Variable(
         "TORCH_XLA_LITE_REBUILD_ON_IMPORT",

@@ -83,8 +83,8 @@ import jax, torch, torch_xla_lite
 compile_graph = torch_xla_lite.compiler.compile_graph
 
 def compile_wrapped(steps, roots):
-    compiled = compile_graph(steps, roots)
-    return lambda *arguments: run(compiled, arguments)
+    compiled, info = compile_graph(steps, roots)
+    return lambda *arguments: run(compiled, arguments), info
 
 torch_xla_lite.compiler.compile_graph = compile_wrapped
 torch_xla_lite.compiler.register()

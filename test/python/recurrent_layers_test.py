@@ -62,10 +62,10 @@ def results(module: torch.nn.RNNBase, x: torch.Tensor, lengths, device: str):
 @pytest.fixture(params=[False, True], ids=["compiled", "interpreted"])
 def interpreted(request):
     _XLAC.clear_cache()
-    _XLAC.set_interprets_first(request.param)
+    _XLAC.set_compile_when("repeated" if request.param else "first")
     debug.reset_metrics()
     yield request.param
-    _XLAC.set_interprets_first(False)
+    _XLAC.set_compile_when("first")
 
 
 @pytest.mark.parametrize("lengths", [None, [2, 6, 3]], ids=["padded", "packed"])

@@ -13,6 +13,7 @@ write through one is left out.
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from contextvars import ContextVar
 
 import jax
 import numpy as np
@@ -35,28 +36,24 @@ class Check:
     error: type[Exception] = IndexError
 
 
-_collected: list[Check] | None = None
+_collected: ContextVar[list[Check] | None] = ContextVar("_collected", default=None)
 
 
 @contextlib.contextmanager
 def collect(enabled: bool = True) -> Iterator[list[Check]]:
-    """Gives the checks of what is lowered inside. Elsewhere they are not computed.
-
-    Not for several threads at once: the runtime compiles one graph at a time.
-    """
-    global _collected
+    """Gives the checks of what is lowered inside. Elsewhere they are not computed."""
     found: list[Check] = []
-    before, _collected = _collected, found if enabled else None
+    token = _collected.set(found if enabled else None)
     try:
         yield found
     finally:
-        _collected = before
+        _collected.reset(token)
 
 
 def check(failed: jax.Array, message: str, error: type[Exception] = IndexError) -> None:
     """Notes a check: `error` is raised if `failed`, `[]` bool, is true when the graph runs."""
-    if _collected is not None:
-        _collected.append(Check(failed, message, error))
+    if (collected := _collected.get()) is not None:
+        collected.append(Check(failed, message, error))
 
 
 def index_in_range(
@@ -68,7 +65,7 @@ def index_in_range(
       wraps: negative indices count from the end.
       ignored: this index may be there, too.
     """
-    if _collected is None or index.size == 0 or not is_integral(index.dtype):
+    if _collected.get() is None or index.size == 0 or not is_integral(index.dtype):
         return
     if index.dtype.kind == "u":
         # As int64, which holds `size` whatever the indices are.

@@ -10,6 +10,7 @@ no operation for arrays that already have the right dtype and shape.
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import jax
@@ -45,25 +46,21 @@ def category(dtype: np.dtype) -> int:
     return _COMPLEX if kind == "c" else _FLOAT
 
 
-_recorded_default: np.dtype | None = None
+_recorded_default: ContextVar[np.dtype | None] = ContextVar("_recorded_default", default=None)
 
 
 @contextlib.contextmanager
 def default_dtype(dtype: np.dtype) -> Iterator[None]:
-    """Lowers what was recorded when `dtype` was torch's default dtype, which is another by now.
-
-    Not for several threads at once: the runtime compiles one graph at a time.
-    """
-    global _recorded_default
-    before, _recorded_default = _recorded_default, dtype
+    """Lowers what was recorded when `dtype` was torch's default dtype, which is another by now."""
+    token = _recorded_default.set(dtype)
     try:
         yield
     finally:
-        _recorded_default = before
+        _recorded_default.reset(token)
 
 
 def default_float() -> np.dtype:
-    return _recorded_default or OF_TORCH[torch.get_default_dtype()]
+    return _recorded_default.get() or OF_TORCH[torch.get_default_dtype()]
 
 
 def is_float(dtype: np.dtype) -> bool:

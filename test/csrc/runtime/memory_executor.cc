@@ -17,6 +17,20 @@ struct MemoryExecutable final : Executable {
   ir::Description description;
 };
 
+class MemoryCompilation final : public Compilation {
+ public:
+  // Without an executable it fails.
+  MemoryCompilation(MemoryExecutor* executor, ir::Ref<Executable> executable)
+      : executor_(*executor), executable_(std::move(executable)) {}
+  ~MemoryCompilation() override { executor_.num_cancelled += !executor_.is_background_done; }
+  bool IsDone() override { return executor_.is_background_done; }
+  ir::Ref<Executable> Result() override { return executable_; }
+
+ private:
+  MemoryExecutor& executor_;
+  ir::Ref<Executable> executable_;
+};
+
 class ExclusiveUse {
  public:
   explicit ExclusiveUse(std::atomic<bool>* is_busy) : is_busy_(is_busy) {
@@ -55,6 +69,17 @@ ir::Ref<Executable> MemoryExecutor::Compile(const ir::Graph& graph) {
     }
   }
   return ir::Ref<Executable>::Share(executable.get());
+}
+
+ir::Ref<Compilation> MemoryExecutor::StartCompile(const ir::Graph& graph) {
+  ++num_started;
+  ir::Ref<Executable> executable;
+  try {
+    executable = Compile(graph);
+  } catch (const OpFailure&) {
+    // Reported when it is compiled again.
+  }
+  return ir::Ref<Compilation>::Take(new MemoryCompilation(this, std::move(executable)));
 }
 
 std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,

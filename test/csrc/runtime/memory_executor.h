@@ -27,6 +27,7 @@ class MemoryExecutor final : public Executor {
  public:
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
   ir::Ref<Executable> Compile(const ir::Graph& graph) override;
+  ir::Ref<Compilation> StartCompile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable, const ir::Graph& graph) override;
   // Of int64 vectors.
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
@@ -38,7 +39,11 @@ class MemoryExecutor final : public Executor {
   std::function<void()> during_execution;
   // Whether graphs can be interpreted.
   bool interprets = true;
+  // Whether what was started in the background is done.
+  bool is_background_done = false;
   int num_donated = 0;
+  int num_started = 0;
+  int num_cancelled = 0;
 
  private:
   std::atomic<bool> is_busy_ = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -27,7 +28,7 @@ class RuntimeTest : public testing::Test {
   RuntimeTest() {
     runtime.SetExecutor(&executor);
     runtime.ClearCache();
-    runtime.set_interprets_first(false);
+    runtime.set_compile_when(CompileWhen::kFirst);
     runtime.counters().interpretations = 0;
     runtime.counters().compiles = 0;
     runtime.counters().executions = 0;
@@ -127,7 +128,7 @@ TEST_F(RuntimeTest, AnEqualGraphIsCompiledOnce) {
 }
 
 TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
-  runtime.set_interprets_first(true);
+  runtime.set_compile_when(CompileWhen::kRepeated);
   for (uint64_t i = 0; i < 3; ++i) {
     LiveValue place;
     Set(place, Call("plus", {Leaf({i})}, {i}));
@@ -139,7 +140,7 @@ TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
 }
 
 TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
-  runtime.set_interprets_first(true);
+  runtime.set_compile_when(CompileWhen::kRepeated);
   for (size_t size = 1; size <= 5; ++size) {
     LiveValue place;
     Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
@@ -150,7 +151,7 @@ TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
 }
 
 TEST_F(RuntimeTest, AGraphThatCannotBeInterpretedIsCompiledAtOnce) {
-  runtime.set_interprets_first(true);
+  runtime.set_compile_when(CompileWhen::kRepeated);
   executor.interprets = false;
   LiveValue place;
   Set(place, Call("plus", {Leaf({1})}, {1}));
@@ -160,7 +161,7 @@ TEST_F(RuntimeTest, AGraphThatCannotBeInterpretedIsCompiledAtOnce) {
 }
 
 TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack) {
-  runtime.set_interprets_first(true);
+  runtime.set_compile_when(CompileWhen::kRepeated);
   for (int num_calls : {1, 2}) {
     for (int run = 0; run < 3; ++run) {
       LiveValue good, place;
@@ -178,7 +179,7 @@ TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack
 }
 
 TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
-  runtime.set_interprets_first(true);
+  runtime.set_compile_when(CompileWhen::kRepeated);
   LiveValue place;
   Set(place, Leaf({1}));
   for (int i = 0; i < 3; ++i) {
@@ -187,6 +188,69 @@ TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
     EXPECT_EQ(executor.num_donated, i);
   }
   EXPECT_EQ(Read(place), Data{4});
+}
+
+TEST_F(RuntimeTest, NothingWaitsForTheBackground) {
+  runtime.set_compile_when(CompileWhen::kBackground);
+  for (uint64_t i = 0; i < 6; ++i) {
+    executor.is_background_done = i >= 4;
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({i})}, {i}));
+    EXPECT_EQ(Read(place), Data{2 * i});
+    EXPECT_EQ(executor.num_started, i == 0 ? 0 : 1);
+    EXPECT_EQ(compiles(), i < 4 ? 0u : 1u);
+    EXPECT_EQ(interpretations(), std::min<uint64_t>(i + 1, 4));
+  }
+  EXPECT_EQ(executions(), 2u);
+  EXPECT_EQ(cache_hits(), 2u);
+}
+
+TEST_F(RuntimeTest, AnotherGraphFindsWhatTheBackgroundHasCompiled) {
+  runtime.set_compile_when(CompileWhen::kBackground);
+  const auto run = [&](bool keeps_old) {
+    LiveValue place, old;
+    Set(place, Leaf({1}));
+    if (keeps_old) Set(old, Get(place));
+    Set(place, Call("plus", {Get(place)}, {1}));
+    EXPECT_EQ(Read(place), Data{2});
+  };
+  run(/*keeps_old=*/false);
+  run(/*keeps_old=*/false);
+  executor.is_background_done = true;
+  run(/*keeps_old=*/true);
+  EXPECT_EQ(executor.num_donated, 0);
+  EXPECT_EQ(executions(), 1u);
+  EXPECT_EQ(executor.num_started, 1);
+}
+
+TEST_F(RuntimeTest, WhatFailsInTheBackgroundIsReportedByTheNextRun) {
+  runtime.set_compile_when(CompileWhen::kBackground);
+  const auto run = [&] {
+    LiveValue refused;
+    Set(refused, Call("refuse", {Leaf({1})}));
+    runtime.Sync();
+  };
+  run();
+  run();
+  run();
+  executor.is_background_done = true;
+  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_EQ(executor.num_started, 1);
+  runtime.ClearCache();
+}
+
+TEST_F(RuntimeTest, AClearedCacheForgetsWhatTheBackgroundCompiles) {
+  runtime.set_compile_when(CompileWhen::kBackground);
+  for (int i = 0; i < 4; ++i) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({1})}, {1}));
+    runtime.Sync();
+    if (i == 1) runtime.ClearCache();
+    EXPECT_EQ(executor.num_started, i == 0 ? 0 : i < 3 ? 1 : 2);
+    EXPECT_EQ(executor.num_cancelled, i == 0 ? 0 : 1);
+  }
+  runtime.ClearCache();
 }
 
 TEST_F(RuntimeTest, AClearedCacheMeansToCompileAgain) {

@@ -105,9 +105,9 @@ auto NamingOps(Work work) {
 }
 
 std::atomic<bool (*)()> in_kernel = nullptr;
+thread_local bool is_compiler_thread = false;
 
-// How often each executable has run, in the order in which they were compiled. Guarded by Python's
-// lock.
+// How often each executable has run, by its number. Guarded by Python's lock.
 std::vector<uint64_t>& ExecutionCounts() {
   static auto* counts = new std::vector<uint64_t>;
   return *counts;
@@ -115,17 +115,45 @@ std::vector<uint64_t>& ExecutionCounts() {
 
 class PyExecutable final : public runtime::Executable {
  public:
-  explicit PyExecutable(py::object callable)
-      : callable_(std::move(callable)), number_(ExecutionCounts().size()) {
-    ExecutionCounts().push_back(0);
+  // What `compile` returned.
+  explicit PyExecutable(const py::tuple& compiled)
+      : callable_(compiled[0]),
+        number_(compiled[1].attr("number").cast<size_t>()),
+        is_loaded_(compiled[1].attr("loaded").cast<bool>()) {
+    if (ExecutionCounts().size() <= number_) ExecutionCounts().resize(number_ + 1);
   }
   ~PyExecutable() override { Drop(callable_.release().ptr()); }
+  bool is_loaded() const override { return is_loaded_; }
   PyObject* callable() const { return callable_.ptr(); }
   void CountExecution() const { ++ExecutionCounts()[number_]; }
 
  private:
   py::object callable_;
   const size_t number_;
+  const bool is_loaded_;
+};
+
+class PyCompilation final : public runtime::Compilation {
+ public:
+  // A concurrent.futures.Future.
+  explicit PyCompilation(py::object future) : future_(std::move(future)) {}
+  ~PyCompilation() override {
+    const py::gil_scoped_acquire gil;
+    future_.attr("cancel")();
+    future_ = {};
+  }
+  bool IsDone() override {
+    const py::gil_scoped_acquire gil;
+    return future_.attr("done")().cast<bool>();
+  }
+  ir::Ref<runtime::Executable> Result() override {
+    const py::gil_scoped_acquire gil;
+    if (!future_.attr("exception")().is_none()) return {};
+    return ir::Ref<runtime::Executable>::Take(new PyExecutable(future_.attr("result")()));
+  }
+
+ private:
+  py::object future_;
 };
 
 py::tuple ShapeTuple(const ir::Shape* shape) {
@@ -228,10 +256,11 @@ PyBuffer::~PyBuffer() {
 
 void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
 
-PyExecutor::PyExecutor(py::function compile, py::function can_interpret,
+PyExecutor::PyExecutor(py::function compile, py::function start_compile, py::function can_interpret,
                        py::function note_interpreted, py::function upload, py::function copy,
                        py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
+      start_compile_(std::move(start_compile)),
       can_interpret_(std::move(can_interpret)),
       note_interpreted_(std::move(note_interpreted)),
       upload_(std::move(upload)),
@@ -246,7 +275,10 @@ PyExecutor::PyExecutor(py::function compile, py::function can_interpret,
 
 void PyExecutor::SetInKernel(bool (*hook)()) { in_kernel = hook; }
 
+void PyExecutor::SetIsCompilerThread() { is_compiler_thread = true; }
+
 bool PyExecutor::IsInKernel() const {
+  if (is_compiler_thread) return true;
   bool (*const hook)() = in_kernel;
   return hook != nullptr && hook();
 }
@@ -321,7 +353,7 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
   if (!executable) {
     const auto [steps, roots] = DescribeCall(call);
     executable = Compiled(steps, roots);
-    ++runtime::Runtime::Get().counters().compiles;
+    runtime::Runtime::Get().CountCompiled(*executable);
   }
   std::vector<py::object> owned;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -354,6 +386,12 @@ ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   const auto [steps, roots] = DescribeGraph(graph);
   return Compiled(steps, roots);
+}
+
+ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
+  const py::gil_scoped_acquire gil;
+  const auto [steps, roots] = DescribeGraph(graph);
+  return ir::Ref<runtime::Compilation>::Take(new PyCompilation(start_compile_(steps, roots)));
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compiled(const py::list& steps,

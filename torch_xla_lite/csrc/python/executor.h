@@ -51,14 +51,17 @@ std::vector<uint64_t> Executions();
 
 class PyExecutor final : public runtime::Executor {
  public:
-  // compile(steps, roots) -> callable; note_interpreted(number of ops, seconds) is called after
+  // compile(steps, roots) -> (callable, info), where info has the attributes `number`, of the
+  // executable, and `loaded`; start_compile(steps, roots) -> concurrent.futures.Future of the same;
+  // note_interpreted(number of ops, seconds) is called after
   // each graph that was not compiled; upload(numpy.ndarray) -> jax.Array; copy(jax.Array) ->
   // jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function can_interpret,
-             pybind11::function note_interpreted, pybind11::function upload,
-             pybind11::function copy, pybind11::function report, pybind11::dict dtypes);
+  PyExecutor(pybind11::function compile, pybind11::function start_compile,
+             pybind11::function can_interpret, pybind11::function note_interpreted,
+             pybind11::function upload, pybind11::function copy, pybind11::function report,
+             pybind11::dict dtypes);
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
@@ -69,6 +72,8 @@ class PyExecutor final : public runtime::Executor {
   // A function without arguments in the memory of another library that says whether its kernels run
   // on the calling thread.
   static void SetInKernel(bool (*in_kernel)());
+  // The calling thread compiles in the background.
+  static void SetIsCompilerThread();
 
   void CheckUsable() const override;
   bool IsInterruption(const std::exception& error) const override;
@@ -76,6 +81,7 @@ class PyExecutor final : public runtime::Executor {
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
   void ClearCache() override { lowerings_.clear(); }
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
+  ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
                                            const ir::Graph& graph) override;
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
@@ -100,6 +106,7 @@ class PyExecutor final : public runtime::Executor {
   pybind11::object NumpyDtype(const ir::Shape* shape) const;
 
   pybind11::function compile_;
+  pybind11::function start_compile_;
   pybind11::function can_interpret_;
   pybind11::function note_interpreted_;
   pybind11::function upload_;

@@ -33,12 +33,23 @@ namespace {
 
 using runtime::Runtime;
 
-void SetCallbacks(py::function compile, py::function can_interpret, py::function note_interpreted,
-                  py::function upload, py::function copy, py::function report, py::dict dtypes) {
+void SetCallbacks(py::function compile, py::function start_compile, py::function can_interpret,
+                  py::function note_interpreted, py::function upload, py::function copy,
+                  py::function report, py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(can_interpret),
-                                            std::move(note_interpreted), std::move(upload),
-                                            std::move(copy), std::move(report), std::move(dtypes)));
+  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(start_compile),
+                                            std::move(can_interpret), std::move(note_interpreted),
+                                            std::move(upload), std::move(copy), std::move(report),
+                                            std::move(dtypes)));
+}
+
+// `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py).
+void SetCompileWhen(const std::string& value) {
+  using runtime::CompileWhen;
+  const std::map<std::string, CompileWhen> values = {{"first", CompileWhen::kFirst},
+                                                     {"repeated", CompileWhen::kRepeated},
+                                                     {"background", CompileWhen::kBackground}};
+  Runtime::Get().set_compile_when(values.at(value));
 }
 
 void RegisterLowering(const std::string& op, bool needs_constants) {
@@ -51,6 +62,7 @@ py::dict Metrics() {
   py::dict metrics;
   metrics["recorded_ops"] = counters.recorded_ops.load();
   metrics["compiles"] = counters.compiles.load();
+  metrics["loads"] = counters.loads.load();
   metrics["executions"] = counters.executions.load();
   metrics["cache_hits"] = counters.cache_hits.load();
   metrics["interpretations"] = counters.interpretations.load();
@@ -60,8 +72,8 @@ py::dict Metrics() {
 
 void ResetMetrics() {
   runtime::Counters& counters = Runtime::Get().counters();
-  counters.recorded_ops = counters.compiles = counters.executions = counters.cache_hits = 0;
-  counters.interpretations = 0;
+  counters.recorded_ops = counters.compiles = counters.loads = counters.executions = 0;
+  counters.cache_hits = counters.interpretations = 0;
   dispatch::ResetFallbacks();
 }
 
@@ -87,9 +99,9 @@ void BindRandom(py::module_& module) {
 
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
-  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("can_interpret"),
-             py::arg("note_interpreted"), py::arg("upload"), py::arg("copy"), py::arg("report"),
-             py::arg("dtypes"));
+  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("start_compile"),
+             py::arg("can_interpret"), py::arg("note_interpreted"), py::arg("upload"),
+             py::arg("copy"), py::arg("report"), py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
       [](const std::map<std::string, std::tuple<bool, uint64_t, std::vector<std::string>>>&
@@ -118,9 +130,7 @@ PYBIND11_MODULE(_XLAC, module) {
         Runtime::Get().pending_limit().set_limit(limit);
       },
       py::arg("limit"));
-  module.def(
-      "set_interprets_first", [](bool value) { Runtime::Get().set_interprets_first(value); },
-      py::arg("value"));
+  module.def("set_compile_when", &SetCompileWhen, py::arg("value"));
   module.def("run_backward_on_calling_threads", &dispatch::RunBackwardOnCallingThreads);
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
@@ -149,6 +159,7 @@ PYBIND11_MODULE(_XLAC, module) {
       "set_in_kernel",
       [](uintptr_t function) { PyExecutor::SetInKernel(reinterpret_cast<bool (*)()>(function)); },
       py::arg("function"));
+  module.def("set_is_compiler_thread", &PyExecutor::SetIsCompilerThread);
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);

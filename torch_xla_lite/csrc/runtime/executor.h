@@ -4,8 +4,8 @@
 // executable, runs it on buffers, and moves data in and out. The implementation for users
 // calls jax (csrc/python/executor.h); tests have others.
 //
-// All methods are called without the record lock and may throw; Compile, Execute and Interpret are
-// never called concurrently.
+// All methods are called without the record lock and may throw; Compile, StartCompile, Execute and
+// Interpret are never called concurrently.
 //
 // An OpFailure says which op of a graph failed: what does not need a call of it can be computed
 // without it. Any other exception, an interrupt or lack of memory, concerns the whole graph.
@@ -31,6 +31,18 @@ namespace torch_xla_lite::runtime {
 class Executable : public ir::RefCounted {
  public:
   virtual ~Executable() = default;
+  // Whether it was on disk, and nothing was compiled.
+  virtual bool is_loaded() const { return false; }
+};
+
+// A compilation that runs in the background. Dropping it cancels it if it has not begun.
+class Compilation : public ir::RefCounted {
+ public:
+  virtual ~Compilation() = default;
+  virtual bool IsDone() = 0;
+  // To be called when it is done. Nothing if it failed: who compiles the graph again meets the
+  // error where the graph is needed.
+  virtual ir::Ref<Executable> Result() = 0;
 };
 
 struct OpFailure {
@@ -49,7 +61,8 @@ class Executor {
   virtual bool IsInterruption(const std::exception& error) const {
     return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   }
-  // Whether the calling thread runs a kernel in the middle of a graph.
+  // Whether the calling thread runs a kernel in the middle of a graph, or compiles in the
+  // background.
   virtual bool IsInKernel() const { return false; }
 
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
@@ -58,6 +71,8 @@ class Executor {
     return std::nullopt;
   }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
+  // Begins to compile a graph in another thread, which uses neither the graph nor its nodes.
+  virtual ir::Ref<Compilation> StartCompile(const ir::Graph& graph) = 0;
   // Drops the programs of single calls that Interpret compiled.
   virtual void ClearCache() {}
   // One buffer for each root of the graph. May return before they are computed. When it throws, the

@@ -234,16 +234,16 @@ std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph, bool may_int
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    if (may_interpret && interprets_first_ && !tiering_.IsHot(*graph)) {
+    if (may_interpret && IsInterpretedNow(*graph)) {
       if (auto results = executor_->Interpret(*graph)) {
         ++counters_.interpretations;
         return *std::move(results);
       }
     }
     executable = executor_->Compile(*graph);
-    ++counters_.compiles;
     tiering_.NoteCompiled(*graph);
-    cache_.Insert(graph->key, executable);
+    compilations_.erase(graph->key);
+    Insert(graph->key, executable);
   }
   auto results = executor_->Execute(*executable, *graph);
   ++counters_.executions;
@@ -251,8 +251,42 @@ std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph, bool may_int
 }
 
 ir::Ref<Executable> Runtime::Find(ir::Graph* graph) {
-  auto executable = cache_.Find(graph->key);
-  return executable ? executable : cache_.FindAdaptable(graph);
+  if (auto executable = cache_.Find(graph->key)) return executable;
+  TakeCompiled();
+  if (auto executable = cache_.Find(graph->key)) return executable;
+  return cache_.FindAdaptable(graph);
+}
+
+// Counts a run of a graph that has no executable.
+bool Runtime::IsInterpretedNow(const ir::Graph& graph) {
+  if (compile_when_ == CompileWhen::kFirst) return false;
+  const auto found = compilations_.find(graph.key);
+  if (found != compilations_.end()) return static_cast<bool>(found->second);
+  if (!tiering_.IsHot(graph)) return true;
+  if (compile_when_ != CompileWhen::kBackground) return false;
+  compilations_.emplace(graph.key, executor_->StartCompile(graph));
+  tiering_.NoteCompiled(graph);
+  return true;
+}
+
+// Moves what was compiled in the background to the cache.
+void Runtime::TakeCompiled() {
+  for (auto it = compilations_.begin(); it != compilations_.end();) {
+    auto& [key, compilation] = *it;
+    if (!compilation || !compilation->IsDone()) {
+      ++it;
+    } else if (auto executable = compilation->Result()) {
+      Insert(key, std::move(executable));
+      it = compilations_.erase(it);
+    } else {
+      compilation = {};
+    }
+  }
+}
+
+void Runtime::Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable) {
+  CountCompiled(*executable);
+  cache_.Insert(key, std::move(executable));
 }
 
 ir::Graph Runtime::PendingGraph() {
@@ -265,6 +299,7 @@ void Runtime::ClearCache() {
   const SyncScope sync(this);
   cache_.Clear();
   tiering_.Clear();
+  compilations_.clear();
   executor_->ClearCache();
 }
 

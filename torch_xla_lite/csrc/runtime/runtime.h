@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -41,9 +42,22 @@ namespace torch_xla_lite::runtime {
 struct Counters {
   std::atomic<uint64_t> recorded_ops = 0;
   std::atomic<uint64_t> compiles = 0;
+  std::atomic<uint64_t> loads = 0;
   std::atomic<uint64_t> executions = 0;
   std::atomic<uint64_t> interpretations = 0;
   std::atomic<uint64_t> cache_hits = 0;
+};
+
+// When a graph is compiled that no executable was found for.
+enum class CompileWhen {
+  // At once: the first time that it runs.
+  kFirst,
+  // When it comes back (tiering.h); until then it is interpreted. Counts decide, not a clock, so
+  // that a program gives the same bits in each run.
+  kRepeated,
+  // Likewise, but nothing waits for the compiler: the graph is interpreted until its executable is
+  // there. A clock decides.
+  kBackground,
 };
 
 class RecordScope;
@@ -55,6 +69,9 @@ class Runtime {
   // Guards nodes and live values.
   RecordLock& record_lock() { return record_lock_; }
   Counters& counters() { return counters_; }
+  void CountCompiled(const Executable& executable) {
+    ++(executable.is_loaded() ? counters_.loads : counters_.compiles);
+  }
 
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
@@ -69,9 +86,7 @@ class Runtime {
   // value needs.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
 
-  // Whether a graph is interpreted when it is met for the first time. It is compiled when it comes
-  // back: a count decides, not a clock, so that a program gives the same bits in each run.
-  void set_interprets_first(bool value) { interprets_first_ = value; }
+  void set_compile_when(CompileWhen value) { compile_when_ = value; }
 
   // How many pending ops start a graph that nothing else has started. Guarded by the record lock.
   PendingLimit& pending_limit() { return pending_limit_; }
@@ -104,13 +119,18 @@ class Runtime {
   void Run(const Roots& roots, RecordScope& scope, bool may_interpret = true);
   std::vector<ir::Ref<ir::Buffer>> Compute(ir::Graph* graph, bool may_interpret);
   ir::Ref<Executable> Find(ir::Graph* graph);
+  bool IsInterpretedNow(const ir::Graph& graph);
+  void TakeCompiled();
+  void Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable);
 
   RecordLock record_lock_;
   std::mutex sync_lock_;
   std::atomic<std::thread::id> sync_owner_;
   ExecutableCache cache_;
-  std::atomic<bool> interprets_first_ = false;
+  std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
   Tiering tiering_;
+  // In the background, by the key of the graph. Nothing if it failed.
+  std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;
   Executor* executor_ = nullptr;
   Counters counters_;
   PendingLimit pending_limit_;
