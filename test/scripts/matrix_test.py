@@ -21,6 +21,7 @@ once. More by a variable:
 A failure names its cells, with the command that runs each of them alone.
 """
 
+import collections
 import concurrent.futures
 import fnmatch
 import itertools
@@ -118,10 +119,14 @@ class Cell(NamedTuple):
         return f"{self.change}-base" if self.wide else "base"
 
     @property
+    def branch(self) -> str:
+        """The branch that is checked out at first."""
+        return "feature" if self.option in _ON_FEATURE_BRANCH else "main"
+
+    @property
     def template(self) -> str:
         """Names the clone that it begins with."""
-        branch = "feature" if self.option in _ON_FEATURE_BRANCH else "main"
-        return plain(f"{self.state} {self.base} {branch}")
+        return plain(f"{self.state} {self.base} {self.branch}")
 
     def __str__(self) -> str:
         return " ".join(self)
@@ -169,22 +174,25 @@ class Place:
             server = self.scenes.move_on(name, cell.base, _WIDE.get(name, {"": name}))
             # The tip is one commit further than what is pinned.
             self.tips[name] = server.head, server.commit("last")
-        for base in {cell.base for cell in CELLS}:
-            self.scenes.clone(base, folder / "clones" / base)
+        self.uses = collections.Counter(cell.template for cell in CELLS)
+        for base, branch in sorted({(cell.base, cell.branch) for cell in CELLS}):
+            clone = folder / "clones" / f"{base}-{branch}"
+            self.scenes.clone(base, clone)
+            if branch != "main":
+                self.scenes.shell(clone, f"git switch -q -c {branch}; commit on-{branch}")
         for cell in {cell.template: cell for cell in CELLS}.values():
-            self._make_template(cell)
+            clone = folder / "clones" / f"{cell.base}-{cell.branch}"
+            path = folder / "templates" / cell.template / "repo"
+            shutil.copytree(clone, path, symlinks=True)
+            self.scenes.shell(path, STATES[cell.state])
 
-    def _make_template(self, cell: Cell) -> None:
-        path = self.folder / "templates" / cell.template / "repo"
-        shutil.copytree(self.folder / "clones" / cell.base, path, symlinks=True)
-        if cell.option in _ON_FEATURE_BRANCH:
-            self.scenes.shell(path, "git switch -q -c feature; commit on-feature")
-        self.scenes.shell(path, STATES[cell.state])
-
-    def copy(self, cell: Cell, folder: Path) -> Repo:
+    def take(self, cell: Cell, folder: Path) -> Repo:
         """A clone in its state, of the server with its change."""
         template = self.folder / "templates" / cell.template
-        subprocess.run(["cp", "-a", template, folder], check=True)
+        if self.uses[cell.template] == 1:
+            template.rename(folder)
+        else:
+            subprocess.run(["cp", "-a", template, folder], check=True)
         base, server = self.scenes.server(cell.base), self.scenes.server(cell.change)
         point(folder / "repo/.git/config", base, server)
         linked = [*folder.glob("repo/.git/**/worktrees/*/gitdir"), *folder.glob("linked/.git")]
@@ -206,7 +214,7 @@ class Group:
     def __init__(self, place: Place, cells: Sequence[Cell], folder: Path):
         self.place, self.cells, self.option = place, cells, cells[0].option
         self.world = quick_world(folder)
-        self.repos = [place.copy(cell, folder / f"c{n}") for n, cell in enumerate(cells)]
+        self.repos = [place.take(cell, folder / f"c{n}") for n, cell in enumerate(cells)]
         self.names = [f"c{n}" for n in range(len(cells))]
         for name, repo, cell in zip(self.names, self.repos, cells, strict=True):
             upstream = [f"file://{place.scenes.server(cell.change)}"]
@@ -250,41 +258,52 @@ class Group:
             return wrong
         undone = self.world.run("undo")
         # 2: there was nothing to undo.
-        said = {one["name"]: one for one in undone.json["repositories"]} if undone.code != 2 else {}
+        reports = (
+            {one["name"]: one for one in undone.json["repositories"]} if undone.code != 2 else {}
+        )
         again = self._snapshots()
         for name, cell, *states in zip(self.names, self.cells, before, after, again, strict=True):
-            wrong[cell] += self._judge_undo(cell, said.get(name), *states)
+            wrong[cell] += self._judge_undo(cell, reports.get(name), *states)
         return wrong
 
     def _judge_undo(
-        self, cell: Cell, said: dict[str, Any] | None, was: Snapshot, now: Snapshot, then: Snapshot
+        self,
+        cell: Cell,
+        report: dict[str, Any] | None,
+        was: Snapshot,
+        now: Snapshot,
+        then: Snapshot,
     ) -> list[str]:
-        if said and (cell.state, cell.change) in _STAYS_UPDATED and "in the way" in said["reason"]:
+        if (
+            report
+            and (cell.state, cell.change) in _STAYS_UPDATED
+            and "in the way" in report["reason"]
+        ):
             was = now
-        undone = said is not None and said["status"] == "undone"
+        undone = report is not None and report["status"] == "undone"
         found = losses(was, then)
         if (cell.state, cell.change) != _STAYS_CLONED:
             found += differences(was, then, tracking=undone)
-        if said and found:
-            found.append(f"it said: {said['status']}, {said['reason']}")
+        if report and found:
+            found.append(f"reported: {report['status']}, {report['reason']}")
         return [f"after undo: {words}" for words in found]
 
     def _judge(
-        self, cell: Cell, repo: Repo, said: dict[str, Any], was: Snapshot, now: Snapshot
+        self, cell: Cell, repo: Repo, report: dict[str, Any], was: Snapshot, now: Snapshot
     ) -> list[str]:
-        wrong = [*losses(was, now), *self._judge_status(cell, repo, said, was, now)]
-        return [*wrong, f"it said: {said['status']}, {said['reason']}"] if wrong else []
+        wrong = [*losses(was, now), *self._judge_status(cell, repo, report, was, now)]
+        return [*wrong, f"reported: {report['status']}, {report['reason']}"] if wrong else []
 
     def _judge_status(
-        self, cell: Cell, repo: Repo, said: dict[str, Any], was: Snapshot, now: Snapshot
+        self, cell: Cell, repo: Repo, report: dict[str, Any], was: Snapshot, now: Snapshot
     ) -> Iterator[str]:
-        status, old, new = said["status"], was.checkouts["repo"], now.checkouts["repo"]
+        status, old, new = report["status"], was.checkouts["repo"], now.checkouts["repo"]
         target = self.place.tips[cell.change][self.option != "pinned"]
-        if status not in ("planned", "failed") and (said["old"], said["new"]) != (
+        if status not in ("planned", "failed") and (report["old"], report["new"]) != (
             old.commit,
             new.commit,
         ):
-            yield f"it said {said['old']} to {said['new']}, it is {old.commit} to {new.commit}"
+            yield f"reported: {report['old']} to {report['new']}, is: {old.commit} to {new.commit}"
         if status == "updated":
             # Beside another branch it is the default branch alone that is updated.
             places = {new.commit, now.stores[new.store].refs.get("refs/heads/main")}
@@ -298,7 +317,7 @@ class Group:
         elif status == "kept":
             if differences(was, now, tracking=False) and old.commit != new.commit:
                 yield "HEAD has moved"
-        elif status != "failed" or "submodule s: in the way" not in said["reason"]:
+        elif status != "failed" or "submodule s: in the way" not in report["reason"]:
             # What is in the way in a submodule is known when its new commit is fetched.
             yield "an unexpected status"
         acting = self.option not in ("plan", "dry-run")
@@ -332,7 +351,7 @@ def _judge_submodules(now: Snapshot) -> Iterator[str]:
 
 
 def _judge_code(ran: Ran) -> list[str]:
-    """Whether the exit code agrees with what is said of the repositories."""
+    """Whether the exit code agrees with what is reported of the repositories."""
     statuses = {one["status"] for one in ran.json["repositories"]}
     bad = bool(statuses & {"skipped", "failed", "missing"})
     if ran.code == 1 if bad else ran.code == 0 or (ran.code == 1 and "kept" in statuses):
@@ -346,7 +365,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.mark.parametrize("option", [o for o in OPTIONS if any(c.option == o for c in CELLS)])
-def test_nothing_is_lost_and_what_is_said_is_so(place: Place, option: str):
+def test_nothing_is_lost_and_the_report_is_true(place: Place, option: str):
     cells = [cell for cell in CELLS if cell.option == option]
     groups = [cells[start : start + _GROUP] for start in range(0, len(cells), _GROUP)]
 
