@@ -4,10 +4,10 @@ What moves HEAD are commands of git that refuse to overwrite local work.
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from scripts.repos import git, inspect, journal, move, network, obstacles, plan, submodules, urls
-from scripts.repos.model import Action, Ended, Repo, Status
+from scripts.repos.model import Action, Ended, Repo, Settings, Status
 from scripts.repos.run import Run, guarded
 
 
@@ -22,16 +22,20 @@ def as_planned(repo: Repo) -> Repo:
     return repo.having(status=status, new=repo.head)
 
 
-def apply_all(plans: Iterable[Repo], run: Run) -> list[Repo]:
-    """Carries the plans out, one after the other."""
-    return [guarded(lambda repo: _apply(repo, run), repo) for repo in plans]
+def apply_all(plans: Sequence[Repo], run: Run) -> list[Repo]:
+    """Carries the plans out, several at once."""
+    # With their submodules, too, no more than `jobs` move at once.
+    moving = sum(repo.status is None and repo.follow for repo in plans)
+    below = run.settings._replace(jobs=max(1, run.settings.jobs // max(1, moving)))
+    return run.each(lambda repo: _apply(repo, run, below), plans, ended=True)
 
 
-def _apply(repo: Repo, run: Run) -> Repo:
+def _apply(repo: Repo, run: Run, below: Settings) -> Repo:
     if git.STOP.is_set() and repo.status is None:
         raise repo.skip("interrupted before it was begun")
-    is_to_move = repo.status is None and repo.has_work
-    done = guarded(lambda one: _update(one, run), repo) if is_to_move else as_planned(repo)
+    done = as_planned(repo)
+    if done.status is Status.PLANNED:
+        done = guarded(lambda one: _update(one, run, below), repo)
     if run.options.push_fork and done.official is not None:
         done = _push_fork(done, run)
     run.finish(done)
@@ -39,8 +43,13 @@ def _apply(repo: Repo, run: Run) -> Repo:
     return done.having(status=Status.CLONED) if is_new else done
 
 
-def _update(repo: Repo, run: Run) -> Repo:
+def _update(repo: Repo, run: Run, below: Settings) -> Repo:
     """Moves one repository to its target; raises Ended and GitError."""
+    with run.locks.hold(git.common_dir(repo.git_dir)):
+        return _moved(repo, run, below)
+
+
+def _moved(repo: Repo, run: Run, below: Settings) -> Repo:
     record = run.record(repo)
     if repo.action in (Action.REBASE, Action.MERGE):
         repo = move.integrate(repo, run.name)
@@ -56,7 +65,7 @@ def _update(repo: Repo, run: Run) -> Repo:
         moved = journal.Move(ref, old, repo.target or "")
         record.keep([moved])
         git.update_refs(repo.place, [moved.line()])
-    problems = submodules.follow(repo.place, record, run.settings) if repo.follow else []
+    problems = submodules.follow(repo.place, record, below) if repo.follow else []
     if problems:
         # `git submodule update` would overwrite files, and not finish a clone that ended half-way.
         again = shlex.join(("scripts/update_repos.py", repo.name))

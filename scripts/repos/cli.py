@@ -118,7 +118,6 @@ def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
     for name, words in (
         ("--pinned", "update to what others pin, no further"),
         ("--clone", "clone repositories that are missing"),
-        ("--fix-remotes", "correct or add the upstream remote"),
         ("--push-fork", "fast-forward the fork's default branch (`fork` in the table), too"),
     ):
         parser.add_argument(name, action="store_true", help=words)
@@ -171,13 +170,9 @@ class _Invocation:
         self.parsed = parsed
         given = {name: getattr(parsed, name, None) for name in ("jobs", "timeout", "retries")}
         self.tables = table.read(parsed.config, os.environ, given)
+        self.names = table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
         self.project = Path(os.path.realpath(parsed.project or root))
-        self.output = report.Output(parsed.json)
-
-    def selected(self) -> list[str]:
-        """The names that the command line asks for, in dependency order."""
-        parsed = self.parsed
-        return table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
+        self.output = report.Output(parsed.json, self.project.parent)
 
     def begin(self, options: Options, names: Iterable[str]) -> tuple[list[Repo], Run]:
         """The records of repositories, and the run."""
@@ -186,27 +181,19 @@ class _Invocation:
         run = Run(self.tables.settings, options, find.places(found))
         return [found[name] for name in entries if name in wanted], run
 
-    def table(self, title: str, heading: str, repos: Sequence[Repo]) -> None:
-        """Prints a table of repositories."""
-        report.table(self.output, title, heading, repos, self.project.parent)
-
     def end(
         self, repos: Sequence[Repo], run: str | None = None, commands: Sequence[str] = ()
     ) -> int:
         """Prints the JSON, if it is wanted; returns the exit code."""
-        code = _exit_code(repos)
-        head = {"command": self.parsed.command, "run": run, "exit_code": code}
+        code = int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in repos))
+        if any(repo.status is Status.UNREACHABLE or repo.unreachable for repo in repos):
+            code = 3
+        if git.STOP.is_set():
+            code = 130
         rows = [report.as_json(repo) for repo in repos]
-        self.output.json({**head, "repositories": rows, "next": commands})
+        about = {"command": self.parsed.command, "run": run, "exit_code": code}
+        self.output.json({**about, "repositories": rows, "next": commands})
         return code
-
-
-def _exit_code(repos: Sequence[Repo]) -> int:
-    if git.STOP.is_set():
-        return 130
-    if any(repo.status is Status.UNREACHABLE or repo.unreachable for repo in repos):
-        return 3
-    return int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in repos))
 
 
 def _update(invocation: _Invocation) -> int:
@@ -218,14 +205,16 @@ def _update(invocation: _Invocation) -> int:
     plans = make_plan(repos, tables.entries, run)
     expected = [apply.as_planned(repo) for repo in plans]
     is_work = any(repo.status is Status.PLANNED for repo in expected)
-    if is_work or not options.acting:
-        invocation.table("Plan", "what would be done", expected)
     if not options.acting:
-        report.details(output, expected)
+        output.repositories("Plan", "what would be done", expected)
+        for repo in expected:
+            run.finish(repo)
         code = invocation.end(expected)
         if code == 0 and not is_work:
             output.say("All is current." if options.online else _NOT_ASKED)
         return code
+    if is_work:
+        output.repositories("Plan", "what will be done", expected, details=False)
     done = apply.apply_all(plans, run)
     # One that failed may have moved before.
     moved = any(
@@ -233,35 +222,32 @@ def _update(invocation: _Invocation) -> int:
         for repo in done
     )
     commands = _rebuild(invocation, done)
-    invocation.table("Result", "what was done", done)
-    report.details(output, done)
+    output.repositories("Result", "what was done", done)
     code = invocation.end(done, run.name if moved else None, commands)
     if moved:
         output.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
-    if commands:
-        output.say("Next, inside the development container:")
-        for command in commands:
-            output.say(f"  {command}")
-    elif code == 0:
+    for line in ["Next, inside the development container:", *(f"  {c}" for c in commands)]:
+        if commands:
+            output.say(line)
+    if code == 0 and not commands:
         is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
-        output.say("There is nothing to rebuild." if is_behind else _CURRENT)
+        output.say(("" if is_behind else "All is current. ") + "There is nothing to rebuild.")
     return code
 
 
-_CURRENT = "All is current; there is nothing to rebuild."
 _NOT_ASKED = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
 
 
 def _options(invocation: _Invocation) -> tuple[Options, list[str]]:
     """What is asked for, and of which repositories."""
-    parsed, names, to = invocation.parsed, invocation.selected(), None
+    parsed, names, to = invocation.parsed, invocation.names, None
     if parsed.to is not None:
         if parsed.pinned or parsed.push_fork:
             raise UsageError("--to excludes --pinned and --push-fork.", "Leave one of them out.")
         to = freeze.read(parsed.to, invocation.tables.entries)
         is_chosen = parsed.names or parsed.base_repo or parsed.all
         names = [name for name in to if not is_chosen or name in names]
-    same = ("integrate", "pinned", "fix_remotes", "push_fork", "clone")
+    same = ("integrate", "pinned", "push_fork", "clone")
     given = {name: getattr(parsed, name) for name in same}
     acting = not (parsed.dry_run or parsed.plan)
     return Options(online=not parsed.dry_run, acting=acting, to=to, **given), names
@@ -282,36 +268,38 @@ _READING = Options(online=False, acting=False)
 
 
 def _status(invocation: _Invocation) -> int:
-    repos, run = invocation.begin(_READING, invocation.selected())
+    repos, run = invocation.begin(_READING, invocation.names)
     listed = [apply.as_planned(repo) for repo in make_plan(repos, {}, run)]
-    invocation.table("Status", "as of the last fetch", listed)
-    report.details(invocation.output, [repo.having(files=(), remedy=()) for repo in listed])
+    invocation.output.repositories(
+        "Status", "as of the last fetch", [repo.having(files=(), remedy=()) for repo in listed]
+    )
     invocation.end(listed)
     return 0
 
 
 def _freeze(invocation: _Invocation) -> int:
-    file = invocation.parsed.file
-    freeze.check(file)
-    repos, run = invocation.begin(_READING, invocation.selected())
+    file, output = invocation.parsed.file, invocation.output
+    if file.exists():
+        # Not over something that `freeze` did not write.
+        freeze.read(file)
+    repos, run = invocation.begin(_READING, invocation.names)
     done = run.each(lambda repo: freeze.frozen(repo, run.places.values()), repos)
     # A file that is complete is not replaced by one that is not.
     is_whole = all(repo.status in (Status.CURRENT, Status.ABSENT) for repo in done)
     if is_whole or not file.exists():
         freeze.write(file, done)
     else:
-        invocation.output.say(f"{file} stays as it was: not all repositories could be frozen.")
-    invocation.table(f"Commits in {file}", "commit", done)
-    report.details(invocation.output, done)
+        output.say(f"{file} stays as it was: not all repositories could be frozen.")
+    output.repositories(f"Commits in {file}", "commit", done)
     return invocation.end(done)
 
 
 def _undo(invocation: _Invocation) -> int:
-    parsed = invocation.parsed
+    parsed, output = invocation.parsed, invocation.output
     found = find.find(invocation.tables.entries.values(), invocation.project, ())
     runs = undo.recorded(find.places(found))
     if parsed.list:
-        report.runs(invocation.output, [entry for run in reversed(runs) for entry in runs[run]])
+        output.runs([entry for run in reversed(runs) for entry in runs[run]])
         return 0
     run = parsed.run or undo.latest(runs)
     if run is None or run not in runs:
@@ -320,8 +308,7 @@ def _undo(invocation: _Invocation) -> int:
     own, locks = journal.new_run(), journal.Locks()
     # What depends on others goes back first.
     done = [undo.undo(entry, own, locks) for entry in reversed(runs[run])]
-    invocation.table(f"Undo {run}", "what was done", done)
-    report.details(invocation.output, done)
+    output.repositories(f"Undo {run}", "what was done", done)
     return invocation.end(done, run)
 
 

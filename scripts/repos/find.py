@@ -40,32 +40,28 @@ def places(found: Mapping[str, Repo]) -> dict[str, Path]:
 
 
 def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
-    repo = Repo(entry)
+    repo, path = Repo(entry), place(entry, project)
     if entry.project or entry.path is not None:
-        path = place(entry, project)
         if git.is_repository(path):
             found = "configured" if entry.path is not None else "this project"
             return repo.having(path=path, found=found)
-        if entry.path is None:
-            reason = f"{project} is no git repository"
-            return repo.ended(Status.MISSING, reason, "set `path` in the table")
-        if wanted and os.path.lexists(path):
+        if entry.path is not None and wanted and os.path.lexists(path):
             problem = f"{path}, the path of {entry.name}, is no git repository."
             raise UsageError(problem, "Correct `path` in the table.")
-        return _missing(repo, project)
+        return _missing(repo, path)
     around = [folder for folder in project.parents[:_LEVELS] if folder != folder.parent]
     places = [Path(os.path.realpath(folder / name)) for folder in around for name in entry.folders]
     usual = [path for path in dict.fromkeys(places) if git.is_repository(path)]
-    others = []
-    for path in [*usual, *(_repositories_in(around) if entry.upstream else ())]:
-        if _has_upstream(path, entry):
-            words = "is at a usual place too, but no remote of it is the upstream"
-            found = "usual place" if path in usual else "by its remote"
-            return repo.having(path=path, found=found).noting(*(f"{o} {words}" for o in others))
-        others += [path] if path in usual and path not in others else []
+    others: dict[Path, str] = {}
+    for one in [*usual, *(_repositories_in(around) if entry.upstream else ())]:
+        if _has_upstream(one, entry):
+            found = "usual place" if one in usual else "by its remote"
+            return repo.having(path=one, found=found).noting(*others.values())
+        if one in usual:
+            others[one] = f"{one} is at a usual place too, but no remote of it is the upstream"
     if others:
-        return repo.having(path=others[0], found="usual place, with other remotes")
-    return _missing(repo, project)
+        return repo.having(path=next(iter(others)), found="usual place, with other remotes")
+    return _missing(repo, path)
 
 
 def place(entry: Entry, project: Path) -> Path:
@@ -75,16 +71,14 @@ def place(entry: Entry, project: Path) -> Path:
     return project if entry.project else project.parent / (entry.folders or (entry.name,))[0]
 
 
-def _missing(repo: Repo, project: Path) -> Repo:
-    entry = repo.entry
-    if entry.optional:
+def _missing(repo: Repo, place: Path) -> Repo:
+    reason, upstream = "not found around this project", repo.entry.upstream
+    if repo.entry.optional:
         return repo.ended(Status.ABSENT, "not here, and optional")
-    if not entry.upstream:
-        reason = "not found around this project"
+    if not upstream:
         return repo.ended(Status.MISSING, reason, "set `path` or `upstream` in the table")
-    words = ("git", "clone", "--recursive", entry.upstream[0], str(place(entry, project)))
-    reason = "not found around this project; --clone clones it"
-    return repo.ended(Status.MISSING, reason, shlex.join(words))
+    words = ("git", "clone", "--recursive", upstream[0], str(place))
+    return repo.ended(Status.MISSING, f"{reason}; --clone clones it", shlex.join(words))
 
 
 def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:

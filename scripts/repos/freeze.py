@@ -23,16 +23,6 @@ schema = "{_SCHEMA}"
 """
 
 
-def check(file: Path) -> None:
-    """Refuses (UsageError) to write over a file that is something else."""
-    if file.exists():
-        try:
-            read(file, None)
-        except UsageError:
-            problem = f"{file} exists, and `freeze` did not write it."
-            raise UsageError(problem, "Name another file.") from None
-
-
 def frozen(repo: Repo, others: Iterable[Path]) -> Repo:
     """The final record of a repository if its commit is to be written; raises Ended, GitError."""
     repo = inspect.work(inspect.refs(inspect.folder(repo)), others)
@@ -46,24 +36,19 @@ def frozen(repo: Repo, others: Iterable[Path]) -> Repo:
 
 def write(file: Path, repos: Iterable[Repo]) -> None:
     """Writes the commits of all repositories that are `frozen`."""
-    parts = [_HEAD]
-    for repo in repos:
-        if repo.status is Status.CURRENT:
-            parts.append(f'\n[repository.{json.dumps(repo.name)}]\ncommit = "{repo.head}"\n')
+    written = [repo for repo in repos if repo.status is Status.CURRENT]
+    rows = [f'\n[repository.{json.dumps(r.name)}]\ncommit = "{r.head}"\n' for r in written]
     temporary = file.with_name(f".{file.name}.new")
     try:
-        temporary.write_text("".join(parts), encoding="utf-8")
+        temporary.write_text("".join([_HEAD, *rows]), encoding="utf-8")
         temporary.replace(file)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise UsageError(f"{file} cannot be written: {error}", "Name another file.") from None
 
 
-def read(file: Path, known: Collection[str] | None) -> dict[str, str]:
-    """The commits that a file names, by repository; raises UsageError.
-
-    The names have to be `known` ones.
-    """
+def read(file: Path, known: Collection[str] | None = None) -> dict[str, str]:
+    """The commits that a file names, of `known` repositories if given; raises UsageError."""
     content = table.load(file)
     repositories = content.get("repository", {})
     if content.get("schema") != _SCHEMA or not isinstance(repositories, dict):

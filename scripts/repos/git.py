@@ -27,9 +27,6 @@ OLDEST = (2, 30)
 # Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
 
-# Never printed; filled as configurations are read.
-SECRETS: set[str] = set()
-
 # Variables that a calling hook sets, or that make git print secrets.
 _UNWANTED = """
     GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CURL_VERBOSE GIT_DIR
@@ -48,6 +45,8 @@ _VARIABLES = {
     # Our code reads the messages.
     **dict.fromkeys(("LC_ALL", "LANGUAGE"), "C"),
     **{"GIT_MERGE_AUTOEDIT": "no", "GIT_TERMINAL_PROMPT": "0", "GIT_REFLOG_ACTION": "update_repos"},
+    # What only reads does not even refresh the index.
+    "GIT_OPTIONAL_LOCKS": "0",
 }
 # What a transfer prints besides errors: "remote: Counting objects:  3% (1/3), 2 KiB | 1 KiB/s".
 _PROGRESS = re.compile(
@@ -72,14 +71,14 @@ class Result(NamedTuple):
         lines = [line for line in lines if not line.startswith("hint:")] or lines
         errors = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
         remote = [line for line in lines if line.startswith("remote:")]
-        return urls.redact("; ".join([*errors[:3], *remote][:3] or lines[:3]), SECRETS)
+        return urls.redact("; ".join([*errors[:3], *remote][:3] or lines[:3]))
 
 
 class GitError(Exception):
     """A call of git failed unexpectedly."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
-        words = urls.redact(" ".join(arguments[:6]), SECRETS)
+        words = urls.redact(" ".join(arguments[:6]))
         full = fault(folder, result.err)
         super().__init__(f"{full}git {words} failed in {folder}: {result.words}")
         self.result = result
@@ -92,33 +91,30 @@ def fault(folder: Path, message: str) -> str:
     return "the disk is full; " if is_full else ""
 
 
-def _environment(folder: Path, changing: bool) -> dict[str, str]:
+def _environment(folder: Path) -> dict[str, str]:
     unwanted = _UNWANTED.split()
     kept = [name for name in os.environ if name not in unwanted and "GIT_TRACE" not in name]
-    environ = {name: os.environ[name] for name in kept} | _VARIABLES
     # Otherwise git would use a repository in a parent folder.
-    environ["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
-    return environ if changing else {**environ, "GIT_OPTIONAL_LOCKS": "0"}
+    ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    return {name: os.environ[name] for name in kept} | _VARIABLES | ceiling
 
 
 def run(
     folder: Path,
     *arguments: str,
     text: str = "",
-    changing: bool = False,
     wait: Callable[["subprocess.Popen[bytes]", IO[bytes], IO[bytes]], None] | None = None,
 ) -> Result:
     """Calls git in a folder with `text` as its input.
 
-    A call that is not `changing` does not even refresh the index. `wait` waits for the end of the
-    process, and may read what it has printed so far.
+    `wait` waits for the end of the process, and may read what it has printed so far.
     """
     # Files, not pipes: a hook, or ssh, may leave a process behind that keeps a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             [*_COMMAND, *arguments],
             cwd=folder,
-            env=_environment(folder, changing),
+            env=_environment(folder),
             stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -134,9 +130,9 @@ def run(
         return Result(process.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
 
 
-def ask(folder: Path, *arguments: str, text: str = "", changing: bool = False) -> str:
+def ask(folder: Path, *arguments: str, text: str = "") -> str:
     """Output of a call, without the line break at its end; raises GitError when it fails."""
-    result = run(folder, *arguments, text=text, changing=changing)
+    result = run(folder, *arguments, text=text)
     if result.code != 0:
         raise GitError(folder, arguments, result)
     return result.out.removesuffix("\n")
@@ -147,16 +143,11 @@ def names(folder: Path, *arguments: str) -> list[str]:
     return ask(folder, *arguments).split("\0")[:-1]
 
 
-def change(folder: Path, *arguments: str, text: str = "") -> str:
-    """As `ask`, of a call that writes."""
-    return ask(folder, *arguments, text=text, changing=True)
-
-
 def update_refs(folder: Path, lines: Iterable[str]) -> None:
     """Carries out lines of `git update-ref --stdin -z`, all or none."""
     text = "".join(lines)
     if text:
-        change(folder, "update-ref", "--stdin", "-z", text=text)
+        ask(folder, "update-ref", "--stdin", "-z", text=text)
 
 
 def commit(folder: Path, name: str) -> str | None:
@@ -174,9 +165,7 @@ def version() -> tuple[int, ...]:
 def config(folder: Path) -> list[tuple[str, str]]:
     """All settings that hold in a repository, in git's order; a key without value is true."""
     pairs = [entry.partition("\n") for entry in names(folder, "config", "--list", "-z")]
-    found = [(key, value if separator else "true") for key, separator, value in pairs]
-    SECRETS.update(urls.secrets_in(found))
-    return found
+    return [(key, value if separator else "true") for key, separator, value in pairs]
 
 
 def is_checkout(path: Path) -> bool:

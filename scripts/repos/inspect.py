@@ -91,19 +91,16 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
             raise repo.skip(reason, command, "restore it, or commit its removal") from None
         if "index" not in error.result.err:
             raise
-        index = str(repo.git_dir / "index")
-        aside = shlex.join(("mv", index, f"{index}.damaged"))
-        remedy = f"{aside} && {repo.command('reset')}"
-        raise repo.skip(f"the index is damaged: {error.result.words}", remedy) from None
+        aside = shlex.join(("mv", f"{repo.git_dir}/index", f"{repo.git_dir}/index.damaged"))
+        reason = f"the index is damaged: {error.result.words}"
+        raise repo.skip(reason, f"{aside} && {repo.command('reset')}") from None
     known = set(others)
     untracked = tuple(name for name in found.local.untracked if path / name not in known)
+    local = found.local._replace(untracked=untracked)
     # What git says of this checkout itself is not its folder where the git folder is elsewhere.
     elsewhere = {name: place for name, place in repo.elsewhere.items() if name != found.branch}
-    repo = repo.having(
-        **{"head": found.head, "branch": found.branch, "elsewhere": elsewhere},
-        local=found.local._replace(untracked=untracked),
-        pending=waiting(path),
-    )
+    repo = repo.having(head=found.head, branch=found.branch, local=local)
+    repo = repo.having(elsewhere=elsewhere, pending=waiting(path))
     if found.head is None:
         raise repo.skip("no commit on the current branch", repo.command("status"))
     return repo
@@ -211,13 +208,10 @@ def waiting(path: Path) -> dict[str, str | None]:
     records = recorded(path) if pending else {}
     for name in set(pending) & set(records):
         place, old = path / name, pending[name]
-        if old is None:
-            waits = not is_cloned(place)
-        elif git.is_checkout(place):
+        waits = old is None and not is_cloned(place)
+        if old is not None and git.is_checkout(place):
             is_left = git.commit(place, "HEAD") == old != records[name][1]
             waits = is_left or bool(waiting(place))
-        else:
-            waits = False
         found |= {name: old} if waits else {}
     return found
 
@@ -244,8 +238,8 @@ def relation(path: Path, one: str, other: str) -> Relation:
     """How one commit relates to another."""
     if one == other:
         return Relation()
-    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{one}...{other}").split()
-    ahead, behind = int(counted[0]), int(counted[1])
+    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{one}...{other}")
+    ahead, behind = map(int, counted.split())
     if not ahead or not behind:
         return Relation(ahead, behind)
     related = git.run(path, "merge-base", one, other).code == 0

@@ -74,7 +74,6 @@ _FIELDS = {
     "ref": {"ref", "old", "new"},
     "head": {"old", "new", "branch"},
     "submodule": {"path", "old", "new", "branch"},
-    "remote": {"name", "old", "new"},
     "clone": set(),
 }
 
@@ -86,12 +85,10 @@ def new_run() -> str:
 
 
 def folder(git_dir: Path) -> Path:
-    """Where the records of a checkout are."""
     return git_dir / "update-repos"
 
 
 def file(git_dir: Path, run: str) -> Path:
-    """The record of a run."""
     return folder(git_dir) / f"{run}.json"
 
 
@@ -111,7 +108,7 @@ def load(git_dir: Path, run: str) -> dict[str, Any] | None:
             values += [isinstance(name, str), isinstance(place, str)]
         for change in record["changes"]:
             values += [isinstance(change[key], str | None) for key in _FIELDS[change["kind"]]]
-            values += [isinstance(change.get(key, ""), str) for key in ("ref", "path", "name")]
+            values += [isinstance(change.get(key, ""), str) for key in ("ref", "path")]
         return record if all(values) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -203,12 +200,16 @@ def write(place: Path, content: Mapping[str, Any]) -> None:
 
 
 def _expire(path: Path, git_dir: Path, keep: int) -> None:
-    """Deletes all but the latest runs of a repository."""
-    # Names of branches may hold characters that `splitlines` takes for line ends.
-    listed = git.ask(path, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
-    refs = [(ref.split("/")[2], ref) for ref in listed if ref]
-    names = sorted({run for run, _ in refs} | set(runs(git_dir)))
-    old = set(names[:-keep] if keep else names)
-    git.update_refs(path, [f"delete {ref}\0\0" for run, ref in refs if run in old])
+    """Deletes all but the latest runs of a repository, and what they kept in its submodules."""
+    names, places = runs(git_dir), {path}
+    old = names[: max(0, len(names) - keep)]
+    for run in old:
+        changes = (load(git_dir, run) or {"changes": []})["changes"]
+        places |= {Path(change["path"]) for change in changes if change["kind"] == "submodule"}
+    for place in filter(git.is_checkout, places if old else ()):
+        # Names of branches may hold characters that `splitlines` takes for line ends.
+        refs = git.ask(place, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
+        is_old = [ref for ref in refs if ref and ref.split("/")[2] <= old[-1]]
+        git.update_refs(place, [f"delete {ref}\0\0" for ref in is_old])
     for run in old:
         file(git_dir, run).unlink(missing_ok=True)

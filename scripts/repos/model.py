@@ -50,7 +50,6 @@ class Options(NamedTuple):
     integrate: str | None = None  # "rebase" or "merge", for feature branches.
     pinned: bool = False
     to: Mapping[str, str] | None = None  # Commits by repository, of --to.
-    fix_remotes: bool = False
     push_fork: bool = False
     clone: bool = False
 
@@ -128,22 +127,17 @@ class Repo(NamedTuple):
     """
 
     entry: Entry
-    # Where it is: None when it was not found. `found` says how it was; this run may have cloned it.
-    path: Path | None = None
-    found: str = ""
-    is_cloned: bool = False
-    # The git folder with HEAD and index.
-    git_dir: Path = Path()
-    # Remotes: the upstream, and the user's fork.
-    official: str | None = None
-    fork: str | None = None
-    # HEAD: no branch when it is detached, no commit on a branch without commits.
-    head: str | None = None
-    branch: str | None = None
-    # Local branches: their commits, and those that other worktrees have checked out.
-    branches: Mapping[str, str] = {}
-    elsewhere: Mapping[str, str] = {}
-    # The upstream's default branch: its name, its remote-tracking ref before this run, its end.
+    path: Path | None = None  # None when it was not found.
+    found: str = ""  # How it was found.
+    is_cloned: bool = False  # By this run.
+    git_dir: Path = Path()  # Where HEAD and index are.
+    official: str | None = None  # The remote that is the upstream.
+    fork: str | None = None  # The remote that is the user's fork.
+    head: str | None = None  # None on a branch without commits.
+    branch: str | None = None  # None when HEAD is detached.
+    branches: Mapping[str, str] = {}  # Local branches and their commits.
+    elsewhere: Mapping[str, str] = {}  # Branches that other worktrees use, and where.
+    # The upstream's default branch, its remote-tracking ref before this run, and its end.
     default_branch: str | None = None
     remembered: str | None = None
     tip: str | None = None
@@ -159,13 +153,10 @@ class Repo(NamedTuple):
     # How HEAD relates to the target, and the local default branch when it is not checked out.
     relation: Relation = Relation()
     default_relation: Relation | None = None
-    # Whether the upstream no longer has commits that it had.
-    rewritten: bool = False
-    # Commits of a detached HEAD that no branch or tag has.
-    own_commits: int = 0
-    # Whether the local default branch is fast-forwarded beside HEAD; whether submodules follow.
-    move_default: bool = False
-    follow: bool = False
+    rewritten: bool = False  # The upstream no longer has commits that it had.
+    own_commits: int = 0  # Commits of a detached HEAD that no branch or tag has.
+    move_default: bool = False  # The local default branch is fast-forwarded beside HEAD.
+    follow: bool = False  # Submodules follow.
 
     # The end: in words, commands for a person, files in conflict or in the way, commit of HEAD.
     status: Status | None = None
@@ -174,9 +165,8 @@ class Repo(NamedTuple):
     files: tuple[str, ...] = ()
     new: str | None = None
     notes: tuple[str, ...] = ()
-    # Whether a person has to act although nothing failed; whether a server was not reached.
-    needs_person: bool = False
-    unreachable: bool = False
+    needs_person: bool = False  # Although nothing failed.
+    unreachable: bool = False  # A server, of the upstream or the fork.
 
     @property
     def name(self) -> str:

@@ -48,7 +48,7 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
     if git.commit(path, "HEAD") != old:
         # Somebody committed while a rebase was prepared.
         raise git.GitError(path, words, git.Result(1, "", "fatal: HEAD has moved meanwhile"))
-    result = git.run(path, *words, changing=True)
+    result = git.run(path, *words)
     has_moved = git.commit(path, "HEAD") == new != old
     if has_moved and _NOT_WRITTEN.search(result.err):
         err = f"error: HEAD has moved, but not all files: {result.words}"
@@ -66,7 +66,7 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
 def _restore(path: Path, old: str, new: str) -> None:
     """Restores the files of `old` where git has written those of `new`; others stay."""
     # Where git has come as far as the index, it goes back by itself; elsewhere this does nothing.
-    git.run(path, "read-tree", "-m", "-u", new, old, changing=True)
+    git.run(path, "read-tree", "-m", "-u", new, old)
     words = ("--name-only", "-z", "--ignore-submodules")
     changed = set(git.run(path, "diff-files", *words).out.split("\0"))
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", "--ignore-submodules")
@@ -83,7 +83,7 @@ def _restore(path: Path, old: str, new: str) -> None:
         elif kind != "A" and name in changed and (is_written or not os.path.lexists(file)):
             lost.append(f"{name}\0")
     words = ("checkout-index", "--force", "-z", "--stdin")
-    git.run(path, *words, text="".join(lost), changing=True)
+    git.run(path, *words, text="".join(lost))
 
 
 def finish_checkout(place: Path, commit: str) -> None:
@@ -91,7 +91,7 @@ def finish_checkout(place: Path, commit: str) -> None:
     for name in git.names(place, "ls-tree", "-r", "-z", "--name-only", commit):
         if os.path.lexists(place / name) and _is_written(place, name, commit):
             (place / name).unlink()
-    git.change(place, *head_to(commit))
+    git.ask(place, *head_to(commit))
 
 
 def _is_written(path: Path, name: str, commit: str) -> bool:
@@ -117,13 +117,13 @@ def integrate(repo: Repo, run: str) -> Repo:
     _clean_up(path, common_dir)
     try:
         added = ("worktree", "add", "--quiet", "--detach", str(tree), repo.head or "")
-        git.change(path, *_NO_HOOKS, *added)
+        git.ask(path, *_NO_HOOKS, *added)
         words = ("rebase", "--quiet", "--no-fork-point", target)
         if repo.action is Action.MERGE:
             kind = "commit" if repo.pinned_by else "remote-tracking branch"
             message = f"Merge {kind} '{repo.target_ref}' into {repo.branch}"
             words = ("merge", "--quiet", "--ff", "--no-edit", "-m", message, target)
-        result = git.run(tree, *words, changing=True)
+        result = git.run(tree, *words)
         if result.code == 0:
             return repo.having(new=git.ask(tree, "rev-parse", "HEAD"))
         files = git.names(tree, "diff", "--name-only", "--diff-filter=U", "-z")
@@ -144,6 +144,6 @@ def _clean_up(path: Path, common_dir: Path) -> None:
     places = (journal.folder(common_dir), common_dir / "worktrees")
     for name in {tree.name for place in places for tree in place.glob(_TREES)}:
         tree = str(places[0] / name)
-        git.run(path, "worktree", "remove", "--force", "--force", tree, changing=True)
+        git.run(path, "worktree", "remove", "--force", "--force", tree)
         for place in places:
             shutil.rmtree(place / name, ignore_errors=True)

@@ -44,17 +44,16 @@ class Unreachable(Exception):
         self.refused = refused
 
 
-class _Silent(Exception):
-    """A call was ended for its silence."""
-
-
 def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str:
     """Output of a call of git, which is tried several times if necessary.
 
     Raises Unreachable when all attempts fail; `failure` is how its message begins.
     """
 
+    is_silent = False
+
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
+        nonlocal is_silent
         heard = checked = time.monotonic()
         printed = work = 0
         while True:
@@ -69,16 +68,17 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
             if (printed, work) != before:
                 heard = now
             if git.STOP.is_set() or now - heard > settings.timeout:
+                is_silent = True
                 _end(process)
-                raise _Silent
+                return
 
     problem = ""
     for attempt in range(settings.retries + 1):
         if attempt and git.STOP.wait(settings.backoff * 2 ** (attempt - 1)):
             break
-        try:
-            result = git.run(folder, *arguments, changing=True, wait=wait)
-        except _Silent:
+        is_silent = False
+        result = git.run(folder, *arguments, wait=wait)
+        if is_silent:
             problem = f"no answer in {settings.timeout:g} s"
             continue
         if result.code == 0:

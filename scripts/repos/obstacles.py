@@ -5,6 +5,7 @@ by `update-index --assume-unchanged` or `--skip-worktree`; and the whole folder 
 becomes something else. All of it is found here before git is called.
 """
 
+import functools
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -28,8 +29,8 @@ class Change(NamedTuple):
 class Obstacles(NamedTuple):
     """Files whose content would be lost, and submodules that cannot move, with the reason."""
 
-    files: tuple[str, ...] = ()
-    submodules: tuple[tuple[str, str], ...] = ()
+    files: tuple[str, ...]
+    submodules: tuple[tuple[str, str], ...]
 
     def words(self) -> str:
         """All of it in one line; empty when there is nothing."""
@@ -60,12 +61,11 @@ def find(
     """
     search = _Search(path, changes(path, old, new), emptied)
     files = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
-    submodules = [*search.moving(local)]
-    if ".gitmodules" in search.names:
-        submodules += _renamed(path, old, new)
-    return Obstacles(tuple(dict.fromkeys(files)), tuple(submodules))
+    renamed = _renamed(path, old, new) if ".gitmodules" in search.names else ()
+    return Obstacles(tuple(dict.fromkeys(files)), (*search.moving(local), *renamed))
 
 
+@functools.cache
 def changes(path: Path, old: str, new: str) -> list[Change]:
     """The paths that differ between two commits."""
     # Settings may hide submodules (`ignore = all`).
@@ -152,10 +152,7 @@ class _Search:
                 yield f"{folder or '.'} (a folder that may not be written)"
 
     def _at_new_path(self, name: str, submodule: str) -> list[str]:
-        """What exists at a new path, or instead of one of its folders.
-
-        `submodule` is the commit of a submodule that comes there.
-        """
+        """What exists at a new path, of a submodule with its commit, or instead of its folders."""
         for place in (*_folders(name), name):
             if not os.path.lexists(self.path / place):
                 return []
@@ -189,10 +186,10 @@ class _Search:
         found = []
         for top, folders, files in os.walk(self.path / folder):
             inside = os.path.relpath(top, self.path)
-            links = [name for name in folders if os.path.islink(os.path.join(top, name))]
+            files += [name for name in folders if os.path.islink(os.path.join(top, name))]
             if ".git" in folders:
                 found.append(f"{inside}/.git")
                 folders.clear()
-            names = (f"{inside}/{name}" for name in (*files, *links))
+            names = [f"{inside}/{name}" for name in files]
             found += [name for name in names if name not in self.old_names]
         return found

@@ -49,7 +49,7 @@ def _default_branch(repo: Repo) -> Repo:
     if relation.behind and relation.ahead:
         raise repo.skip(*_diverged(repo, repo.branch or "", relation))
     if relation.behind:
-        return _moving(repo, Action.FAST_FORWARD)
+        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
     if not relation.ahead:
         return repo
     if repo.pinned_by:
@@ -81,7 +81,7 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
         return _beside(repo, f"{words}, {relation.behind} behind; {hint}")
     repo = _beside(repo, "")
     if not relation.ahead:
-        return _moving(repo, Action.FAST_FORWARD)
+        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
     if not relation.related:
         deepen = f"{repo.command('fetch', '--unshallow')}   # in a shallow clone"
         raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
@@ -105,11 +105,10 @@ def _detached(repo: Repo) -> Repo:
     if not repo.relation.behind:
         return _beside(repo, words)
     repo = _beside(repo, f"{words}, {repo.relation.behind} behind, and stays there")
-    if not repo.own_commits:
-        switch = repo.command("switch", repo.default_branch or "")
-        return _needs_person(repo, repo.reason, switch)
-    own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
-    return _needs_person(repo, own, repo.command("switch", "-c", "my-work"))
+    if repo.own_commits:
+        own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
+        return _needs_person(repo, own, repo.command("switch", "-c", "my-work"))
+    return _needs_person(repo, repo.reason, repo.command("switch", repo.default_branch or ""))
 
 
 def _exact(repo: Repo) -> Repo:
@@ -119,26 +118,22 @@ def _exact(repo: Repo) -> Repo:
     if repo.own_commits:
         words = f"{_commits(repo.own_commits)} of the detached HEAD on no branch"
         raise repo.skip(words, repo.command("switch", "-c", "my-work"))
-    return _moving(repo, Action.DETACH)
-
-
-def _moving(repo: Repo, action: Action) -> Repo:
-    return repo.having(action=action, new=repo.target, follow=True)
+    return repo.having(action=Action.DETACH, new=repo.target, follow=True)
 
 
 def _beside(repo: Repo, words: str) -> Repo:
     """What happens to the local default branch when something else is checked out."""
-    repo = repo.having(reason=words)
+    repo, start = repo.having(reason=words), f"{words}; " if words else ""
     relation, name = repo.default_relation, repo.default_branch or ""
     if relation is None or not relation.behind:
         return repo
     if name in repo.elsewhere:
         place = repo.elsewhere[name]
         command = git.shell_command(place, "merge", "--ff-only", repo.target_ref)
-        return _needs_person(repo, _join(words, f"{name} is checked out in {place}"), command)
+        return _needs_person(repo, f"{start}{name} is checked out in {place}", command)
     if relation.ahead:
         reason, *remedy = _diverged(repo, name, relation)
-        return _needs_person(repo, _join(words, reason), *remedy)
+        return _needs_person(repo, start + reason, *remedy)
     return repo.having(move_default=True)
 
 
@@ -148,10 +143,6 @@ def _needs_person(repo: Repo, reason: str, *remedy: str) -> Repo:
 
 def _commits(count: int) -> str:
     return f"{count} commit{'s' if count != 1 else ''}"
-
-
-def _join(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
 
 
 _WORDS = {

@@ -14,7 +14,7 @@ class Choice(NamedTuple):
     official: str | None  # The upstream.
     fork: str | None = None  # What the user named: `fork` of the table, or remote.pushDefault.
     problem: str = ""
-    fix: tuple[str, ...] = ()  # Arguments of `git remote` that correct the problem.
+    remedy: tuple[str, ...] = ()  # Arguments of git that correct the problem, or show its cause.
     note: str = ""
 
 
@@ -66,11 +66,12 @@ def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Cho
         note = f"{official} is the official one; {written}" if is_odd else ""
         return Choice(official, fork, note=note)
     if not entry.upstream:
-        return Choice(None, fork, "no remote is named upstream or origin")
+        return Choice(None, fork, "no remote is named upstream or origin", ("remote", "-v"))
     wanted = entry.upstream[0]
     problem = rewritten(wanted, config, entry)
     if problem:
-        return Choice(None, fork, problem)
+        shown = ("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
+        return Choice(None, fork, problem, shown)
     verb = "set-url" if "upstream" in names else "add"
     problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
-    return Choice(None, fork, problem, (verb, "upstream", wanted))
+    return Choice(None, fork, problem, ("remote", verb, "upstream", wanted))

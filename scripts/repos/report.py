@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.repos import git, undo, urls
+from scripts.repos import undo, urls
 from scripts.repos.model import Repo, Status, shortened
 
 SCHEMA = "update-repos/1"
@@ -19,18 +19,19 @@ SCHEMA = "update-repos/1"
 
 def safe(text: str) -> str:
     """A text in one line that a terminal may get: without credentials and control characters."""
-    text = urls.redact(text, git.SECRETS)
+    text = urls.redact(text)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class Output:
     """The standard output: text, or JSON alone.
 
-    `problem` says why something could not be written; the update itself goes on.
+    Folders are printed relative to `around`. `problem` says why something could not be written; the
+    update itself goes on.
     """
 
-    def __init__(self, wants_json: bool) -> None:
-        self.problem, self._wants_json = "", wants_json
+    def __init__(self, wants_json: bool, around: Path) -> None:
+        self.problem, self._wants_json, self._around = "", wants_json, around
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
 
@@ -42,9 +43,55 @@ class Output:
     def json(self, content: Mapping[str, Any]) -> None:
         """Prints JSON."""
         if self._wants_json:
-            self._write(json.dumps(_without_secrets({"schema": SCHEMA, **content}), indent=2))
+            # Names stay exact: JSON escapes what a terminal must not get.
+            self._write(urls.redact(json.dumps({"schema": SCHEMA, **content}, indent=2)))
 
-    def table(self, title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def repositories(
+        self, title: str, heading: str, repos: Iterable[Repo], *, details: bool = True
+    ) -> None:
+        """Prints a row for each repository; then, as `details`, notes, files and commands."""
+        repos = list(repos)
+        names = ("repository", "folder", "branch", "↑↓", "local work", heading)
+        self._table(title, names, [self._row(repo) for repo in repos])
+        for repo in repos if details else ():
+            files = [f"files: {shortened(repo.files, 100)}"] if repo.files else []
+            for line in (*repo.notes, *files, *repo.remedy):
+                self.say(f"{repo.name}: {line}")
+
+    def _row(self, repo: Repo) -> tuple[str, ...]:
+        folder = os.path.relpath(repo.path, self._around) if repo.path else ""
+        # How it was found, where the table does not say it.
+        folder += f" ({repo.found})" if repo.found not in ("", "configured") else ""
+        branch = repo.branch or (f"(detached {repo.head[:10]})" if repo.head else "")
+        ahead, behind = repo.relation.ahead, repo.relation.behind
+        counted = f"+{ahead} -{behind}" if ahead or behind else ""
+        status = (repo.status or Status.CURRENT).value
+        end = f"{status}: {repo.reason}" if repo.reason else status
+        return repo.name, folder, branch, counted, repo.local.words(), end
+
+    def runs(self, listed: Iterable[undo.Recorded]) -> None:
+        """Prints what can be undone."""
+        rows, content = [], []
+        for entry in listed:
+            moves = [{"ref": "HEAD", **c} for c in entry.changes if c["kind"] in ("ref", "head")]
+            moves = [{key: move[key] for key in ("ref", "old", "new")} for move in moves]
+            about = {"run": entry.run, "name": entry.name, "path": os.fsdecode(entry.path)}
+            content.append({**about, "state": entry.state, "moves": moves})
+            parts = []
+            for move in moves:
+                old, new = (move[key][:10] if move[key] else "nothing" for key in ("old", "new"))
+                parts.append(f"{move['ref'].removeprefix('refs/')} {old} → {new}")
+            kinds = [change["kind"] for change in entry.changes]
+            others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
+            parts += [f"{kinds.count(kind)} {kind}" for kind in others]
+            rows.append((entry.run, entry.name, entry.state, ", ".join(parts)))
+        if rows:
+            self._table("Runs", ("run", "repository", "state", "what moved"), rows)
+        else:
+            self.say("No run is recorded.")
+        self.json({"command": "runs", "runs": content})
+
+    def _table(self, title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Prints rows of cells; empty columns are left out. A narrow terminal wraps the lines."""
         self.say(title)
         listed = [[*map(safe, cells)] for cells in (names, *rows)]
@@ -62,34 +109,6 @@ class Output:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def table(output: Output, title: str, heading: str, repos: Sequence[Repo], around: Path) -> None:
-    """Prints repositories, each in one row; folders are relative to `around`."""
-    rows = []
-    for repo in repos:
-        folder = os.path.relpath(repo.path, around) if repo.path else ""
-        # How it was found, where the table does not say it.
-        folder += f" ({repo.found})" if repo.found not in ("", "configured") else ""
-        is_detached = repo.head is not None and repo.branch is None
-        branch = f"(detached {repo.head[:10]})" if is_detached and repo.head else repo.branch or ""
-        ahead, behind = repo.relation.ahead, repo.relation.behind
-        counted = f"+{ahead} -{behind}" if ahead or behind else ""
-        status = repo.status or Status.CURRENT
-        end = f"{status.value}: {repo.reason}" if repo.reason else status.value
-        rows.append((repo.name, folder, branch, counted, repo.local.words(), end))
-    output.table(title, ("repository", "folder", "branch", "↑↓", "local work", heading), rows)
-
-
-def details(output: Output, repos: Iterable[Repo]) -> None:
-    """Prints notes, files and commands for a person."""
-    for repo in repos:
-        for note in repo.notes:
-            output.say(f"{repo.name}: {note}")
-        if repo.files:
-            output.say(f"{repo.name}: files: {shortened(repo.files, 100)}")
-        for command in repo.remedy:
-            output.say(f"{repo.name}: {command}")
-
-
 def as_json(repo: Repo) -> dict[str, Any]:
     """A repository for programs."""
     counted = ("staged", "unstaged", "conflicted", "untracked")
@@ -104,35 +123,3 @@ def as_json(repo: Repo) -> dict[str, Any]:
         "path": None if repo.path is None else os.fsdecode(repo.path),
         "status": (repo.status or Status.CURRENT).value,
     }
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, str):
-        # Names stay exact: JSON escapes what a terminal must not get.
-        return urls.redact(value, git.SECRETS)
-    if isinstance(value, Mapping):
-        return {key: _without_secrets(inner) for key, inner in value.items()}
-    return [*map(_without_secrets, value)] if isinstance(value, (list, tuple)) else value
-
-
-def runs(output: Output, listed: Iterable[undo.Recorded]) -> None:
-    """Prints what can be undone."""
-    rows, content = [], []
-    for entry in listed:
-        moves = [{"ref": "HEAD", **c} for c in entry.changes if c["kind"] in ("ref", "head")]
-        moves = [{key: move[key] for key in ("ref", "old", "new")} for move in moves]
-        about = {"run": entry.run, "name": entry.name, "path": os.fsdecode(entry.path)}
-        content.append({**about, "state": entry.state, "moves": moves})
-        parts = []
-        for move in moves:
-            old, new = (move[key][:10] if move[key] else "nothing" for key in ("old", "new"))
-            parts.append(f"{move['ref'].removeprefix('refs/')} {old} → {new}")
-        kinds = [change["kind"] for change in entry.changes]
-        others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
-        parts += [f"{kinds.count(kind)} {kind}" for kind in others]
-        rows.append((entry.run, entry.name, entry.state, ", ".join(parts)))
-    if rows:
-        output.table("Runs", ("run", "repository", "state", "what moved"), rows)
-    else:
-        output.say("No run is recorded.")
-    output.json({"command": "runs", "runs": content})

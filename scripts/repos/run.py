@@ -30,11 +30,13 @@ class Run:
         if repo.name in self._records:
             self._records[repo.name].finish(self.settings.keep_runs)
 
-    def each(self, step: Callable[[Repo], Repo], repos: Iterable[Repo]) -> list[Repo]:
-        """Does a step for all repositories that have not ended, several at once."""
+    def each(
+        self, step: Callable[[Repo], Repo], repos: Iterable[Repo], *, ended: bool = False
+    ) -> list[Repo]:
+        """Does a step for all repositories that have not `ended`, or for all; several at once."""
 
         def one(repo: Repo) -> Repo:
-            return repo if repo.status is not None else guarded(step, repo)
+            return guarded(step, repo) if ended or repo.status is None else repo
 
         with ThreadPoolExecutor(self.settings.jobs) as pool:
             return list(pool.map(one, repos))

@@ -9,6 +9,8 @@ commit under refs/update-repos/<run>/ in its own git folder before it moves.
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from scripts.repos import git, inspect, journal, move, network, obstacles
@@ -43,45 +45,44 @@ def follow(path: Path, record: journal.Journal, settings: Settings) -> list[str]
 
     Returns what could not be done, in words.
     """
-    git_dir, pending = git.git_dir(path), inspect.waiting(path)
+    pending = inspect.waiting(path)
     problems = _Followers(path, record, settings, pending).follow() if pending else {}
-    journal.set_pending(git_dir, {name: pending[name] for name, found in problems.items() if found})
+    failed = {name: pending[name] for name, found in problems.items() if found}
+    journal.set_pending(git.git_dir(path), failed)
     return [problem for found in problems.values() for problem in found]
 
 
+@dataclass(frozen=True)
 class _Followers:
     """Submodules of one repository that have to follow."""
 
-    def __init__(
-        self,
-        path: Path,
-        record: journal.Journal,
-        settings: Settings,
-        pending: Mapping[str, str | None],
-    ):
-        self.path, self.record, self.settings, self.names = path, record, settings, list(pending)
-        self.new_ones = [name for name, left_at in pending.items() if left_at is None]
-        self.records = inspect.recorded(path)
-        self.config = dict(git.config(path))
-        self.addresses = inspect.modules(path, "HEAD", "url")
+    path: Path
+    record: journal.Journal
+    settings: Settings
+    pending: Mapping[str, str | None]
 
     def follow(self) -> dict[str, list[str]]:
         """Moves submodules; returns what could not be done, by submodule."""
-        for name in self.new_ones:
+        new_ones = [name for name, left_at in self.pending.items() if left_at is None]
+        for name in new_ones:
             # Before `init`, which writes settings.
             place, commit = str(self.path / name), self.records[name][1]
             self.record.note("submodule", path=place, old=None, new=commit, branch=None)
-        if self.new_ones:
-            git.change(self.path, "--literal-pathspecs", "submodule", "init", "--", *self.new_ones)
+        if new_ones:
+            git.ask(self.path, "--literal-pathspecs", "submodule", "init", "--", *new_ones)
         with ThreadPoolExecutor(self.settings.jobs) as pool:
-            return dict(zip(self.names, pool.map(self._one, self.names), strict=True))
+            return dict(zip(self.pending, pool.map(self._one, self.pending), strict=True))
+
+    @cached_property
+    def records(self) -> dict[str, tuple[str, str]]:
+        return inspect.recorded(self.path)
 
     def _one(self, name: str) -> list[str]:
         """Moves one submodule with those in it; returns what could not be done."""
         place = self.path / name
         full = os.path.relpath(place, self.record.path)
         try:
-            problem = self._clone(name) if name in self.new_ones else self._move(name)
+            problem = self._clone(name) if self.pending[name] is None else self._move(name)
             if not problem:
                 # Those in it one by one, so that no more than `jobs` move at once.
                 return follow(place, self.record, self.settings._replace(jobs=1))
@@ -95,7 +96,7 @@ class _Followers:
         git_dir = git.git_dir(self.path) / "modules" / key
         if git.is_checkout(place) and git_dir.exists() and git_dir.samefile(git.git_dir(place)):
             if not inspect.is_checked_out(place):
-                self._fetch(place, commit, self.addresses.get(key, ""))
+                self._fetch(place, key, commit)
                 move.finish_checkout(place, commit)
         else:
             # git would replace the files there without a word.
@@ -120,17 +121,15 @@ class _Followers:
     def _move(self, name: str) -> str:
         """Moves a submodule, unless it is configured otherwise; returns the problem."""
         place, (key, new) = self.path / name, self.records[name]
-        configured = self.config.get(f"submodule.{key}.update", "checkout")
+        configured = dict(git.config(self.path)).get(f"submodule.{key}.update", "checkout")
         if configured != "checkout":
             return f"submodule.{key}.update is {configured}"
         before = inspect.checkout(place)
         old = before.head or ""
-        if old == new:
-            return ""
         problem = before.local._replace(untracked=()).words()
-        if problem:
-            return problem
-        self._fetch(place, new, self.addresses.get(key, ""))
+        if problem or old == new:
+            return problem if old != new else ""
+        self._fetch(place, key, new)
         problem = obstacles.find(place, old, new, before.local).words()
         if problem:
             return problem
@@ -144,13 +143,12 @@ class _Followers:
             raise
         return ""
 
-    def _fetch(self, place: Path, commit: str, address: str) -> None:
-        """Fetches a commit into a submodule; its remote-tracking refs stay as they are.
-
-        The address is the one in .gitmodules, which may have changed since the clone.
-        """
+    def _fetch(self, place: Path, key: str, commit: str) -> None:
+        """Fetches a commit into a submodule; its remote-tracking refs stay as they are."""
         if git.commit(place, commit):
             return
+        # The address in .gitmodules may have changed since the clone.
+        address = inspect.modules(self.path, "HEAD", "url").get(key, "")
         depth = ["--depth=1"] if (git.git_dir(place) / "shallow").exists() else []
         # A server may refuse to send a commit by its name.
         branches = f"+refs/heads/*:{journal.PREFIX}/{self.record.run}/fetched/*"
@@ -188,7 +186,7 @@ def _use_of(git_dir: Path) -> str:
 def _set_worktree(git_dir: Path, *value: str) -> str:
     """Sets or reads where the files of a git folder are; works where they are gone."""
     words = ("config", "--file", str(git_dir / "config"), "core.worktree", *value)
-    return git.run(git_dir.parent, *words, changing=True).out.strip()
+    return git.run(git_dir.parent, *words).out.strip()
 
 
 def checkout(

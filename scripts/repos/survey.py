@@ -32,18 +32,11 @@ def _survey(repo: Repo, run: Run) -> Repo:
         if records.exists() and not records.is_dir():
             aside = shlex.join(("mv", str(records), f"{records}.old"))
             raise repo.skip(f"{records} is a file; runs are recorded in a folder there", aside)
-        config = git.config(repo.place)
-        choice = remotes.choose(config, repo.entry, repo.place)
+        choice = remotes.choose(git.config(repo.place), repo.entry, repo.place)
         repo = repo.having(official=choice.official, fork=choice.fork).noting(choice.note)
         repo = inspect.work(inspect.refs(repo), run.places.values())
-        if choice.fix and run.options.fix_remotes and run.options.acting:
-            repo = inspect.refs(_fix_remote(repo, run, dict(config), choice.fix))
-        elif choice.problem:
-            hint = "; --fix-remotes corrects it" if choice.fix else ""
-            words = ("remote", *choice.fix)
-            if not choice.fix:
-                words = ("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
-            raise repo.skip(choice.problem + hint, repo.command(*words))
+        if choice.problem:
+            raise repo.skip(choice.problem, repo.command(*choice.remedy))
         if is_online and run.options.to is None:
             repo = _ask(repo, run)
         known = git.commit(repo.place, repo.tracking)
@@ -51,47 +44,34 @@ def _survey(repo: Repo, run: Run) -> Repo:
         return _fetch(repo, run) if repo.tip not in (None, known) else repo
 
 
-def _fix_remote(repo: Repo, run: Run, config: Mapping[str, str], fix: tuple[str, ...]) -> Repo:
-    """Corrects or adds the remote that should be the official one; its old address is recorded."""
-    verb, name, url = fix
-    old = config.get(f"remote.{name}.url")
-    run.record(repo).note("remote", name=name, old=old, new=url)
-    git.change(repo.place, "remote", verb, name, url)
-    return repo.having(official=name).noting(f"remote {name} is now {url}")
-
-
 def _ask(repo: Repo, run: Run) -> Repo:
     """Asks the server for the end of its default branch, and reports that it has another one."""
-    remote, wanted, before = repo.official or "", repo.entry.branch, repo.default_branch
-    default, ends = network.list_branch(repo.place, remote, wanted, run.settings)
-    branch = wanted or default
-    renaming: tuple[str, ...] = ()
-    if before and default and before != default and before in repo.branches:
-        renaming = (repo.command("branch", "-m", before, default),)
+    remote, before = repo.official or "", repo.default_branch
+    default, ends = network.list_branch(repo.place, remote, repo.entry.branch, run.settings)
+    branch = repo.entry.branch or default
+    is_renamed = before and default and before != default and before in repo.branches
+    renaming = [repo.command("branch", "-m", before or "", default or "")] if is_renamed else []
     if branch is None or branch not in ends:
         table = f'in the table of repositories: branch = "{default or "..."}"'
-        missing = f"branch {branch}" if branch else "default branch"
-        problem = f"{remote} has no {missing}"
-        if default not in (None, branch):
-            problem += f"; its default branch is now {default}"
-        raise repo.skip(problem, table, *renaming)
+        missing = f"{remote} has no " + (f"branch {branch}" if branch else "default branch")
+        now = f"; its default branch is now {default}" if default not in (None, branch) else ""
+        raise repo.skip(missing + now, table, *renaming)
     repo = repo.having(default_branch=branch, tip=ends[branch])
-    if not renaming or branch == before:
-        return repo
-    repo = repo.noting(f"the default branch is now {branch}, it was {before}")
-    is_followed = repo.branch == branch
-    return repo if is_followed else repo.having(remedy=renaming, needs_person=True)
+    if is_renamed and branch != before:
+        repo = repo.noting(f"the default branch is now {branch}, it was {before}")
+        if repo.branch != branch:
+            repo = repo.having(remedy=tuple(renaming), needs_person=True)
+    return repo
 
 
 def _fetch(repo: Repo, run: Run) -> Repo:
-    """Fetches the tip; when acting, the old value of the remote-tracking ref is saved."""
-    record = run.record(repo) if run.options.acting else None
-    if record:
-        record.keep([journal.Move(repo.tracking, repo.remembered, repo.tip or "")])
+    """Fetches the tip; the old value of the remote-tracking ref is saved."""
+    record = run.record(repo)
+    record.keep([journal.Move(repo.tracking, repo.remembered, repo.tip or "")])
     refspec = f"+refs/heads/{repo.default_branch}:{repo.tracking}"
     network.fetch(repo.place, repo.official or "", refspec, run.settings)
     now = git.commit(repo.place, repo.tracking)
-    if record and now is not None and now != repo.tip:
+    if now is not None and now != repo.tip:
         # It moved between asking and fetching.
         record.changes[-1]["new"] = now
         record.save()
@@ -136,13 +116,10 @@ def _with_pin(repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry],
 
 def _with_target(repo: Repo, run: Run) -> Repo:
     options = run.options
-    target, name = repo.tip, f"{repo.official}/{repo.default_branch}"
-    if options.to is not None:
-        target = options.to[repo.name]
-        name = target[:10]
-    elif repo.target is not None:
-        target = repo.target
-        name = f"{target[:10]}, pinned by {repo.pinned_by}"
+    target = options.to[repo.name] if options.to is not None else repo.target or repo.tip
+    name = f"{repo.official}/{repo.default_branch}"
+    if options.to is not None or repo.pinned_by:
+        name = (target or "")[:10] + (f", pinned by {repo.pinned_by}" if repo.pinned_by else "")
     repo = repo.having(target=target, target_name=name)
     if target in (None, repo.head, repo.tip):
         return repo

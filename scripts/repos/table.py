@@ -43,11 +43,14 @@ def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any] 
     """
     folder = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     usual = Path(folder) / "torch_xla_lite" / "repositories.toml"
-    sources = [FILE, *([own or usual] if own is not None or os.path.isfile(usual) else [])]
     content: dict[str, Any] = {"default": [], "settings": {}, "repository": {}}
-    for source in sources:
+    for source in (FILE, *([own or usual] if own is not None or os.path.isfile(usual) else [])):
         _merge(content, load(source), source)
-    entries = {name: _entry(name, keys, source) for name, keys in content["repository"].items()}
+    entries = {}
+    for name, keys in content["repository"].items():
+        _check(keys, Entry._field_defaults, name, source)
+        values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
+        entries[name] = Entry(name=name, **values)
     for name in content["default"]:
         _check_known(str(name), entries, f"`default` in {source}")
     numbers = {name: value for name, value in given.items() if value is not None}
@@ -82,12 +85,6 @@ def _merge(content: dict[str, Any], new: dict[str, Any], source: Path) -> None:
         content["repository"].setdefault(name, {}).update(keys)
 
 
-def _entry(name: str, keys: Mapping[str, Any], source: Path) -> Entry:
-    _check(keys, Entry._field_defaults, name, source)
-    values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
-    return Entry(name=name, **values)
-
-
 def _check(
     values: Mapping[str, Any], defaults: Mapping[str, Any], of: str, source: Path | str
 ) -> None:
@@ -119,15 +116,11 @@ def _in_order(entries: Mapping[str, Entry], source: Path) -> dict[str, Entry]:
 
 def select(table: Table, names: Iterable[str], base: str | None, everything: bool) -> list[str]:
     """The given names, `base` with all that depend on it, or all; in dependency order."""
-    wanted = set(names)
-    for name in (*wanted, *([base] if base else [])):
+    bases = {base} if base else set()
+    for name in (*names, *bases):
         _check_known(name, table.entries, "the command line")
-    if everything:
-        wanted |= set(table.entries)
-    if base:
-        wanted |= with_dependents({base}, table.entries.values())
-    if not wanted:
-        wanted = set(table.default)
+    wanted = {*names, *with_dependents(bases, table.entries.values())}
+    wanted |= set(table.entries if everything else () if wanted else table.default)
     return [name for name in table.entries if name in wanted]
 
 

@@ -1,4 +1,4 @@
-"""Restores what a run changed: branches, HEAD, tracking refs, submodules, remotes.
+"""Restores what a run changed: branches, HEAD, tracking refs, submodules.
 
 What a person did since is not undone with it: a branch that has moved on, or local changes where
 the old files would have to come back, stop the undo of that repository before it begins. The
@@ -65,7 +65,7 @@ def latest(runs: Mapping[str, list[Recorded]]) -> str | None:
     """The latest run that is not undone, and is no undo itself."""
     for run in reversed(list(runs)):
         records = [entry.record for entry in runs[run] if entry.record is not None]
-        if any(not r["undone"] and r.get("command") != "undo" for r in records):
+        if any(not r["undone"] and r["command"] != "undo" for r in records):
             return run
     return None
 
@@ -108,18 +108,21 @@ class _Undo:
         others = [back for back in moves if back is not here]
         new, branch = (here.new, repo.branch) if here else self._head_back(others)
         below = [change for change in self._of("submodule") if self._can_go_back(change)]
-        made = [change["path"] for change in below if change["old"] is None]
+        made = [Path(change["path"]) for change in below if change["old"] is None]
         if new or below or any(move.ref.startswith("refs/heads/") for move in moves):
             plan.check_ready(repo)
         if new:
             obstacles.check(repo, new, [os.path.relpath(place, self.path) for place in made])
             repo = repo.having(new=new)
 
-        left = _left_behind(below)
-        for outer, names in left.items():
-            journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **names})
+        # The commits that submodules go back to, by the checkout that they are in.
+        left: dict[Path, dict[str, str | None]] = {self.path: {}}
+        for change in below:
+            outer, name = _outer(Path(change["path"]))
+            left.setdefault(outer, {})[name] = change["old"]
+        self._set_pending(left)
         for place in made:
-            self._remove_submodule(Path(place))
+            self._remove_submodule(place)
         if here:
             repo = apply.move_head(repo, self.journal, branch)
         self.journal.keep(others)
@@ -129,13 +132,14 @@ class _Undo:
         for change in reversed(below):
             if change["old"] is not None:
                 self._submodule_back(Path(change["path"]), change["old"], change["branch"])
-        for outer in filter(git.is_checkout, (self.path, *left)):
-            names = left.get(outer, {})
-            journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **names})
-            journal.set_pending(git.git_dir(outer), inspect.waiting(outer))
-        for change in self._of("remote"):
-            self._remote_back(**change)
+        self._set_pending(left)
+        # Those that went back wait no longer.
+        self._set_pending({outer: {} for outer in left})
         return self._finished(repo, new or old)
+
+    def _set_pending(self, more: Mapping[Path, Mapping[str, str | None]]) -> None:
+        for outer in filter(git.is_checkout, more):
+            journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **more[outer]})
 
     def _finished(self, repo: Repo, new: str) -> Repo:
         """The end of the undo: the record of the run says so from now on."""
@@ -143,8 +147,8 @@ class _Undo:
         undone = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         file = journal.file(self.entry.git_dir, self.entry.run)
         journal.write(file, {**self.record, "undone": undone})
-        changes = obstacles.changes(self.path, repo.head or "", new)
-        files, reason = tuple(change.name for change in changes), f"as before {self.entry.run}"
+        files = tuple(c.name for c in obstacles.changes(self.path, repo.head or "", new))
+        reason = f"as before {self.entry.run}"
         if self.left:
             reason += ", except what the notes name"
         repo = repo.ended(Status.UNDONE, reason, new=new, files=files, needs_person=self.left)
@@ -206,21 +210,21 @@ class _Undo:
             local = inspect.checkout(place).local._replace(untracked=(), submodules=())
             problem = local.words() or obstacles.find(place, new, old, local, ()).words()
         if problem:
-            self._leave(f"submodule {place} stays: {problem}")
+            self._leave(place, problem)
         return not problem and (old is None or git.is_checkout(place))
 
-    def _leave(self, note: str) -> None:
-        """Notes what could not be restored."""
-        self.notes.append(note)
+    def _leave(self, place: Path, problem: str) -> None:
+        """Notes a submodule that could not be restored."""
+        self.notes.append(f"submodule {place} stays: {problem}")
         self.left = True
 
     def _remove_submodule(self, place: Path) -> None:
         """Removes the files of a submodule that the run cloned; its git folder stays."""
         outer, name = _outer(place)
         words = ("--literal-pathspecs", "submodule", "--quiet", "deinit", "--", name)
-        result = git.run(outer, *words, changing=True)
+        result = git.run(outer, *words)
         if result.code != 0 and git.is_checkout(place):
-            self._leave(f"submodule {place} stays: {result.words}")
+            self._leave(place, result.words)
 
     def _submodule_back(self, place: Path, old: str, branch: str | None) -> None:
         is_there = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
@@ -229,28 +233,10 @@ class _Undo:
             complaint = submodules.checkout(place, self.journal, before, old, to)
             self.notes += [f"submodule {place} {complaint}"] if complaint else []
         except git.GitError as error:
-            self._leave(f"submodule {place} stays: {error.result.words}")
-
-    def _remote_back(self, name: str, old: str | None, new: str, **_: object) -> None:
-        now = git.run(self.path, "config", f"remote.{name}.url").out.strip()
-        if now == new:
-            # Not `remote remove`, which takes the settings of branches with it.
-            words = ("config", "--remove-section", f"remote.{name}")
-            git.change(self.path, *(("remote", "set-url", name, old) if old else words))
-        elif now != (old or ""):
-            self._leave(f"remote {name} was changed since, and stays")
+            self._leave(place, error.result.words)
 
 
 def _outer(place: Path) -> tuple[Path, str]:
     """The checkout that a submodule is in, and its path there."""
     outer = next(folder for folder in place.parents if git.is_checkout(folder))
     return outer, os.path.relpath(place, outer)
-
-
-def _left_behind(changes: Iterable[Mapping[str, Any]]) -> dict[Path, dict[str, str | None]]:
-    """The commits that submodules go back to, by the checkout that they are in."""
-    found: dict[Path, dict[str, str | None]] = {}
-    for change in changes:
-        outer, name = _outer(Path(change["path"]))
-        found.setdefault(outer, {})[name] = change["old"]
-    return found

@@ -6,7 +6,6 @@ redact("https://me:secret@host/x.git")                                          
 
 import os
 import re
-from collections.abc import Iterable
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<rest>.*)$", re.IGNORECASE)
 # user@host:path, the short form of ssh. A colon after a slash belongs to a path.
@@ -18,7 +17,7 @@ _ALIASES = dict.fromkeys(("ssh.github.com:443", "ssh.github.com", "www.github.co
 # Up to the last @ before the path: a password may hold one.
 _USER_INFO = re.compile(r"([\w+.-]*)://([^/\s'\"]+)@")
 _SECRETS = (
-    (re.compile(r"(?i)(authorization\s*[:=]\s*)(?:\w+ )?\S+"), r"\1***"),
+    (re.compile(r"(?i)(authorization\s*[:=]\s*)(?:\w+ )?[^\s'\"]+"), r"\1***"),
     (re.compile(r"(?i)([?&](?:access_token|private_token|token|password)=)[^&\s'\"]+"), r"\1***"),
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{8,}"), "***"),
 )
@@ -48,12 +47,8 @@ def same(one: str, other: str, folder: str = "/") -> bool:
     return place(one, folder) == place(other, folder)
 
 
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text without credentials: those in addresses, headers and tokens, and the given ones."""
-    # The longest first: one may be the beginning of another.
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= 4:
-            text = text.replace(secret, "***")
+def redact(text: str) -> str:
+    """A text without credentials: those in addresses, headers and tokens."""
     text = _USER_INFO.sub(_without_user_info, text)
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
@@ -65,14 +60,3 @@ def _without_user_info(match: re.Match[str]) -> str:
     scheme, info = match[1], match[2]
     user = info if "ssh" in scheme.lower() and ":" not in info else "***"
     return f"{scheme}://{user}@"
-
-
-def secrets_in(config: Iterable[tuple[str, str]]) -> set[str]:
-    """The secrets in a git configuration: passwords in addresses, extra headers."""
-    found = set()
-    for key, value in config:
-        if key.lower().endswith(".extraheader"):
-            found |= {value, *(word for word in value.split() if len(word) >= 8)}
-        infos = re.findall(r"://([^/\s]+)@", f"{key} {value}")
-        found |= {info.partition(":")[2] for info in infos if ":" in info}
-    return found - {""}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Repo, World
+from test.scripts.world import Repo, World, wait_for_orphans
 
 
 @pytest.fixture
@@ -218,6 +218,76 @@ def test_clone_leaves_nothing_behind_where_it_fails(world: World):
     ran = world.run("--clone")
     assert (ran.code, ran.one()["status"]) == (3, "unreachable")
     assert [path.name for path in (world.folder / "src").iterdir()] == ["project"]
+
+
+def _wrapped_git(world: World, script: str) -> dict[str, str]:
+    """A variable by which the tool calls a script that stands for git."""
+    program = world.folder / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n{script}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:{world.environ['PATH']}"}
+
+
+def test_clone_removes_what_one_that_was_killed_has_left(world: World):
+    _missing(world)
+    environ = _wrapped_git(world, 'case "$*" in *" clone "*) kill -9 $PPID;; esac')
+    assert world.run("--clone", **environ).code == -9
+    wait_for_orphans(world.folder)
+    assert any(path.name.startswith(".") for path in (world.folder / "src").iterdir())
+    assert world.run("--clone").code == 0
+    assert sorted(path.name for path in (world.folder / "src").iterdir()) == ["a", "project"]
+
+
+# Counts the calls with a word that run at the same time; each waits until two do, or for a while.
+_COUNTS_CALLS = """\
+case "$*" in *" {word} "*)
+    touch {folder}/$$
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        ls {folder} | wc -l >> {folder}.counts
+        sleep 0.1
+    done
+    rm {folder}/$$
+esac
+"""
+
+
+def _most_calls_at_once(world: World, word: str, *options: str) -> int:
+    folder = world.folder / "running"
+    folder.mkdir()
+    environ = _wrapped_git(world, _COUNTS_CALLS.format(word=word, folder=folder))
+    assert world.run(*options, **environ).code == 0
+    return max(map(int, Path(f"{folder}.counts").read_text().split()))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_more_repositories_are_cloned_at_once_than_jobs(world: World, jobs: int):
+    for name in "abc":
+        _missing(world, name)
+    assert _most_calls_at_once(world, "clone", "--clone", f"-j{jobs}") == jobs
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_more_repositories_move_at_once_than_jobs(world: World, jobs: int):
+    for name in "abc":
+        world.pair(name)[0].commit()
+    assert _most_calls_at_once(world, "merge", f"-j{jobs}") == jobs
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_more_submodules_move_at_once_than_jobs(world: World, jobs: int):
+    inner = world.server("inner")
+    servers = [world.server(name) for name in "ab"]
+    for server in servers:
+        for path in ("one", "two"):
+            server.git("submodule", "--quiet", "add", f"file://{inner.path}", path)
+        server.git("commit", "-q", "-m", "add")
+        world.clone(server, server.path.name, "--recursive")
+    inner.commit()
+    for server in servers:
+        server.git("submodule", "--quiet", "update", "--remote")
+        server.git("commit", "-q", "-a", "-m", "move")
+    assert _most_calls_at_once(world, "checkout", f"-j{jobs}") == jobs
 
 
 def test_clone_takes_up_submodules_that_could_not_be_cloned(world: World):

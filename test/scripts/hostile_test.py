@@ -55,8 +55,8 @@ def test_a_file_of_any_name_that_is_in_the_way_is_named(world: World, name: str)
     _commit_all(server, "theirs")
     clone.write(name, "mine")
     before = snapshot(clone.path)
-    said = world.run().one()
-    assert (said["status"], said["files"]) == ("skipped", [name])
+    one = world.run().one()
+    assert (one["status"], one["files"]) == ("skipped", [name])
     assert differences(before, snapshot(clone.path), tracking=False) == []
 
 

@@ -66,13 +66,18 @@ def test_an_upstream_that_is_something_else_beside_an_official_origin_is_noted()
 def test_a_missing_one_is_added_by_the_first_address_of_the_table():
     choice = _choose(origin=_FORK)
     assert choice.problem.startswith("no remote is https://github.com/pytorch/pytorch.git")
-    assert choice.fix == ("add", "upstream", "https://github.com/pytorch/pytorch.git")
+    assert choice.remedy == ("remote", "add", "upstream", "https://github.com/pytorch/pytorch.git")
 
 
 def test_a_wrong_one_is_set():
     choice = _choose(origin="https://github.com/me/pytorch", upstream="https://example.invalid/x")
     assert "upstream: https://example.invalid/x, origin: https://github.com/me/" in choice.problem
-    assert choice.fix == ("set-url", "upstream", "https://github.com/pytorch/pytorch.git")
+    assert choice.remedy == (
+        "remote",
+        "set-url",
+        "upstream",
+        "https://github.com/pytorch/pytorch.git",
+    )
 
 
 def test_addresses_that_git_rewrites_are_compared_as_rewritten_too():
@@ -89,7 +94,7 @@ def test_an_address_that_git_rewrites_to_another_host_is_not_the_official_one():
         ("url.https://mirror.invalid/.insteadof", "https://github.com/"),
     ]
     choice = remotes.choose(config, _OFFICIAL, Path("/"))
-    assert (choice.official, choice.fix) == (None, ())
+    assert (choice.official, choice.remedy[0]) == (None, "config")
     assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in choice.problem
 
 
@@ -127,33 +132,6 @@ def test_an_address_that_git_rewrites_is_named_with_a_command_that_shows_why(wor
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
     done = clone.git(*shlex.split(ran.one()["remedy"][0])[3:])
     assert "url.https://example.invalid/.insteadof" in done
-
-
-def test_fix_remotes_adds_the_upstream_and_updates_from_it(
-    world: World, forked: tuple[Repo, Repo, Repo]
-):
-    server, _, clone = forked
-    new = server.commit()
-    ran = world.run("--fix-remotes")
-    assert (ran.code, clone.head) == (0, new)
-    assert clone.git("remote", "get-url", "upstream") == f"file://{server.path}"
-    assert f"remote upstream is now file://{server.path}" in ran.one()["notes"]
-
-
-def test_fix_remotes_corrects_a_wrong_upstream(world: World, forked: tuple[Repo, Repo, Repo]):
-    server, _, clone = forked
-    clone.git("remote", "add", "upstream", "file:///nowhere")
-    new = server.commit()
-    assert world.run("--fix-remotes").code == 0
-    assert clone.head == new
-
-
-@pytest.mark.parametrize("option", ["--dry-run", "--plan"])
-def test_a_plan_corrects_nothing(world: World, forked: tuple[Repo, Repo, Repo], option: str):
-    _, _, clone = forked
-    before = clone.everything()
-    assert world.run(option, "--fix-remotes").code == 1
-    assert clone.everything() == before
 
 
 @pytest.fixture

@@ -120,6 +120,15 @@ def test_the_old_commit_of_a_submodule_is_kept_in_it(world: World, nest: Nest):
     assert nest.in_leaf.git("rev-parse", kept) == old
 
 
+def test_the_old_commits_of_submodules_are_forgotten_with_their_runs(world: World, nest: Nest):
+    world.settings["keep_runs"] = 1
+    for _ in range(2):
+        nest.advance()
+        assert world.run().code == 0
+    kept = [ref for repo in (nest.clone, nest.in_middle, nest.in_leaf) for ref in repo.kept()]
+    assert len({ref.split("/")[2] for ref in kept}) == 1
+
+
 def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
     world: World, nest: Nest
 ):
@@ -140,8 +149,8 @@ def test_undo_leaves_a_new_submodule_in_which_a_person_works(world: World, nest:
     inner.write(name, "mine\n")
     ran = world.run("undo")
     assert inner.read(name) == "mine\n"
-    said = [*ran.one()["notes"], ran.one()["reason"]]
-    assert any("second" in words for words in said)
+    printed = [*ran.one()["notes"], ran.one()["reason"]]
+    assert any("second" in words for words in printed)
 
 
 def test_a_new_submodule_is_left_out_where_others_are(world: World):

@@ -143,17 +143,6 @@ def test_undo_moves_a_branch_that_is_not_checked_out_any_more(world: World):
     assert (clone.git("rev-parse", "main"), clone.branch) == (old, "feature")
 
 
-def test_undo_takes_back_a_corrected_remote(world: World):
-    server, clone = world.pair()
-    clone.git("remote", "set-url", "origin", "https://example.invalid/other.git")
-    before = clone.everything()
-    server.commit()
-    assert world.run("--fix-remotes").code == 0
-    assert clone.git("remote", "get-url", "upstream") == f"file://{server.path}"
-    assert world.run("undo").code == 0
-    assert clone.everything() == before
-
-
 def test_the_list_has_runs_and_what_moved(world: World):
     server, clone = world.pair()
     old, new = clone.head, server.commit()
@@ -177,6 +166,15 @@ def test_every_ref_is_kept_before_it_moves(world: World):
     kept = {ref: clone.git("rev-parse", ref) for ref in clone.kept()}
     prefix = f"refs/update-repos/{run}"
     assert kept == {f"{prefix}/heads/main": old, f"{prefix}/remotes/origin/main": old}
+
+
+def test_undo_restores_the_remote_tracking_ref_that_a_plan_moved(world: World):
+    server, clone = world.pair()
+    old, new = clone.head, server.commit()
+    assert world.run("--plan").code == 0
+    assert (clone.git("rev-parse", "origin/main"), len(clone.kept())) == (new, 1)
+    assert world.run("undo").code == 0
+    assert clone.git("rev-parse", "origin/main") == old
 
 
 def test_old_runs_are_forgotten_by_count(world: World):
@@ -249,14 +247,3 @@ def test_an_interrupt_lets_the_undo_of_one_repository_end_and_begins_no_other(wo
     assert ran.one("a")["reason"] == "interrupted before it was begun"
     assert world.run("undo").code == 0
     assert a.head == old_a
-
-
-def test_undo_of_a_corrected_remote_keeps_later_settings_of_branches(world: World):
-    server, clone = world.pair()
-    clone.git("remote", "set-url", "origin", "https://example.invalid/other.git")
-    server.commit()
-    assert world.run("--fix-remotes").code == 0
-    clone.git("branch", "-q", "mine")
-    clone.git("config", "branch.mine.remote", "upstream")
-    world.run("undo")
-    assert clone.git("config", "branch.mine.remote") == "upstream"

@@ -28,8 +28,8 @@ def _without_allow_root(world: World) -> tuple[int, str]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
 def test_root_is_refused_with_the_option_that_allows_it(world: World):
     world.pair()
-    code, said = _without_allow_root(world)
-    assert (code, "--allow-root" in said) == (2, True)
+    code, output = _without_allow_root(world)
+    assert (code, "--allow-root" in output) == (2, True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="somebody else has nothing to allow")
