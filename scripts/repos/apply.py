@@ -35,7 +35,8 @@ def _apply(repo: Repo, run: Run, below: Settings) -> Repo:
         raise repo.skip("interrupted before it was begun")
     done = as_planned(repo)
     if done.status is Status.PLANNED:
-        done = guarded(lambda one: _update(one, run, below), repo)
+        with run.locks.hold(git.common_dir(repo.git_dir)):
+            done = guarded(lambda one: _update(one, run, below), repo)
     if run.options.push_fork and done.official is not None:
         done = _push_fork(done, run)
     run.finish(done)
@@ -45,11 +46,6 @@ def _apply(repo: Repo, run: Run, below: Settings) -> Repo:
 
 def _update(repo: Repo, run: Run, below: Settings) -> Repo:
     """Moves one repository to its target; raises Ended and GitError."""
-    with run.locks.hold(git.common_dir(repo.git_dir)):
-        return _moved(repo, run, below)
-
-
-def _moved(repo: Repo, run: Run, below: Settings) -> Repo:
     record = run.record(repo)
     if repo.action in (Action.REBASE, Action.MERGE):
         repo = move.integrate(repo, run.name)

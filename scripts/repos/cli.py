@@ -122,7 +122,7 @@ def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(name, action="store_true", help=words)
     for *names, kind, metavar, words in (
-        ("-j", "--jobs", int, "N", "repositories asked and fetched at once (8)"),
+        ("-j", "--jobs", int, "N", "repositories and submodules worked on at once (8)"),
         ("--timeout", float, "S", "seconds a call to a server may be silent (60)"),
         ("--retries", int, "N", "how often a failed call is tried again (2)"),
     ):

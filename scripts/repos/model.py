@@ -76,12 +76,10 @@ class LocalWork(NamedTuple):
     def words(self) -> str:
         """All of it in one line; empty when there is nothing."""
         parts = [f"{name} in progress" for name in self.in_progress]
-        for kind in ("conflicted", "staged", "unstaged", "untracked"):
-            count = len(getattr(self, kind))
-            parts += [f"{count} {kind}"] if count else []
+        kinds = ("conflicted", "staged", "unstaged", "untracked")
+        parts += [f"{len(getattr(self, kind))} {kind}" for kind in kinds if getattr(self, kind)]
         parts += [f"submodule {path} {problem}" for path, problem in self.submodules]
-        parts += [f"{name} exists" for name in self.locked]
-        return ", ".join(parts)
+        return ", ".join([*parts, *(f"{name} exists" for name in self.locked)])
 
 
 class Relation(NamedTuple):

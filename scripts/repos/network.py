@@ -28,8 +28,8 @@ _REFUSED = re.compile(
 )
 # A fault of this machine. What a server says begins with "remote:".
 _LOCAL = re.compile(
-    r"(?m)^(?!remote:).*(cannot lock ref|[Uu]nable to create|insufficient permission"
-    r"|Read-only file system|unable to (write|update local ref))"
+    r"(?m)^(?!remote:).*(cannot lock ref|insufficient permission|Read-only file system"
+    r"|[Uu]nable to (create|write|update local ref))"
 )
 # No other ref moves, whatever remote.<name>.fetch says; no tag arrives.
 _FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-head")

@@ -108,7 +108,7 @@ class _Followers:
                 if problem:
                     return problem
                 place.mkdir(parents=True, exist_ok=True)
-                _set_worktree(git_dir, os.path.relpath(place, git_dir))
+                _worktree(git_dir, os.path.relpath(place, git_dir))
                 head = git.commit(git_dir, "HEAD")
                 journal.keep_refs(git_dir, self.record.run, [journal.Move("HEAD", head, commit)])
             words = ("--literal-pathspecs", "submodule", "update", "--init", "--progress", "--")
@@ -172,7 +172,7 @@ def _use_of(git_dir: Path) -> str:
 
     git would reset its index and HEAD, and take it from the earlier submodule's files.
     """
-    place = Path(os.path.normpath(git_dir / _set_worktree(git_dir)))
+    place = Path(os.path.normpath(git_dir / _worktree(git_dir)))
     if git.is_checkout(place) and git_dir.samefile(git.git_dir(place)):
         return f"{git_dir} belongs to the submodule that was at {place}; move both elsewhere"
     # git does not work where the folder of the files is gone.
@@ -183,9 +183,9 @@ def _use_of(git_dir: Path) -> str:
     return problem and f"{git_dir}, of an earlier submodule of that name: {problem}"
 
 
-def _set_worktree(git_dir: Path, *value: str) -> str:
-    """Sets or reads where the files of a git folder are; works where they are gone."""
-    words = ("config", "--file", str(git_dir / "config"), "core.worktree", *value)
+def _worktree(git_dir: Path, *new: str) -> str:
+    """Reads or sets where the files of a git folder are; works where they are gone."""
+    words = ("config", "--file", str(git_dir / "config"), "core.worktree", *new)
     return git.run(git_dir.parent, *words).out.strip()
 
 

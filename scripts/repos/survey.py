@@ -13,7 +13,6 @@ from scripts.repos.run import Run
 
 
 def make_plan(repos: Iterable[Repo], table: Mapping[str, Entry], run: Run) -> list[Repo]:
-    """Inspects all repositories, asks their servers, fetches and plans."""
     surveyed = run.each(lambda repo: _survey(repo, run), repos)
     plans = run.each(lambda repo: _planned(repo, run), surveyed)
     if not run.options.pinned:

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Ran, Repo, World
+from test.scripts.world import Ran, Repo, World, wait_for_orphans
 
 _MISSING = "git-lfs-that-is-missing"
 
@@ -119,6 +121,27 @@ def test_a_process_that_a_hook_leaves_behind_delays_nothing(
         assert world.run().code == 0
     finally:
         ended.touch()
+
+
+def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_restores(
+    world: World, clone: Repo, tmp_path: Path
+):
+    before, started, ended = clone.everything(), tmp_path / "started", tmp_path / "ended"
+    _hook(clone, "post-merge", f"touch {started}; while [ ! -e {ended} ]; do sleep 0.1; done")
+    process = subprocess.Popen(world.command(), env=world.environ, stderr=subprocess.PIPE)
+    while not started.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"stopping after the current step ...\n"
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    ended.touch()
+    wait_for_orphans(clone.path)
+    assert process.returncode == -signal.SIGINT
+    assert clone.everything() != before
+    assert (world.run("undo").code, clone.everything()) == (0, before)
 
 
 def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Repo):
