@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from test.python import programs
 from test.python.copies import PACKAGE, copy_of_the_package
 from torch_xla_lite import compilation_cache
 
@@ -41,21 +42,25 @@ report(torch.cat([p.flatten() for p in model.parameters()]))
 """
 
 
-def run(source: str, cache: Path, package: Path = PACKAGE, **environ: str) -> tuple:
-    """(graphs compiled, graphs loaded, fallbacks, values) of a program in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", PROGRAM + source],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(package.parent),
-            "XDG_CACHE_HOME": str(cache),
-            "TORCH_XLA_LITE_COMPILATION_CACHE": "1",
-            **environ,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(source: str, cache: Path, **environ: str) -> tuple:
+    """(graphs compiled, graphs loaded, fallbacks, values) of a program in a process of its own,
+    which was forked after torch and jax were imported."""
+    return counts(programs.run(PROGRAM + source, **(variables(cache) | environ)))
+
+
+def run_anew(source: str, cache: Path, package: Path = PACKAGE, **environ: str) -> tuple:
+    """The same in a process that starts an interpreter and imports everything."""
+    command = [sys.executable, "-P", "-c", PROGRAM + source]
+    environ = {**os.environ, "PYTHONPATH": str(package.parent), **variables(cache), **environ}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    return counts(done)
+
+
+def variables(cache: Path) -> dict[str, str]:
+    return {"XDG_CACHE_HOME": str(cache), "TORCH_XLA_LITE_COMPILATION_CACHE": "1"}
+
+
+def counts(done: "subprocess.CompletedProcess[str]") -> tuple:
     assert done.returncode == 0, done.stderr
     return tuple(json.loads(done.stdout.splitlines()[-1]))
 
@@ -82,11 +87,11 @@ def cache(added: Path, tmp_path: Path) -> Path:
 
 
 def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: Path):
-    compiled, loaded, fallbacks, values = run(STEPS, tmp_path)
+    compiled, loaded, fallbacks, values = run_anew(STEPS, tmp_path)
     assert compiled >= 1
     assert loaded == 0
     assert fallbacks != []
-    assert run(STEPS, tmp_path) == (0, compiled, fallbacks, values)
+    assert run_anew(STEPS, tmp_path) == (0, compiled, fallbacks, values)
 
 
 # LAPACK's kernels are bound when jax lowers the first of them, which a loaded program does not do.
@@ -101,8 +106,8 @@ report(torch.cat([result.flatten() for result in results]))
 
 
 def test_programs_with_calls_of_lapack_are_loaded(tmp_path: Path):
-    compiled, _, fallbacks, values = run(LINALG, tmp_path)
-    assert run(LINALG, tmp_path) == (0, compiled, fallbacks, values)
+    compiled, _, fallbacks, values = run_anew(LINALG, tmp_path)
+    assert run_anew(LINALG, tmp_path) == (0, compiled, fallbacks, values)
 
 
 CALLBACK = """
@@ -130,7 +135,7 @@ def test_a_graph_with_a_callback_is_compiled_in_each_process(tmp_path: Path):
 
 def test_two_processes_at_once_leave_entries_that_work(tmp_path: Path):
     with ThreadPoolExecutor() as pool:
-        first, second = pool.map(lambda _: run(ADD, tmp_path), range(2))
+        first, second = pool.map(lambda _: run_anew(ADD, tmp_path), range(2))
     assert first[3] == second[3] == [0.5, 1.5, 2.5]
     assert run(ADD, tmp_path)[:2] == (0, 1)
 
@@ -200,7 +205,7 @@ def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Pa
     ids=["default dtype", "setting of jax", "XLA_FLAGS"],
 )
 def test_settings_that_change_the_code_are_in_the_key(before: str, environ: dict, cache: Path):
-    assert run(before + ADD, cache, **environ)[:2] == (1, 0)
+    assert run_anew(before + ADD, cache, **environ)[:2] == (1, 0)
 
 
 def test_the_same_program_is_loaded(cache: Path):
@@ -209,10 +214,10 @@ def test_the_same_program_is_loaded(cache: Path):
 
 def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):
     package = copy_of_the_package(tmp_path)
-    run(ADD, tmp_path, package)
+    run_anew(ADD, tmp_path, package)
     with (package / "lowering" / "binary.py").open("a") as file:
         file.write("# Changed.\n")
-    assert run(ADD, tmp_path, package)[:2] == (1, 0)
+    assert run_anew(ADD, tmp_path, package)[:2] == (1, 0)
 
 
 def test_it_can_be_switched_off(tmp_path: Path):
