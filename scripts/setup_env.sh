@@ -23,14 +23,34 @@ if [[ -z ${HOME:-} ]]; then
   export HOME
 fi
 
+# Sets BAZEL, empty if there is none, and BAZEL_REASON. bazelisk is preferred if it can provide the version that
+# .bazeliskrc pins, from its cache or from Bazel's download host.
 find_bazel() {
+  local version bazelisk
   if [[ -n ${TORCH_XLA_LITE_BAZEL:-} ]]; then
     BAZEL=$(command -v "$TORCH_XLA_LITE_BAZEL") ||
       give_up "TORCH_XLA_LITE_BAZEL=$TORCH_XLA_LITE_BAZEL is not an executable program." \
         "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
-  else
-    # Empty if there is none: the caller decides what to do.
-    BAZEL=$(command -v bazelisk || command -v bazel || true)
+    BAZEL_REASON="TORCH_XLA_LITE_BAZEL names it"
+    return
+  fi
+  bazelisk=$(command -v bazelisk || true)
+  if [[ -n $bazelisk ]] && version=$(timeout 300 "$bazelisk" --version 2>/dev/null); then
+    BAZEL=$bazelisk
+    BAZEL_REASON="it runs $version"
+    return
+  fi
+  BAZEL=$(command -v bazel || true)
+  BAZEL_REASON="there is no bazelisk"
+  [[ -z $bazelisk ]] || BAZEL_REASON="$bazelisk cannot provide its Bazel"
+}
+
+# Says which Bazel is used. setup.py prefers bazelisk, so it is told if that does not work.
+choose_bazel() {
+  say "Bazel: $BAZEL ($BAZEL_REASON)"
+  if [[ $BAZEL_REASON == *cannot* ]]; then
+    export TORCH_XLA_LITE_BAZEL=$BAZEL
+    say "For later commands:  export TORCH_XLA_LITE_BAZEL=$BAZEL"
   fi
 }
 
@@ -111,6 +131,7 @@ install_system_packages() {
   [[ -n $BAZEL ]] ||
     give_up "Bazel was not found." \
       "Install one:  apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
+  choose_bazel
 }
 
 make_environment() {

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from test.build.nested import Nested
+from test.build.tree import ROOT
 
 # Programs, and not Debian's script `bazel`, which names the version that a tree asks for.
 _INSTALLED = ("/usr/bin/bazel-4", "/usr/bin/bazel-real")
@@ -54,6 +55,13 @@ def closed_port() -> int:
         return listener.getsockname()[1]
 
 
+def _installed() -> str:
+    installed = next((path for path in _INSTALLED if Path(path).exists()), None)
+    if installed is None:
+        pytest.skip("no Bazel is installed for bazelisk to start")
+    return installed
+
+
 def test_the_message_has_the_reason_and_the_ways_out(
     tmp_path: Path, bazelisk: Path, closed_port: int
 ):
@@ -78,9 +86,7 @@ def test_the_message_has_the_reason_and_the_ways_out(
 
 
 def test_bazelisk_builds_with_an_installed_bazel(tmp_path: Path, bazelisk: Path, closed_port: int):
-    installed = next((path for path in _INSTALLED if Path(path).exists()), None)
-    if installed is None:
-        pytest.skip("no Bazel is installed for bazelisk to start")
+    installed = _installed()
     tree = Nested(tmp_path, tmp_path)
     settings = {
         "TORCH_XLA_LITE_BAZEL": str(bazelisk),
@@ -95,3 +101,39 @@ def test_bazelisk_builds_with_an_installed_bazel(tmp_path: Path, bazelisk: Path,
         tree.setup("clean", **settings)
         tree.close()
     assert f'"{bazelisk}"' in (tree.root / ".bazelrc.generated.json").read_text()
+
+
+def _chosen(folder: Path, bazelisk: Path, installed: str, **variables: str) -> str:
+    """What bootstrap.sh says of the Bazel that it chooses, and the variable that it sets."""
+    for name, program in (("bazelisk", bazelisk), ("bazel", Path(installed))):
+        (folder / name).symlink_to(program)
+    script = 'source scripts/setup_env.sh; find_bazel; choose_bazel; echo "$TORCH_XLA_LITE_BAZEL"'
+    environ = {name: text for name, text in os.environ.items() if "BAZEL" not in name}
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=ROOT,
+        env={**environ, "PATH": f"{folder}:{environ['PATH']}", "HOME": str(folder), **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_bootstrap_takes_bazelisk_if_it_provides_a_bazel(tmp_path: Path, bazelisk: Path):
+    installed = _installed()
+    said = _chosen(tmp_path, bazelisk, installed, USE_BAZEL_VERSION=installed)
+    assert said.startswith(f"Bazel: {tmp_path}/bazelisk (it runs bazel ")
+    assert said.splitlines()[1:] == [""]
+
+
+def test_bootstrap_takes_bazel_if_bazelisk_cannot_download(
+    tmp_path: Path, bazelisk: Path, closed_port: int
+):
+    said = _chosen(
+        tmp_path, bazelisk, _installed(), BAZELISK_BASE_URL=f"http://127.0.0.1:{closed_port}"
+    )
+    assert said.splitlines() == [
+        f"Bazel: {tmp_path}/bazel ({tmp_path}/bazelisk cannot provide its Bazel)",
+        f"For later commands:  export TORCH_XLA_LITE_BAZEL={tmp_path}/bazel",
+        f"{tmp_path}/bazel",
+    ]
