@@ -10,15 +10,15 @@
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_CPU_FALLBACK_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_CPU_FALLBACK_H_
 
-#include <ATen/core/stack.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 
-#include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/dispatch/stack.h"
 
 namespace torch_xla_lite::dispatch {
+
+struct OpInfo;
 
 void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack);
 

@@ -18,28 +18,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/dispatch/lowered_op.h"
+
 namespace torch_xla_lite::dispatch {
-
-// What the recorder has to know of an op's lowering.
-struct LoweredOp {
-  LoweredOp(bool needs_constants, uint64_t refused_dtypes = 0,  // NOLINT: most are a bool
-            std::vector<std::string> runtime_floats = {})
-      : needs_constants(needs_constants),
-        refused_dtypes(refused_dtypes),
-        runtime_floats(std::move(runtime_floats)) {}
-
-  bool needs_constants;     // Scalar arguments are constants.
-  uint64_t refused_dtypes;  // A bit for each c10::ScalarType that the op cannot take.
-  // Arguments of type float that are runtime scalars all the same.
-  std::vector<std::string> runtime_floats;
-};
-
-// The ops that have a lowering of their own, by the name of their functional form.
-using LoweredOps = std::unordered_map<std::string, LoweredOp>;
 
 // The arguments of an op that index one dimension of a tensor. They are runtime scalars, so that
 // x[i] is not compiled for each i.

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 #include <c10/core/AutogradState.h>
 
 #include <memory>
@@ -17,6 +19,7 @@
 #include "torch_xla_lite/csrc/dispatch/infer.h"
 #include "torch_xla_lite/csrc/dispatch/layout.h"
 #include "torch_xla_lite/csrc/dispatch/numbers.h"
+#include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"

@@ -16,16 +16,26 @@
 #define TORCH_XLA_LITE_CSRC_DISPATCH_RECORD_H_
 
 #include <ATen/core/boxing/OperatorKernel.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
+#include <c10/core/DispatchKeySet.h>
 
 #include <atomic>
 #include <cstdint>
 #include <string>
 
-#include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/dispatch/lowered_op.h"
+#include "torch_xla_lite/csrc/dispatch/stack.h"
+
+namespace at {
+class Tensor;
+}  // namespace at
+
+namespace c10 {
+class OperatorHandle;
+}  // namespace c10
 
 namespace torch_xla_lite::dispatch {
+
+struct OpInfo;
 
 class RecordKernel final : public c10::OperatorKernel {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -51,6 +52,11 @@ std::vector<std::vector<uint32_t>> StepsToFree(const ir::Description& descriptio
 }
 
 }  // namespace
+
+Interpreter::Interpreter(const RunLowering& run_lowering)
+    : run_lowering_(run_lowering), padded_draws_(run_lowering) {}
+
+Interpreter::~Interpreter() = default;
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
   const ir::Description description = ir::Describe(graph.key);

@@ -20,17 +20,19 @@
 #include <unordered_set>
 #include <vector>
 
-#include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/interpreter/padded_draws.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
 namespace torch_xla_lite::interpreter {
 
+// Defined in cpu_call.h, whose headers of torch take 2.5 s to parse.
+class CpuCall;
+
 class Interpreter {
  public:
-  explicit Interpreter(const RunLowering& run_lowering)
-      : run_lowering_(run_lowering), padded_draws_(run_lowering) {}
+  explicit Interpreter(const RunLowering& run_lowering);
+  ~Interpreter();
 
   // Makes calls of an op run its lowering.
   void UseLowering(std::string op) { lowered_.insert(std::move(op)); }
