@@ -206,10 +206,13 @@ def _expire(path: Path, git_dir: Path, keep: int) -> None:
     for run in old:
         changes = (load(git_dir, run) or {"changes": []})["changes"]
         places |= {Path(change["path"]) for change in changes if change["kind"] == "submodule"}
+        file(git_dir, run).unlink(missing_ok=True)
+    # Worktrees have records of their own, and share their refs.
+    common = git.common_dir(git_dir)
+    kept = {run for tree in (common, *common.glob("worktrees/*")) for run in runs(tree)}
     for place in filter(git.is_checkout, places if old else ()):
         # Names of branches may hold characters that `splitlines` takes for line ends.
         refs = git.ask(place, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
-        is_old = [ref for ref in refs if ref and ref.split("/")[2] <= old[-1]]
-        git.update_refs(place, [f"delete {ref}\0\0" for ref in is_old])
-    for run in old:
-        file(git_dir, run).unlink(missing_ok=True)
+        by_run = [(ref.split("/")[2], ref) for ref in refs if ref]
+        gone = [ref for run, ref in by_run if run <= old[-1] and run not in kept]
+        git.update_refs(place, [f"delete {ref}\0\0" for ref in gone])

@@ -152,4 +152,4 @@ def test_nothing_is_lost_and_undo_restores_everything(
         undone = place.run(world, (None, ""), "undo")
     # 2: there was nothing to undo, or the one that was killed had done it all.
     assert undone in (0, 2)
-    assert differences(before, snapshot(world.folder / "a"), tracking="--plan" not in options) == []
+    assert differences(before, snapshot(world.folder / "a")) == []

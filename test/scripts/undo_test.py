@@ -188,6 +188,23 @@ def test_old_runs_are_forgotten_by_count(world: World):
     assert {run["run"] for run in world.run("undo", "--list").json["runs"]} == set(runs[1:])
 
 
+def test_a_run_that_another_worktree_records_is_not_forgotten(world: World):
+    server, clone = world.pair("a")
+    linked = world.repo(clone.path.parent / "linked")
+    clone.git("worktree", "add", "-q", "-b", "topic", str(linked.path))
+    world.table["b"] = {**world.table["a"], "path": str(linked.path)}
+    world.settings["keep_runs"] = 1
+    old = linked.head
+    server.commit()
+    run = world.run("b", "--rebase").json["run"]
+    for _ in range(2):
+        server.commit()
+        assert world.run("a").code == 0
+    assert old in clone.git("for-each-ref", "--format=%(objectname)", f"refs/update-repos/{run}")
+    world.run("undo", run)
+    assert linked.head == old
+
+
 def test_a_run_that_was_interrupted_can_be_undone(world: World):
     server, clone = world.pair()
     before = clone.everything()
