@@ -4,9 +4,11 @@
     python scripts/op_coverage.py                             # forward, float32
     python scripts/op_coverage.py --mode backward --json results.json
     python scripts/op_coverage.py --dtype uint8 --op interpolate --verbose
+    python scripts/op_coverage.py --interpret --op linalg     # by the interpreter
     python scripts/op_coverage.py --mode all --dtype all --json results.json     # hours
 
-Each op runs on its sample inputs on both devices. An op may be:
+Each op runs on its sample inputs on both devices. Graphs are compiled, or, with --interpret, run by
+the interpreter, as all new graphs do outside this script. An op may be:
 
     agrees    all samples give the same results (as the CPU in float32, or in float64), and those
               that the CPU refuses are refused
@@ -108,10 +110,11 @@ def _database() -> dict[str, Any]:
     return {op.formatted_name: op for op in op_db}
 
 
-def _serve(connection: Connection, num_samples: int) -> None:
+def _serve(connection: Connection, num_samples: int, interprets: bool) -> None:
     """Answers jobs with results until the other end closes."""
-    import torch_xla_lite  # noqa: F401
+    from torch_xla_lite import _XLAC
 
+    _XLAC.set_interprets_first(interprets)
     warnings.simplefilter("ignore")
     ops = _database()
     with contextlib.suppress(EOFError):
@@ -121,12 +124,14 @@ def _serve(connection: Connection, num_samples: int) -> None:
 
 
 def _run(op: Any, job: Job, num_samples: int) -> Result:
-    from torch_xla_lite import debug
+    from torch_xla_lite import _XLAC, debug
 
     debug.reset_metrics()
     found: dict[str, str] = {}
     try:
         for sample in _samples(op, job, num_samples):
+            # A graph that was interpreted before would be compiled.
+            _XLAC.clear_cache()
             verdict, text = _compare(op, job, sample)
             found.setdefault(verdict, f"{_short(sample)}: {text}" if text else "")
     except Exception as error:
@@ -425,16 +430,14 @@ def _short(sample: Any) -> str:
 class _Child:
     """A process that runs jobs; another one takes its place when it crashes or hangs."""
 
-    def __init__(self, num_samples: int) -> None:
-        self._num_samples = num_samples
+    def __init__(self, num_samples: int, interprets: bool = False) -> None:
+        self._arguments = (num_samples, interprets)
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, self._num_samples), daemon=True
-        )
+        self._process = context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
         self._process.start()
         theirs.close()
         self._is_fresh = True
@@ -465,7 +468,7 @@ class _Child:
 
 
 def _run_all(jobs: list[Job], arguments: argparse.Namespace) -> Iterator[Result]:
-    child = _Child(arguments.samples)
+    child = _Child(arguments.samples, arguments.interpret)
     for job in jobs:
         yield child.run(job, arguments.timeout)
 
@@ -617,6 +620,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="add the results to this file")
     parser.add_argument("--again", action="store_true", help="run what failed in it again")
     parser.add_argument("--markdown", type=Path, help="write the table into this document")
+    parser.add_argument("--interpret", action="store_true", help="compile nothing")
     parser.add_argument("--verbose", action="store_true", help="print each op that agrees, too")
     return parser.parse_args()
 

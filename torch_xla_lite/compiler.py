@@ -71,7 +71,7 @@ def register() -> None:
     _XLAC.set_compile_when(when)
     _XLAC.set_lowered_ops(
         {
-            name: (entry.constants, dtypes.refused(name), list(entry.runtime_floats))
+            name: (entry.constants, *dtypes.refused(name), list(entry.runtime_floats))
             for name, entry in registry.DECLARED.items()
         }
     )

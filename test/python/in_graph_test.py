@@ -224,3 +224,54 @@ def test_ctc_loss_of_joined_targets_and_of_one_sequence():
     one = F.ctc_loss(log_probs[:, 0].jax(), labels.jax(), (10,), (4,), reduction="none")
     wanted = F.ctc_loss(log_probs[:, 0], labels, (10,), (4,), reduction="none")
     torch.testing.assert_close(one.cpu(), wanted)
+
+
+FACTORIES = {
+    "zeros": lambda out: torch.zeros(2, 3, out=out),
+    "ones": lambda out: torch.ones(6, out=out),
+    "full": lambda out: torch.full((2, 3), 5, out=out),
+    "arange": lambda out: torch.arange(1, 7, out=out),
+    "arange of another size": lambda out: torch.arange(1, 9, 2, out=out),
+    "range": lambda out: torch.range(1, 6, out=out),
+    "eye": lambda out: torch.eye(3, out=out),
+    "eye of as many elements": lambda out: torch.eye(6, 1, out=out),
+    "linspace": lambda out: torch.linspace(0, 10, 6, out=out),
+    "linspace of tensors": lambda out: torch.linspace(
+        torch.zeros((), device=out.device), torch.ones((), device=out.device), 3, out=out
+    ),
+    "logspace": lambda out: torch.logspace(0, 2, 6, out=out),
+    "polygamma_": lambda out: (out + 1).double().polygamma_(1),
+    "hann_window": lambda out: torch.ops.aten.hann_window.out(6, out=out),
+    "tril_indices": lambda out: torch.ops.aten.tril_indices.out(3, 3, out=out),
+}
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_tensor_is_filled_as_on_the_cpu(name, dtype):
+    def filled(device):
+        base = torch.zeros(4, 3, dtype=dtype, device=device)
+        try:
+            return FACTORIES[name](base[1:3]).cpu(), base.cpu()
+        except (RuntimeError, NotImplementedError):
+            return None
+
+    wanted = filled("cpu")
+    debug.reset_metrics()
+    got = filled("jax")
+    assert (got is None) == (wanted is None)
+    if wanted is not None:
+        torch.testing.assert_close(got[0], wanted[0])
+        assert debug.metrics()["fallbacks"] == {}
+
+
+def test_random_factories_fill_a_tensor():
+    debug.reset_metrics()
+    out = torch.zeros(6, device="jax")
+    assert torch.normal(0.0, 1.0, (6,), out=out) is out
+    assert out.unique().numel() == 6
+    order = torch.zeros(6, dtype=torch.int64, device="jax")
+    assert torch.randperm(6, out=order).sort().values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert set(debug.metrics()["fallbacks"]) <= {"aten::_unique2"}

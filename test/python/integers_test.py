@@ -280,3 +280,66 @@ def test_booleans_compute_as_on_the_cpu(op):
             op(BOOLS.jax())
     else:
         assert torch.equal(op(BOOLS.jax()).cpu(), wanted)
+
+
+BITS = torch.tensor([[1, 0, 1], [0, 0, 1], [1, 1, 0]]).bool()
+ROWS = torch.tensor([0, 2, 0])
+BOOLS = {
+    "cumsum": lambda x, i: x.cumsum(0),
+    "cumprod": lambda x, i: x.cumprod(1),
+    "put": lambda x, i: x.put(i, x[1], accumulate=True),
+    "scatter_reduce sum": lambda x, i: x[0].scatter_reduce(0, i, x[1], "sum"),
+    "scatter_reduce prod": lambda x, i: x[0].scatter_reduce(0, i, x[1], "prod", include_self=False),
+    "native_dropout_backward": lambda x, i: torch.ops.aten.native_dropout_backward(x, x.t(), 1.5),
+    "masked put": lambda x, i: torch.ops.aten._unsafe_masked_index_put_accumulate(
+        x, x[0], [i, i], x[1]
+    ),
+    **{
+        f"index_add {alpha}": lambda x, i, a=alpha: x.index_add(0, i, x.t(), alpha=a)
+        for alpha in (1, 0, 2, -1, True, False)
+    },
+    **{
+        f"addr {beta} {alpha}": lambda x, i, b=beta, a=alpha: x.addr(x[0], x[1], beta=b, alpha=a)
+        for beta, alpha in ((1, 1), (0, 1), (True, False), (-1, 1), (1, 0))
+    },
+}
+
+
+@pytest.mark.parametrize("op", BOOLS.values(), ids=BOOLS.keys())
+def test_bools_are_added_and_multiplied_in_the_graph(op):
+    debug.reset_metrics()
+    got = op(BITS.jax(), ROWS.jax()).cpu()
+    wanted = op(BITS, ROWS)
+    assert got.dtype == wanted.dtype
+    assert torch.equal(got, wanted)
+    assert debug.metrics()["fallbacks"] == {}
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda x, i: x.cumsum(0, dtype=torch.bool),
+        lambda x, i: x**x,
+        lambda x, i: True**x,
+        lambda x, i: x[0].scatter_reduce(0, i, x[1], "mean"),
+        lambda x, i: x.addr(x[0], x[1], beta=0.5),
+    ],
+)
+def test_what_has_no_meaning_for_bools_raises(op):
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        op(BITS, ROWS)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        op(BITS.jax(), ROWS.jax()).cpu()
+
+
+@pytest.mark.parametrize("exponent", [True, 2])
+def test_powers_of_bools_have_the_dtype_of_the_cpu(exponent):
+    got, wanted = BITS.jax() ** exponent, BITS**exponent
+    assert got.dtype == wanted.dtype
+    assert torch.equal(got.cpu(), wanted)
+
+
+def test_the_gradient_of_dropout_of_integers_is_not_cut():
+    grad, mask = torch.tensor([1, 2, 3]), torch.tensor([1, 0, 1]).bool()
+    op = torch.ops.aten.native_dropout_backward
+    assert torch.equal(op(grad.jax(), mask.jax(), 2.5).cpu(), op(grad, mask, 2.5))

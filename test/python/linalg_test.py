@@ -44,6 +44,17 @@ def test_the_gradient_of_a_householder_product(shape, dtype):
     torch.testing.assert_close(gradients("jax"), gradients("cpu"))
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (5, 0), (0, 3, 3), (2, 0, 0)], ids=str)
+def test_an_empty_householder_product_has_no_gradient_as_on_the_cpu(shape):
+    def gradients(device):
+        factors, tau = torch.ones(shape), torch.ones(*shape[:-2], shape[-1])
+        leaves = [x.to(device).requires_grad_() for x in (factors, tau)]
+        product = torch.linalg.householder_product(*leaves)
+        return product.shape, torch.autograd.grad(product.sum(), leaves, allow_unused=True)
+
+    assert gradients("jax") == gradients("cpu") == (shape, (None, None))
+
+
 PRODUCTS = {
     "addmm": lambda x, a, b: torch.addmm(x, a, b, beta=0),
     "addmv": lambda x, a, b: torch.addmv(x[0], a, b[:, 0], beta=0),

@@ -1,7 +1,8 @@
 """Replacements for decompositions of torch that do not suit XLA."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -16,6 +17,22 @@ def tensor_split(self: Tensor, sections: Tensor, dim: int = 0) -> tuple[Tensor, 
     return torch.tensor_split(self, count_or_places, dim)
 
 
+class _WithoutGradient(torch.autograd.Function):
+    """The product of no reflectors. torch gives it no gradient, rather than one of zeros."""
+
+    @staticmethod
+    def forward(input: Tensor, tau: Tensor) -> Tensor:
+        return torch.ops.aten.linalg_householder_product(input, tau)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None]:
+        return None, None
+
+
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """torch's gradient is a loop over the reflectors, whose graph takes minutes to compile.
 
@@ -26,6 +43,8 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     if not (torch.is_grad_enabled() and (input.requires_grad or tau.requires_grad)):
         with torch._C._AutoDispatchBelowAutograd():
             return op(input, tau)
+    if input.numel() == 0 or tau.numel() == 0:
+        return _WithoutGradient.apply(input, tau)
     rows, columns = input.shape[-2:]
     count = tau.shape[-1]
     identity = torch.eye(rows, columns, dtype=input.dtype, device=input.device)
@@ -231,6 +250,19 @@ def allclose(
     return bool(torch.isclose(self, other, rtol, atol, equal_nan).all())
 
 
+def _factory_with_out(name: str, keeps_shape: bool) -> Callable[..., Tensor]:
+    """A factory of torch that fills `out`. Those of vectors keep its shape if the size fits."""
+    factory = getattr(torch.ops.aten, name)
+
+    def fill(*args: object, out: Tensor, **kwargs: object) -> Tensor:
+        values = factory(*args, **kwargs, dtype=out.dtype, device=out.device)
+        if keeps_shape and out.numel() == values.numel():
+            return out.copy_(values.view(out.shape))
+        return out.resize_(values.shape).copy_(values)
+
+    return fill
+
+
 _LIBRARY.impl("linalg_householder_product", linalg_householder_product, "AutogradPrivateUse1")
 for _key in ("AutogradPrivateUse1", "PrivateUse1"):
     _LIBRARY.impl("tensor_split.tensor_indices_or_sections", tensor_split, _key)
@@ -249,5 +281,12 @@ for _name, _function in (
     ("_linalg_check_errors", linalg_check_errors),
     ("equal", equal),
     ("allclose", allclose),
+    ("arange.start_out", _factory_with_out("arange", keeps_shape=True)),
+    ("eye.out", _factory_with_out("eye", keeps_shape=False)),
+    ("eye.m_out", _factory_with_out("eye", keeps_shape=False)),
+    ("linspace.out", _factory_with_out("linspace", keeps_shape=True)),
+    ("logspace.out", _factory_with_out("logspace", keeps_shape=True)),
+    ("randperm.generator_out", _factory_with_out("randperm", keeps_shape=False)),
+    ("range.out", _factory_with_out("range", keeps_shape=True)),
 ):
     _LIBRARY.impl(_name, _function, "PrivateUse1")

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from torch_xla_lite.lowering.factories import triu_indices
 from torch_xla_lite.lowering.promotion import opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -50,8 +51,13 @@ def euclidean_dist(x1: jax.Array, x2: jax.Array) -> jax.Array:
 @lower("aten::_pdist_forward")
 def pdist_forward(self: jax.Array, p: float = 2) -> jax.Array:
     x = opmath(self)
-    row, column = np.triu_indices(x.shape[0], 1)
-    return _difference_norm(x[row] - x[column], p)
+    count = x.shape[0]
+    pairs = jax.ShapeDtypeStruct((2, count * (count - 1) // 2), np.dtype(np.int32))
+    row, column = (
+        x.at[index].get(mode="promise_in_bounds")
+        for index in triu_indices(count, count, 1, outs=[pairs])
+    )
+    return _difference_norm(row - column, p)
 
 
 @lower("aten::_pdist_backward")

@@ -1,6 +1,6 @@
 """The dtypes that torch's CPU kernels refuse, or compute in a way of their own.
 
-    refused("aten::mse_loss")     # the bits of bool, of all integers and of the complex dtypes
+    operands, results = refused("aten::mse_loss")     # bits: bool, integers, complex dtypes
 
 A lowering computes whatever it is given, and torch's meta kernels refuse few dtypes: without this
 table the mean squared error of integers would be a number, where torch raises. An op whose result
@@ -51,10 +51,13 @@ _REFUSED = {
         cholesky linalg_cholesky_ex linalg_eig linalg_inv_ex linalg_qr
     """,
     "biu": """
-        _softmax_backward_data cholesky_inverse cholesky_solve lerp.Scalar lerp.Tensor
-        linalg_householder_product linalg_lu linalg_lu_factor_ex linalg_solve_triangular
-        logaddexp logaddexp2 logcumsumexp rrelu_with_noise_functional silu std.correction
-        std_mean.correction triangular_solve var.correction var_mean.correction
+        _softmax_backward_data bartlett_window bartlett_window.periodic blackman_window
+        blackman_window.periodic cholesky_inverse cholesky_solve hamming_window
+        hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta
+        hann_window hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic
+        lerp.Scalar lerp.Tensor linalg_householder_product linalg_lu linalg_lu_factor_ex
+        linalg_solve_triangular logaddexp logaddexp2 logcumsumexp rrelu_with_noise_functional silu
+        std.correction std_mean.correction triangular_solve var.correction var_mean.correction
     """,
     "bc": """
         ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor histc kthvalue max_pool2d_with_indices
@@ -65,10 +68,9 @@ _REFUSED = {
         im2col
     """,
     "b": """
-        _trilinear _unsafe_masked_index_put_accumulate abs addbmm addcmul addmv addr argmax argmin
-        baddbmm bmm bucketize.Scalar bucketize.Tensor convolution cumprod cumsum dot index_add
-        index_reduce linalg_cross linear linspace logspace mm mv mvlgamma native_dropout_backward
-        pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor put reflection_pad1d relu scatter_reduce.two
+        _trilinear abs addbmm addcmul addmv argmax argmin baddbmm bmm bucketize.Scalar
+        bucketize.Tensor convolution cumprod cumsum dot index_reduce linalg_cross linear linspace
+        logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reflection_pad1d relu
         searchsorted.Scalar searchsorted.Tensor topk trace vdot
     """,
     "c": """
@@ -92,10 +94,16 @@ def _kinds() -> dict[str, str]:
     return found
 
 
-def refused(op_name: str) -> int:
-    """A bit for each c10::ScalarType that the results of the op cannot have."""
+# These convert their operands to the dtype of their results first.
+_BY_RESULT = ("aten::cumprod", "aten::cumsum")
+
+
+def refused(op_name: str) -> tuple[int, int]:
+    """A bit for each c10::ScalarType that the first operand of the op cannot have, and its first
+    result."""
     kinds = _kinds().get(op_name, "")
-    return sum(1 << code for code, dtype in registry.DTYPES.items() if _kind(dtype) in kinds)
+    bits = sum(1 << code for code, dtype in registry.DTYPES.items() if _kind(dtype) in kinds)
+    return 0 if op_name in _BY_RESULT else bits, bits
 
 
 def _kind(dtype: np.dtype) -> str:

@@ -4,6 +4,8 @@ Indices may be negative where torch allows it. One out of range reads the neares
 written, and is reported (checks.py).
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -111,12 +113,19 @@ def _ranks(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
     return lax.reshape(lax.sub(ends, lax.full_like(ends, 1)), mask.shape), ends[-1]
 
 
+def _added(place: Any, values: jax.Array, **options: str) -> jax.Array:
+    """Bools have no sum in XLA; torch's is `or`."""
+    return (
+        place.max(values, **options) if values.dtype == np.bool_ else place.add(values, **options)
+    )
+
+
 @lower("aten::_unsafe_masked_index_put_accumulate")
 def unsafe_masked_index_put_accumulate(
     self: jax.Array, mask: jax.Array, indices: Indices, values: jax.Array
 ) -> jax.Array:
     kept = lax.select(broadcast(mask, values.shape), values, lax.full_like(values, 0))
-    return self.at[_key(indices)].add(kept, mode="clip")
+    return _added(self.at[_key(indices)], kept, mode="clip")
 
 
 @lower("aten::index_select")
@@ -142,7 +151,7 @@ def put(
     index_in_range(index, self.size, wraps=True)
     place = lax.reshape(self, (self.size,)).at[lax.reshape(index, (index.size,))]
     values = lax.reshape(convert(source, self.dtype), (source.size,))
-    return lax.reshape(place.add(values) if accumulate else place.set(values), self.shape)
+    return lax.reshape(_added(place, values) if accumulate else place.set(values), self.shape)
 
 
 # Whole slices along one dimension: index_select, index_add ...
@@ -173,8 +182,10 @@ def index_add(
     self: jax.Array, dim: int, index: jax.Array, source: jax.Array, *, alpha: Operand = 1
 ) -> jax.Array:
     if self.dtype == np.bool_:
-        return _over_slices(self, dim, index, source, lambda place, s: place.max(s))
-    return _over_slices(self, dim, index, scaled(source, alpha), lambda place, s: place.add(s))
+        source = lax.bitwise_and(to_bool(source), full(source.shape, alpha, source.dtype))
+    else:
+        source = scaled(source, alpha)
+    return _over_slices(self, dim, index, source, _added)
 
 
 @lower("aten::index_copy")
@@ -297,6 +308,10 @@ def scatter_reduce(
     dim = canonical_dim(dim, x.ndim)
     index_in_range(index, x.shape[dim])
     src = lax.slice(src, (0,) * src.ndim, index.shape)
+    if self.dtype == np.bool_:
+        if reduce == "mean":
+            raise Unsupported("a mean of bools")
+        reduce = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
     return lax.reshape(_reduced(x, dim, index, src, reduce, include_self), self.shape)
 
 

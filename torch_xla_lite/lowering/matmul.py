@@ -113,6 +113,9 @@ def addr(
     self: Operand, vec1: jax.Array, vec2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1, outs
 ) -> jax.Array:
     shape, dtype = outs[0].shape, opmath_dtype(outs[0].dtype)
+    if dtype == np.bool_:
+        product = vec1[:, None] & vec2 & full(shape, alpha, dtype)
+        return broadcast(convert(self, dtype), shape) & full(shape, beta, dtype) | product
     rows = lax.broadcast_in_dim(convert(vec1, dtype), shape, (0,))
     columns = lax.broadcast_in_dim(convert(vec2, dtype), shape, (1,))
     return _plus(self, lax.mul(rows, columns), beta, alpha)

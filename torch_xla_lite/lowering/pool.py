@@ -1,11 +1,11 @@
 """Pooling: maximum and average, plain and adaptive, in two and three dimensions (torch maps one to
 two).
 
-Pooling combines strided slices pointwise, one slice per place in the window: XLA fuses them into
-one loop. On the CPU that is 2.7 times faster than `reduce_window`, and scattering
-the gradient to the recorded positions is 50 times faster than `select_and_scatter`, which
-`jax.grad` of a pooling uses (measured on [64, 32, 28, 28], window 2). Windows of more than `_MANY`
-places use `reduce_window`.
+On the CPU, pooling combines strided slices pointwise, one slice per place in the window: XLA fuses
+them into one loop. That is 2.7 times faster than `reduce_window`, and scattering the gradient to
+the recorded positions is 50 times faster than `select_and_scatter`, which `jax.grad` of a pooling
+uses (measured on [64, 32, 28, 28], window 2). Windows of more than `_MANY` places use
+`reduce_window`, and so do all windows on other devices.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import convert, is_float, is_integral, opmath
 from torch_xla_lite.lowering.registry import lower
@@ -45,6 +46,11 @@ class Window:
         """Offsets of the places in the window from the first one, in row-major order."""
         steps = (range(0, k * d, d) for k, d in zip(self.kernel, self.dilation, strict=True))
         return list(itertools.product(*steps))
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether `reduce_window` is used."""
+        return math.prod(self.kernel) > _MANY or not target.is_slow_at_windows()
 
     def margins(self) -> list[tuple[int, int]]:
         """Padding before and after that completes each window; negative if elements are cut off."""
@@ -127,10 +133,10 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 def max_with_position(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
     """The maxima and their positions in the flattened spatial dimensions, int32.
 
-    The first of equal elements wins, and NaN wins over all. The values are computed by `max` alone,
-    so that XLA removes the positions if nothing uses them.
+    The first of equal elements wins, and the last NaN over all. Where windows are slices, the
+    values are computed by `max` alone, so that XLA removes the positions if nothing uses them.
     """
-    if math.prod(window.kernel) > _MANY:
+    if window.is_reduced:
         return _max_by_reduce_window(x, window)
     strides = _strides(window.sizes)
     slices = _slices(x, window, _lowest(x.dtype))
@@ -183,7 +189,9 @@ def _max_by_reduce_window(x: jax.Array, window: Window) -> tuple[jax.Array, jax.
         if is_float(x.dtype):
             a_nan, b_nan = lax.ne(a[0], a[0]), lax.ne(b[0], b[0])
             wins = lax.bitwise_or(wins, lax.bitwise_and(a_nan, lax.bitwise_not(b_nan)))
-            same = lax.bitwise_or(same, lax.bitwise_and(a_nan, b_nan))
+            # The last NaN, but the first of equal elements.
+            later = lax.bitwise_and(lax.bitwise_and(a_nan, b_nan), lax.gt(a[1], b[1]))
+            wins = lax.bitwise_or(wins, later)
         wins = lax.bitwise_or(wins, lax.bitwise_and(same, lax.lt(a[1], b[1])))
         return lax.select(wins, a[0], b[0]), lax.select(wins, a[1], b[1])
 
@@ -284,7 +292,7 @@ def _divided(x: jax.Array, divisors: np.ndarray | int) -> jax.Array:
 
 
 def _window_sum(x: jax.Array, window: Window) -> jax.Array:
-    if math.prod(window.kernel) > _MANY:
+    if window.is_reduced:
         lead = (1,) * (x.ndim - window.rank)
         return lax.reduce_window(
             x,

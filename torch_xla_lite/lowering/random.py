@@ -48,8 +48,10 @@ def native_dropout(
 
 
 @lower("aten::native_dropout_backward")
-def native_dropout_backward(grad_output: jax.Array, mask: jax.Array, scale: float) -> jax.Array:
-    grad = opmath(grad_output)
+def native_dropout_backward(
+    grad_output: jax.Array, mask: jax.Array, scale: float, *, outs: Outs
+) -> jax.Array:
+    grad = convert(grad_output, opmath_dtype(outs[0].dtype))
     return lax.select(mask, lax.mul(grad, lax.full_like(grad, scale)), lax.full_like(grad, 0))
 
 

@@ -4,6 +4,7 @@ target.platform()                     # "cpu", "gpu", "tpu"
 target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers
 target.product_precision(dtype)       # for lax.dot_general
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
+target.is_slow_at_windows()           # whether pool.py makes windows of slices
 """
 
 import jax
@@ -22,6 +23,11 @@ def has_host_memory() -> bool:
 
 def is_slow_at_convolutions() -> bool:
     """True on CPUs: XLA has no fast code for many convolutions there."""
+    return platform() == "cpu"
+
+
+def is_slow_at_windows() -> bool:
+    """True on CPUs, where XLA's `reduce_window` is not vectorised."""
     return platform() == "cpu"
 
 

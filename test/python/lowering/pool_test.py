@@ -37,6 +37,12 @@ def test_the_first_of_equals_wins_and_nan_beats_all():
     check(aten.max_pool2d_with_indices, x, [2, 2], [2, 2])
 
 
+def test_in_a_large_window_the_last_nan_wins_too():
+    x = torch.randn(1, 1, 8, 8)
+    x[0, 0, 1, 2] = x[0, 0, 5, 4] = math.nan
+    check(aten.max_pool2d_with_indices, x, [7, 7], [1, 1])
+
+
 def test_a_window_of_infinities_reports_a_place_inside_the_image():
     x = torch.full((1, 1, 4, 4), -math.inf)
     check(aten.max_pool2d_with_indices, x, [3, 3], [2, 2], [1, 1])

@@ -51,14 +51,14 @@ std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue
 // Whether the CPU kernel must run the call.
 bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
                const OpSignature& signature) {
-  const auto refuses = [&](const ir::Shape* shape) {
-    return shape != nullptr &&
-           (info.refused_dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
+  const auto contains = [](uint64_t dtypes, const ir::Shape* shape) {
+    return shape != nullptr && (dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
   };
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
   // Some meta functions return float for integers, which the kernel rejects.
-  if (refuses(signature.outputs[0])) return true;
-  if (!call.operands.empty() && refuses(call.operands[0]->shape())) return true;
+  if (contains(info.refused_results, signature.outputs[0])) return true;
+  if (!call.operands.empty() && contains(info.refused_dtypes, call.operands[0]->shape()))
+    return true;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
   if (!c10::isIntegralType(dtype, /*includeBool=*/true)) return false;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -16,13 +16,16 @@ namespace torch_xla_lite::dispatch {
 // What the recorder has to know of an op's lowering.
 struct LoweredOp {
   LoweredOp(bool needs_constants, uint64_t refused_dtypes = 0,  // NOLINT: most are a bool
-            std::vector<std::string> runtime_floats = {})
+            uint64_t refused_results = 0, std::vector<std::string> runtime_floats = {})
       : needs_constants(needs_constants),
         refused_dtypes(refused_dtypes),
+        refused_results(refused_results),
         runtime_floats(std::move(runtime_floats)) {}
 
-  bool needs_constants;     // Scalar arguments are constants.
-  uint64_t refused_dtypes;  // A bit for each c10::ScalarType that the op cannot take.
+  bool needs_constants;  // Scalar arguments are constants.
+  // A bit for each c10::ScalarType that the first operand cannot have, and the first result.
+  uint64_t refused_dtypes;
+  uint64_t refused_results;
   // Arguments of type float that are runtime scalars all the same.
   std::vector<std::string> runtime_floats;
 };

@@ -161,6 +161,11 @@ const IndexArguments* FindIndexArguments(std::string_view name) {
   return nullptr;
 }
 
+bool IsMadeOfOthers(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
+         Mutates(op.schema()) && !FunctionalForm(op.schema());
+}
+
 OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     : op(op), name(FullName(op.operator_name())) {
   const c10::FunctionSchema& schema = op.schema();
@@ -205,6 +210,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     is_lowered = true;
     has_runtime_scalars = !it->second.needs_constants;
     refused_dtypes = it->second.refused_dtypes;
+    refused_results = it->second.refused_results;
     for (size_t i = 0; i < arguments.size(); ++i) {
       const auto& floats = it->second.runtime_floats;
       const bool is_runtime =

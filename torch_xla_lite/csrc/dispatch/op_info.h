@@ -37,6 +37,10 @@ struct IndexArguments {
 // nullptr for an op that indexes nothing. `name` is that of a functional form.
 const IndexArguments* FindIndexArguments(std::string_view name);
 
+// Whether an op that writes to arguments has no functional form, and torch makes it of other ops,
+// which have one.
+bool IsMadeOfOthers(const c10::OperatorHandle& op);
+
 struct OpInfo {
   enum class Kind : uint8_t {
     kFunctional,
@@ -79,9 +83,10 @@ struct OpInfo {
   bool is_lowered = false;
   // Scalars are parameters of the compiled graph and not part of its key.
   bool has_runtime_scalars = false;
-  // Calls whose first operand or result has one of these dtypes are left to the CPU kernel, which
-  // refuses them or rounds in a way of its own.
+  // Calls whose first operand, or whose first result, has one of these dtypes are left to the CPU
+  // kernel, which refuses them or rounds in a way of its own.
   uint64_t refused_dtypes = 0;
+  uint64_t refused_results = 0;
   // Takes CPU tensors in its list of indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;

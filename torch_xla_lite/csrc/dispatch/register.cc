@@ -54,16 +54,20 @@ bool IsRecorded(const c10::OperatorHandle& op) {
   if (whole->contains(name)) return true;
   // These have a kernel in lowering/composites.py.
   static const auto* composed = new std::unordered_set<std::string>{
-      "aten::_assert_async", "aten::_grouped_mm", "aten::_linalg_check_errors",
-      "aten::allclose",      "aten::bincount",    "aten::equal",
+      "aten::_assert_async",    "aten::_grouped_mm",  "aten::_linalg_check_errors",
+      "aten::allclose",         "aten::bincount",     "aten::equal",
+      "aten::arange.start_out", "aten::eye.m_out",    "aten::eye.out",
+      "aten::linspace.out",     "aten::logspace.out", "aten::randperm.generator_out",
+      "aten::range.out",
   };
-  if (composed->contains(name)) return false;
+  if (composed->contains(name) || composed->contains(c10::toString(op.operator_name())))
+    return false;
   // These are left to torch: the kernel of the first calls resize_, the others are about host
   // memory.
   static const auto* left = new std::unordered_set<std::string>{
       "aten::resize_as_", "aten::_pin_memory", "aten::is_pinned"};
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !left->contains(name);
+         !left->contains(name) && !IsMadeOfOthers(op);
 }
 
 bool IsExplicit(const std::string& name) {

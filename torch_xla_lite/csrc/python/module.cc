@@ -104,8 +104,8 @@ PYBIND11_MODULE(_XLAC, module) {
              py::arg("copy"), py::arg("report"), py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
-      [](const std::map<std::string, std::tuple<bool, uint64_t, std::vector<std::string>>>&
-             lowered) {
+      [](const std::map<std::string,
+                        std::tuple<bool, uint64_t, uint64_t, std::vector<std::string>>>& lowered) {
         dispatch::LoweredOps ops;
         for (const auto& [name, op] : lowered) {
           ops.emplace(name, std::make_from_tuple<dispatch::LoweredOp>(op));
