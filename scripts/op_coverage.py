@@ -114,7 +114,7 @@ def _serve(connection: Connection, num_samples: int, interprets: bool) -> None:
     """Answers jobs with results until the other end closes."""
     from torch_xla_lite import _XLAC
 
-    _XLAC.set_interprets_first(interprets)
+    _XLAC.set_compile_when("repeated" if interprets else "first")
     warnings.simplefilter("ignore")
     ops = _database()
     with contextlib.suppress(EOFError):
