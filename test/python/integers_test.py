@@ -284,7 +284,7 @@ def test_booleans_compute_as_on_the_cpu(op):
 
 BITS = torch.tensor([[1, 0, 1], [0, 0, 1], [1, 1, 0]]).bool()
 ROWS = torch.tensor([0, 2, 0])
-BOOLS = {
+SUMS_OF_BOOLS = {
     "cumsum": lambda x, i: x.cumsum(0),
     "cumprod": lambda x, i: x.cumprod(1),
     "put": lambda x, i: x.put(i, x[1], accumulate=True),
@@ -305,7 +305,7 @@ BOOLS = {
 }
 
 
-@pytest.mark.parametrize("op", BOOLS.values(), ids=BOOLS.keys())
+@pytest.mark.parametrize("op", SUMS_OF_BOOLS.values(), ids=SUMS_OF_BOOLS.keys())
 def test_bools_are_added_and_multiplied_in_the_graph(op):
     debug.reset_metrics()
     got = op(BITS.jax(), ROWS.jax()).cpu()
