@@ -33,6 +33,31 @@ def test_a_bazel_that_is_a_link_to_bazelisk_counts_as_bazelisk(tmp_path: Path):
     assert find(None, str(tmp_path)) == (tmp_path / "bazel", True)
 
 
+def _script(folder: Path) -> Path:
+    """Debian's script."""
+    script = _program(folder, "bazel")
+    script.write_text('#!/bin/bash\nBAZEL_REAL=bazel-4\nexec "$BAZEL_REAL" "$@"\n')
+    return script
+
+
+def test_the_program_behind_the_script_of_debian_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("USE_BAZEL_VERSION", raising=False)
+    script, program = _script(tmp_path), _program(tmp_path, "bazel-4")
+    assert find(None, str(tmp_path)) == (program, False)
+    assert find("bazel", str(tmp_path)).executable == script
+    monkeypatch.setenv("USE_BAZEL_VERSION", "4.2.3")
+    assert find(None, str(tmp_path)).executable == script
+
+
+def test_the_script_chooses_among_several_versions(tmp_path: Path):
+    script = _script(tmp_path)
+    _program(tmp_path, "bazel-4")
+    _program(tmp_path, "bazel-7")
+    assert find(None, str(tmp_path)).executable == script
+
+
 def test_the_variable_wins_over_path(tmp_path: Path):
     _program(tmp_path / "path", "bazelisk")
     mine = _program(tmp_path / "mine", "bazel-4")
