@@ -73,6 +73,11 @@ def test_what_bazel_itself_and_the_sandbox_do_is_no_finding():
         "2<linux-sandbox> socket(AF_INET, SOCK_DGRAM, IPPROTO_IP) = 3<UDP:[1]>",
         f'2<cc1plus> openat({_SANDBOX}, "a.h", O_RDONLY) = 3<{Path.home()}/a.h>',
         f'2<cc1plus> openat({_SANDBOX}, "/usr/include/stdio.h", O_RDONLY) = 3</usr>',
+        "2<cc1plus> +++ exited with 0 +++",
+        # A thread of Bazel that gets the number of a process that has ended, and the reverse.
+        f'2<java> openat(AT_FDCWD</o>, "{Path.home()}/.bazelrc", O_RDONLY) = 3<{Path.home()}>',
+        "2<java> +++ exited with 0 +++",
+        f'2<cc1plus> openat({_SANDBOX}, "a.h", O_RDONLY) = 3<{Path.home()}/a.h>',
     ]
     assert list(check_hermetic.findings(lines)) == []
 
