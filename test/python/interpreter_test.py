@@ -265,6 +265,23 @@ def test_linear_has_a_gradient_without_a_compilation(bias):
     assert counts()[1] == 0
 
 
+@pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 5, 4)], ids=str)
+def test_linear_of_complex_numbers_has_the_gradient_of_the_cpu(shape):
+    torch.manual_seed(0)
+    x, weight, bias = (torch.randn(dims, dtype=torch.complex64) for dims in (shape, (3, 4), (3,)))
+    grad = torch.randn(*shape[:-1], 3, dtype=torch.complex64)
+
+    def gradients(device):
+        leaves = [value.to(device).requires_grad_() for value in (x, weight, bias)]
+        found = torch.autograd.grad(F.linear(*leaves), leaves, grad.to(device), create_graph=True)
+        second = torch.autograd.grad(found[1].abs().sum(), leaves[0])
+        return [value.detach().cpu() for value in (*found, *second)]
+
+    interpreted, compiled = gradients("jax"), gradients("jax")
+    torch.testing.assert_close(interpreted, gradients("cpu"))
+    torch.testing.assert_close(compiled, interpreted)
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_of_new_lengths_compiles_nothing(is_causal):
     for length in range(3, 6):

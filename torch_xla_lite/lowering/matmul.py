@@ -17,6 +17,7 @@ from torch_xla_lite.lowering.promotion import (
     broadcast,
     convert,
     full,
+    is_complex,
     is_number,
     opmath_dtype,
 )
@@ -173,6 +174,8 @@ def linear_backward(
         raise Unsupported("the gradient of a product with one row")
     outer = tuple(range(grad_output.ndim - 1))
     grad_input = grad_weight = grad_bias = None
+    if is_complex(grad_output.dtype):
+        self, weight = lax.conj(self), lax.conj(weight)
     if output_mask[0]:
         grad_input = dot(grad_output, weight, (((len(outer),), (0,)), ((), ())))
     # torch expects both of these outputs if one of them is requested.

@@ -89,17 +89,6 @@ def triu(self: jax.Array, diagonal: int = 0) -> jax.Array:
     return lax.select(inside, self, lax.full_like(self, 0))
 
 
-@lower("aten::diag_embed")
-def diag_embed(self: jax.Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> jax.Array:
-    rank = self.ndim + 1
-    size = self.shape[-1] + abs(offset)
-    steps = np.arange(self.shape[-1])
-    row, column = (steps, steps + offset) if offset >= 0 else (steps - offset, steps)
-    zeros = lax.full((*self.shape[:-1], size, size), 0, self.dtype)
-    filled = zeros.at[..., row, column].set(self, unique_indices=True)
-    return jnp.moveaxis(filled, (-2, -1), (dim1 % rank, dim2 % rank))
-
-
 @lower("aten::narrow_copy")
 def narrow_copy(self: jax.Array, dim: int, start: int, length: int) -> jax.Array:
     dim = canonical_dim(dim, self.ndim)

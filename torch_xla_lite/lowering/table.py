@@ -201,8 +201,8 @@ MODULES: dict[str, str] = {
         aten::_segment_reduce_backward aten::segment_reduce
     """,
     "shape": """
-        aten::_stack aten::cat aten::col2im aten::constant_pad_nd aten::diag_embed aten::flip
-        aten::im2col aten::narrow_copy aten::reflection_pad1d aten::reflection_pad1d_backward
+        aten::_stack aten::cat aten::col2im aten::constant_pad_nd aten::flip aten::im2col
+        aten::narrow_copy aten::reflection_pad1d aten::reflection_pad1d_backward
         aten::reflection_pad2d aten::reflection_pad2d_backward aten::reflection_pad3d
         aten::reflection_pad3d_backward aten::repeat aten::repeat_interleave.Tensor
         aten::replication_pad1d aten::replication_pad1d_backward aten::replication_pad2d

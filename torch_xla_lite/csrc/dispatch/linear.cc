@@ -9,9 +9,10 @@
 namespace torch_xla_lite::dispatch {
 namespace {
 
-bool IsDual(const c10::IValue& argument) {
+// torch has no derivative of linear for dual numbers, and no second one for complex numbers.
+bool IsDualOrComplex(const c10::IValue& argument) {
   return argument.isTensor() && argument.toTensor().defined() &&
-         argument.toTensor()._fw_grad(/*level=*/0).defined();
+         (argument.toTensor().is_complex() || argument.toTensor()._fw_grad(/*level=*/0).defined());
 }
 
 class LinearKernel final : public c10::OperatorKernel {
@@ -21,8 +22,8 @@ class LinearKernel final : public c10::OperatorKernel {
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
-    const bool is_dual = std::ranges::any_of(torch::jit::last(*stack, 3), IsDual);
-    (is_dual ? composite_ : whole_).callBoxed(op, keys, stack);
+    const bool is_special = std::ranges::any_of(torch::jit::last(*stack, 3), IsDualOrComplex);
+    (is_special ? composite_ : whole_).callBoxed(op, keys, stack);
   }
 
  private:

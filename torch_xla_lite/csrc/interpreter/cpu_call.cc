@@ -88,10 +88,10 @@ void LinearBackward(torch::jit::Stack* stack) {
                    weight = (*stack)[2].toTensor();
   const at::Tensor rows = grad.reshape({-1, grad.size(-1)});
   std::vector<c10::IValue> results(3, at::Tensor());
-  if (mask[0]) results[0] = grad.matmul(weight);
+  if (mask[0]) results[0] = grad.matmul(weight.conj());
   // torch's meta function gives both or none.
   if (mask[1] || mask[2]) {
-    results[1] = rows.t().mm(self.reshape({-1, self.size(-1)}));
+    results[1] = rows.t().mm(self.reshape({-1, self.size(-1)}).conj());
     results[2] = rows.sum(0);
   }
   *stack = std::move(results);
