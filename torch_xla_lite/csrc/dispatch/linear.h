@@ -1,7 +1,7 @@
-// aten::linear, which is recorded whole, under forward-mode differentiation.
+// aten::linear, which is recorded whole, under forward-mode differentiation and of complex numbers.
 //
-// torch has no forward derivative for linear as a single op. On dual numbers it is therefore made
-// of a product and a sum, as on the CPU.
+// As a single op it has no forward derivative in torch, and no second derivative for complex
+// numbers. Of these and of dual numbers it is made of a product and a sum, as on the CPU.
 //
 //   autograd_library.impl("linear", Linear());
 
