@@ -4,12 +4,11 @@ import jax
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from jax import lax
 
 import torch_xla_lite
 from torch_xla_lite import compilation_cache, debug
-from torch_xla_lite.lowering import matmul, pool, registry, target
+from torch_xla_lite.lowering import matmul, registry, target
 
 
 @pytest.fixture
@@ -76,44 +75,3 @@ def test_a_gpu_multiplies_float32_in_float32(gpu):
 
 def test_a_cpu_needs_no_precision():
     assert precisions(np.float32) == {None}
-
-
-IMAGES = torch.randn(2, 3, 9, 9, generator=torch.Generator().manual_seed(0))
-POOLS = {
-    "max": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
-    "max of columns": lambda x: F.max_pool2d(x, (2, 1), dilation=2, return_indices=True),
-    "max in three dimensions": lambda x: F.max_pool3d(x, 2, 2, return_indices=True),
-    "adaptive max": lambda x: F.adaptive_max_pool2d(x, 3, return_indices=True),
-    "average": lambda x: (F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),),
-    "adaptive average": lambda x: (F.adaptive_avg_pool2d(x, 3),),
-}
-
-
-@pytest.mark.parametrize("pooled", POOLS.values(), ids=POOLS.keys())
-@pytest.mark.parametrize("special", [None, float("nan"), float("-inf")], ids=str)
-def test_pooling_for_a_gpu_gives_what_torch_gives(gpu, pooled, special):
-    def results(device):
-        x = IMAGES.clone()
-        if special is not None:
-            x[0, :, :4, :4] = special
-        x = x.to(device).requires_grad_()
-        values = pooled(x)
-        (grad,) = torch.autograd.grad(values[0].nan_to_num().sum(), x)
-        return [value.detach().cpu() for value in (*values, grad)]
-
-    torch.testing.assert_close(results("jax"), results("cpu"), equal_nan=True)
-
-
-def uses_reduce_window() -> bool:
-    window = pool._window((8, 8), (4, 4), [2, 2], [], [0], [1])
-    struct = jax.ShapeDtypeStruct((1, 8, 8), np.float32)
-    traced = jax.make_jaxpr(lambda x: pool.max_with_position(x, window))(struct)
-    return any(eqn.primitive.name.startswith("reduce_window") for eqn in traced.eqns)
-
-
-def test_a_cpu_makes_windows_of_slices():
-    assert not uses_reduce_window()
-
-
-def test_a_gpu_has_xlas_reduction_of_windows(gpu):
-    assert uses_reduce_window()

@@ -1,8 +1,12 @@
 import math
 
+import jax
+import numpy as np
 import pytest
 import torch
 from comparison import check
+
+from torch_xla_lite.lowering import pool, target
 
 aten = torch.ops.aten
 
@@ -87,3 +91,28 @@ def test_adaptive_maximum_and_its_gradient(size):
 def test_unpooling_puts_values_back():
     y, positions = aten.max_pool2d_with_indices(X, [2, 2])
     check(aten.max_unpool2d, y, positions, [9, 8])
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def platform(request, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(target, "platform", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("special", [0.0, math.nan, -math.inf], ids=str)
+def test_pooling_is_the_same_for_all_platforms(platform, special):
+    x = torch.randn(2, 3, 9, 9, generator=torch.Generator().manual_seed(0))
+    x[0, :, :4, :4] = special
+    check(aten.max_pool2d_with_indices, x, [3, 3], [2, 2], [1, 1])
+    check(aten.max_pool2d_with_indices, x, [2, 1], [], [0], [2])
+    check(aten.max_pool3d_with_indices, x, [2, 2, 2], [1, 2, 2])
+    check(aten.adaptive_max_pool2d, x, [3, 3])
+    check(aten.avg_pool2d, x, [3, 3], [2, 2], [1, 1], False, False)
+
+
+def test_windows_are_slices_on_a_cpu_and_xlas_elsewhere(platform):
+    window = pool._window((8, 8), (4, 4), [2, 2], [], [0], [1])
+    struct = jax.ShapeDtypeStruct((1, 8, 8), np.float32)
+    traced = jax.make_jaxpr(lambda x: pool.max_with_position(x, window))(struct)
+    names = {eqn.primitive.name for eqn in traced.eqns}
+    assert any(name.startswith("reduce_window") for name in names) == (platform == "gpu")
