@@ -16,6 +16,7 @@ the build or strace failed.
 
 import argparse
 import collections
+import functools
 import re
 import shutil
 import subprocess
@@ -42,7 +43,6 @@ _TRACE = (
 )
 _CALLS = "open,openat,openat2,execve,socket"
 _FORBIDDEN = (Path("/usr/local"), Path.home(), Path(sys.prefix), ROOT)
-_ALLOWED = (Path(sys.base_prefix, "lib"), Path(sys.base_prefix, "bin"))
 
 # Not //..., which has Bazel 4 follow the links that a build with other startup options made here.
 _FOLDERS = ("bazel", "scripts", "test", "third_party", "torch_xla_lite")
@@ -105,7 +105,18 @@ def findings(trace: Iterable[str]) -> Iterator[Finding]:
 
 def _is_forbidden(path: Path) -> bool:
     within = any(map(path.is_relative_to, _FORBIDDEN)) and "/sandbox/" not in str(path)
-    return within and not any(map(path.is_relative_to, _ALLOWED))
+    return within and not any(map(path.is_relative_to, _allowed()))
+
+
+@functools.cache
+def _allowed() -> list[Path]:
+    allowed = [Path(sys.base_prefix, "lib"), Path(sys.base_prefix, "bin")]
+    settings = ROOT / ".bazelrc.generated"
+    toolkit = settings.exists() and re.search(r"_CUDA_HOME=([^'\n]+)", settings.read_text())
+    if toolkit:
+        # nvcc opens headers by their real paths; bazel/nvcc.sh refuses those that are no inputs.
+        allowed.append(Path(toolkit[1]).resolve() / "include")
+    return allowed
 
 
 def trace(bazel: str, folder: Path, targets: Iterable[str]) -> Path:
