@@ -273,6 +273,21 @@ else:
     assert done.stderr.rstrip().endswith("torch.multiprocessing.set_start_method('spawn')")
 
 
+def test_a_forked_child_without_a_tensor_on_the_device_ends():
+    program = """
+import os, torch, torch_xla_lite
+torch.ones(1, device="jax").item()
+if os.fork() != 0:
+    os.wait()
+"""
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env={**os.environ, "TORCH_XLA_LITE_COMPILE": "repeated"},
+        check=True,
+        timeout=60,
+    )
+
+
 def test_workers_of_a_data_loader_can_make_cpu_tensors():
     program = """
 import torch, torch_xla_lite
