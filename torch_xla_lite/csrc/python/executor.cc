@@ -458,8 +458,8 @@ ir::Ref<ir::Buffer> PyExecutor::BufferOf(const at::Tensor& tensor, const ir::Sha
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
   py::object array = upload_(ArrayOf(tensor, shape));
-  // Never released: at the end of a forked process XLA's client would wait for threads that were not
-  // forked.
+  // Never released: at the end of a forked process XLA's client would wait for threads that were
+  // not forked.
   [[maybe_unused]] static const auto* client = new py::object(array.attr("device").attr("client"));
   return ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape));
 }

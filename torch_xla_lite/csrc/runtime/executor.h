@@ -72,7 +72,8 @@ class Executor {
   }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
   // Begins to compile a graph in another thread, which uses neither the graph nor its nodes.
-  virtual ir::Ref<Compilation> StartCompile(const ir::Graph& graph) = 0;
+  // Nothing if it cannot: then the graph is compiled when it is needed.
+  virtual ir::Ref<Compilation> StartCompile(const ir::Graph& /*graph*/) { return {}; }
   // Drops the programs of single calls that Interpret compiled.
   virtual void ClearCache() {}
   // One buffer for each root of the graph. May return before they are computed. When it throws, the
