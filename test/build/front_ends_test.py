@@ -153,6 +153,8 @@ def test_build_makes_from_an_sdist_the_wheel_that_the_tree_gives(tree: Nested, t
 
 
 _UV = str(Path(sys.executable).parent / "uv")
+# Every front end takes it, pip as an abbreviation; Debian's pip 23.0 does not know -C.
+_SETTING = "--config-setting"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ _UV = str(Path(sys.executable).parent / "uv")
 def test_config_settings_reach_the_build_of_each_front_end(
     tree: Nested, tmp_path: Path, front_end: tuple[str, ...]
 ):
-    settings = ("-C", "build-version=0.2.0.dev1", "-C", "build-number=3")
+    settings = (_SETTING, "build-version=0.2.0.dev1", _SETTING, "build-number=3")
     command = [word.format(python=tree.python, out=tmp_path) for word in (*front_end, *settings)]
     path = f"{tree.python.parent}{os.pathsep}{os.environ['PATH']}"
     _must(tree.run(*command, PATH=path, PIP_NO_INDEX="1", UV_NO_CACHE="1"))
@@ -177,7 +179,7 @@ def test_config_settings_reach_the_build_of_each_front_end(
 
 def test_a_config_setting_that_is_misspelt_is_one_error_and_no_build(tree: Nested, tmp_path: Path):
     command = (tree.python, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, ".")
-    process = tree.run(*command, "-C", "cudaa=on", PIP_NO_INDEX="1")
+    process = tree.run(*command, _SETTING, "cudaa=on", PIP_NO_INDEX="1")
     assert process.returncode != 0
     assert "error: There is no build setting cudaa. The nearest one is cuda." in process.stderr
     assert "Traceback" not in process.stderr
