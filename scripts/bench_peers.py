@@ -21,6 +21,7 @@ goal is missed; 1 if something did not build.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -282,19 +283,21 @@ _GENERATORS: Mapping[str, Callable[[Peer, Path], list[str]]] = {
 }
 
 
-@dataclass
+# Of edits; a content that was built before would come from a cache.
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True)
 class Edits:
     """Makes the same edit in several trees; each one differs from all before."""
 
     trees: list[Path]
-    count: int = 0
 
     def apply(self, file: str, template: str) -> None:
         """Appends a line, in which # is a number."""
-        self.count += 1
+        line = template.replace("#", str(next(_NUMBERS)))
         for tree in self.trees:
-            original = (ROOT / file).read_text()
-            (tree / file).write_text(f"{original}\n{template.replace('#', str(self.count))}\n")
+            (tree / file).write_text(f"{(ROOT / file).read_text()}\n{line}\n")
 
     def undo(self, file: str) -> None:
         """Puts the original back."""
