@@ -10,8 +10,8 @@
 #   4. python -m torch_xla_lite.examples.digits: trains a small network on device "jax"
 #
 # Uses bazelisk from PATH if it can provide the Bazel that .bazeliskrc pins, else bazel from PATH, and says which;
-# TORCH_XLA_LITE_BAZEL names another. A second run takes seconds. Outside this folder
-# it writes only system packages, and caches under ~/.cache.
+# TORCH_XLA_LITE_BAZEL names another. A second run takes seconds. Outside this folder it writes only system packages, and
+# caches under ~/.cache.
 #
 # Exit status: 0 if the example ran; otherwise that of the failed step, whose message says what to do.
 set -euo pipefail

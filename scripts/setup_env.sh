@@ -47,8 +47,10 @@ find_bazel() {
 
 # Says which Bazel is used. setup.py prefers bazelisk, so it is told if that does not work.
 choose_bazel() {
+  local preferred
   say "Bazel: $BAZEL ($BAZEL_REASON)"
-  if [[ $BAZEL_REASON == *cannot* ]]; then
+  preferred=$(command -v bazelisk || command -v bazel || true)
+  if [[ -z ${TORCH_XLA_LITE_BAZEL:-} && $preferred != "$BAZEL" ]]; then
     export TORCH_XLA_LITE_BAZEL=$BAZEL
     say "For later commands:  export TORCH_XLA_LITE_BAZEL=$BAZEL"
   fi

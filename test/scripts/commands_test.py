@@ -239,23 +239,22 @@ def test_clone_removes_what_one_that_was_killed_has_left(world: World):
     assert sorted(path.name for path in (world.folder / "src").iterdir()) == ["a", "project"]
 
 
-# Counts the calls with a word that run at the same time; each waits until two do, or for a while.
-_COUNTS_CALLS = """\
-case "$*" in *" {word} "*)
-    touch {folder}/$$
-    for i in 1 2 3 4 5 6 7 8 9 10; do
-        ls {folder} | wc -l >> {folder}.counts
-        sleep 0.1
-    done
-    rm {folder}/$$
-esac
+# Counts the calls that run at the same time; each waits for a while.
+_COUNTS = """\
+touch {folder}/$$
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    ls {folder} | wc -l >> {folder}.counts
+    sleep 0.1
+done
+rm {folder}/$$
 """
 
 
 def _most_calls_at_once(world: World, word: str, *options: str) -> int:
     folder = world.folder / "running"
     folder.mkdir()
-    environ = _wrapped_git(world, _COUNTS_CALLS.format(word=word, folder=folder))
+    counts = _COUNTS.format(folder=folder)
+    environ = _wrapped_git(world, f'case "$*" in *" {word} "*)\n{counts};; esac')
     assert world.run(*options, **environ).code == 0
     return max(map(int, Path(f"{folder}.counts").read_text().split()))
 
@@ -354,25 +353,12 @@ def test_status_prints_notes(world: World):
     assert "a: origin is the official one" in world.run("status", json=False).out
 
 
-# Counts the calls that run at the same time; each waits until two do, or for a while.
-_COUNTS = """\
-#!/bin/sh
-touch {folder}/$$
-for i in 1 2 3 4 5 6 7 8 9 10; do
-    ls {folder} | wc -l >> {folder}.counts
-    sleep 0.1
-done
-rm {folder}/$$
-exec git upload-pack "$@"
-"""
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_no_more_servers_are_asked_at_once_than_jobs(world: World, jobs: int):
     folder = world.folder / "running"
     folder.mkdir()
     program = world.folder / "upload-pack"
-    program.write_text(_COUNTS.format(folder=folder))
+    program.write_text(f'#!/bin/sh\n{_COUNTS.format(folder=folder)}exec git upload-pack "$@"\n')
     program.chmod(0o755)
     for name in "abcd":
         _, clone = world.pair(name)
