@@ -206,11 +206,13 @@ def _torch(peer: Peer, python: Path) -> list[str]:
     lines = ["from setuptools import Extension, setup", "from torch.utils import cpp_extension"]
     lines += ["extensions = ["]
     for one in peer.objects:
+        # Objects are named after their sources, and no two extensions compile with the same flags.
+        (peer.root / one.target).symlink_to(".")
         needs = [f"build/lib/torch_xla_lite/{n.removesuffix('.so')}" for n in one.needs]
         links = " + ".join([repr(list(one.flags)), *(f"[{need!r} + {suffix}]" for need in needs)])
         lines += [
             f"    Extension({'torch_xla_lite.' + one.name[:-3].replace('/', '.')!r},",
-            f"        sources={[unit.source for unit in one.units]!r},",
+            f"        sources={[f'{one.target}/{unit.source}' for unit in one.units]!r},",
             f"        extra_compile_args={list(one.compile_flags)!r},",
             f"        extra_link_args={links}),",
         ]
