@@ -127,9 +127,7 @@ def ensure(
         preflight.check(root, installed, environ)
         if not any(option.startswith("--disk_cache=") for option in options.build_options):
             preflight.check_cache(cache_home(environ))
-        decision = cuda.inspect(options, environ)
-        flags = _known_flags(root, bazel, options)
-        host, cross = toolchain.inspect(environ), toolchain.inspect_cross(environ)
+        decision, flags, host, cross = _inspect(root, bazel, options, environ)
         lines = settings(installed, decision, flags, host, cross, environ)
         if "enable_bzlmod" in flags and _is_debians(bazel):
             lines += _replaced_modules(root)
@@ -141,6 +139,26 @@ def ensure(
         values = {**state._asdict(), "facts": facts._asdict()}
         files.replace(root / STATE, json.dumps(values, indent=1) + "\n")
         return state
+
+
+def _inspect(
+    root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
+) -> tuple[cuda.Cuda, frozenset[str], toolchain.Toolchain, toolchain.Toolchain]:
+    """What takes seconds to find out: CUDA, Bazel's flags, the toolchains of this machine and ARM.
+
+    They are found out side by side. Most of the time they wait for compilers, and for Bazel's
+    server to start, which the build needs anyway.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from bazel.pybuild.machine import preflight
+
+    with ThreadPoolExecutor() as pool:
+        flags = pool.submit(_known_flags, root, bazel, options)
+        gpu = pool.submit(cuda.inspect, options, environ)
+        preflight.check_compiler(environ)
+        host, cross = toolchain.inspect(environ), toolchain.inspect_cross(environ)
+        return gpu.result(), flags.result(), host, cross
 
 
 def _ensure_remote_cache(file: Path, options: Options) -> None:
