@@ -74,6 +74,8 @@ def _lite_build_info_impl(ctx):
         command = "set -o pipefail; { echo '%s\n' && \"$1\" \"$2\" -E -P -x c++ \"$3\" | " % _DOCSTRING +
                   "sed -n -e 's/\"  *\"//g' -e 's/^@//p'; } > \"$4\"",
         mnemonic = "LiteBuildInfo",
+        # A compiler that starts another one, such as ccache, needs PATH.
+        use_default_shell_env = True,
         progress_message = "Writing %s" % ctx.outputs.out.short_path,
     )
     return [DefaultInfo(files = depset([ctx.outputs.out]))]

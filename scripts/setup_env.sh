@@ -90,9 +90,10 @@ missing_packages() {
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
 # a CMake project, clangd reads the output of scripts/compile_commands.py, chromium shows the page of
-# scripts/build_report.py, nginx and openssl are for cache servers, and strace records the files that actions open, and
-# faketime builds on another day.
+# scripts/build_report.py, ccache compiles for Bazel, nginx and openssl are for cache servers, strace records the files
+# that actions open, and faketime builds on another day.
 missing_packages_of_tests() {
+  command -v ccache >/dev/null || echo ccache
   command -v chromium >/dev/null || echo chromium
   command -v clangd >/dev/null || echo clangd
   command -v cmake >/dev/null || echo cmake
