@@ -98,8 +98,9 @@ def on_jax(function: Function, x: torch.Tensor, numbers: list[float]) -> list[to
 @pytest.mark.parametrize("function", ROUNDS_ONCE.values(), ids=ROUNDS_ONCE.keys())
 def test_a_number_keeps_its_digits_until_the_result_is_rounded(function, dtype):
     x = torch.tensor(VALUES).to(dtype)
-    wanted = [function(x.float(), number).to(dtype) for number in NUMBERS]
-    got = on_jax(function, x, NUMBERS)
+    numbers = [number for number, _ in accepted(function, x)]
+    wanted = [function(x.float(), number).to(dtype) for number in numbers]
+    got = on_jax(function, x, numbers)
     # Within a unit of the last place: float32 itself is rounded once more in a multiply-add.
     rtol = torch.finfo(dtype).eps
     torch.testing.assert_close(got, wanted, rtol=rtol, atol=0, equal_nan=True)

@@ -1,5 +1,7 @@
-"""Integers compute as on the CPU: they wrap around, and what has no meaning for them raises."""
+"""Integers compute as on the CPU: they wrap around, and what has no meaning for them raises. So do
+numbers that a dtype cannot hold, of floats too."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -172,18 +174,38 @@ def number_ops() -> dict[str, Callable[[torch.Tensor, float], torch.Tensor]]:
 @pytest.mark.parametrize("name", number_ops())
 @pytest.mark.parametrize(
     ("dtype", "number"),
-    [(torch.uint8, 300), (torch.uint8, -300), (torch.int8, 200), (torch.int32, 2**40)],
-    ids=["300", "-300", "200", "2**40"],
+    [
+        (torch.uint8, 300),
+        (torch.uint8, -300),
+        (torch.int8, 200),
+        (torch.int32, 2**40),
+        (torch.uint16, 70000),
+        (torch.float16, 70000),
+        (torch.float16, -70000.0),
+        (torch.bfloat16, 1e39),
+        (torch.float32, 1e39),
+        (torch.complex64, 1e39),
+    ],
+    ids=str,
 )
 def test_a_number_that_the_dtype_cannot_hold_raises_as_on_the_cpu(name, dtype, number):
     op, x = number_ops()[name], VALUES.to(dtype)
     try:
         wanted = op(x, number)
     except RuntimeError as error:
-        with pytest.raises(RuntimeError, match=str(error)):
+        with pytest.raises(RuntimeError, match=re.escape(str(error))):
             op(x.jax(), number)
     else:
-        assert torch.equal(op(x.jax(), number).cpu(), wanted)
+        got = op(x.jax(), number).cpu()
+        torch.testing.assert_close(got, wanted, rtol=0, atol=0, equal_nan=True)
+
+
+def test_the_limits_of_dtypes_without_arithmetic():
+    for dtype, limit in ((torch.uint64, 2**64 - 1), (torch.float8_e4m3fn, 448)):
+        x = torch.zeros(2, dtype=dtype, device="jax")
+        assert torch.equal(x.fill_(limit).cpu(), torch.zeros(2, dtype=dtype).fill_(limit))
+        with pytest.raises(RuntimeError):
+            x.fill_(limit * 2.0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 #include "torch_xla_lite/csrc/dispatch/numbers.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_local_scalar_dense_native.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -15,28 +16,37 @@ std::optional<c10::Scalar> NumberOf(const c10::IValue& value) {
   if (!value.isTensor() || !value.toTensor().defined()) return std::nullopt;
   const at::Tensor& tensor = value.toTensor();
   if (!tensor.device().is_cpu() || tensor.dim() != 0) return std::nullopt;
-  return tensor.item();
+  // Without the dispatcher: the caller has the record lock, and a mode of the user may call
+  // anything.
+  return at::native::_local_scalar_dense_cpu(tensor);
 }
 
-// c10's rule: an unsigned dtype takes negative integers whose absolute value it can hold.
+// c10's rule: an unsigned dtype takes negative integers whose absolute value it can hold, and one
+// of floats takes infinity.
 template <typename T>
 bool Holds(const c10::Scalar& number) {
+  if (number.isComplex()) return !c10::overflows<T>(number.toComplexDouble());
   if (number.isFloatingPoint()) return !c10::overflows<T>(number.toDouble());
+  if (number.isUnsigned()) return !c10::overflows<T>(number.toUInt64());
   return !number.isIntegral(/*includeBool=*/true) || !c10::overflows<T>(number.toLong());
+}
+
+// Every number is true or false.
+template <>
+bool Holds<bool>(const c10::Scalar&) {
+  return true;
 }
 
 bool Holds(c10::ScalarType dtype, const c10::Scalar& number) {
   switch (dtype) {
-    case c10::ScalarType::Byte:
-      return Holds<uint8_t>(number);
-    case c10::ScalarType::Char:
-      return Holds<int8_t>(number);
-    case c10::ScalarType::Short:
-      return Holds<int16_t>(number);
-    case c10::ScalarType::Int:
-      return Holds<int32_t>(number);
-    case c10::ScalarType::Long:
-      return Holds<int64_t>(number);
+#define HOLDS(type, name)     \
+  case c10::ScalarType::name: \
+    return Holds<type>(number);
+    AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(HOLDS)
+    HOLDS(uint16_t, UInt16)
+    HOLDS(uint32_t, UInt32)
+    HOLDS(uint64_t, UInt64)
+#undef HOLDS
     default:
       return true;
   }
@@ -64,7 +74,8 @@ bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
 bool NumbersFit(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::ScalarType dtype) {
   const bool held =
       std::ranges::all_of(info.ranged_numbers, [&](int i) { return AllHeld(dtype, arguments[i]); });
-  return held && (info.divisor < 0 || !IsZero(dtype, arguments[info.divisor]));
+  if (info.divisor < 0 || !c10::isIntegralType(dtype, /*includeBool=*/false)) return held;
+  return held && !IsZero(dtype, arguments[info.divisor]);
 }
 
 }  // namespace torch_xla_lite::dispatch

@@ -90,8 +90,8 @@ struct OpInfo {
   // Takes CPU tensors in its list of indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;
-  // Numbers that the CPU kernel converts to the dtype of its result, and refuses if that is an
-  // integer dtype that cannot hold them (dispatch/numbers.h).
+  // Numbers that the CPU kernel converts to the dtype of its result, and refuses if that cannot
+  // hold them (dispatch/numbers.h).
   std::vector<int> ranged_numbers;
   // The divisor of a division that has an integer result for integers, or -1.
   int divisor = -1;

@@ -228,15 +228,10 @@ const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> 
 
 // Whether the CPU kernel must decide about the numbers among the arguments.
 bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
-                    c10::ArrayRef<c10::IValue> arguments, RecordScope* scope) {
+                    c10::ArrayRef<c10::IValue> arguments) {
   if (info.ranged_numbers.empty() && info.divisor < 0) return false;
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
-  if (!c10::isIntegralType(dtype, /*includeBool=*/false)) return false;
-  scope->Unlock();
-  const bool fit = NumbersFit(info, arguments, dtype);
-  scope->Lock();
-  return !fit;
+  return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
 }
 
 // Everything below is called without the record lock.
@@ -341,7 +336,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
     RecordScope scope;
     bool is_new = false;
     signature = FindSignature(*info, arguments, call, &scope, &is_new);
-    runs_on_cpu = signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments, &scope);
+    runs_on_cpu = signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments);
     if (!runs_on_cpu) {
       fits = OutputsFit(*info, *signature, arguments);
       if (fits) {
