@@ -43,9 +43,8 @@ def threshold_backward(
 @broadcasting()
 def sigmoid_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
     grad, y = opmath(grad_output), opmath(output)
-    return lax.mul(
-        grad, lax.mul(lax.sub(_like(y, 1), lax.conj(y) if y.dtype.kind == "c" else y), y)
-    )
+    slope = lax.mul(lax.sub(_like(y, 1), y), y)
+    return lax.mul(grad, lax.conj(slope) if y.dtype.kind == "c" else slope)
 
 
 @lower("aten::tanh_backward")

@@ -344,7 +344,7 @@ def logaddexp2(self: Operand, other: Operand, *, outs) -> jax.Array:
 @lower("aten::ldexp.Tensor")
 def ldexp(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
-    return lax.mul(a, lax.exp2(b))
+    return lax.mul(a, unary.exp2(b))
 
 
 @lower("aten::gcd")

@@ -161,6 +161,9 @@ def convert(x: Operand, dtype: np.dtype) -> jax.Array:
         return x
     if is_complex(x.dtype) and not is_complex(dtype) and dtype != np.bool_:
         x = lax.real(x)
+    if is_float(x.dtype) and dtype.kind in "iu" and dtype.itemsize < 4:
+        # Wraps around, as torch's kernels do; XLA would give the nearest number of the dtype.
+        x = lax.convert_element_type(x, np.int32)
     return lax.convert_element_type(x, dtype)
 
 

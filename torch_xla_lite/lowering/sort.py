@@ -13,6 +13,7 @@ from torch_xla_lite.lowering.promotion import (
     Operand,
     canonical_dim,
     convert,
+    is_float,
     opmath,
 )
 from torch_xla_lite.lowering.reduction import restore_dims
@@ -53,7 +54,13 @@ def topk(self: jax.Array, k: int, dim: int = -1, largest: bool = True, sorted: b
         return self, lax.full((), 0, np.int64)
     dim = canonical_dim(dim, self.ndim)
     if largest and dim == self.ndim - 1 and self.dtype != np.bool_ and k > 0:
-        values, indices = lax.top_k(self, k)
+        # top_k takes a NaN with a sign, such as 0 / 0 on x86, for the smallest element.
+        x = (
+            lax.select(lax.ne(self, self), lax.full_like(self, np.nan), self)
+            if is_float(self.dtype)
+            else self
+        )
+        values, indices = lax.top_k(x, k)
         return values, convert(indices, np.dtype(np.int64))
     values, indices = sorted_with_index(self, dim, largest)
     return lax.slice_in_dim(values, 0, k, 1, dim), lax.slice_in_dim(indices, 0, k, 1, dim)

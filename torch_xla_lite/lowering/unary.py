@@ -55,6 +55,11 @@ def trigamma(x: jax.Array) -> jax.Array:
     return jnp.where(small, reflection - total, total)
 
 
+def exp2(x: jax.Array) -> jax.Array:
+    """Exact at integers, unlike `exp(x * log(2))`, which is what lax.exp2 is."""
+    return lax.pow(lax.full_like(x, 2), x)
+
+
 def zeta(x: jax.Array, q: jax.Array) -> jax.Array:
     """Hurwitz's, for q below zero too: the terms up to the first positive one are added by hand."""
     steps = jnp.where(jnp.isfinite(q), jnp.ceil(jnp.maximum(1 - q, 0)), 0)
@@ -94,7 +99,7 @@ _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
     "erfc": lax.erfc,
     "erfinv": lax.erf_inv,
     "exp": lax.exp,
-    "exp2": lax.exp2,
+    "exp2": exp2,
     "expm1": lax.expm1,
     "i0": special.i0,
     "lgamma": lax.lgamma,
@@ -119,7 +124,8 @@ _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
 # XLA has no version of these for 16-bit floats, or one that rounds intermediate results.
 _IN_OPMATH = frozenset(
     (
-        *("acos", "acosh", "asin", "asinh", "atanh", "digamma", "erfinv", "i0", "lgamma", "sinc"),
+        *("acos", "acosh", "asin", "asinh", "atanh", "digamma", "erfinv", "exp2", "i0", "lgamma"),
+        "sinc",
         *("special_entr", "special_i0e", "special_i1", "special_i1e", "special_log_ndtr"),
         "special_ndtri",
     )
@@ -199,19 +205,34 @@ def isnan(self: jax.Array) -> jax.Array:
     return lax.ne(self, self)
 
 
-def _log_base(x: jax.Array, dtype: np.dtype, base: float) -> jax.Array:
-    wide = convert(x, opmath_dtype(dtype))
+def _log_base(x: jax.Array, dtype: np.dtype, base: float, high: float, low: float) -> jax.Array:
+    """The logarithm to a base, exact at its powers; `high + low` is that of two."""
+    if dtype == np.float64:
+        return _log_by_exponent(convert(x, dtype), base, high, low)
+    # In float32, log2(2^-124) would be a little more than -124.
+    wide = convert(x, np.dtype(np.float64) if dtype == np.float32 else opmath_dtype(dtype))
     return lax.mul(lax.log(wide), lax.full_like(wide, 1 / np.log(base)))
+
+
+def _log_by_exponent(x: jax.Array, base: float, high: float, low: float) -> jax.Array:
+    mantissa, exponent = jnp.frexp(x)
+    # [1, 2) for an exponent >= 0, else [1/2, 1): both terms of the sum have the same sign.
+    large = exponent > 0
+    exponent = jnp.where(large, exponent - 1, exponent).astype(x.dtype)
+    rest = lax.log(jnp.where(large, 2 * mantissa, mantissa)) / np.log(base)
+    value = (exponent * low + rest) + exponent * high
+    return jnp.where((x > 0) & (x < np.inf), value, lax.log(x))
 
 
 @lower("aten::log10")
 def log10(self: jax.Array, *, outs) -> jax.Array:
-    return _log_base(self, outs[0].dtype, 10.0)
+    # `high` has so few bits that its products with exponents are exact.
+    return _log_base(self, outs[0].dtype, 10.0, 0.30102999566361177, 3.694239077158931e-13)
 
 
 @lower("aten::log2")
 def log2(self: jax.Array, *, outs) -> jax.Array:
-    return _log_base(self, outs[0].dtype, 2.0)
+    return _log_base(self, outs[0].dtype, 2.0, 1.0, 0.0)
 
 
 @lower("aten::logical_not")

@@ -52,6 +52,12 @@ def test_backward(name, args):
     check(getattr(aten, f"{name}_backward"), GRAD, X, *args, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["sigmoid", "tanh"])
+def test_gradients_of_complex_functions_are_conjugated(name):
+    grad, y = torch.complex(GRAD, GRAD + 1), torch.complex(X, 2 * X - 1)
+    check(getattr(aten, f"{name}_backward"), grad, y, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("is_result", [False, True])
 def test_elu_backward(is_result):
     check(aten.elu_backward, GRAD, 1.3, 1.1, 0.9, is_result, X)

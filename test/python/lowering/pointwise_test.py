@@ -35,7 +35,30 @@ def test_unary_of_integers(name):
     check(getattr(aten, name), INTEGERS)
 
 
-@pytest.mark.parametrize("name", ["sigmoid", "tanh", "erf", "exp", "log1p"])
+@pytest.mark.parametrize(
+    ("name", "base", "dtype", "exponents"),
+    [
+        ("log2", 2.0, torch.float32, range(-126, 128)),
+        ("log2", 2.0, torch.float64, range(-1022, 1024)),
+        ("log10", 10.0, torch.float32, range(11)),
+        ("log10", 10.0, torch.float64, range(23)),
+    ],
+)
+def test_logarithms_are_exact_at_powers_of_their_base(name, base, dtype, exponents):
+    powers = torch.tensor([base**n for n in exponents], dtype=dtype)
+    check(getattr(aten, name), powers, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_powers_of_two_are_exact(dtype):
+    exponents = torch.arange(-120, 120)
+    check(aten.exp2, exponents.to(dtype), rtol=0, atol=0)
+    check(
+        aten.ldexp.Tensor, torch.full((240,), 1.5, dtype=dtype), exponents.to(dtype), rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "erf", "exp", "exp2", "log1p"])
 def test_unary_of_halves_rounds_once(name):
     check(getattr(aten, name), HALVES.abs())
 

@@ -91,6 +91,13 @@ def test_conversion(dtype):
     check(aten.copy, torch.empty(4, 5, 6, dtype=dtype), X[:1])
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16], ids=str)
+@pytest.mark.parametrize("source", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_floats_wrap_around_in_small_integers(source, dtype):
+    x = torch.tensor([-1.5, -129.0, -33000.0, 127.9, 128.0, 255.0, 256.0, 300.0, 70000.0])
+    check(aten._to_copy, x.to(source), dtype=dtype)
+
+
 def test_complex_parts():
     z = torch.complex(X, X + 1)
     check(aten.view_as_real, z)

@@ -33,6 +33,11 @@ def test_top_k(largest, dim):
     check(aten.topk, WITH_NAN, 3, dim, largest, compare=[0])
 
 
+@pytest.mark.parametrize("nan", [math.nan, -math.nan])
+def test_top_k_begins_with_nan_of_either_sign(nan):
+    check(aten.topk, torch.tensor([1.0, nan, 3.0, math.copysign(nan, 1)]), 3, compare=[0])
+
+
 def test_order_statistics():
     check(aten.kthvalue, FLOATS, 3, 1, True)
     check(aten.median.dim, FLOATS, 1)
