@@ -58,8 +58,8 @@ def _update(repo: Repo, run: Run, below: Settings) -> Repo:
         if name in inspect.refs(repo).elsewhere:
             raise _failed(repo, f"{name} was checked out meanwhile")
         ref, old = f"refs/heads/{name}", repo.branches[name]
-        moved = journal.Move(ref, old, repo.target or "")
-        record.keep([moved])
+        moved = journal.Change("ref", old, repo.target or "", ref)
+        record.add(moved)
         git.update_refs(repo.place, [moved.line()])
     problems = submodules.follow(repo.place, record, below) if repo.follow else []
     if problems:
@@ -70,7 +70,7 @@ def _update(repo: Repo, run: Run, below: Settings) -> Repo:
     return repo.ended(Status.UPDATED, plan.words(repo), *remedy, new=repo.new)
 
 
-def move_head(repo: Repo, record: journal.Journal, to: str | None) -> Repo:
+def move_head(repo: Repo, record: journal.Record, to: str | None) -> Repo:
     """Moves HEAD with index and files to the commit `new` of the record.
 
     `to` is the branch that is checked out then; none for a detached HEAD. The current branch moves
@@ -82,22 +82,15 @@ def move_head(repo: Repo, record: journal.Journal, to: str | None) -> Repo:
         raise _failed(repo, f"another branch was checked out meanwhile: {ref}")
     if to is None or to != repo.branch:
         words = move.head_to(new, to)
-        journal.keep_refs(path, record.run, [journal.Move("HEAD", old, new)])
-        record.note("head", old=old, new=new, branch=repo.branch, to=to)
+        change = journal.Change("head", old, new, branch=repo.branch, to=to)
     else:
         is_forward = repo.action in (Action.FAST_FORWARD, Action.MERGE)
         words = (move.fast_forward if is_forward else move.branch_to)(to, new)
-        record.keep([journal.Move(ref, old, new)])
-    following, gone = submodules.expected(path, old, new)
-    journal.set_pending(repo.git_dir, {**repo.pending, **following})
+        change = journal.Change("ref", old, new, ref)
     try:
-        complaint = move.to(path, words, old, new)
+        return repo.noting(*submodules.move_head(path, record, change, words))
     except git.GitError as error:
-        if git.commit(path, "HEAD") == old:
-            journal.set_pending(repo.git_dir, repo.pending)
         raise _failed(repo, f"{git.fault(path, error.result.err)}{error.result.words}") from None
-    notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
-    return repo.noting(complaint, *notes)
 
 
 def _failed(repo: Repo, reason: str) -> Ended:
@@ -107,37 +100,30 @@ def _failed(repo: Repo, reason: str) -> Ended:
 
 def _push_fork(repo: Repo, run: Run) -> Repo:
     """Moves the default branch of the fork that the user named to the upstream's; never forces."""
-    fork, commit, branch = repo.fork, repo.tip, repo.default_branch
-    if fork is None:
+    if repo.fork is None:
         hint = "name one: `fork` in the table, or git config remote.pushDefault"
         return repo.noting(f"no remote is named as the fork to push to; {hint}")
-    if commit is None or branch is None or repo.status is Status.UNREACHABLE:
-        return _not_pushed(repo, "the upstream's default branch is not known")
     try:
-        _check_push_address(repo, fork)
-        _, ends = network.list_branch(repo.place, fork, branch, run.settings)
-        if ends.get(branch) == commit:
-            return repo
-        ref = f"refs/remotes/{fork}/{branch}"
-        moved = journal.Move(ref, git.commit(repo.place, ref), commit)
-        run.record(repo).keep([moved], pushed=fork)
-        network.push(repo.place, fork, commit, branch, run.settings)
-    except network.Unreachable as error:
-        return _not_pushed(repo, str(error)).having(unreachable=not error.refused)
-    except (git.GitError, OSError) as error:
-        return _not_pushed(repo, str(error))
-    return repo.noting(f"{fork}/{branch} is pushed to {commit[:10]}")
+        return repo.noting(_push(repo, repo.fork, run))
+    except (network.Unreachable, git.GitError, OSError) as error:
+        reason = "; ".join(part for part in (repo.reason, f"push: {error}") if part)
+        unreachable = isinstance(error, network.Unreachable) and not error.refused
+        return repo.having(reason=reason, needs_person=True, unreachable=unreachable)
 
 
-def _check_push_address(repo: Repo, fork: str) -> None:
-    """Raises OSError when git pushes somewhere else than to the address that the table names."""
-    named = repo.entry.fork
-    if named not in (None, fork):
-        for url in git.ask(repo.place, "remote", "get-url", "--push", "--all", fork).split("\n"):
-            if not urls.same(url, named or "", str(repo.place)):
-                raise OSError(f"{fork} is pushed to {url}, and the table names {named}")
-
-
-def _not_pushed(repo: Repo, problem: str) -> Repo:
-    reason = "; ".join(part for part in (repo.reason, f"push: {problem}") if part)
-    return repo.having(reason=reason, needs_person=True)
+def _push(repo: Repo, fork: str, run: Run) -> str:
+    """Pushes to the address that the table names, and to no other; returns what was done."""
+    commit, branch, named = repo.tip, repo.default_branch, repo.entry.fork
+    if commit is None or branch is None:
+        raise OSError("the upstream's default branch is not known")
+    for url in git.ask(repo.place, "remote", "get-url", "--push", "--all", fork).split("\n"):
+        if named not in (None, fork) and not urls.same(url, named or "", str(repo.place)):
+            raise OSError(f"{fork} is pushed to {url}, and the table names {named}")
+    _, ends = network.list_branch(repo.place, fork, branch, run.settings)
+    if ends.get(branch) == commit:
+        return ""
+    ref = f"refs/remotes/{fork}/{branch}"
+    old = git.commit(repo.place, ref)
+    run.record(repo).add(journal.Change("ref", old, commit, ref, pushed=fork))
+    network.push(repo.place, fork, commit, branch, run.settings)
+    return f"{fork}/{branch} is pushed to {commit[:10]}"

@@ -211,7 +211,8 @@ def _update(invocation: _Invocation) -> int:
             run.finish(repo)
         code = invocation.end(expected)
         if code == 0 and not is_work:
-            output.say("All is current." if options.online else _NOT_ASKED)
+            asked = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
+            output.say("All is current." if options.online else asked)
         return code
     if is_work:
         output.repositories("Plan", "what will be done", expected, details=False)
@@ -226,16 +227,14 @@ def _update(invocation: _Invocation) -> int:
     code = invocation.end(done, run.name if moved else None, commands)
     if moved:
         output.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
-    for line in ["Next, inside the development container:", *(f"  {c}" for c in commands)]:
-        if commands:
-            output.say(line)
-    if code == 0 and not commands:
+    if commands:
+        output.say("Next, inside the development container:")
+        for command in commands:
+            output.say(f"  {command}")
+    elif code == 0:
         is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
         output.say(("" if is_behind else "All is current. ") + "There is nothing to rebuild.")
     return code
-
-
-_NOT_ASKED = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
 
 
 def _options(invocation: _Invocation) -> tuple[Options, list[str]]:

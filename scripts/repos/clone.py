@@ -3,12 +3,11 @@
 import os
 import shutil
 from collections.abc import Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from scripts.repos import find, git, inspect, journal, network, remotes
 from scripts.repos.model import Repo, Status
-from scripts.repos.run import Run, guarded
+from scripts.repos.run import Run
 
 
 def missing(repos: Iterable[Repo], named: Collection[str], project: Path, run: Run) -> list[Repo]:
@@ -16,27 +15,22 @@ def missing(repos: Iterable[Repo], named: Collection[str], project: Path, run: R
 
     Optional repositories are cloned only when the user `named` them.
     """
-    started: list[tuple[Path, str, Future[Repo]]] = []
     repos = list(repos)
-
-    def clone(repo: Repo, place: Path, outer: list[Future[Repo]]) -> Repo:
-        wait(outer)
-        return guarded(lambda one: _clone(one, place, run), repo)
-
-    with ThreadPoolExecutor(run.settings.jobs) as pool:
-        for repo in repos:
-            is_wanted = repo.status is Status.MISSING or repo.name in named
-            if repo.path is None and repo.entry.upstream and is_wanted:
-                place = find.place(repo.entry, project)
-                # One may be cloned into another, which comes first in the order of dependencies.
-                outer = [future for other, _, future in started if other in place.parents]
-                started.append((place, repo.name, pool.submit(clone, repo, place, outer)))
-    done = {name: future.result() for _, name, future in started}
+    by_depth: dict[int, list[Repo]] = {}
+    for repo in repos:
+        is_wanted = repo.status is Status.MISSING or repo.name in named
+        if repo.path is None and repo.entry.upstream and is_wanted:
+            by_depth.setdefault(len(find.place(repo.entry, project).parts), []).append(repo)
+    done: dict[str, Repo] = {}
+    # One may be cloned into another.
+    for _, level in sorted(by_depth.items()):
+        cloned = run.each(lambda repo: _clone(repo, project, run), level, ended=True)
+        done |= {repo.name: repo for repo in cloned}
     return [done.get(repo.name, repo) for repo in repos]
 
 
-def _clone(repo: Repo, place: Path, run: Run) -> Repo:
-    url = repo.entry.upstream[0]
+def _clone(repo: Repo, project: Path, run: Run) -> Repo:
+    url, place = repo.entry.upstream[0], find.place(repo.entry, project)
     if os.path.lexists(place) and not (place.is_dir() and not any(place.iterdir())):
         raise repo.skip(f"in the way of a clone: {place}", "move it elsewhere")
     if not run.options.acting:
@@ -64,5 +58,5 @@ def _clone(repo: Repo, place: Path, run: Run) -> Repo:
             shutil.rmtree(aside, ignore_errors=True)
     path = run.places[repo.name] = Path(os.path.realpath(place))
     new = Repo(repo.entry, path=path, found="cloned", git_dir=path / ".git", is_cloned=True)
-    run.record(new).note("clone")
+    run.record(new).add(journal.Change("clone", None, git.commit(path, "HEAD") or ""))
     return new.noting(f"cloned from {url}")

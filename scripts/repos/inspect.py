@@ -1,7 +1,6 @@
 """What state a repository is in. Nothing is changed, not even the index is refreshed."""
 
 import os
-import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,7 +22,6 @@ _IN_PROGRESS = {
     "BISECT_LOG": "bisect",
     "sequencer": "cherry-pick or revert",
 }
-_LINKED_SUBMODULE = re.compile(r"expected submodule path '(.*)' not to be a symbolic link")
 _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config.lock")
 
 
@@ -84,13 +82,9 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
     except git.GitError as error:
         branch = git.run(path, "symbolic-ref", "--quiet", "--short", "HEAD").out.strip() or None
         repo = repo.having(head=git.commit(path, "HEAD"), branch=branch)
-        linked = _LINKED_SUBMODULE.search(error.result.err)
-        if linked:
-            reason = f"submodule {linked[1]} is a link now, and git does not compare it"
-            command = shlex.join(("ls", "-l", str(path / linked[1])))
-            raise repo.skip(reason, command, "restore it, or commit its removal") from None
         if "index" not in error.result.err:
-            raise
+            reason = f"git cannot compare its files: {error.result.words}"
+            raise repo.skip(reason, repo.command("status")) from None
         aside = shlex.join(("mv", f"{repo.git_dir}/index", f"{repo.git_dir}/index.damaged"))
         reason = f"the index is damaged: {error.result.words}"
         raise repo.skip(reason, f"{aside} && {repo.command('reset')}") from None

@@ -15,7 +15,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,26 +57,22 @@ class Locks:
             yield
 
 
-class Move(NamedTuple):
-    """A ref, or HEAD, that is about to move."""
+class Change(NamedTuple):
+    """What a run changes: a ref, HEAD of the repository or of a submodule, or a new clone."""
 
-    ref: str
+    kind: str  # "ref", "head", "submodule" or "clone".
     old: str | None  # None when it is not there yet.
     new: str  # Empty when it is to be removed.
+    ref: str = "HEAD"
+    path: str = ""  # Of the submodule.
+    branch: str | None = None  # What HEAD was attached to before, ...
+    to: str | None = None  # ... and after.
+    pushed: str | None = None  # The remote that the ref is pushed to.
 
     def line(self) -> str:
         """It for `git.update_refs`."""
         verb = f"update {self.ref}\0{self.new}" if self.new else f"delete {self.ref}"
         return f"{verb}\0{self.old}\0"
-
-
-# What a change of each kind is recorded with at least.
-_FIELDS = {
-    "ref": {"ref", "old", "new"},
-    "head": {"old", "new", "branch"},
-    "submodule": {"path", "old", "new", "branch"},
-    "clone": set(),
-}
 
 
 def new_run() -> str:
@@ -95,23 +92,6 @@ def file(git_dir: Path, run: str) -> Path:
 def runs(git_dir: Path) -> list[str]:
     """Names of the recorded runs, oldest first."""
     return sorted({place.stem for place in folder(git_dir).glob("*.json")} - {"state"})
-
-
-def load(git_dir: Path, run: str) -> dict[str, Any] | None:
-    """The record of a run; None when it is damaged."""
-    try:
-        record = json.loads(file(git_dir, run).read_text())
-        values = [record["schema"] == SCHEMA, isinstance(record["changes"], list)]
-        values += [isinstance(record[key], str) for key in ("state", "command")]
-        values += [isinstance(record["undone"], str | None)]
-        for name, place in record["peers"]:
-            values += [isinstance(name, str), isinstance(place, str)]
-        for change in record["changes"]:
-            values += [isinstance(change[key], str | None) for key in _FIELDS[change["kind"]]]
-            values += [isinstance(change.get(key, ""), str) for key in ("ref", "path")]
-        return record if all(values) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def pending(git_dir: Path) -> dict[str, str | None]:
@@ -134,56 +114,75 @@ def set_pending(git_dir: Path, submodules: Mapping[str, str | None]) -> None:
         file(git_dir, "state").unlink(missing_ok=True)
 
 
-class Journal:
+@dataclass
+class Record:
     """What one run changes in one repository; written before each change."""
 
-    def __init__(
-        self, path: Path, git_dir: Path, run: str, peers: Mapping[str, Path], command: str
-    ):
-        """Begins a record in memory; `peers` are all repositories of the run."""
-        self.path, self.run = path, run
-        self.changes: list[dict[str, Any]] = []
-        self._git_dir, self._guard = git_dir, threading.Lock()
-        self._record: dict[str, Any] = {
-            **{"schema": SCHEMA, "command": command, "state": "begun", "undone": None},
-            "changes": self.changes,
-            "peers": [[name, os.fsdecode(place)] for name, place in peers.items()],
-        }
+    name: str  # Of the repository.
+    path: Path
+    git_dir: Path
+    run: str
+    command: str = ""
+    peers: Mapping[str, Path] = field(default_factory=dict)  # All repositories of the run.
+    changes: list[Change] = field(default_factory=list)
+    state: str = "begun"  # Then "done"; or "damaged".
+    undone: str | None = None  # When.
+    _guard: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def keep(self, moves: Sequence[Move], **more: Any) -> None:
-        """Keeps the old values of refs, and records their new ones, and `more` with each."""
-        keep_refs(self.path, self.run, moves)
-        for move in moves:
-            self.note("ref", **move._asdict(), **more)
+    def words(self) -> str:
+        """How it ended, for the list of runs."""
+        if self.undone is not None:
+            return f"undone {self.undone}"
+        return {"begun": "interrupted", "done": self.command}.get(self.state, self.state)
 
-    def note(self, kind: str, **fields: Any) -> None:
-        """Adds a change to the record."""
+    def add(self, change: Change) -> None:
+        """Keeps the old value of what is about to change, and records the change."""
+        keep(Path(change.path or self.path), self.run, change)
         with self._guard:
-            self.changes.append({"kind": kind, **fields})
+            self.changes.append(change)
             self.save()
 
     def finish(self, keep_runs: int | None = None) -> None:
         """Records that the run came to its end; deletes all but so many runs."""
         if self.changes:
-            self._record["state"] = "done"
+            self.state = "done"
             self.save()
             if keep_runs is not None:
-                _expire(self.path, self._git_dir, keep_runs)
+                _expire(self.path, self.git_dir, keep_runs)
 
     def save(self) -> None:
         """Writes the record, whole or not at all."""
-        write(file(self._git_dir, self.run), self._record)
+        content = {key: getattr(self, key) for key in ("command", "state", "undone")}
+        changes = [change._asdict() for change in self.changes]
+        peers = [[name, os.fsdecode(place)] for name, place in self.peers.items()]
+        content |= {"schema": SCHEMA, "changes": changes, "peers": peers}
+        write(file(self.git_dir, self.run), content)
 
 
-def keep_refs(path: Path, run: str, moves: Iterable[Move]) -> None:
-    """Writes old values to refs/update-repos/<run>/, all or none."""
+def load(name: str, path: Path, git_dir: Path, run: str) -> Record:
+    """The record of a run in a repository."""
+    try:
+        content = json.loads(file(git_dir, run).read_text())
+        changes = [Change(**change) for change in content["changes"]]
+        peers = {peer: Path(place) for peer, place in content["peers"]}
+        command, state, undone = (content[key] for key in ("command", "state", "undone"))
+        values = [(command, str), (state, str), (undone, str | None), (content["changes"], list)]
+        kinds = Change.__annotations__.values()
+        values += [pair for change in changes for pair in zip(change, kinds, strict=True)]
+        are_named = all((change.kind == "ref") == (change.ref != "HEAD") for change in changes)
+        if content["schema"] == SCHEMA and are_named and all(isinstance(*pair) for pair in values):
+            return Record(name, path, git_dir, run, command, peers, changes, state, undone)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return Record(name, path, git_dir, run, state="damaged")
+
+
+def keep(place: Path, run: str, change: Change) -> None:
+    """Writes the old value of a ref to refs/update-repos/<run>/ of a repository or submodule."""
     # Each worktree has a HEAD, and all share their refs.
-    kept = [
-        (move.ref.removeprefix("refs/") if move.ref != "HEAD" else f"HEAD/{move.old}", move.old)
-        for move in moves
-        if move.old is not None
-    ]
-    git.update_refs(path, [f"update {PREFIX}/{run}/{name}\0{old}\0\0" for name, old in kept])
+    name = change.ref.removeprefix("refs/") if change.ref != "HEAD" else f"HEAD/{change.old}"
+    if change.old is not None:
+        git.update_refs(place, [f"update {PREFIX}/{run}/{name}\0{change.old}\0\0"])
 
 
 def write(place: Path, content: Mapping[str, Any]) -> None:
@@ -204,8 +203,8 @@ def _expire(path: Path, git_dir: Path, keep: int) -> None:
     names, places = runs(git_dir), {path}
     old = names[: max(0, len(names) - keep)]
     for run in old:
-        changes = (load(git_dir, run) or {"changes": []})["changes"]
-        places |= {Path(change["path"]) for change in changes if change["kind"] == "submodule"}
+        changes = load("", path, git_dir, run).changes
+        places |= {Path(change.path) for change in changes if change.path}
         file(git_dir, run).unlink(missing_ok=True)
     # Worktrees have records of their own, and share their refs.
     common = git.common_dir(git_dir)

@@ -9,9 +9,10 @@ import contextlib
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
-from scripts.repos import git, journal
+from scripts.repos import git, journal, obstacles
 from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
@@ -67,41 +68,36 @@ def _restore(path: Path, old: str, new: str) -> None:
     """Restores the files of `old` where git has written those of `new`; others stay."""
     # Where git has come as far as the index, it goes back by itself; elsewhere this does nothing.
     git.run(path, "read-tree", "-m", "-u", new, old)
-    words = ("--name-only", "-z", "--ignore-submodules")
-    changed = set(git.run(path, "diff-files", *words).out.split("\0"))
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", "--ignore-submodules")
-    listed = git.run(path, *words, old, new).out.split("\0")[:-1]
-    lost = []
-    # What was added goes first: it may be in the place of what was removed.
-    for kind, name in sorted(zip(listed[::2], listed[1::2], strict=True)):
-        file = path / name
-        is_written = os.path.lexists(file) and kind != "D" and _is_written(path, name, new)
-        if kind == "A" and is_written:
-            with contextlib.suppress(OSError):
-                file.unlink()
-                os.removedirs(file.parent)
-        elif kind != "A" and name in changed and (is_written or not os.path.lexists(file)):
-            lost.append(f"{name}\0")
-    words = ("checkout-index", "--force", "-z", "--stdin")
-    git.run(path, *words, text="".join(lost))
+    changes, no_file = obstacles.changes(path, old, new), ("", obstacles.SUBMODULE)
+    _remove_written(path, [c.name for c in changes if c.new_mode not in no_file], new)
+    lost = [f"{c.name}\0" for c in changes if c.old_mode not in no_file]
+    # Without --force: files that are there stay.
+    git.run(path, "checkout-index", "-z", "--stdin", text="".join(lost))
 
 
 def finish_checkout(place: Path, commit: str) -> None:
     """Checks out a commit where a clone ended before git had written all files, and the index."""
-    for name in git.names(place, "ls-tree", "-r", "-z", "--name-only", commit):
-        if os.path.lexists(place / name) and _is_written(place, name, commit):
-            (place / name).unlink()
+    listed = git.names(place, "ls-tree", "-r", "-z", "--name-only", commit)
+    _remove_written(place, listed, commit)
     git.ask(place, *head_to(commit))
 
 
-def _is_written(path: Path, name: str, commit: str) -> bool:
-    """Whether git wrote a file of a commit, or the beginning of it when the disk was full."""
-    file = path / name
-    whole = git.run(path, "cat-file", "--filters", f"{commit}:{name}")
-    content = os.fsencode(whole.out) if whole.code == 0 else b""
-    if file.is_symlink():
-        return content == os.fsencode(os.readlink(file))
-    return whole.code == 0 and file.is_file() and content.startswith(file.read_bytes())
+def _remove_written(path: Path, names: Iterable[str], commit: str) -> None:
+    """Removes files of a commit that git wrote, in part when the disk was full."""
+    for name in names:
+        file = path / name
+        if not os.path.lexists(file):
+            continue
+        whole = git.run(path, "cat-file", "--filters", f"{commit}:{name}")
+        content = os.fsencode(whole.out)
+        if file.is_symlink():
+            is_ours = content == os.fsencode(os.readlink(file))
+        else:
+            is_ours = file.is_file() and content.startswith(file.read_bytes())
+        if whole.code == 0 and is_ours:
+            with contextlib.suppress(OSError):
+                file.unlink()
+                os.removedirs(file.parent)
 
 
 def integrate(repo: Repo, run: str) -> Repo:

@@ -15,7 +15,6 @@ class Choice(NamedTuple):
     fork: str | None = None  # What the user named: `fork` of the table, or remote.pushDefault.
     problem: str = ""
     remedy: tuple[str, ...] = ()  # Arguments of git that correct the problem, or show its cause.
-    note: str = ""
 
 
 def _effective(url: str, config: Sequence[tuple[str, str]]) -> str:
@@ -60,11 +59,8 @@ def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Cho
     if entry.fork is not None:
         fork = entry.fork if entry.fork in names else one_of([entry.fork])
     fork = fork if fork in names and fork != official else None
-    written = ", ".join(f"{name}: {urls.redact(urls_of[name])}" for name in names[:2])
     if official is not None:
-        is_odd = "upstream" in names and official != "upstream"
-        note = f"{official} is the official one; {written}" if is_odd else ""
-        return Choice(official, fork, note=note)
+        return Choice(official, fork)
     if not entry.upstream:
         return Choice(None, fork, "no remote is named upstream or origin", ("remote", "-v"))
     wanted = entry.upstream[0]
@@ -73,5 +69,6 @@ def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Cho
         shown = ("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
         return Choice(None, fork, problem, shown)
     verb = "set-url" if "upstream" in names else "add"
+    written = ", ".join(f"{name}: {urls.redact(urls_of[name])}" for name in names[:2])
     problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
     return Choice(None, fork, problem, ("remote", verb, "upstream", wanted))

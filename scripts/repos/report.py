@@ -7,11 +7,12 @@ report.schema.json describes it in full.
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.repos import undo, urls
+from scripts.repos import journal, urls
 from scripts.repos.model import Repo, Status, shortened
 
 SCHEMA = "update-repos/1"
@@ -69,22 +70,21 @@ class Output:
         end = f"{status}: {repo.reason}" if repo.reason else status
         return repo.name, folder, branch, counted, repo.local.words(), end
 
-    def runs(self, listed: Iterable[undo.Recorded]) -> None:
+    def runs(self, listed: Iterable[journal.Record]) -> None:
         """Prints what can be undone."""
         rows, content = [], []
-        for entry in listed:
-            moves = [{"ref": "HEAD", **c} for c in entry.changes if c["kind"] in ("ref", "head")]
-            moves = [{key: move[key] for key in ("ref", "old", "new")} for move in moves]
-            about = {"run": entry.run, "name": entry.name, "path": os.fsdecode(entry.path)}
-            content.append({**about, "state": entry.state, "moves": moves})
+        for record in listed:
+            moves = [change for change in record.changes if change.kind in ("ref", "head")]
+            about = {"run": record.run, "name": record.name, "path": os.fsdecode(record.path)}
+            shown = [{"ref": move.ref, "old": move.old, "new": move.new} for move in moves]
+            content.append({**about, "state": record.words(), "moves": shown})
             parts = []
             for move in moves:
-                old, new = (move[key][:10] if move[key] else "nothing" for key in ("old", "new"))
-                parts.append(f"{move['ref'].removeprefix('refs/')} {old} → {new}")
-            kinds = [change["kind"] for change in entry.changes]
-            others = dict.fromkeys(kind for kind in kinds if kind not in ("ref", "head"))
-            parts += [f"{kinds.count(kind)} {kind}" for kind in others]
-            rows.append((entry.run, entry.name, entry.state, ", ".join(parts)))
+                old, new = (commit[:10] if commit else "nothing" for commit in move[1:3])
+                parts.append(f"{move.ref.removeprefix('refs/')} {old} → {new}")
+            others = Counter(c.kind for c in record.changes if c not in moves)
+            parts += [f"{count} {kind}" for kind, count in others.items()]
+            rows.append((record.run, record.name, record.words(), ", ".join(parts)))
         if rows:
             self._table("Runs", ("run", "repository", "state", "what moved"), rows)
         else:

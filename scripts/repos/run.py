@@ -1,6 +1,5 @@
 """What the repositories of one run share, and how a step is done for each of them."""
 
-import errno
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +17,12 @@ class Run:
         self.settings, self.options = settings, options
         self.places = dict(places)
         self.locks = journal.Locks()
-        self._records: dict[str, journal.Journal] = {}
+        self._records: dict[str, journal.Record] = {}
 
-    def record(self, repo: Repo) -> journal.Journal:
+    def record(self, repo: Repo) -> journal.Record:
         """The record of what this run changes in a repository."""
-        new = journal.Journal(repo.place, repo.git_dir, self.name, self.places, "update")
+        place = (repo.name, repo.place, repo.git_dir)
+        new = journal.Record(*place, self.name, "update", self.places)
         return self._records.setdefault(repo.name, new)
 
     def finish(self, repo: Repo) -> None:
@@ -58,13 +58,11 @@ def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     except OSError as error:
         # Without the number that Python puts before the words.
         reason = ": ".join(filter(None, (error.filename, error.strerror or str(error))))
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            reason = f"the disk is full; {reason}"
     except Exception as error:
         # A bug of this tool must not stop the other repositories.
         reason = f"internal error, {type(error).__name__}: {error}"
-    remedy = git.shell_command(repo.path or ".", "status")
-    if reason.startswith("the disk is full"):
-        remedy = shlex.join(("df", "-h", str(repo.path)))
-    new = git.commit(repo.path, "HEAD") if repo.path and repo.path.is_dir() else None
-    return repo.ended(Status.FAILED, reason, remedy, new=new)
+    folder = repo.path if repo.path is not None and repo.path.is_dir() else Path("/")
+    remedy, full = git.shell_command(folder, "status"), git.fault(folder, reason)
+    if full:
+        remedy, reason = shlex.join(("df", "-h", str(folder))), full + reason.removeprefix(full)
+    return repo.ended(Status.FAILED, reason, remedy, new=git.commit(folder, "HEAD"))

@@ -7,10 +7,9 @@ commit under refs/update-repos/<run>/ in its own git folder before it moves.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from scripts.repos import git, inspect, journal, move, network, obstacles
@@ -40,49 +39,87 @@ def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], lis
     return found, gone
 
 
-def follow(path: Path, record: journal.Journal, settings: Settings) -> list[str]:
+def move_head(
+    path: Path, record: journal.Record, change: journal.Change, words: tuple[str, ...]
+) -> list[str]:
+    """Moves HEAD of a repository or submodule by a call of git (`words`); raises GitError.
+
+    The change is recorded first, and which submodules have to follow then. Returns what a person
+    has to know.
+    """
+    record.add(change)
+    old, git_dir, waiting = change.old or "", git.git_dir(path), inspect.waiting(path)
+    following, gone = expected(path, old, change.new)
+    journal.set_pending(git_dir, {**waiting, **following})
+    try:
+        complaint = move.to(path, words, old, change.new)
+    except git.GitError:
+        if git.commit(path, "HEAD") == old:
+            journal.set_pending(git_dir, waiting)
+        raise
+    notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
+    return [note for note in (complaint, *notes) if note]
+
+
+def move_one(
+    place: Path,
+    new: str,
+    record: journal.Record,
+    to: str | None = None,
+    emptied: Collection[str] | None = None,
+) -> str:
+    """Moves a submodule to a commit, and to the branch that is at it; returns what prevents it.
+
+    `emptied` as in obstacles.find. Raises GitError.
+    """
+    before = inspect.checkout(place)
+    old = before.head or ""
+    if old == new:
+        return ""
+    problem = before.local._replace(untracked=()).words()
+    problem = problem or obstacles.find(place, old, new, before.local, emptied).words()
+    if not problem:
+        change = journal.Change("submodule", old, new, path=str(place), branch=before.branch)
+        move_head(place, record, change, move.head_to(new, to))
+    return problem
+
+
+def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
     """Moves the pending submodules of a repository, and those in them.
 
     Returns what could not be done, in words.
     """
     pending = inspect.waiting(path)
-    problems = _Followers(path, record, settings, pending).follow() if pending else {}
-    failed = {name: pending[name] for name, found in problems.items() if found}
-    journal.set_pending(git.git_dir(path), failed)
-    return [problem for found in problems.values() for problem in found]
+    followers = _Followers(path, record, settings, inspect.recorded(path) if pending else {})
+    new_ones = [name for name, left_at in pending.items() if left_at is None]
+    for name in new_ones:
+        # Before `init`, which writes settings.
+        place, commit = str(path / name), followers.records[name][1]
+        record.add(journal.Change("submodule", None, commit, path=place))
+    if new_ones:
+        git.ask(path, "--literal-pathspecs", "submodule", "init", "--", *new_ones)
+    with ThreadPoolExecutor(settings.jobs) as pool:
+        problems = [*pool.map(followers.one, pending, pending.values())]
+    failed = [name for name, found in zip(pending, problems, strict=True) if found]
+    journal.set_pending(git.git_dir(path), {name: pending[name] for name in failed})
+    return [problem for found in problems for problem in found]
 
 
 @dataclass(frozen=True)
 class _Followers:
-    """Submodules of one repository that have to follow."""
+    """Submodules of one repository that have to follow; `records` are all that HEAD has."""
 
     path: Path
-    record: journal.Journal
+    record: journal.Record
     settings: Settings
-    pending: Mapping[str, str | None]
+    records: Mapping[str, tuple[str, str]]
 
-    def follow(self) -> dict[str, list[str]]:
-        """Moves submodules; returns what could not be done, by submodule."""
-        new_ones = [name for name, left_at in self.pending.items() if left_at is None]
-        for name in new_ones:
-            # Before `init`, which writes settings.
-            place, commit = str(self.path / name), self.records[name][1]
-            self.record.note("submodule", path=place, old=None, new=commit, branch=None)
-        if new_ones:
-            git.ask(self.path, "--literal-pathspecs", "submodule", "init", "--", *new_ones)
-        with ThreadPoolExecutor(self.settings.jobs) as pool:
-            return dict(zip(self.pending, pool.map(self._one, self.pending), strict=True))
-
-    @cached_property
-    def records(self) -> dict[str, tuple[str, str]]:
-        return inspect.recorded(self.path)
-
-    def _one(self, name: str) -> list[str]:
+    def one(self, name: str, left_at: str | None) -> list[str]:
         """Moves one submodule with those in it; returns what could not be done."""
         place = self.path / name
         full = os.path.relpath(place, self.record.path)
         try:
-            problem = self._clone(name) if self.pending[name] is None else self._move(name)
+            problem = self._clone(name) if left_at is None else self._move(name)
             if not problem:
                 # Those in it one by one, so that no more than `jobs` move at once.
                 return follow(place, self.record, self.settings._replace(jobs=1))
@@ -109,8 +146,8 @@ class _Followers:
                     return problem
                 place.mkdir(parents=True, exist_ok=True)
                 _worktree(git_dir, os.path.relpath(place, git_dir))
-                head = git.commit(git_dir, "HEAD")
-                journal.keep_refs(git_dir, self.record.run, [journal.Move("HEAD", head, commit)])
+                kept = journal.Change("submodule", git.commit(git_dir, "HEAD"), commit)
+                journal.keep(git_dir, self.record.run, kept)
             words = ("--literal-pathspecs", "submodule", "update", "--init", "--progress", "--")
             network.call(self.path, self.settings, "cannot be cloned", *words, name)
         inner = [one for one in inspect.recorded(place) if not inspect.is_cloned(place / one)]
@@ -124,24 +161,8 @@ class _Followers:
         configured = dict(git.config(self.path)).get(f"submodule.{key}.update", "checkout")
         if configured != "checkout":
             return f"submodule.{key}.update is {configured}"
-        before = inspect.checkout(place)
-        old = before.head or ""
-        problem = before.local._replace(untracked=()).words()
-        if problem or old == new:
-            return problem if old != new else ""
         self._fetch(place, key, new)
-        problem = obstacles.find(place, old, new, before.local).words()
-        if problem:
-            return problem
-        git_dir, left_behind = git.git_dir(place), inspect.waiting(place)
-        journal.set_pending(git_dir, left_behind | expected(place, old, new)[0])
-        try:
-            checkout(place, self.record, before, new)
-        except git.GitError:
-            if git.commit(place, "HEAD") == old:
-                journal.set_pending(git_dir, left_behind)
-            raise
-        return ""
+        return move_one(place, new, self.record)
 
     def _fetch(self, place: Path, key: str, commit: str) -> None:
         """Fetches a commit into a submodule; its remote-tracking refs stay as they are."""
@@ -187,19 +208,6 @@ def _worktree(git_dir: Path, *new: str) -> str:
     """Reads or sets where the files of a git folder are; works where they are gone."""
     words = ("config", "--file", str(git_dir / "config"), "core.worktree", *new)
     return git.run(git_dir.parent, *words).out.strip()
-
-
-def checkout(
-    place: Path, record: journal.Journal, before: inspect.Checkout, new: str, to: str | None = None
-) -> str:
-    """Checks out a commit, or a branch that is there, in a submodule; what is lost is saved first.
-
-    Returns what a hook complained about.
-    """
-    old = before.head or ""
-    journal.keep_refs(place, record.run, [journal.Move("HEAD", old, new)])
-    record.note("submodule", path=str(place), old=old, new=new, branch=before.branch)
-    return move.to(place, move.head_to(new, to), old, new)
 
 
 def is_pristine(place: Path) -> bool:

@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import shlex
 from collections.abc import Iterable, Mapping
 
 from scripts.repos import git, inspect, journal, network, obstacles, plan, remotes
@@ -27,12 +26,8 @@ def _survey(repo: Repo, run: Run) -> Repo:
     is_online = run.options.online
     lock = run.locks.hold(git.common_dir(repo.git_dir)) if is_online else contextlib.nullcontext()
     with lock:
-        records = journal.folder(repo.git_dir)
-        if records.exists() and not records.is_dir():
-            aside = shlex.join(("mv", str(records), f"{records}.old"))
-            raise repo.skip(f"{records} is a file; runs are recorded in a folder there", aside)
         choice = remotes.choose(git.config(repo.place), repo.entry, repo.place)
-        repo = repo.having(official=choice.official, fork=choice.fork).noting(choice.note)
+        repo = repo.having(official=choice.official, fork=choice.fork)
         repo = inspect.work(inspect.refs(repo), run.places.values())
         if choice.problem:
             raise repo.skip(choice.problem, repo.command(*choice.remedy))
@@ -48,31 +43,29 @@ def _ask(repo: Repo, run: Run) -> Repo:
     remote, before = repo.official or "", repo.default_branch
     default, ends = network.list_branch(repo.place, remote, repo.entry.branch, run.settings)
     branch = repo.entry.branch or default
-    is_renamed = before and default and before != default and before in repo.branches
-    renaming = [repo.command("branch", "-m", before or "", default or "")] if is_renamed else []
+    renaming = []
+    if default and before and before in repo.branches and before not in ends:
+        renaming = [repo.command("branch", "-m", before, default)]
+        repo = repo.noting(f"the default branch is now {default}, it was {before}")
     if branch is None or branch not in ends:
         table = f'in the table of repositories: branch = "{default or "..."}"'
         missing = f"{remote} has no " + (f"branch {branch}" if branch else "default branch")
-        now = f"; its default branch is now {default}" if default not in (None, branch) else ""
-        raise repo.skip(missing + now, table, *renaming)
-    repo = repo.having(default_branch=branch, tip=ends[branch])
-    if is_renamed and branch != before:
-        repo = repo.noting(f"the default branch is now {branch}, it was {before}")
-        if repo.branch != branch:
-            repo = repo.having(remedy=tuple(renaming), needs_person=True)
-    return repo
+        raise repo.skip(missing, table, *renaming)
+    if renaming and repo.branch != branch:
+        repo = repo.having(remedy=tuple(renaming), needs_person=True)
+    return repo.having(default_branch=branch, tip=ends[branch])
 
 
 def _fetch(repo: Repo, run: Run) -> Repo:
     """Fetches the tip; the old value of the remote-tracking ref is saved."""
     record = run.record(repo)
-    record.keep([journal.Move(repo.tracking, repo.remembered, repo.tip or "")])
+    record.add(journal.Change("ref", repo.remembered, repo.tip or "", repo.tracking))
     refspec = f"+refs/heads/{repo.default_branch}:{repo.tracking}"
     network.fetch(repo.place, repo.official or "", refspec, run.settings)
     now = git.commit(repo.place, repo.tracking)
     if now is not None and now != repo.tip:
         # It moved between asking and fetching.
-        record.changes[-1]["new"] = now
+        record.changes[-1] = record.changes[-1]._replace(new=now)
         record.save()
     return repo.having(tip=now or repo.tip)
 

@@ -348,9 +348,11 @@ def test_freeze_does_not_replace_a_file_by_one_that_names_less(world: World, fil
 
 
 def test_status_prints_notes(world: World):
-    _, clone = world.pair()
-    clone.git("remote", "add", "upstream", "https://example.invalid/other")
-    assert "a: origin is the official one" in world.run("status", json=False).out
+    world.clone(world.server("a"), "my-own-name")
+    upstream = world.table.pop("my-own-name")["upstream"]
+    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    usual = world.init(world.folder / "src" / "usual")
+    assert f"a: {usual.path} is at a usual place too" in world.run("status", json=False).out
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

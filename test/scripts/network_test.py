@@ -310,7 +310,8 @@ def test_a_default_branch_that_was_renamed_is_named_with_what_to_do(
     upstream.git("branch", "-m", "trunk")
     ran = world.run()
     assert (ran.code, clone.head) == (1, old)
-    assert "has no branch main; its default branch is now trunk" in ran.one()["reason"]
+    assert ran.one()["reason"] == "origin has no branch main"
+    assert ran.one()["notes"] == ["the default branch is now trunk, it was main"]
     assert any("branch -m main trunk" in command for command in ran.one()["remedy"])
 
 
