@@ -77,20 +77,17 @@ def move_head(repo: Repo, record: journal.Record, to: str | None) -> Repo:
     with HEAD, another one is at that commit already.
     """
     path, old, new = repo.place, repo.head or "", repo.new or ""
-    ref = git.run(path, "symbolic-ref", "--quiet", "HEAD").out.removesuffix("\n")
-    if ref != (f"refs/heads/{repo.branch}" if repo.branch else ""):
-        raise _failed(repo, f"another branch was checked out meanwhile: {ref}")
+    branch = git.branch(path)
+    if branch != repo.branch:
+        raise _failed(repo, f"another branch was checked out meanwhile: {branch}")
     if to is None or to != repo.branch:
         words = move.head_to(new, to)
         change = journal.Change("head", old, new, branch=repo.branch, to=to)
     else:
         is_forward = repo.action in (Action.FAST_FORWARD, Action.MERGE)
         words = (move.fast_forward if is_forward else move.branch_to)(to, new)
-        change = journal.Change("ref", old, new, ref)
-    try:
-        return repo.noting(*submodules.move_head(path, record, change, words))
-    except git.GitError as error:
-        raise _failed(repo, f"{git.fault(path, error.result.err)}{error.result.words}") from None
+        change = journal.Change("ref", old, new, f"refs/heads/{branch}")
+    return repo.noting(*submodules.move_head(path, record, change, words))
 
 
 def _failed(repo: Repo, reason: str) -> Ended:

@@ -156,6 +156,12 @@ def commit(folder: Path, name: str) -> str | None:
     return result.out.strip() if result.code == 0 else None
 
 
+def branch(folder: Path) -> str | None:
+    """The branch that is checked out; None when HEAD is detached."""
+    ref = run(folder, "symbolic-ref", "--quiet", "HEAD").out.removesuffix("\n")
+    return ref.removeprefix("refs/heads/") or None
+
+
 def version() -> tuple[int, ...]:
     """Of the git command; empty when there is none."""
     output = run(Path("/"), "version").out if shutil.which("git") else ""

@@ -80,8 +80,7 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
     try:
         found = checkout(path)
     except git.GitError as error:
-        branch = git.run(path, "symbolic-ref", "--quiet", "--short", "HEAD").out.strip() or None
-        repo = repo.having(head=git.commit(path, "HEAD"), branch=branch)
+        repo = repo.having(head=git.commit(path, "HEAD"), branch=git.branch(path))
         if "index" not in error.result.err:
             reason = f"git cannot compare its files: {error.result.words}"
             raise repo.skip(reason, repo.command("status")) from None

@@ -46,22 +46,25 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
     Nothing that differs may have local changes. Returns what a hook complained about after the
     move. When git fails (GitError), files and index are restored as far as that is possible.
     """
+    verb = ("checkout" if words[0] == "checkout" else "merge",)
     if git.commit(path, "HEAD") != old:
         # Somebody committed while a rebase was prepared.
-        raise git.GitError(path, words, git.Result(1, "", "fatal: HEAD has moved meanwhile"))
+        raise git.GitError(path, verb, git.Result(1, "", "fatal: HEAD has moved meanwhile"))
     result = git.run(path, *words)
     has_moved = git.commit(path, "HEAD") == new != old
     if has_moved and _NOT_WRITTEN.search(result.err):
         err = f"error: HEAD has moved, but not all files: {result.words}"
-        raise git.GitError(path, words, git.Result(1, "", err))
+        raise git.GitError(path, verb, git.Result(1, "", err))
     if result.code == 0:
         return ""
     if has_moved:
         return f"HEAD has moved, but a hook failed: {result.words}"
+    # Before files are restored: that may free a disk that was full.
+    error = git.GitError(path, verb, result)
     # git refuses before it writes anything; a file there that looks like ours is the user's.
     if "Aborting" not in result.err:
         _restore(path, old, new)
-    raise git.GitError(path, words, result)
+    raise error
 
 
 def _restore(path: Path, old: str, new: str) -> None:

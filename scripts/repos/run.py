@@ -62,7 +62,8 @@ def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
         # A bug of this tool must not stop the other repositories.
         reason = f"internal error, {type(error).__name__}: {error}"
     folder = repo.path if repo.path is not None and repo.path.is_dir() else Path("/")
-    remedy, full = git.shell_command(folder, "status"), git.fault(folder, reason)
-    if full:
-        remedy, reason = shlex.join(("df", "-h", str(folder))), full + reason.removeprefix(full)
+    full, remedy = git.fault(folder, reason), git.shell_command(folder, "status")
+    reason = full + reason.removeprefix(full)
+    if reason.startswith("the disk is full"):
+        remedy = shlex.join(("df", "-h", str(folder)))
     return repo.ended(Status.FAILED, reason, remedy, new=git.commit(folder, "HEAD"))

@@ -48,7 +48,9 @@ def latest(runs: Mapping[str, list[journal.Record]]) -> str | None:
 
 def undo(record: journal.Record, own: str, locks: journal.Locks) -> Repo:
     """Undoes a run in one repository; `own` is the name of this undo."""
-    repo = Repo(Entry(record.name), path=record.path, head=git.commit(record.path, "HEAD"))
+    path = record.path
+    head, branch = git.commit(path, "HEAD"), git.branch(path)
+    repo = Repo(Entry(record.name), path=path, head=head, branch=branch)
     return guarded(lambda repo: _undo(repo, record, own, locks), repo)
 
 

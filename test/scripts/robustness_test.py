@@ -66,7 +66,7 @@ def test_a_damaged_record_is_named_and_the_others_are_undone(world: World, conte
     assert {r["state"] for r in world.run("undo", "--list").json["runs"]} == {"damaged", "update"}
     ran = world.run("undo")
     assert (ran.code, b.head, ran.one("a")["status"]) == (1, old, "skipped")
-    assert "is damaged" in ran.one("a")["reason"]
+    assert ("is damaged" in ran.one("a")["reason"], ran.one("a")["branch"]) == (True, "main")
     new = server_a.commit()
     assert (world.run("a").code, a.head) == (0, new)
 
@@ -282,12 +282,12 @@ def test_a_fault_of_our_own_ends_one_repository_and_not_the_run(world: World):
     assert done.stdout.count("internal error, TypeError") >= 2
 
 
-# Runs a command where a folder is on a disk of 4 MB of which the given bytes are free.
+# Runs a command where a folder is on a disk of 8 MB of which the given bytes are free.
 _FULL_DISK = """\
 set -e
 folder=$1 free=$2; shift 2
 cp -a "$folder" "$folder.copy"
-mount -t tmpfs -o size=4m none "$folder"
+mount -t tmpfs -o size=8m none "$folder"
 cp -a "$folder.copy/." "$folder"
 head -c "$free" /dev/zero > "$folder/.git/reserve"
 cat /dev/zero > "$folder/.git/fill" 2>/dev/null || true
@@ -307,11 +307,11 @@ def _can_mount() -> bool:
 
 
 @pytest.mark.skipif(not _can_mount(), reason="no file system can be mounted here")
-@pytest.mark.parametrize("free", [0, 100_000])
+@pytest.mark.parametrize("free", [0, 100_000, 3_500_000], ids=["", "fetch", "checkout"])
 def test_a_full_disk_is_named_and_is_no_problem_of_the_network(world: World, free: int):
     server, clone = world.pair()
     old = clone.head
-    server.commit("large", os.urandom(1_000_000))
+    server.commit("large", os.urandom(2_000_000))
     words = ["unshare", "--mount", "sh", "-c", _FULL_DISK, "sh", str(clone.path), str(free)]
     done = subprocess.run(
         [*words, *world.command("--json")], env=world.environ, capture_output=True, check=False
