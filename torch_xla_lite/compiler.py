@@ -28,7 +28,6 @@ import dataclasses
 import functools
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -40,6 +39,7 @@ import torch
 from jax import lax
 
 from . import _XLAC, _variables, compilation_cache, foreign_code, index_errors, new_graphs
+from .background import Worker
 from .compilation_cache import Program
 from .lowering import checks, dtypes, promotion, registry, target
 from .new_graphs import NewGraph, Place
@@ -51,8 +51,8 @@ Shape = tuple[int, tuple[int, ...]]
 # A graph, ready to be called, and what is known about it.
 Compiled = tuple[Callable[..., list], NewGraph]
 
-# Held while a graph is compiled in the background: one at a time.
-_background = threading.Lock()
+# Compiles in the background.
+_worker = Worker("torch_xla_lite compiler")
 
 
 def register() -> None:
@@ -78,24 +78,14 @@ def register() -> None:
 
 
 def _start_compile(steps: list[tuple], roots: list[tuple[int, int]]) -> Future[Compiled]:
-    """Compiles a graph in a thread of its own, which Python waits for when the program ends. Those
-    that have not begun by then never do."""
-    future: Future[Compiled] = Future()
+    """Compiles a graph in the background, after those that came before."""
     place = new_graphs.place()
 
-    def work() -> None:
+    def compile_here() -> Compiled:
         _XLAC.set_is_compiler_thread()
-        with _background:
-            ends = not threading.main_thread().is_alive()
-            if ends or not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(compile_graph(steps, roots, place))
-            except BaseException as error:
-                future.set_exception(error)
+        return compile_graph(steps, roots, place)
 
-    threading.Thread(target=work, name="torch_xla_lite compiler").start()
-    return future
+    return _worker.submit(compile_here)
 
 
 def _can_interpret() -> bool:

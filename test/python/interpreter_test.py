@@ -1,10 +1,6 @@
 """A graph that is met for the first time is interpreted, with the results that it is to have."""
 
 import gc
-import os
-import subprocess
-import sys
-import threading
 
 import pytest
 import torch
@@ -13,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_xla_lite
 from test.python.programs import run
-from torch_xla_lite import _XLAC, compiler, debug
+from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.lowering import target
 
 
@@ -56,105 +52,6 @@ def test_a_device_with_memory_of_its_own_compiles_at_once(monkeypatch):
     monkeypatch.setattr(target, "platform", lambda: "gpu")
     assert (torch.ones(3).jax() * 2).tolist() == [2, 2, 2]
     assert counts() == (0, 1, 1)
-
-
-def wait_for_the_background() -> None:
-    for thread in threading.enumerate():
-        if thread.name == "torch_xla_lite compiler":
-            thread.join()
-
-
-def test_the_program_goes_on_while_a_graph_is_compiled():
-    _XLAC.set_compile_when("background")
-    x = torch.ones(3).jax()
-    double = lambda: (x * 2).tolist()  # noqa: E731
-    with compiler._background:  # No compilation can begin.
-        for runs in range(1, 5):
-            assert double() == [2, 2, 2]
-            assert counts() == (runs, 0, 0)
-    wait_for_the_background()
-    assert [double(), double()] == [[2, 2, 2]] * 2
-    assert counts() == (4, 1, 2)
-    assert debug.explain_recompile()[-1].line.startswith(f"{__file__}:")
-
-
-def test_the_background_draws_the_same_numbers():
-    _XLAC.set_compile_when("background")
-    drawn = []
-    for _ in range(3):
-        torch.manual_seed(3)
-        drawn.append(F.dropout(torch.ones(100).jax(), 0.5).cpu())
-        wait_for_the_background()
-    assert counts() == (2, 1, 1)
-    assert torch.equal(drawn[0], drawn[2])
-
-
-def test_what_fails_in_the_background_is_compiled_where_it_is_needed(monkeypatch):
-    compiled_by = []
-    compile_program = compiler._program
-
-    def refuse(*arguments):
-        compiled_by.append(threading.current_thread())
-        raise RuntimeError(f"refused {len(compiled_by)}")
-
-    monkeypatch.setattr(compiler, "_program", refuse)
-    _XLAC.set_compile_when("background")
-    x = torch.ones(3).jax()
-    for _ in range(2):
-        assert (x * 2).tolist() == [2, 2, 2]
-        wait_for_the_background()
-    with pytest.raises(RuntimeError, match="refused 2"):
-        (x * 2).tolist()
-    assert compiled_by[1] is threading.current_thread() is not compiled_by[0]
-    monkeypatch.setattr(compiler, "_program", compile_program)
-
-
-def test_a_lowering_in_the_background_cannot_read_pending_tensors(monkeypatch):
-    messages = []
-
-    def read(*arguments):
-        try:
-            pending.tolist()
-        except RuntimeError as error:
-            messages.append(str(error))
-        raise RuntimeError
-
-    monkeypatch.setattr(compiler, "_program", read)
-    _XLAC.set_compile_when("background")
-    x = torch.ones(3).jax()
-    with compiler._background:  # No compilation can begin.
-        assert [(x * 2).tolist() for _ in range(2)] == [[2, 2, 2]] * 2
-        pending = torch.ones(2).jax() + 1
-    wait_for_the_background()
-    assert pending.tolist() == [2, 2]
-    assert len(messages) == 1
-    assert "was read while a graph is compiled" in messages[0]
-
-
-def test_a_program_ends_while_graphs_are_compiled_in_the_background():
-    code = """
-import os, torch, torch_xla_lite
-for run in range(2):
-    for length in range(1, 7):
-        x = torch.ones(3, device="jax")
-        for _ in range(length):
-            x = x.sinh()
-        x.cpu()
-child = os.fork()
-if child:
-    print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-else:
-    try:
-        torch.ones(3, device="jax").sinh().cpu()
-    except RuntimeError as error:
-        os._exit(7 if "forked process" in str(error) else 1)
-"""
-    environ = os.environ | {"TORCH_XLA_LITE_COMPILE": "background"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "child 7" in done.stdout
-    assert "Traceback" not in done.stderr
 
 
 def test_numbers_do_not_make_a_graph_new():
