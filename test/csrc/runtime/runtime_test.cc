@@ -150,6 +150,19 @@ TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
   EXPECT_EQ(compiles(), 0u);
 }
 
+TEST_F(RuntimeTest, GraphsThatWereCompiledAtOnceDoNotDelayOthers) {
+  const auto run = [&](size_t size) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
+    EXPECT_EQ(Read(place), Data(size, 2));
+  };
+  for (size_t size = 1; size <= 4; ++size) run(size);
+  runtime.set_compile_when(CompileWhen::kRepeated);
+  run(5);
+  run(5);
+  EXPECT_EQ(interpretations(), 1u);
+}
+
 TEST_F(RuntimeTest, AGraphThatCannotBeInterpretedIsCompiledAtOnce) {
   runtime.set_compile_when(CompileWhen::kRepeated);
   executor.interprets = false;

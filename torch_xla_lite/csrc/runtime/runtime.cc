@@ -241,7 +241,7 @@ std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph, bool may_int
       }
     }
     executable = executor_->Compile(*graph);
-    tiering_.NoteCompiled(*graph);
+    if (compile_when_ != CompileWhen::kFirst) tiering_.NoteCompiled(*graph);
     compilations_.erase(graph->key);
     Insert(graph->key, executable);
   }
