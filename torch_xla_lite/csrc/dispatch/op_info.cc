@@ -6,6 +6,8 @@
 #include <array>
 #include <mutex>
 
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
+
 namespace torch_xla_lite::dispatch {
 namespace {
 
@@ -23,10 +25,6 @@ const Overloads& AllOverloads() {
     return all;
   }();
   return *overloads;
-}
-
-std::string FullName(const c10::OperatorName& name) {
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
 bool IsWritten(const c10::Argument& argument) {

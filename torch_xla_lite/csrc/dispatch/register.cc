@@ -14,6 +14,7 @@
 #include "torch_xla_lite/csrc/dispatch/linear.h"
 #include "torch_xla_lite/csrc/dispatch/masked_put.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/sparse_gradient.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -108,8 +109,7 @@ void RegisterKernels() {
     if (!name.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findSchema(name);
     if (!op || !IsRecorded(*op)) continue;
-    const std::string full =
-        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    const std::string full = FullName(name);
     if (done.contains(full)) continue;
     aten->impl(full.c_str(),
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
@@ -125,16 +125,13 @@ void RegisterKernels() {
 }
 
 void RegisterLowering(const std::string& name, bool needs_constants) {
-  const size_t dot = name.find('.');
-  const std::string base = name.substr(0, dot);
-  const auto op = c10::Dispatcher::singleton().findSchema(
-      {base, dot == std::string::npos ? "" : name.substr(dot + 1)});
+  const auto op = FindOp(name);
   TORCH_CHECK(op, "there is no op ", name,
               ".\nDefine it before its lowering:  torch.library.custom_op(...)");
   TORCH_CHECK(IsRecorded(*op), name,
               " is made of other ops on every device (CompositeImplicitAutograd): it is those that "
               "are recorded.\nDefine it as one that is not:  torch.library.custom_op(...)");
-  const bool is_aten = base.starts_with("aten::");
+  const bool is_aten = name.starts_with("aten::");
   // All ops of torch have a kernel here: the recorder, or an explicit kernel.
   const bool has_kernel =
       is_aten ? IsExplicit(name) : op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
@@ -148,7 +145,7 @@ void RegisterLowering(const std::string& name, bool needs_constants) {
   AddLoweredOp(name, needs_constants);
   if (is_aten) return;  // It is recorded already.
   // Never destroyed: the destructor of a Library removes its kernels.
-  auto* library = new torch::Library(torch::Library::IMPL, base.substr(0, base.find("::")),
+  auto* library = new torch::Library(torch::Library::IMPL, name.substr(0, name.find("::")),
                                      c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   library->impl(name.c_str(),
                 torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));

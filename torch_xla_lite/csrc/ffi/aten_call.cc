@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/ffi/out_overload.h"
 
 namespace torch_xla_lite::ffi {
@@ -24,10 +25,7 @@ constexpr std::array<std::string_view, 4> kWritesUnmarked = {
     "aten::_batch_norm_impl_index"};
 
 c10::OperatorHandle FindOp(std::string_view name) {
-  const size_t dot = name.find('.');
-  c10::OperatorName op_name(std::string(name.substr(0, dot)),
-                            dot == std::string_view::npos ? "" : std::string(name.substr(dot + 1)));
-  auto op = c10::Dispatcher::singleton().findSchema(op_name);
+  auto op = dispatch::FindOp(name);
   TORCH_CHECK(op.has_value(), "torch has no op ", name, ".");
   TORCH_CHECK(!op->hasTag(at::Tag::nondeterministic_seeded), name,
               " draws random numbers, which must not come from the CPU's generator.\n"

@@ -14,6 +14,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -117,10 +118,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
     name = name.substr(end + 1);
   }
   if (Contains(kNotByValue, name)) return;
-  const size_t dot = name.find('.');
-  op_ = c10::Dispatcher::singleton().findSchema(
-      {std::string(name.substr(0, dot)),
-       std::string(dot == std::string_view::npos ? "" : name.substr(dot + 1))});
+  op_ = dispatch::FindOp(name);
   if (!op_) return;
   is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
