@@ -67,5 +67,8 @@ def test_a_trace_of_jax_has_the_modules_if_they_are_remembered(tmp_path):
         b"aten::linear/Sequential.0.0/dot_general",
         b"aten::tanh/Sequential.0.1/tanh",
         b"aten::linear/Sequential.1/dot_general",
+        b"aten::linear_backward/Sequential.0.0/",
+        b"aten::tanh_backward/Sequential.0.1/",
+        b"aten::linear_backward/Sequential.1/",
     ):
         assert name in trace

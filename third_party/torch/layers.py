@@ -101,6 +101,7 @@ LAYERS = (
         ("C10", "TENSOR_BASE", "CORE"),
         (
             "torch/csrc/Exceptions.h",
+            "torch/csrc/autograd/node.h",
             "torch/csrc/utils/pybind.h",
         ),
     ),

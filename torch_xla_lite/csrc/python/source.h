@@ -7,7 +7,8 @@
 //
 // The line is that of the innermost Python frame outside torch and this package, the module that
 // whose forward() is running. Autograd runs the backward pass on the thread that called backward()
-// (CPU and jax), so its ops have the line of that call, and no module.
+// (CPU and jax), so its ops have the line of that call; their module is that of the op whose
+// gradient they compute.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_SOURCE_H_
