@@ -180,6 +180,7 @@ def _lower_graph(
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
     found: list[tuple[int, str, str]] = []
+    behind_barriers = _behind_barriers(calls)
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         by_ffi.clear()  # jax may trace this a second time.
@@ -195,6 +196,8 @@ def _lower_graph(
             operands = [results[step][output] for step, output in call.operands]
             with checks.collect(index_errors.enabled()) as of_call:
                 results.append(call.lower(operands, scalars, by_ffi))
+            if number in behind_barriers:
+                results[-1] = lax.optimization_barrier(results[-1])
             failed += [lax.reshape(check.failed, (1,)) for check in of_call]
             found.extend((number, check.message, check.error.__name__) for check in of_call)
         values = [results[step][output] for step, output in roots]
@@ -217,6 +220,27 @@ def _lower_graph(
 
     function = core.jaxpr_as_fun(traced.jaxpr)
     return _LoweredGraph((jax.jit(function, keep_unused=True).lower(*structs),), (), *about)
+
+
+def _behind_barriers(calls: Sequence[_Call | None]) -> set[int]:
+    """In a graph with writes: views, and what is written to or made by a write.
+
+    XLA moves reshapes across what it writes to. Then it takes a slice of that for another array,
+    and reads elements that it has overwritten (github.com/openxla/xla/issues/49176): `x[1:] =
+    x[:-1].clone()` gave the first element everywhere. A barrier keeps the reshapes where they are;
+    it is gone when XLA fuses.
+    """
+    steps: set[int] = set()
+    for number, call in enumerate(calls):
+        if call is not None and (call.op.startswith("write:") or call.op in _SCATTERS):
+            steps |= {number, call.operands[0][0]}
+    if steps:
+        registry.load("views")
+        steps |= {i for i, call in enumerate(calls) if call and call.op in registry.VIEW_WRITES}
+    return steps
+
+
+_SCATTERS = frozenset({"aten::slice_scatter", "aten::select_scatter"})
 
 
 def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:
