@@ -172,18 +172,19 @@ class _Undo:
     def _is_as_left(self, change: journal.Change) -> bool:
         """Whether a submodule is as the run left it; a new one without local work."""
         place = Path(change.path)
-        is_there = git.is_checkout(place)
-        if is_there and git.commit(place, "HEAD") != change.new:
-            return False
-        if change.old is not None:
-            return is_there
-        if is_there:
-            problem = "" if submodules.is_pristine(place) else "it has local work"
-        else:
+        now = git.commit(place, "HEAD") if git.is_checkout(place) else None
+        problem = ""
+        if now is None:
             # Its settings may be there without it, after a run that was killed.
             problem = "its folder is not empty" if any(place.glob("*")) else ""
+        elif now == change.old:
+            return False
+        elif now != change.new:
+            problem = "it is not where the run left it"
+        elif change.old is None and not submodules.is_pristine(place):
+            problem = "it has local work"
         self._leave(place, problem)
-        return not problem
+        return not problem and (now is not None or change.old is None)
 
     def _leave(self, place: Path, problem: str) -> None:
         """Notes why a submodule could not be restored, if there is a problem."""

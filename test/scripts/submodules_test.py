@@ -422,6 +422,18 @@ def test_undo_of_a_run_that_left_submodules_behind(world: World, nest: Nest):
     assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
 
 
+def test_undo_names_a_submodule_that_is_at_another_commit_since(world: World, nest: Nest):
+    nest.advance()
+    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
+    assert world.run().one()["status"] == "failed"
+    away.rename(nest.middle.path)
+    assert world.run().code == 0
+    mine = nest.in_middle.commit("mine")
+    ran = world.run("undo")
+    assert (ran.code, nest.in_middle.head) == (1, mine)
+    assert any("it is not where the run left it" in note for note in ran.one()["notes"])
+
+
 def test_undo_of_a_run_that_moved_two_submodules_which_another_had_left_behind(world: World):
     top = world.server("a")
     inner = [world.server(name) for name in ("first", "second")]
