@@ -27,8 +27,7 @@ py::object ToJax(const at::Tensor& tensor) {
     const py::gil_scoped_release no_gil;
     buffer = dispatch::Materialize(tensor);
   }
-  const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
-  return py::reinterpret_borrow<py::object>(executor.ArrayOf(buffer.get()));
+  return py::reinterpret_borrow<py::object>(static_cast<PyBuffer&>(*buffer).array());
 }
 
 at::Tensor FromJax(py::object array) {
