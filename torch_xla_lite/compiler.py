@@ -211,11 +211,12 @@ def _lower_graph(
     foreign = foreign_code.ops(traced.jaxpr)
     about = (tuple(by_ffi), frozenset(foreign), tuple(found))
     may_fail = foreign or (found and index_errors.immediate())
+    if may_fail and not index_errors.immediate():
+        if parts := foreign_code.split(traced.jaxpr, donated):
+            return _LoweredGraph(parts.lowered, parts.order, *about)
     if not donated or not may_fail:
         return _LoweredGraph((traced.lower(),), (), *about)
     # A program that may fail must not use up its arguments.
-    if not index_errors.immediate() and (parts := foreign_code.split(traced.jaxpr, donated)):
-        return _LoweredGraph(parts.lowered, parts.order, *about)
     from jax.extend import core
 
     function = core.jaxpr_as_fun(traced.jaxpr)

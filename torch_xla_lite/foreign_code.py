@@ -3,10 +3,10 @@
     parts = foreign_code.split(jaxpr, donated)        # None: the graph stays whole
     run = foreign_code.joined(executables, parts.order)
 
-A program that fails has used up the arguments that were donated to it. So a graph that may fail and
-overwrites arguments becomes two programs. The first has the foreign calls and what they need;
-nothing is donated to it, and the caller waits for it. The second has the rest: it may overwrite
-what the graph may, and the caller does not wait for it.
+The caller has to wait for a program that may fail, and such a program has used up the arguments
+that were donated to it. So a graph that may fail becomes two programs. The first has the foreign
+calls and what they need; nothing is donated to it, and the caller waits for it. The second has the
+rest: it may overwrite what the graph may, and the caller does not wait for it.
 
 Foreign calls are `jax.ffi.ffi_call` and the callbacks of jax. XLA's own calls, such as LAPACK's,
 return NaN where they fail.
@@ -45,7 +45,7 @@ def ops(traced: core.ClosedJaxpr) -> set[str]:
 
 
 def split(traced: core.ClosedJaxpr, donated: Sequence[int]) -> Parts | None:
-    """The two programs of a graph; None if the second could not overwrite any argument.
+    """The two programs of a graph; None if one of them would have nothing to do.
 
     Args:
       donated: the arguments that the graph may overwrite, in the order of the results that replace
@@ -58,12 +58,12 @@ def split(traced: core.ClosedJaxpr, donated: Sequence[int]) -> Parts | None:
     first = _with_all_that_it_needs(jaxpr.eqns)
     early = {var for eqn in first for var in eqn.outvars}
     replaced = [i for i, var in zip(donated, jaxpr.outvars, strict=False) if not _is_in(var, early)]
-    if not first or not replaced:
+    late = [var for var in jaxpr.outvars if not _is_in(var, early)]
+    if not first or not late:
         return None
     rest = [eqn for eqn in jaxpr.eqns if early.isdisjoint(eqn.outvars)]
     used = {var for eqn in rest for var in _variables(eqn.invars)} | set(_variables(jaxpr.outvars))
     between = [var for eqn in first for var in eqn.outvars if var in used]
-    late = [var for var in jaxpr.outvars if not _is_in(var, early)]
     place = {var: i for i, var in enumerate(between)}
     following = iter(range(len(between), len(between) + len(late)))
     order = [place[v] if _is_in(v, early) else next(following) for v in jaxpr.outvars]

@@ -337,3 +337,15 @@ def test_only_foreign_calls_and_what_they_need_are_waited_for(monkeypatch: pytes
     monkeypatch.setattr(jax, "block_until_ready", lambda x: awaited.append(len(x)) or wait(x))
     momentum_steps(FOREIGN["callback"])
     assert awaited == [1] * 4  # The value of the callback, and not weights, momentum and loss.
+
+
+def test_that_holds_where_nothing_is_overwritten(monkeypatch: pytest.MonkeyPatch):
+    awaited: list[int] = []
+    wait = jax.block_until_ready
+    monkeypatch.setattr(jax, "block_until_ready", lambda x: awaited.append(len(x)) or wait(x))
+    x = torch.linspace(0, 1, 1000).to("jax")
+    seen, rest = checked(x + 1, 1000), x.cos()
+    torch_xla_lite.sync()
+    assert awaited == [1]
+    torch.testing.assert_close(seen.cpu(), x.cpu() + 1)
+    torch.testing.assert_close(rest.cpu(), x.cpu().cos())
