@@ -211,9 +211,11 @@ def _lower_graph(
     foreign = foreign_code.ops(traced.jaxpr)
     about = (tuple(by_ffi), frozenset(foreign), tuple(found))
     may_fail = foreign or (found and index_errors.immediate())
+    parts = None
     if may_fail and not index_errors.immediate():
-        if parts := foreign_code.split(traced.jaxpr, donated):
-            return _LoweredGraph(parts.lowered, parts.order, *about)
+        parts = foreign_code.split(traced.jaxpr, donated)
+    if parts is not None:
+        return _LoweredGraph(parts.lowered, parts.order, *about)
     if not donated or not may_fail:
         return _LoweredGraph((traced.lower(),), (), *about)
     # A program that may fail must not use up its arguments.
