@@ -25,6 +25,7 @@ import os
 import pwd
 import re
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -265,14 +266,26 @@ def _start_buildgrid(folder: Path, program: str) -> None:
 
 def _stop(folder: Path, arguments: argparse.Namespace) -> int:
     for name, pid in _pids(folder).items():
-        os.kill(pid, signal.SIGTERM)
-        end = time.monotonic() + _STOP_S
-        while name in _pids(folder):
-            if time.monotonic() > end:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.02)
+        _end(pid)
         (folder / f"{name}.pid").unlink(missing_ok=True)
     return 0
+
+
+def _end(pid: int) -> None:
+    """Ends a process, and waits until all of its threads have ended."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        for number, seconds in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, None)):
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, number)
+            # It can be read when the process has ended.
+            if select.select([process], [], [], seconds)[0]:
+                return
+    finally:
+        os.close(process)
 
 
 def _status(folder: Path, arguments: argparse.Namespace) -> int:
