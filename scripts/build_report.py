@@ -39,7 +39,8 @@ from bazel.pybuild.invocation.execution_log import Spawn  # noqa: E402
 OWN = "this project"
 CODE = "templates and code generation"
 # Seconds of the user and of the system.
-_PHASE = re.compile(rb"^ (phase parsing|TOTAL) +: +(\d+\.\d+).*? (\d+\.\d+)", re.MULTILINE)
+# The first column: the processor time of the user, in newer versions of gcc the wall time.
+_PHASE = re.compile(rb"^ (phase parsing|TOTAL) +: +(\d+\.\d+)", re.MULTILINE)
 _MARKER = re.compile(rb'^# \d+ "([^"]*)"([ \d]*)\n', re.MULTILINE)
 
 
@@ -97,7 +98,7 @@ def divided(spawn: Spawn, folder: Path) -> tuple[Text, float]:
         )
 
     phases = _PHASE.findall(run("-ftime-report", "-o", os.devnull).stderr)
-    took = {name: float(user) + float(system) for name, user, system in phases}
+    took = {name: float(seconds) for name, seconds in phases}
     total = took.get(b"TOTAL", 0)
     share = took.get(b"phase parsing", total) / total if total else 1.0
     # The last flag wins over -c.
