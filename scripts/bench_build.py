@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,11 @@ from rich.progress import track
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bazel.pybuild.invocation import execution_log  # noqa: E402
+from scripts import clones  # noqa: E402
+
 LEAF = "torch_xla_lite/csrc/ir/shape.cc"
 PARTS = ("units", "null", "leaf", "server", "clone")
 JOBS = 2
@@ -105,9 +110,7 @@ class Clone:
           source: the tree to copy.
         """
         self.root = folder / "tree"
-        for name in _git_files(source):
-            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / name, self.root / name)
+        clones.copy_tree(self.root, source)
         self.python = make_environment(folder / "environment")
         self.startup = f"--output_user_root={shared / 'bazel'}"
         self.environ = {
@@ -146,14 +149,9 @@ class Clone:
         """The report of the last `develop`."""
         return json.loads((self.root / "build" / "report.json").read_text())
 
-    def spawns(self) -> list[dict[str, Any]]:
+    def spawns(self) -> list[execution_log.Spawn]:
         """The processes that the last `develop` ran, with their commands."""
-        text = (self.root / "build" / "execution.json").read_text()
-        decoder, position, found = json.JSONDecoder(), 0, []
-        while (position := text.find("{", position)) >= 0:
-            spawn, position = decoder.raw_decode(text, position)
-            found.append(spawn)
-        return found
+        return list(execution_log.read(self.root / "build" / "execution.json"))
 
     def bazel(self, *arguments: str) -> str:
         """Runs Bazel without setup.py and returns its output."""
@@ -162,12 +160,6 @@ class Clone:
         return subprocess.run(
             command, cwd=self.root, env=self.environ, capture_output=True, text=True, check=True
         ).stdout.strip()
-
-
-def _git_files(source: Path) -> list[str]:
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [name for name in listed.split("\0") if name and (source / name).is_file()]
 
 
 def make_environment(folder: Path) -> Path:
@@ -208,36 +200,33 @@ def measure_cold(clone: Clone) -> Row:
     return Row(name, took, None, None, "s", 1, f"<= 60 s with {JOBS} jobs")
 
 
-def measure_units(clone: Clone, spawns: list[dict[str, Any]], rounds: int) -> list[Unit]:
+def measure_units(clone: Clone, spawns: list[execution_log.Spawn], rounds: int) -> list[Unit]:
     """Compiles each source with Bazel's commands, without Bazel."""
     root = Path(clone.bazel("info", "execution_root"))
     units = []
-    compiles = [spawn for spawn in spawns if spawn["mnemonic"] == "CppCompile"]
+    compiles = [spawn for spawn in spawns if spawn.mnemonic == "CppCompile"]
     for spawn in track(compiles, "translation units", transient=True):
-        arguments = spawn["commandArgs"]
-        source = arguments[arguments.index("-c") + 1]
+        source = spawn.arguments[spawn.arguments.index("-c") + 1]
         if not source.startswith("torch_xla_lite/"):
             continue
-        inputs = [entry["path"] for entry in spawn["inputs"]]
         units.append(
             Unit(
                 source=source,
-                cpu_s=min(_cpu_seconds(arguments, spawn, root) for _ in range(rounds)),
-                uses_torch=any(_TORCH.match(path) for path in inputs),
+                cpu_s=min(_cpu_seconds(spawn, root) for _ in range(rounds)),
+                uses_torch=any(_TORCH.match(path) for path in spawn.inputs),
             )
         )
     return sorted(units, key=lambda unit: unit.cpu_s, reverse=True)
 
 
-def _cpu_seconds(arguments: list[str], spawn: Mapping[str, Any], root: Path) -> float:
-    environ = {entry["name"]: entry["value"] for entry in spawn["environmentVariables"]}
+def _cpu_seconds(spawn: execution_log.Spawn, root: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         redirected = {"-o": str(Path(folder) / "unit.o"), "-MF": str(Path(folder) / "unit.d")}
-        command = list(arguments)
+        command = list(spawn.arguments)
         for option, file in redirected.items():
             if option in command:
                 command[command.index(option) + 1] = file
-        process = subprocess.Popen(command, cwd=root, env=environ)
+        process = subprocess.Popen(command, cwd=root, env=spawn.variables)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -298,12 +287,9 @@ def measure_leaf(clone: Clone, rounds: int) -> Row:
         return clone.develop()
 
     ours()
-    spawns = [spawn for spawn in clone.spawns() if "cache hit" not in spawn["runner"]]
+    spawns = [spawn for spawn in clone.spawns() if not spawn.hit]
     order = {"CppCompile": 0, "CppArchive": 1, "CppLink": 2}
-    # Bazel 4 counts archives as links; they come first.
-    spawns.sort(
-        key=lambda s: (order.get(s["mnemonic"], 3), not s["listedOutputs"][0].endswith(".a"))
-    )
+    spawns.sort(key=lambda spawn: order.get(spawn.mnemonic, 3))
     root = Path(clone.bazel("info", "execution_root"))
     scratch = clone.root.parent / "raw"
 
@@ -328,13 +314,13 @@ def measure_leaf(clone: Clone, rounds: int) -> Row:
         clone.develop()
 
 
-def _redirected(spawn: Mapping[str, Any], root: Path, scratch: Path) -> list[str]:
+def _redirected(spawn: execution_log.Spawn, root: Path, scratch: Path) -> list[str]:
     """The command of an action with other output paths, also inside parameter files."""
-    outputs = {path: scratch / path for path in spawn["listedOutputs"]}
+    outputs = {path: scratch / path for path in spawn.outputs}
     for file in outputs.values():
         file.parent.mkdir(parents=True, exist_ok=True)
     words = []
-    for word in spawn["commandArgs"]:
+    for word in spawn.arguments:
         if word.startswith("@") and (root / word[1:]).is_file():
             lines = (root / word[1:]).read_text().splitlines()
             parameters = scratch / word[1:]

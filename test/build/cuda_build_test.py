@@ -1,5 +1,6 @@
 """CUDA builds with a real Bazel and a real nvcc, on a machine that needs no GPU."""
 
+import os
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild.machine import cuda_toolkits, toolchain
 from test.build.cuda_tree import CudaTree
 from test.build.environments import environment
-from test.build.nvidia import codes
+from test.build.nvidia import codes, toolkit
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +21,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[CudaTree]:
+    nvcc = toolkit() / "bin" / "nvcc"
+    _, problems = cuda_toolkits.find([(nvcc, "this test")], toolchain.compiler(os.environ), None)
+    if "unsupported" in "".join(problems):
+        pytest.skip(problems[0])
     tree = CudaTree(tmp_path_factory.mktemp("nested"), shared)
     yield tree
     tree.close()

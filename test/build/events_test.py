@@ -123,3 +123,41 @@ def test_without_a_disk_cache_all_hits_are_remote(tmp_path: Path):
 def test_archives_are_no_links_although_bazel_4_calls_them_so(tmp_path: Path, name: str, kind: str):
     _write(tmp_path, [], [{"mnemonic": "CppLink", "listedOutputs": [f"out/{name}"]}])
     assert _read(tmp_path).ran == {kind: 1}
+
+
+_FLIPPED = (
+    "Output one.o download failed: Expected digest 'a/1' does not match received digest 'b/1'."
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_read_only", "unread", "unwritten"),
+    [
+        ("Reading from Remote Cache:\n401\n<html>", True, ("401",), ()),
+        ("Writing to Remote Cache:\n500", False, (), ("500",)),
+        (f"Remote Cache: {_FLIPPED}", False, (_FLIPPED,), ()),
+        (
+            f"Remote Cache: 2 errors during bulk transfer:\norg.FetchException: {_FLIPPED}",
+            False,
+            (_FLIPPED,),
+            (),
+        ),
+        ("Remote Cache: ClosedChannelException", False, (), ("ClosedChannelException",)),
+        ("Remote Cache: ClosedChannelException", True, ("ClosedChannelException",), ()),
+    ],
+)
+def test_faults_of_caches_in_the_words_of_bazel_4_and_7(
+    tmp_path: Path,
+    said: str,
+    is_read_only: bool,
+    unread: tuple[str, ...],
+    unwritten: tuple[str, ...],
+):
+    upload = "--noremote_upload_local_results" if is_read_only else "--remote_upload_local_results"
+    entries = [
+        {"id": {"optionsParsed": {}}, "optionsParsed": {"cmdLine": [upload]}},
+        {"id": {"progress": {}}, "progress": {"stderr": f"\x1b[35mWARNING: \x1b[0m{said}\n"}},
+    ]
+    _write(tmp_path, entries, [])
+    outcome = _read(tmp_path)
+    assert (outcome.unread, outcome.unwritten) == (unread, unwritten)

@@ -77,10 +77,11 @@ def test_max_jobs_overrides_the_jobs_of_the_remote_cache():
     assert "--config=remote-cache" not in command.without_cache().arguments
 
 
+@pytest.mark.parametrize("what", ["Reading from ", "Writing to ", ""])
 def test_messages_about_a_cache_are_left_to_the_one_line_at_the_end(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    what: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ):
-    said = "WARNING: Reading from Remote Cache:\\n401\\n<html>\\nERROR: a\\nin b\\n"
+    said = f"WARNING: {what}Remote Cache:\\n401\\n<html>\\nERROR: a\\nin b\\n"
     _run(tmp_path, f"printf '{said}' >&2")
     assert capfdbinary.readouterr().err == b"ERROR: a\nin b\n"
 

@@ -281,7 +281,7 @@ def test_a_server_with_an_unknown_certificate_is_not_used(
 def test_a_bazel_that_crashes_when_it_uses_the_cache_builds_without(
     tree: Tree, right: Built, tmp_path: Path
 ):
-    """Debian's Bazel 4 cannot use TLS with gRPC; other versions can."""
+    """Debian's builds of Bazel cannot use TLS with gRPC; others can."""
     stem = certificate(tmp_path / "known")
     options = ("--certificate", f"{stem}.pem", "--key", f"{stem}.key")
     with server(tmp_path / "cache", "grpc", *options) as cache:
@@ -293,7 +293,8 @@ def test_a_bazel_that_crashes_when_it_uses_the_cache_builds_without(
         "torch_xla_lite: the remote cache was not used to the end: Bazel failed with exit code"
     )
     failed = built.said != []
-    assert not failed or built.said[-1].startswith(problem)
+    # Bazel 7.7.1 does not crash.
+    assert not failed or built.said[-1].startswith(problem) or "init TLS" in built.said[-1]
     assert again.hits == (0 if failed else _ALL)
     assert (built.ran, built.outputs, again.outputs) == (_ALL, right.outputs, right.outputs)
 

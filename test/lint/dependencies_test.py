@@ -83,7 +83,9 @@ def _included(target: Target) -> set[str]:
 def _layer_of_header() -> dict[str, str]:
     """Layer of each header of torch, from the file that the repository rule writes."""
     owners = {}
-    for statement in ast.parse(Path("../torch/layers.bzl").read_text(encoding="utf-8")).body:
+    # Modules call the repository _main~external~torch.
+    (file,) = Path("..").glob("*torch/layers.bzl")
+    for statement in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             for header in ast.literal_eval(statement.value):
                 layer = f"@torch//:{statement.targets[0].id.lower()}"

@@ -255,7 +255,7 @@ def test_a_fault_of_this_machine_is_no_problem_of_the_network(
     fault(clone)
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "failed")
-    assert "refs/remotes/origin/main" in ran.one()["reason"]
+    assert "origin/main" in ran.one()["reason"]
 
 
 def test_a_fetch_that_is_cut_in_the_middle_changes_nothing(

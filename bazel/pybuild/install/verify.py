@@ -9,11 +9,9 @@ another C++ ABI than torch's. torch is not imported.
 
 import os
 import re
-import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.invocation.events import Output
@@ -35,18 +33,6 @@ _MODULE = (r"libtorch_python\.so", r"libtorch_xla_lite\.so")
 _BUILD_INFO = "_build_info.py"
 
 
-class Torch(NamedTuple):
-    """The installed torch, by its files.
-
-    Attributes:
-      folder: of the package.
-      version: without a local part such as +cpu.
-    """
-
-    folder: Path
-    version: str
-
-
 def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> None:
     """Checks shared objects.
 
@@ -63,7 +49,7 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
     infos = [output.file for output in built if Path(output.path).name == _BUILD_INFO]
     if not objects and not infos:
         return
-    torch = _torch()
+    torch = installed_torch()
     ours = {Path(output.path).name: output.file for output in built}
     found = [
         f"  {output.path} {problem}"
@@ -80,7 +66,9 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
         )
 
 
-def problems(output: Output, torch: Torch, ours: Mapping[str, Path], root: Path) -> Iterator[str]:
+def problems(
+    output: Output, torch: packages.Package, ours: Mapping[str, Path], root: Path
+) -> Iterator[str]:
     """The problems of a shared object, each a phrase that continues its name.
 
     Args:
@@ -132,10 +120,12 @@ def _wrong_abi(file: elf.File) -> Iterator[str]:
             return
 
 
-def _files(file: elf.File, torch: Torch, ours: Mapping[str, Path]) -> dict[str, Path | None]:
+def _files(
+    file: elf.File, torch: packages.Package, ours: Mapping[str, Path]
+) -> dict[str, Path | None]:
     """The files of the needed libraries; None for a library that this machine does not have."""
     files: dict[str, Path | None] = {}
-    places = [torch.folder / "lib", *_installed_libraries()]
+    places = [torch.info.parent / "torch" / "lib", *_installed_libraries()]
     for name in file.needed:
         beside = next((place / name for place in places if (place / name).exists()), None)
         files[name] = ours.get(name) or beside or _system_file(name)
@@ -172,19 +162,13 @@ def _undefined(file: elf.File, libraries: Mapping[str, Path | None]) -> Iterator
         yield f"uses {name}, which none of its libraries has"
 
 
-def _torch() -> Torch:
-    package = packages.installed(["torch"], packages.search_path()).get("torch")
-    if package is None:
-        raise BuildError(
-            f"torch is not installed for {sys.executable}.",
-            f"Install what this tree is built for:  {packages.install_command(['torch'])}",
-        )
-    folder = package.info.parent / "torch"
-    return Torch(folder, package.version.partition("+")[0])
+def installed_torch() -> packages.Package:
+    """The torch that the tree was configured for, which has checked that it is installed."""
+    return packages.installed(["torch"], packages.search_path())["torch"]
 
 
-def _other_torch(info: Path, torch: Torch) -> Iterator[str]:
+def _other_torch(info: Path, torch: packages.Package) -> Iterator[str]:
     """Compares the torch in the build information with the installed one."""
     match = re.search(r'^TORCH_VERSION = "([^"+]+)', info.read_text(), re.M)
-    if match and match[1] != torch.version:
+    if match and not packages.same_release(torch.version, match[1]):
         yield f"says torch {match[1]}, but torch {torch.version} is installed"

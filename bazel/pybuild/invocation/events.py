@@ -97,7 +97,7 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
       profile: written by --profile; read only if an action ran.
     """
     exit_name = ""
-    remote = False
+    remote = writes = False
     local_hits = None
     file_sets: dict[str, dict[str, Any]] = {}
     wanted: dict[str, list[str]] = {}
@@ -109,6 +109,7 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
         elif "optionsParsed" in event:
             # The last option of a name counts.
             options = event["optionsParsed"].get("cmdLine", [])
+            writes = "--noremote_upload_local_results" not in options
             remote = bool(dict(o.partition("=")[::2] for o in options).get("--remote_cache"))
         elif "namedSetOfFiles" in event:
             file_sets[identity["namedSet"]["id"]] = event["namedSetOfFiles"]
@@ -145,7 +146,7 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
         wanted = {}
     names = [name for group in wanted.values() for name in group]
     outputs = {output.path: output for output in _outputs(names, file_sets)}
-    warnings = _CACHE_WARNING.findall(_COLOUR.sub("", said))
+    warnings = list(_cache_warnings(said, writes))
     return Outcome(
         exit_name,
         tuple(outputs.values()),
@@ -153,8 +154,8 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
         disk_hits,
         remote_hits,
         local_hits,
-        unread=tuple(reason for what, reason in warnings if what == "Reading from"),
-        unwritten=tuple(reason for what, reason in warnings if what == "Writing to"),
+        unread=tuple(reason for is_unread, reason in warnings if is_unread),
+        unwritten=tuple(reason for is_unread, reason in warnings if not is_unread),
         incomplete=_INCOMPLETE.search(said) is not None,
         made=made,
         spawns=spawns,
@@ -163,10 +164,25 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
     )
 
 
-# Bazel's words for both caches, and the reason in the next line.
-_CACHE_WARNING = re.compile(r"WARNING: (Reading from|Writing to) Remote Cache:\s*([^\r\n]*)")
+# Bazel's words for both caches; the reason can be in the next line.
+_CACHE_WARNING = re.compile(
+    r"WARNING: (?:(Reading from|Writing to) )?Remote Cache:\s*"
+    r"(?:\d+ errors during bulk transfer:\s*)?(?:[\w.]+Exception: )?([^\r\n]*)"
+)
+_OF_READING = re.compile(
+    "download failed|was not created|parsing message|rotocol message|CodedInputStream"
+)
 _INCOMPLETE = re.compile(r"output '.*' was not created|error while parsing \.d file")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def _cache_warnings(said: str, writes: bool) -> Iterator[tuple[bool, str]]:
+    """For each warning about a cache, whether a result could not be read, and the reason."""
+    for what, reason in _CACHE_WARNING.findall(_COLOUR.sub("", said)):
+        # Bazel 7 does not say what it did.
+        is_unread = not writes or _OF_READING.search(reason) is not None
+        yield what == "Reading from" if what else is_unread, reason
+
 
 # Lines that repeat the command line and the output are most of the file, and are not parsed, unless
 # the output is about a cache.

@@ -233,7 +233,9 @@ _NOISE = (
 
 
 # Bazel repeats these for each action, with several lines about each; build.py says it in one line.
-_CACHE_FAULTS = (b"WARNING: Reading from Remote Cache:", b"WARNING: Writing to Remote Cache:")
+_CACHE_FAULTS = tuple(
+    b"WARNING: %bRemote Cache:" % what for what in (b"Reading from ", b"Writing to ", b"")
+)
 _OTHER_MESSAGES = (b"WARNING:", b"ERROR:", b"INFO:", b"DEBUG:", b"FAILED:", b"SUBCOMMAND:", b"[")
 
 
