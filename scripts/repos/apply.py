@@ -16,10 +16,10 @@ def as_planned(repo: Repo) -> Repo:
     if repo.status is not None:
         return repo
     if repo.has_work:
-        return repo.having(status=Status.PLANNED, reason=plan.words(repo))
+        return repo._replace(status=Status.PLANNED, reason=plan.words(repo))
     is_default = repo.branch == repo.default_branch or repo.head == repo.target
     status = Status.CURRENT if is_default and not repo.needs_person else Status.KEPT
-    return repo.having(status=status, new=repo.head)
+    return repo._replace(status=status, new=repo.head)
 
 
 def apply_all(plans: Sequence[Repo], run: Run) -> list[Repo]:
@@ -35,13 +35,13 @@ def _apply(repo: Repo, run: Run, below: Settings) -> Repo:
         raise repo.skip("interrupted before it was begun")
     done = as_planned(repo)
     if done.status is Status.PLANNED:
-        with run.locks.hold(git.common_dir(repo.git_dir)):
+        with journal.hold(repo.place):
             done = guarded(lambda one: _update(one, run, below), repo)
     if run.options.push_fork and done.official is not None:
         done = _push_fork(done, run)
     run.finish(done)
-    is_new = done.is_cloned and done.status in (Status.CURRENT, Status.UPDATED)
-    return done.having(status=Status.CLONED) if is_new else done
+    is_new = done.found == "cloned" and done.status in (Status.CURRENT, Status.UPDATED)
+    return done._replace(status=Status.CLONED) if is_new else done
 
 
 def _update(repo: Repo, run: Run, below: Settings) -> Repo:
@@ -105,7 +105,7 @@ def _push_fork(repo: Repo, run: Run) -> Repo:
     except (network.Unreachable, git.GitError, OSError) as error:
         reason = "; ".join(part for part in (repo.reason, f"push: {error}") if part)
         unreachable = isinstance(error, network.Unreachable) and not error.refused
-        return repo.having(reason=reason, needs_person=True, unreachable=unreachable)
+        return repo._replace(reason=reason, needs_person=True, unreachable=unreachable)
 
 
 def _push(repo: Repo, fork: str, run: Run) -> str:

@@ -200,7 +200,7 @@ def _update(invocation: _Invocation) -> int:
     parsed, output, tables = invocation.parsed, invocation.output, invocation.tables
     options, names = _options(invocation)
     repos, run = invocation.begin(options, names)
-    if options.clone:
+    if parsed.clone:
         repos = clone.missing(repos, parsed.names, invocation.project, run)
     plans = make_plan(repos, tables.entries, run)
     expected = [apply.as_planned(repo) for repo in plans]
@@ -246,7 +246,7 @@ def _options(invocation: _Invocation) -> tuple[Options, list[str]]:
         to = freeze.read(parsed.to, invocation.tables.entries)
         is_chosen = parsed.names or parsed.base_repo or parsed.all
         names = [name for name in to if not is_chosen or name in names]
-    same = ("integrate", "pinned", "push_fork", "clone")
+    same = ("integrate", "pinned", "push_fork")
     given = {name: getattr(parsed, name) for name in same}
     acting = not (parsed.dry_run or parsed.plan)
     return Options(online=not parsed.dry_run, acting=acting, to=to, **given), names
@@ -270,7 +270,7 @@ def _status(invocation: _Invocation) -> int:
     repos, run = invocation.begin(_READING, invocation.names)
     listed = [apply.as_planned(repo) for repo in make_plan(repos, {}, run)]
     invocation.output.repositories(
-        "Status", "as of the last fetch", [repo.having(files=(), remedy=()) for repo in listed]
+        "Status", "as of the last fetch", [repo._replace(files=(), remedy=()) for repo in listed]
     )
     invocation.end(listed)
     return 0
@@ -304,9 +304,9 @@ def _undo(invocation: _Invocation) -> int:
     if run is None or run not in runs:
         problem = f"There is no run {parsed.run}." if parsed.run else "There is no run to undo."
         raise UsageError(problem, "See:  scripts/update_repos.py undo --list")
-    own, locks = journal.new_run(), journal.Locks()
+    own = journal.new_run()
     # What depends on others goes back first.
-    done = [undo.undo(entry, own, locks) for entry in reversed(runs[run])]
+    done = [undo.undo(entry, own) for entry in reversed(runs[run])]
     output.repositories(f"Undo {run}", "what was done", done)
     return invocation.end(done, run)
 

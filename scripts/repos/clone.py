@@ -44,7 +44,7 @@ def _clone(repo: Repo, project: Path, run: Run) -> Repo:
     # same, so that the next run removes what one that was killed has left.
     aside = place.with_name(f".{place.name}.update-repos")
     aside.mkdir(exist_ok=True)
-    with run.locks.hold(aside):
+    with journal.hold(aside):
         try:
             beside = aside / place.name
             shutil.rmtree(beside, ignore_errors=True)
@@ -52,11 +52,11 @@ def _clone(repo: Repo, project: Path, run: Run) -> Repo:
             words = ("clone", "--progress", *branch, "--", url, str(beside))
             network.call(place.parent, run.settings, f"{url} cannot be cloned", *words)
             # Cloned later, like those that an interrupted run left behind.
-            journal.set_pending(beside / ".git", dict.fromkeys(inspect.recorded(beside)))
+            journal.set_pending(beside, dict.fromkeys(inspect.recorded(beside)))
             beside.rename(place)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     path = run.places[repo.name] = Path(os.path.realpath(place))
-    new = Repo(repo.entry, path=path, found="cloned", git_dir=path / ".git", is_cloned=True)
+    new = Repo(repo.entry, path=path, found="cloned")
     run.record(new).add(journal.Change("clone", None, git.commit(path, "HEAD") or ""))
     return new.noting(f"cloned from {url}")

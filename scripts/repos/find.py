@@ -17,8 +17,6 @@ from scripts.repos.model import Entry, Repo, Status, UsageError
 
 # Folders around the project that are searched; further up are those of other people.
 _LEVELS = 3
-# Folders with more entries than this are not searched.
-_MOST = 400
 
 # Submodules have addresses, too.
 _REMOTE = re.compile(r"(?msi)^\s*\[remote[\s.][^\n]*?\](.*?)(?=^\s*\[|\Z)")
@@ -44,7 +42,7 @@ def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
     if entry.project or entry.path is not None:
         if git.is_repository(path):
             found = "configured" if entry.path is not None else "this project"
-            return repo.having(path=path, found=found)
+            return repo._replace(path=path, found=found)
         if entry.path is not None and wanted and os.path.lexists(path):
             problem = f"{path}, the path of {entry.name}, is no git repository."
             raise UsageError(problem, "Correct `path` in the table.")
@@ -56,11 +54,11 @@ def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
     for one in [*usual, *(_repositories_in(around) if entry.upstream else ())]:
         if _has_upstream(one, entry):
             found = "usual place" if one in usual else "by its remote"
-            return repo.having(path=one, found=found).noting(*others.values())
+            return repo._replace(path=one, found=found).noting(*others.values())
         if one in usual:
             others[one] = f"{one} is at a usual place too, but no remote of it is the upstream"
     if others:
-        return repo.having(path=next(iter(others)), found="usual place, with other remotes")
+        return repo._replace(path=next(iter(others)), found="usual place, with other remotes")
     return _missing(repo, path)
 
 
@@ -88,7 +86,7 @@ def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:
             inner = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
         except OSError:
             inner = []
-        for name in (folder, *(inner if len(inner) <= _MOST else ())):
+        for name in (folder, *inner):
             path = Path(os.path.realpath(name))
             if git.is_repository(path):
                 yield path
@@ -98,7 +96,7 @@ def _has_upstream(path: Path, entry: Entry) -> bool:
     """Whether a remote is the upstream or the fork; true when the table names no upstream."""
     wanted = [*entry.upstream, *([entry.fork] if entry.fork else [])]
     try:
-        config = (git.common_dir(git.git_dir(path)) / "config").read_text(errors="replace")
+        config = (git.common_dir(path) / "config").read_text(errors="replace")
     except OSError:
         config = ""
     addresses = [url for remote in _REMOTE.findall(config) for url in _URL.findall(remote)]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from scripts.repos import inspect, table
+from scripts.repos import inspect, journal, table
 from scripts.repos.model import Repo, Status, UsageError
 
 _SCHEMA = "update-repos-freeze/1"
@@ -38,12 +38,9 @@ def write(file: Path, repos: Iterable[Repo]) -> None:
     """Writes the commits of all repositories that are `frozen`."""
     written = [repo for repo in repos if repo.status is Status.CURRENT]
     rows = [f'\n[repository.{json.dumps(r.name)}]\ncommit = "{r.head}"\n' for r in written]
-    temporary = file.with_name(f".{file.name}.new")
     try:
-        temporary.write_text("".join([_HEAD, *rows]), encoding="utf-8")
-        temporary.replace(file)
+        journal.write(file, "".join([_HEAD, *rows]))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UsageError(f"{file} cannot be written: {error}", "Name another file.") from None
 
 

@@ -187,17 +187,21 @@ def is_repository(path: Path) -> bool:
 
 
 def git_dir(path: Path) -> Path:
-    """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository."""
+    """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository.
+
+    A git folder itself is taken for a bare repository.
+    """
     inside = path / ".git"
     if not inside.exists():
         return path
     return inside if inside.is_dir() else path / line(inside).removeprefix("gitdir: ")
 
 
-def common_dir(git_dir: Path) -> Path:
+def common_dir(path: Path) -> Path:
     """Where refs, objects and configuration are: of a worktree, in another folder."""
-    common = git_dir / "commondir"
-    return git_dir / line(common) if common.is_file() else git_dir
+    own = git_dir(path)
+    common = own / "commondir"
+    return own / line(common) if common.is_file() else own
 
 
 def line(file: Path) -> str:

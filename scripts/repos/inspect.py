@@ -28,7 +28,6 @@ _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config
 def folder(repo: Repo) -> Repo:
     """With its git folder; ended where no files are, or another repository decides its commit."""
     path = repo.place
-    repo = repo.having(git_dir=git.git_dir(path))
     result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
     if "must be run in a work tree" in result.err:
         remedy = "set `path` in the table to one of its worktrees"
@@ -61,14 +60,14 @@ def refs(repo: Repo) -> Repo:
             # Another name of a branch does not move: the branch may be checked out.
             branches[branch] = commit
             elsewhere |= {branch: worktree} if worktree else {}
-    common = git.common_dir(repo.git_dir)
+    common = git.common_dir(repo.place)
     # A branch that another worktree rebases is not checked out there, but moves at the end.
     for tree in (common, *common.glob("worktrees/*")):
         link = tree / "gitdir"
         place = (Path(git.line(link)) if link.is_file() else common).parent
         for file in tree.glob("rebase-*/head-name"):
             elsewhere.setdefault(git.line(file).removeprefix("refs/heads/"), str(place))
-    return repo.having(branches=branches, elsewhere=elsewhere, default_branch=default)
+    return repo._replace(branches=branches, elsewhere=elsewhere, default_branch=default)
 
 
 def work(repo: Repo, others: Iterable[Path]) -> Repo:
@@ -80,11 +79,12 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
     try:
         found = checkout(path)
     except git.GitError as error:
-        repo = repo.having(head=git.commit(path, "HEAD"), branch=git.branch(path))
+        repo = repo._replace(head=git.commit(path, "HEAD"), branch=git.branch(path))
         if "index" not in error.result.err:
             reason = f"git cannot compare its files: {error.result.words}"
             raise repo.skip(reason, repo.command("status")) from None
-        aside = shlex.join(("mv", f"{repo.git_dir}/index", f"{repo.git_dir}/index.damaged"))
+        index = f"{git.git_dir(path)}/index"
+        aside = shlex.join(("mv", index, f"{index}.damaged"))
         reason = f"the index is damaged: {error.result.words}"
         raise repo.skip(reason, f"{aside} && {repo.command('reset')}") from None
     known = set(others)
@@ -92,8 +92,8 @@ def work(repo: Repo, others: Iterable[Path]) -> Repo:
     local = found.local._replace(untracked=untracked)
     # What git says of this checkout itself is not its folder where the git folder is elsewhere.
     elsewhere = {name: place for name, place in repo.elsewhere.items() if name != found.branch}
-    repo = repo.having(head=found.head, branch=found.branch, local=local)
-    repo = repo.having(elsewhere=elsewhere, pending=waiting(path))
+    repo = repo._replace(head=found.head, branch=found.branch, local=local)
+    repo = repo._replace(elsewhere=elsewhere, pending=waiting(path))
     if found.head is None:
         raise repo.skip("no commit on the current branch", repo.command("status"))
     return repo
@@ -109,8 +109,7 @@ class Checkout(NamedTuple):
 
 def checkout(path: Path) -> Checkout:
     """HEAD and local work of a repository or submodule, as git's status knows them."""
-    git_dir = git.git_dir(path)
-    pending = journal.pending(git_dir)
+    pending = journal.pending(path)
     # git would count commit by commit how far HEAD is from its upstream.
     words = ("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames")
     which = ("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none")
@@ -129,7 +128,7 @@ def checkout(path: Path) -> Checkout:
                 submodules.append((name, _submodule_problem(path / name, flags, pending.get(name))))
             elif letters[1] != ".":
                 unstaged.append(name)
-    local = unfinished(git_dir)._replace(
+    local = unfinished(path)._replace(
         staged=tuple(staged),
         unstaged=tuple(unstaged),
         conflicted=tuple(entry.split(" ", 10)[10] for entry in listed if entry[0] == "u"),
@@ -139,10 +138,11 @@ def checkout(path: Path) -> Checkout:
     return Checkout(head, branch, local)
 
 
-def unfinished(git_dir: Path) -> LocalWork:
+def unfinished(path: Path) -> LocalWork:
     """What is in progress, and which locks there are; read from the git folders alone."""
+    git_dir = git.git_dir(path)
     words = [word for name, word in _IN_PROGRESS.items() if (git_dir / name).exists()]
-    places = dict.fromkeys((git_dir, git.common_dir(git_dir)))
+    places = dict.fromkeys((git_dir, git.common_dir(path)))
     locks = [place / name for name in _LOCKS for place in places if (place / name).exists()]
     return LocalWork(
         in_progress=tuple(dict.fromkeys(words)),
@@ -197,7 +197,7 @@ def waiting(path: Path) -> dict[str, str | None]:
     By path, with the commit that each was left at: None for one that has to be cloned.
     """
     found: dict[str, str | None] = {}
-    pending = journal.pending(git.git_dir(path))
+    pending = journal.pending(path)
     records = recorded(path) if pending else {}
     for name in set(pending) & set(records):
         place, old = path / name, pending[name]

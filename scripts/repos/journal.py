@@ -30,31 +30,29 @@ class Busy(Exception):
     """Another run works in the repository."""
 
 
-class Locks:
-    """Keeps other runs out of repositories until this process ends."""
+# The common git folders that this process has locked, and the turns of their worktrees.
+_turns: dict[str, threading.Lock] = {}
+# The locks of the file system, which end with the process.
+_descriptors: dict[str, int] = {}
 
-    def __init__(self) -> None:
-        self._taken: dict[str, threading.Lock] = {}
-        # Open descriptors hold the locks of the file system.
-        self._descriptors: dict[str, int] = {}
 
-    @contextlib.contextmanager
-    def hold(self, common_dir: Path) -> Iterator[None]:
-        """Locks a common git folder, which all worktrees share; raises Busy if another run has it.
+@contextlib.contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Locks the common git folder of a checkout until this process ends; raises Busy if it is.
 
-        Within this process the worktrees take turns.
-        """
-        place = os.path.realpath(common_dir)
-        with self._taken.setdefault(place, threading.Lock()):
-            if place not in self._descriptors:
-                descriptor = os.open(place, os.O_RDONLY)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    os.close(descriptor)
-                    raise Busy from None
-                self._descriptors[place] = descriptor
-            yield
+    Within this process the worktrees, which share that folder, take turns.
+    """
+    place = os.path.realpath(git.common_dir(path))
+    with _turns.setdefault(place, threading.Lock()):
+        if place not in _descriptors:
+            descriptor = os.open(place, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise Busy from None
+            _descriptors[place] = descriptor
+        yield
 
 
 class Change(NamedTuple):
@@ -81,37 +79,38 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}-{rest // 1000:06}"
 
 
-def folder(git_dir: Path) -> Path:
-    return git_dir / "update-repos"
+def folder(path: Path) -> Path:
+    """Where the records of a checkout, or of its git folder, are."""
+    return git.git_dir(path) / "update-repos"
 
 
-def file(git_dir: Path, run: str) -> Path:
-    return folder(git_dir) / f"{run}.json"
+def file(path: Path, run: str) -> Path:
+    return folder(path) / f"{run}.json"
 
 
-def runs(git_dir: Path) -> list[str]:
+def runs(path: Path) -> list[str]:
     """Names of the recorded runs, oldest first."""
-    return sorted({place.stem for place in folder(git_dir).glob("*.json")} - {"state"})
+    return sorted({place.stem for place in folder(path).glob("*.json")} - {"state"})
 
 
-def pending(git_dir: Path) -> dict[str, str | None]:
+def pending(path: Path) -> dict[str, str | None]:
     """Submodules that have to follow still: paths, and the commits that they were left at.
 
     None instead of a commit stands for a submodule that has to be cloned.
     """
     try:
-        found = json.loads(file(git_dir, "state").read_text())["submodules"]
-        return {str(path): old and str(old) for path, old in found.items()}
+        found = json.loads(file(path, "state").read_text())["submodules"]
+        return {str(name): old and str(old) for name, old in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def set_pending(git_dir: Path, submodules: Mapping[str, str | None]) -> None:
+def set_pending(path: Path, submodules: Mapping[str, str | None]) -> None:
     """Writes which submodules have to follow still."""
     if submodules:
-        write(file(git_dir, "state"), {"submodules": dict(submodules)})
-    elif folder(git_dir).is_dir():
-        file(git_dir, "state").unlink(missing_ok=True)
+        _write_json(file(path, "state"), {"submodules": dict(submodules)})
+    elif folder(path).is_dir():
+        file(path, "state").unlink(missing_ok=True)
 
 
 @dataclass
@@ -120,7 +119,6 @@ class Record:
 
     name: str  # Of the repository.
     path: Path
-    git_dir: Path
     run: str
     command: str = ""
     peers: Mapping[str, Path] = field(default_factory=dict)  # All repositories of the run.
@@ -148,7 +146,7 @@ class Record:
             self.state = "done"
             self.save()
             if keep_runs is not None:
-                _expire(self.path, self.git_dir, keep_runs)
+                _expire(self.path, keep_runs)
 
     def save(self) -> None:
         """Writes the record, whole or not at all."""
@@ -156,13 +154,13 @@ class Record:
         changes = [change._asdict() for change in self.changes]
         peers = [[name, os.fsdecode(place)] for name, place in self.peers.items()]
         content |= {"schema": SCHEMA, "changes": changes, "peers": peers}
-        write(file(self.git_dir, self.run), content)
+        _write_json(file(self.path, self.run), content)
 
 
-def load(name: str, path: Path, git_dir: Path, run: str) -> Record:
+def load(name: str, path: Path, run: str) -> Record:
     """The record of a run in a repository."""
     try:
-        content = json.loads(file(git_dir, run).read_text())
+        content = json.loads(file(path, run).read_text())
         changes = [Change(**change) for change in content["changes"]]
         peers = {peer: Path(place) for peer, place in content["peers"]}
         command, state, undone = (content[key] for key in ("command", "state", "undone"))
@@ -171,10 +169,10 @@ def load(name: str, path: Path, git_dir: Path, run: str) -> Record:
         values += [pair for change in changes for pair in zip(change, kinds, strict=True)]
         are_named = all((change.kind == "ref") == (change.ref != "HEAD") for change in changes)
         if content["schema"] == SCHEMA and are_named and all(isinstance(*pair) for pair in values):
-            return Record(name, path, git_dir, run, command, peers, changes, state, undone)
+            return Record(name, path, run, command, peers, changes, state, undone)
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return Record(name, path, git_dir, run, state="damaged")
+    return Record(name, path, run, state="damaged")
 
 
 def keep(place: Path, run: str, change: Change) -> None:
@@ -185,29 +183,34 @@ def keep(place: Path, run: str, change: Change) -> None:
         git.update_refs(place, [f"update {PREFIX}/{run}/{name}\0{change.old}\0\0"])
 
 
-def write(place: Path, content: Mapping[str, Any]) -> None:
-    """Writes a file of JSON, whole or not at all."""
+def _write_json(place: Path, content: Mapping[str, Any]) -> None:
     place.parent.mkdir(exist_ok=True)
-    temporary = place.with_suffix(".new")
-    # Addresses of remotes may hold passwords.
-    temporary.touch(mode=0o600)
-    with temporary.open("w") as stream:
-        json.dump(content, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(place)
+    write(place, json.dumps(content, indent=1))
 
 
-def _expire(path: Path, git_dir: Path, keep: int) -> None:
+def write(place: Path, text: str) -> None:
+    """Writes a file, whole or not at all."""
+    temporary = place.with_name(f".{place.name}.new")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(place)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _expire(path: Path, keep: int) -> None:
     """Deletes all but the latest runs of a repository, and what they kept in its submodules."""
-    names, places = runs(git_dir), {path}
+    names, places = runs(path), {path}
     old = names[: max(0, len(names) - keep)]
     for run in old:
-        changes = load("", path, git_dir, run).changes
+        changes = load("", path, run).changes
         places |= {Path(change.path) for change in changes if change.path}
-        file(git_dir, run).unlink(missing_ok=True)
+        file(path, run).unlink(missing_ok=True)
     # Worktrees have records of their own, and share their refs.
-    common = git.common_dir(git_dir)
+    common = git.common_dir(path)
     kept = {run for tree in (common, *common.glob("worktrees/*")) for run in runs(tree)}
     for place in filter(git.is_checkout, places if old else ()):
         # Names of branches may hold characters that `splitlines` takes for line ends.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scripts.repos import git
 
@@ -51,7 +51,6 @@ class Options(NamedTuple):
     pinned: bool = False
     to: Mapping[str, str] | None = None  # Commits by repository, of --to.
     push_fork: bool = False
-    clone: bool = False
 
 
 class LocalWork(NamedTuple):
@@ -127,8 +126,6 @@ class Repo(NamedTuple):
     entry: Entry
     path: Path | None = None  # None when it was not found.
     found: str = ""  # How it was found.
-    is_cloned: bool = False  # By this run.
-    git_dir: Path = Path()  # Where HEAD and index are.
     official: str | None = None  # The remote that is the upstream.
     fork: str | None = None  # The remote that is the user's fork.
     head: str | None = None  # None on a branch without commits.
@@ -154,7 +151,6 @@ class Repo(NamedTuple):
     rewritten: bool = False  # The upstream no longer has commits that it had.
     own_commits: int = 0  # Commits of a detached HEAD that no branch or tag has.
     move_default: bool = False  # The local default branch is fast-forwarded beside HEAD.
-    follow: bool = False  # Submodules follow.
 
     # The end: in words, commands for a person, files in conflict or in the way, commit of HEAD.
     status: Status | None = None
@@ -188,27 +184,28 @@ class Repo(NamedTuple):
         return self.target_name if is_tip else self.target or ""
 
     @property
+    def follow(self) -> bool:
+        """Whether submodules follow: HEAD moves, or an earlier run left some behind."""
+        return self.action is not Action.NOTHING or bool(self.pending)
+
+    @property
     def has_work(self) -> bool:
         """Whether the plan changes anything."""
-        return self.action is not Action.NOTHING or self.move_default or self.follow
+        return self.move_default or self.follow
 
     def command(self, *words: str) -> str:
         """A call of git in this repository, for a person's shell."""
         return git.shell_command(self.place, *words)
 
-    def having(self, **fields: object) -> "Repo":
-        """The same repository with other values of some fields."""
-        return self._replace(**fields)
-
     def noting(self, *notes: str) -> "Repo":
-        return self.having(notes=(*self.notes, *(note for note in notes if note)))
+        return self._replace(notes=(*self.notes, *(note for note in notes if note)))
 
-    def ended(self, status: Status, reason: str = "", *remedy: str, **fields: object) -> "Repo":
+    def ended(self, status: Status, reason: str = "", *remedy: str, **fields: Any) -> "Repo":
         """The same repository at its end; HEAD is where it was if `fields` has no `new`."""
         end = {"status": status, "reason": reason, "remedy": remedy, "new": self.head}
-        return self.having(**{**end, **fields})
+        return self._replace(**{**end, **fields})
 
-    def skip(self, reason: str, *remedy: str, **fields: object) -> "Ended":
+    def skip(self, reason: str, *remedy: str, **fields: Any) -> "Ended":
         """What is raised when a person has to act before the repository can be updated."""
         return Ended(self.ended(Status.SKIPPED, reason, *remedy, **fields))
 

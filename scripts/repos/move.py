@@ -110,7 +110,7 @@ def integrate(repo: Repo, run: str) -> Repo:
     done among the user's files. Raises Ended when there is no such commit.
     """
     path, target, verb = repo.place, repo.target or "", repo.action.value
-    common_dir = git.common_dir(repo.git_dir)
+    common_dir = git.common_dir(path)
     tree = journal.folder(common_dir) / f"{run}-tree"
     tree.parent.mkdir(exist_ok=True)
     _clean_up(path, common_dir)
@@ -124,7 +124,7 @@ def integrate(repo: Repo, run: str) -> Repo:
             words = ("merge", "--quiet", "--ff", "--no-edit", "-m", message, target)
         result = git.run(tree, *words)
         if result.code == 0:
-            return repo.having(new=git.ask(tree, "rev-parse", "HEAD"))
+            return repo._replace(new=git.ask(tree, "rev-parse", "HEAD"))
         files = git.names(tree, "diff", "--name-only", "--diff-filter=U", "-z")
     finally:
         _clean_up(path, common_dir)

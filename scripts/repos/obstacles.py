@@ -127,7 +127,7 @@ class _Search:
             if old_mode == new_mode == SUBMODULE:
                 problem = problems.get(name, "")
                 if not problem and git.is_checkout(self.path / name):
-                    problem = inspect.unfinished(git.git_dir(self.path / name)).words()
+                    problem = inspect.unfinished(self.path / name).words()
                 if problem not in ("", inspect.UNTRACKED):
                     yield name, problem
 

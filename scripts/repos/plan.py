@@ -16,7 +16,7 @@ def make(repo: Repo, options: Options) -> Repo:
     if repo.local.in_progress and (is_elsewhere or any(one.behind for one in relations)):
         check_ready(repo)
     if repo.target is None:
-        return repo.having(reason=f"{repo.target_name} is not known before a fetch")
+        return repo._replace(reason=f"{repo.target_name} is not known before a fetch")
     if options.to is not None:
         repo = _exact(repo)
     elif repo.branch is None:
@@ -25,7 +25,6 @@ def make(repo: Repo, options: Options) -> Repo:
         repo = _default_branch(repo)
     else:
         repo = _feature_branch(repo, options)
-    repo = repo.having(follow=repo.follow or bool(repo.pending))
     if repo.has_work:
         check_ready(repo)
     return repo
@@ -37,7 +36,7 @@ def check_ready(repo: Repo) -> None:
     if local.in_progress:
         raise repo.skip(f"{', '.join(local.in_progress)} in progress", status)
     if local.locked:
-        locks = [str(repo.git_dir / name) for name in local.locked]
+        locks = [str(git.git_dir(repo.place) / name) for name in local.locked]
         command = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
         raise repo.skip(f"locked: {' and '.join(locks)}", command)
     if local.conflicted:
@@ -49,13 +48,13 @@ def _default_branch(repo: Repo) -> Repo:
     if relation.behind and relation.ahead:
         raise repo.skip(*_diverged(repo, repo.branch or "", relation))
     if relation.behind:
-        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
+        return repo._replace(action=Action.FAST_FORWARD, new=repo.target)
     if not relation.ahead:
         return repo
     if repo.pinned_by:
         command = repo.command("switch", "--detach", repo.target or "")
         return _needs_person(repo, f"{relation.ahead} past {repo.target_name}", command)
-    return repo.having(reason=f"{_commits(relation.ahead)} to push")
+    return repo._replace(reason=f"{_commits(relation.ahead)} to push")
 
 
 def _diverged(repo: Repo, branch: str, relation: Relation) -> tuple[str, ...]:
@@ -81,7 +80,7 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
         return _beside(repo, f"{words}, {relation.behind} behind; {hint}")
     repo = _beside(repo, "")
     if not relation.ahead:
-        return repo.having(action=Action.FAST_FORWARD, new=repo.target, follow=True)
+        return repo._replace(action=Action.FAST_FORWARD, new=repo.target)
     if not relation.related:
         deepen = f"{repo.command('fetch', '--unshallow')}   # in a shallow clone"
         raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
@@ -97,7 +96,7 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
             repo.command("rebase", "--rebase-merges", repo.target_ref),
         )
     # The new commit is made when the plan is carried out.
-    return repo.having(action=Action(options.integrate), follow=True)
+    return repo._replace(action=Action(options.integrate))
 
 
 def _detached(repo: Repo) -> Repo:
@@ -118,12 +117,12 @@ def _exact(repo: Repo) -> Repo:
     if repo.own_commits:
         words = f"{_commits(repo.own_commits)} of the detached HEAD on no branch"
         raise repo.skip(words, repo.command("switch", "-c", "my-work"))
-    return repo.having(action=Action.DETACH, new=repo.target, follow=True)
+    return repo._replace(action=Action.DETACH, new=repo.target)
 
 
 def _beside(repo: Repo, words: str) -> Repo:
     """What happens to the local default branch when something else is checked out."""
-    repo, start = repo.having(reason=words), f"{words}; " if words else ""
+    repo, start = repo._replace(reason=words), f"{words}; " if words else ""
     relation, name = repo.default_relation, repo.default_branch or ""
     if relation is None or not relation.behind:
         return repo
@@ -134,11 +133,11 @@ def _beside(repo: Repo, words: str) -> Repo:
     if relation.ahead:
         reason, *remedy = _diverged(repo, name, relation)
         return _needs_person(repo, start + reason, *remedy)
-    return repo.having(move_default=True)
+    return repo._replace(move_default=True)
 
 
 def _needs_person(repo: Repo, reason: str, *remedy: str) -> Repo:
-    return repo.having(reason=reason, remedy=(*remedy, *repo.remedy), needs_person=True)
+    return repo._replace(reason=reason, remedy=(*remedy, *repo.remedy), needs_person=True)
 
 
 def _commits(count: int) -> str:

@@ -16,13 +16,11 @@ class Run:
         self.name = journal.new_run()
         self.settings, self.options = settings, options
         self.places = dict(places)
-        self.locks = journal.Locks()
         self._records: dict[str, journal.Record] = {}
 
     def record(self, repo: Repo) -> journal.Record:
         """The record of what this run changes in a repository."""
-        place = (repo.name, repo.place, repo.git_dir)
-        new = journal.Record(*place, self.name, "update", self.places)
+        new = journal.Record(repo.name, repo.place, self.name, "update", self.places)
         return self._records.setdefault(repo.name, new)
 
     def finish(self, repo: Repo) -> None:

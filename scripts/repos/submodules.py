@@ -48,14 +48,14 @@ def move_head(
     has to know.
     """
     record.add(change)
-    old, git_dir, waiting = change.old or "", git.git_dir(path), inspect.waiting(path)
+    old, waiting = change.old or "", inspect.waiting(path)
     following, gone = expected(path, old, change.new)
-    journal.set_pending(git_dir, {**waiting, **following})
+    journal.set_pending(path, {**waiting, **following})
     try:
         complaint = move.to(path, words, old, change.new)
     except git.GitError:
         if git.commit(path, "HEAD") == old:
-            journal.set_pending(git_dir, waiting)
+            journal.set_pending(path, waiting)
         raise
     notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
     return [note for note in (complaint, *notes) if note]
@@ -101,7 +101,7 @@ def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
     with ThreadPoolExecutor(settings.jobs) as pool:
         problems = [*pool.map(followers.one, pending, pending.values())]
     failed = [name for name, found in zip(pending, problems, strict=True) if found]
-    journal.set_pending(git.git_dir(path), {name: pending[name] for name in failed})
+    journal.set_pending(path, {name: pending[name] for name in failed})
     return [problem for found in problems for problem in found]
 
 
@@ -152,7 +152,7 @@ class _Followers:
             network.call(self.path, self.settings, "cannot be cloned", *words, name)
         inner = [one for one in inspect.recorded(place) if not inspect.is_cloned(place / one)]
         waiting = {**inspect.waiting(place), **dict.fromkeys(inner)}
-        journal.set_pending(git.git_dir(place), waiting)
+        journal.set_pending(place, waiting)
         return ""
 
     def _move(self, name: str) -> str:

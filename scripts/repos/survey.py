@@ -24,17 +24,17 @@ def _survey(repo: Repo, run: Run) -> Repo:
     """What a repository is, and what its upstream has; raises Ended, Busy, GitError."""
     repo = inspect.folder(repo)
     is_online = run.options.online
-    lock = run.locks.hold(git.common_dir(repo.git_dir)) if is_online else contextlib.nullcontext()
+    lock = journal.hold(repo.place) if is_online else contextlib.nullcontext()
     with lock:
         choice = remotes.choose(git.config(repo.place), repo.entry, repo.place)
-        repo = repo.having(official=choice.official, fork=choice.fork)
+        repo = repo._replace(official=choice.official, fork=choice.fork)
         repo = inspect.work(inspect.refs(repo), run.places.values())
         if choice.problem:
             raise repo.skip(choice.problem, repo.command(*choice.remedy))
         if is_online and run.options.to is None:
             repo = _ask(repo, run)
         known = git.commit(repo.place, repo.tracking)
-        repo = repo.having(remembered=known, tip=repo.tip if is_online else known)
+        repo = repo._replace(remembered=known, tip=repo.tip if is_online else known)
         return _fetch(repo, run) if repo.tip not in (None, known) else repo
 
 
@@ -52,8 +52,8 @@ def _ask(repo: Repo, run: Run) -> Repo:
         missing = f"{remote} has no " + (f"branch {branch}" if branch else "default branch")
         raise repo.skip(missing, table, *renaming)
     if renaming and repo.branch != branch:
-        repo = repo.having(remedy=tuple(renaming), needs_person=True)
-    return repo.having(default_branch=branch, tip=ends[branch])
+        repo = repo._replace(remedy=tuple(renaming), needs_person=True)
+    return repo._replace(default_branch=branch, tip=ends[branch])
 
 
 def _fetch(repo: Repo, run: Run) -> Repo:
@@ -67,7 +67,7 @@ def _fetch(repo: Repo, run: Run) -> Repo:
         # It moved between asking and fetching.
         record.changes[-1] = record.changes[-1]._replace(new=now)
         record.save()
-    return repo.having(tip=now or repo.tip)
+    return repo._replace(tip=now or repo.tip)
 
 
 def _planned(repo: Repo, run: Run) -> Repo:
@@ -102,7 +102,7 @@ def _with_pin(repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry],
                 problem = f"{path.name} has no {file}"
         if not (7 <= len(named) <= 64 and set(named) <= set("0123456789abcdef")):
             raise repo.skip(f"no pin: {problem}", "update without --pinned")
-        repo = repo.having(target=named, pinned_by=by)
+        repo = repo._replace(target=named, pinned_by=by)
     return repo
 
 
@@ -112,7 +112,7 @@ def _with_target(repo: Repo, run: Run) -> Repo:
     name = f"{repo.official}/{repo.default_branch}"
     if options.to is not None or repo.pinned_by:
         name = (target or "")[:10] + (f", pinned by {repo.pinned_by}" if repo.pinned_by else "")
-    repo = repo.having(target=target, target_name=name)
+    repo = repo._replace(target=target, target_name=name)
     if target in (None, repo.head, repo.tip):
         return repo
     commit = git.commit(repo.place, target)
@@ -125,7 +125,7 @@ def _with_target(repo: Repo, run: Run) -> Repo:
             raise
         commit = git.commit(repo.place, target) or target
     # A short name of a commit is spelled out.
-    return repo.having(target=commit)
+    return repo._replace(target=commit)
 
 
 def _related(repo: Repo, options: Options) -> Repo:
@@ -136,8 +136,8 @@ def _related(repo: Repo, options: Options) -> Repo:
         default = inspect.relation(path, local, target)
     words = ("rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes")
     own = int(git.ask(path, *words)) if repo.branch is None else 0
-    repo = repo.having(relation=head, default_relation=default, own_commits=own)
-    return repo.having(rewritten=_is_rewritten(repo, [(repo.head, head), (local, default)]))
+    repo = repo._replace(relation=head, default_relation=default, own_commits=own)
+    return repo._replace(rewritten=_is_rewritten(repo, [(repo.head, head), (local, default)]))
 
 
 def _is_rewritten(repo: Repo, pairs: list[tuple[str | None, Relation | None]]) -> bool:

@@ -26,12 +26,11 @@ def recorded(places: Mapping[str, Path]) -> dict[str, list[journal.Record]]:
             continue
         visited.add(path)
         try:
-            git_dir = git.git_dir(path)
-            names = journal.runs(git_dir)
+            names = journal.runs(path)
         except OSError:
             continue
         for run in names:
-            record = journal.load(name, path, git_dir, run)
+            record = journal.load(name, path, run)
             if record.changes or record.state == "damaged":
                 found.setdefault(run, []).append(record)
             queue += record.peers.items()
@@ -46,24 +45,24 @@ def latest(runs: Mapping[str, list[journal.Record]]) -> str | None:
     return None
 
 
-def undo(record: journal.Record, own: str, locks: journal.Locks) -> Repo:
+def undo(record: journal.Record, own: str) -> Repo:
     """Undoes a run in one repository; `own` is the name of this undo."""
     path = record.path
     head, branch = git.commit(path, "HEAD"), git.branch(path)
     repo = Repo(Entry(record.name), path=path, head=head, branch=branch)
-    return guarded(lambda repo: _undo(repo, record, own, locks), repo)
+    return guarded(lambda repo: _undo(repo, record, own), repo)
 
 
-def _undo(repo: Repo, record: journal.Record, own: str, locks: journal.Locks) -> Repo:
+def _undo(repo: Repo, record: journal.Record, own: str) -> Repo:
     if git.STOP.is_set():
         raise repo.skip("interrupted before it was begun")
     if record.state == "damaged":
-        file = journal.file(record.git_dir, record.run)
+        file = journal.file(record.path, record.run)
         kept = repo.command("for-each-ref", f"{journal.PREFIX}/{record.run}")
         raise repo.skip(f"the record {file} is damaged; its old values are in refs", kept)
     if any(change.kind == "clone" for change in record.changes):
         return repo.ended(Status.KEPT, f"cloned by {record.run}, and stays")
-    with locks.hold(git.common_dir(record.git_dir)):
+    with journal.hold(record.path):
         repo = inspect.work(inspect.refs(inspect.folder(repo)), ())
         return _Undo(repo, record, own).run()
 
@@ -90,7 +89,7 @@ class _Undo:
             plan.check_ready(repo)
         if new:
             obstacles.check(repo, new, [os.path.relpath(place, self.path) for place in made])
-            repo = repo.having(new=new)
+            repo = repo._replace(new=new)
 
         # The commits that submodules go back to, by the checkout that they are in.
         left: dict[Path, dict[str, str | None]] = {self.path: {}}
@@ -115,7 +114,7 @@ class _Undo:
 
     def _set_pending(self, more: Mapping[Path, Mapping[str, str | None]]) -> None:
         for outer in filter(git.is_checkout, more):
-            journal.set_pending(git.git_dir(outer), {**inspect.waiting(outer), **more[outer]})
+            journal.set_pending(outer, {**inspect.waiting(outer), **more[outer]})
 
     def _finished(self, repo: Repo, new: str) -> Repo:
         """The end of the undo: the record of the run says so from now on."""

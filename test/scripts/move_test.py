@@ -156,10 +156,10 @@ def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Rep
 
 def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: World, clone: Repo):
     before = clone.everything()
-    _hook(clone, "post-merge", 'for f in .git/update-repos/*.json; do mkdir "${f%json}new"; done')
+    _hook(clone, "post-merge", "cd .git/update-repos && for f in *.json; do mkdir .$f.new; done")
     ran = world.run()
     assert (ran.code, ran.one()["status"], ran.one()["new"]) == (1, "failed", clone.head)
-    (clone.path / ".git" / "update-repos" / f"{ran.json['run']}.new").rmdir()
+    (clone.path / ".git" / "update-repos" / f".{ran.json['run']}.json.new").rmdir()
     assert world.run("undo", ran.json["run"]).code == 0
     assert clone.everything() == before
 
