@@ -35,6 +35,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from bench_compile import import_torchvision
+
 MODELS = {
     "resnet18": 8,
     "resnet50": 8,
@@ -263,19 +265,6 @@ def make(name: str):
     options = {"aux_logits": False, "init_weights": True} if name == "googlenet" else {}
     model = getattr(vision.models, name)(num_classes=10, **options)
     return model, torch.randn(batch, 3, 64, 64)
-
-
-@functools.cache
-def import_torchvision():
-    """torchvision, whose wheel has no libraries for this torch: its ops are declared first."""
-    import torch
-
-    for name in ("nms", "qnms"):
-        schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-        torch.library.define(f"torchvision::{name}", schema)
-    import torchvision
-
-    return torchvision
 
 
 def collect(name: str) -> Iterator[Convolution]:

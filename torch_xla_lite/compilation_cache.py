@@ -181,9 +181,9 @@ def _deserialize(header: dict, executables: bytes) -> Program:
 
 def _prepare(targets: frozenset[str]) -> None:
     """Does for custom calls what lowering them does: without it a loaded program would crash."""
-    if "torch_xla_lite.aten" in targets:
+    if targets & ffi.TARGETS:
         ffi.register()
-    if any(name.startswith("torch_xla_lite.") for name in targets - {"torch_xla_lite.aten"}):
+    if any(name.startswith("torch_xla_lite.") for name in targets - ffi.TARGETS):
         kernels.register()
     if any(name.startswith("lapack_") for name in targets):
         from jaxlib import lapack

@@ -38,10 +38,18 @@ import numpy as np
 import torch
 from jax import lax
 
-from . import _XLAC, _variables, compilation_cache, foreign_code, index_errors, new_graphs
+from . import (
+    _XLAC,
+    _variables,
+    compilation_cache,
+    foreign_code,
+    index_errors,
+    new_graphs,
+    stored_values,
+)
 from .background import Worker
 from .compilation_cache import Program
-from .lowering import checks, dtypes, promotion, registry, target
+from .lowering import checks, dtypes, ffi, promotion, registry, target
 from .new_graphs import NewGraph, Place
 from .words import Decoder, argument_words, schema_name, split_name
 
@@ -181,6 +189,7 @@ def _lower_graph(
     by_ffi: list[str] = []
     found: list[tuple[int, str, str]] = []
     behind_barriers = _behind_barriers(calls)
+    stored = _stored(calls)
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         by_ffi.clear()  # jax may trace this a second time.
@@ -198,6 +207,8 @@ def _lower_graph(
                 results.append(call.lower(operands, scalars, by_ffi))
             if number in behind_barriers:
                 results[-1] = lax.optimization_barrier(results[-1])
+            if number in stored:
+                results[-1] = [None if x is None else ffi.store(x) for x in results[-1]]
             failed += [lax.reshape(check.failed, (1,)) for check in of_call]
             found.extend((number, check.message, check.error.__name__) for check in of_call)
         values = [results[step][output] for step, output in roots]
@@ -223,6 +234,14 @@ def _lower_graph(
 
     function = core.jaxpr_as_fun(traced.jaxpr)
     return _LoweredGraph((jax.jit(function, keep_unused=True).lower(*structs),), (), *about)
+
+
+def _stored(calls: Sequence[_Call | None]) -> set[int]:
+    if not target.repeats_long_chains():
+        return set()
+    return stored_values.find(
+        [call and stored_values.Op(call.op, [step for step, _ in call.operands]) for call in calls]
+    )
 
 
 def _behind_barriers(calls: Sequence[_Call | None]) -> set[int]:
@@ -394,7 +413,7 @@ class _Call:
             except registry.Unsupported:
                 pass
         # Imported here, because most programs need neither.
-        from .lowering import decomposition, ffi, host
+        from .lowering import decomposition, host
 
         lowered = decomposition.decompose(self.op, decoded.args, outs)
         if lowered is not None:

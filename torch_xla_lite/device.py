@@ -30,6 +30,10 @@ NAME = "jax"
 _initialized = True
 
 _forked = False
+# Whether XLA's threads are missing, because jax had started them when this process was forked.
+_in_bad_fork = False
+# Whether jax had started XLA when this process last forked a child.
+_had_started_xla = False
 
 _register_lock = threading.Lock()
 _registered = False
@@ -51,7 +55,7 @@ def register() -> None:
         torch._register_device_module(NAME, sys.modules[__name__])
         torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
         torch.nn.Module._apply = _keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
-        os.register_at_fork(after_in_child=_after_fork_in_child)
+        os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
         _run_backward_on_the_calling_thread()
         _let_data_loaders_fork()
         _XLAC.set_memory_info(_memory_info)
@@ -351,12 +355,32 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 def _is_in_bad_fork() -> bool:
     """Whether this process was forked from one that used the device: XLA's threads are missing."""
+    return _in_bad_fork
+
+
+def _is_forked() -> bool:
     return _forked
 
 
+def _before_fork() -> None:
+    global _had_started_xla
+    _had_started_xla = _has_started_xla()
+
+
+def _has_started_xla() -> bool:
+    # jax has no public function for this; without the internal one, children get an error.
+    if "jax" not in sys.modules:
+        return False
+    xla_bridge = sys.modules.get("jax._src.xla_bridge")
+    has_started = getattr(xla_bridge, "backends_are_initialized", None)
+    return has_started is None or has_started()
+
+
 def _after_fork_in_child() -> None:
-    global _forked
-    _forked = True
+    global _forked, _in_bad_fork
+    _forked, _in_bad_fork = True, _had_started_xla
+    if not _in_bad_fork:
+        _XLAC.use_in_this_process()
 
 
 def _let_data_loaders_fork() -> None:

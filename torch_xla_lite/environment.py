@@ -39,7 +39,7 @@ import torch
 import torch.utils._device
 from torch.overrides import TorchFunctionMode
 
-from .device import NAME, _is_in_bad_fork
+from .device import NAME, _is_forked
 
 _SETTINGS = ("use_torch_native_for_cpu_tensor",)
 
@@ -169,7 +169,7 @@ class _CpuMeansJax(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         keywords = {**kwargs} if kwargs else {}
-        if self._config.use_torch_native_for_cpu_tensor or _is_in_bad_fork():
+        if self._config.use_torch_native_for_cpu_tensor or _is_forked():
             return func(*args, **keywords)
         if func is torch.Tensor.cpu and not _called_by_torch_internals():
             return torch.Tensor.to(args[0], NAME, **_memory_format(args, keywords))

@@ -246,6 +246,7 @@ def test_conversions_on_other_devices_are_not_changed():
 
 
 def test_a_forked_child_is_recognised():
+    torch.ones(1, device="jax").item()
     child = os.fork()
     if child == 0:
         os._exit(7 if torch.jax._is_in_bad_fork() else 1)
@@ -271,6 +272,64 @@ else:
     )
     assert "RuntimeError: device jax cannot be used in a forked process" in done.stderr
     assert done.stderr.rstrip().endswith("torch.multiprocessing.set_start_method('spawn')")
+
+
+_FORK_AND_USE = """
+child = os.fork()
+if child == 0:
+    print("sum", (torch.arange(4.0, device="jax") + 1).sum().item(), flush=True)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def _run_forking(program: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"import os, torch, torch_xla_lite\n{program}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("mode", ["first", "repeated"])
+def test_children_use_the_device_if_it_was_not_used_before_the_fork(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TORCH_XLA_LITE_COMPILE", mode)
+    # A value that waits stays usable in the parent.
+    program = f"""
+waiting = torch.full((3,), 2.0, device="jax") * 3
+{_FORK_AND_USE * 2}
+print("parent", waiting.sum().item())
+"""
+    done = _run_forking(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:3] == ["sum 10.0", "sum 10.0", "parent 18.0"]
+
+
+def test_a_child_cannot_use_the_device_after_its_parent_used_jax():
+    done = _run_forking(f"import jax\njax.numpy.ones(1).block_until_ready()\n{_FORK_AND_USE}")
+    assert done.returncode == 1
+    assert "device jax cannot be used in a forked process" in done.stderr
+
+
+def test_a_child_that_used_the_device_has_no_children_that_can():
+    program = """
+if os.fork() == 0:
+    torch.ones(1, device="jax").item()
+    if os.fork() == 0:
+        torch.ones(1, device="jax").item()
+    os.wait()
+    can_use = not torch.jax._is_in_bad_fork()
+    print("can use it:", can_use, torch.ones(1, device="jax").item(), flush=True)
+    os._exit(0)
+os.wait()
+"""
+    done = _run_forking(program)
+    assert done.stdout == "can use it: True 1.0\n", done.stderr
+    assert "device jax cannot be used in a forked process" in done.stderr
 
 
 def test_a_forked_child_without_a_tensor_on_the_device_ends():

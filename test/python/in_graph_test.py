@@ -162,6 +162,19 @@ def test_as_many_values_as_true_elements_are_needed():
         x.masked_scatter(mask, torch.ones(2).jax()).tolist()
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_no_values_are_put_where_no_element_is_true(accumulate: bool):
+    """As for a batch without images, in models of text and images."""
+    x, values = torch.ones(2, 4, 3).jax(), torch.ones(0, 3, requires_grad=True)
+    mask = torch.zeros(2, 4, dtype=torch.bool).jax()
+    assert x.index_put((mask,), values.detach().jax(), accumulate).tolist() == x.tolist()
+    x.index_put((mask,), values.jax(), accumulate).sum().backward()
+    assert values.grad.shape == (0, 3)
+    mask[0, 1] = True
+    with pytest.raises(IndexError, match="0 values were assigned"):
+        x.index_put((mask,), values.detach().jax(), accumulate).tolist()
+
+
 def test_a_failed_assertion_raises_at_the_next_read():
     x = torch.ones(3, device="jax")
     torch._assert_async((x > 0).all(), "all is well")

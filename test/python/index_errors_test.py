@@ -1,6 +1,7 @@
 """An index out of range raises when a value is read, whatever op it was given to."""
 
 import gc
+import math
 import subprocess
 
 import pytest
@@ -63,6 +64,23 @@ def test_reading_the_result_raises(op, index):
 @ops
 def test_good_indices_give_what_they_give_on_the_cpu(op):
     torch.testing.assert_close(op(X.jax(), GOOD.jax()).cpu(), op(X, GOOD))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("offsets", [[1, 2], [0, 4], [0, 2, 1], [0, -1]], ids=str)
+def test_offsets_of_bags_that_are_no_ranges_raise(mode, offsets):
+    rows, offsets = torch.tensor([0, 1, 2], device="jax"), torch.tensor(offsets, device="jax")
+    result = F.embedding_bag(rows, X.jax(), offsets, mode=mode)
+    with pytest.raises(RuntimeError, match="offsets must begin with 0, not decrease"):
+        result.tolist()
+
+
+def test_a_bag_at_the_end_may_be_empty():
+    rows, offsets = torch.tensor([0, 1, 2]), torch.tensor([0, 0, 3, 3])
+    for last in (False, True):
+        got = F.embedding_bag(rows.jax(), X.jax(), offsets.jax(), include_last_offset=last)
+        wanted = F.embedding_bag(rows, X, offsets, include_last_offset=last)
+        torch.testing.assert_close(got.cpu(), wanted)
 
 
 def test_negative_indices_count_from_the_end_where_torch_counts_them():
@@ -155,3 +173,58 @@ def test_without_checks_the_nearest_element_is_read(tmp_path):
     process = run_program("0", tmp_path)
     assert process.returncode == 0, process.stderr
     assert "ran\n[[1.0, 1.0" in process.stdout
+
+
+def tensor(*values: float) -> torch.Tensor:
+    return torch.tensor(values, device="jax")
+
+
+VALUES = {
+    "multinomial": (lambda: tensor(0.5, -1.0).multinomial(1), "element < 0"),
+    "multinomial of NaN": (lambda: tensor(0.5, math.nan).multinomial(1), "`nan`"),
+    "multinomial of infinity": (lambda: tensor(0.5, math.inf).multinomial(1), "`inf`"),
+    "multinomial of zeros": (lambda: tensor(0.0, 0.0).multinomial(1, True), "probabilities <= 0"),
+    "bernoulli": (lambda: tensor(0.5, 1.5).bernoulli(), "p_in >= 0 && p_in <= 1"),
+    "bernoulli_": (lambda: tensor(1.0).bernoulli_(tensor(math.nan)), "p_in >= 0 && p_in <= 1"),
+    "poisson": (lambda: torch.poisson(tensor(-1.0)), "rate to be non-negative"),
+    "normal": (lambda: torch.normal(tensor(0.0), tensor(-1.0)), "std >= 0"),
+    "binary_cross_entropy": (
+        lambda: F.binary_cross_entropy(tensor(0.5, 1.5), tensor(1.0, 1.0)),
+        "between 0 and 1",
+    ),
+    "histc": (lambda: torch.histc(tensor(0.5, math.inf), 3), "histc: range .* is not finite"),
+    "max": (lambda: tensor().max(), "numel"),
+    "min": (lambda: tensor().min(), "numel"),
+}
+
+
+@pytest.mark.parametrize("mode", ["first", "repeated"])
+@pytest.mark.parametrize(("op", "message"), VALUES.values(), ids=VALUES.keys())
+def test_values_that_the_cpu_refuses_raise(op, message, mode):
+    torch_xla_lite._XLAC.set_compile_when(mode)
+    try:
+        with pytest.raises((RuntimeError, IndexError), match=message):
+            op().tolist()
+    finally:
+        torch_xla_lite._XLAC.set_compile_when("first")
+
+
+def test_a_sorter_that_is_no_permutation_raises():
+    places = torch.searchsorted(tensor(0.0, 1.0), tensor(1.0), sorter=torch.tensor([0, 9]).jax())
+    with pytest.raises(IndexError, match="out of range: it must be in"):
+        places.tolist()
+
+
+def test_repeats_that_do_not_have_the_given_sum_raise():
+    with pytest.raises(RuntimeError, match="output_size"):
+        torch.repeat_interleave(
+            tensor(1.0, 2.0), torch.tensor([1, 2]).jax(), output_size=2
+        ).tolist()
+
+
+def test_distributions_of_good_values_raise_nothing():
+    assert tensor(0.0, 1.0).multinomial(2, True).tolist() == [1, 1]
+    assert tensor(0.0, 1.0).bernoulli().tolist() == [0, 1]
+    assert torch.poisson(tensor(0.0)).tolist() == [0]
+    assert torch.normal(tensor(3.0), tensor(0.0)).tolist() == [3]
+    assert F.binary_cross_entropy(tensor(0.0, 1.0), tensor(0.0, 1.0)).item() == 0

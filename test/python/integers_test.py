@@ -168,6 +168,8 @@ def number_ops() -> dict[str, Callable[[torch.Tensor, float], torch.Tensor]]:
         "threshold": lambda x, v: F.threshold(x, 1, v),
         "addcmul": lambda x, v: torch.addcmul(x, x, x, value=v),
         "linspace": lambda x, v: torch.linspace(0, v, 3, dtype=x.dtype, device=x.device),
+        "foreach_addcmul": lambda x, v: torch._foreach_addcmul([x], [x], [x], [v])[0],
+        "foreach_minimum": lambda x, v: torch._foreach_minimum([x], [v])[0],
     }
 
 
@@ -365,3 +367,90 @@ def test_the_gradient_of_dropout_of_integers_is_not_cut():
     grad, mask = torch.tensor([1, 2, 3]), torch.tensor([1, 0, 1]).bool()
     op = torch.ops.aten.native_dropout_backward
     assert torch.equal(op(grad.jax(), mask.jax(), 2.5).cpu(), op(grad, mask, 2.5))
+
+
+def complex_numbers(x: torch.Tensor) -> torch.Tensor:
+    return x * 1j
+
+
+REFUSED = {
+    "subtract the number True": lambda x: x - True,
+    "subtract from True": lambda x: True - x,
+    "subtract True in place": lambda x: x.clone().sub_(True),
+    "subtract bools": lambda x: x - (x > 0),
+    "subtract from bools": lambda x: torch.rsub(x, x > 0),
+    "foreach_sub": lambda x: torch._foreach_sub([x], True),
+    "add with alpha=True": lambda x: torch.add(x, x, alpha=True),
+    "add a number with alpha=False": lambda x: torch.add(x, 2, alpha=False),
+    "foreach_add with alpha=True": lambda x: torch._foreach_add([x], [x], alpha=True),
+    "clamp by a complex number": lambda x: x.clamp(1j, 1j),
+    "clamp_min by a complex number": lambda x: x.clamp_min(1j),
+    "clamp_max of complex numbers": lambda x: complex_numbers(x).clamp_max(1),
+    "arange of complex numbers": lambda x: torch.arange(3, device=x.device, dtype=torch.cfloat),
+    "xlogy with a complex number": lambda x: torch.xlogy(x, 1j),
+    "xlogy of complex numbers": lambda x: torch.xlogy(2, complex_numbers(x)),
+    "index_fill with a complex number": lambda x: x.index_fill(0, x.long(), 1j),
+    "leaky_relu of integers": lambda x: torch.nn.functional.leaky_relu(x.int(), 2),
+    "foreach_addcmul of complex numbers": lambda x: torch._foreach_addcmul([x], [x], [x], [1j]),
+    "addcdiv of integers": lambda x: torch.addcdiv(x > 0, x > 0, x.int() + 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+@pytest.mark.parametrize("op", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_refused_for_the_dtype_of_another_operand_or_of_a_number(op, dtype):
+    x = torch.tensor([0, 1, 2], dtype=dtype)
+    with pytest.raises((RuntimeError, NotImplementedError)) as wanted:
+        op(x)
+    with pytest.raises(wanted.type, match=re.escape(str(wanted.value).partition("\n")[0])):
+        op(x.jax())
+
+
+def test_a_complex_bound_without_imaginary_part_is_real():
+    x = torch.tensor([0.5, -2.0])
+    torch.testing.assert_close(x.jax().clamp(complex(1, 0)).cpu(), x.clamp(complex(1, 0)))
+
+
+@pytest.mark.parametrize("alpha", [0, 7, 256, True])
+def test_alpha_of_bools_is_a_bool(alpha):
+    a, b = torch.tensor([True, False, False]), torch.tensor([False, True, False])
+    assert torch.equal(torch.add(a.jax(), b.jax(), alpha=alpha).cpu(), torch.add(a, b, alpha=alpha))
+
+
+def test_remainder_by_a_bool_that_is_false_raises():
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        (7 % torch.tensor([True, False], device="jax")).cpu()
+
+
+COMPLEX = torch.tensor([1j, 2])
+IN_PLACE = {
+    "add_ of a complex number": lambda x: x.add_(1j),
+    "sub_ of complex numbers": lambda x: x.sub_(COMPLEX.to(x.device)),
+    "mul_ of floats": lambda x: x.int().mul_(x),
+    "mul_ of integers to bools": lambda x: (x > 1).mul_(x.int()),
+    "+= of a complex number": lambda x: x.__iadd__(1j),
+    "addcmul_ of floats": lambda x: x.int().addcmul_(x, x),
+    "addcmul_ of complex numbers": lambda x: x.addcmul_(x, COMPLEX.to(x.device)),
+    "foreach_add_ of a complex number": lambda x: torch._foreach_add_([x], 1j),
+    "foreach_mul_ of floats": lambda x: torch._foreach_mul_([x.int()], [x]),
+    "floor_divide_ by 0": lambda x: x.int().floor_divide_(0),
+    "floor_divide_ by 0 in int32": lambda x: x.int().floor_divide_(2**32),
+    "remainder_ by False": lambda x: x.int().remainder_(False),
+    "fmod_ by 0": lambda x: x.int().fmod_(0),
+    "div_ by 0": lambda x: x.int().div_(0, rounding_mode="trunc"),
+}
+
+
+@pytest.mark.parametrize("op", IN_PLACE.values(), ids=IN_PLACE.keys())
+def test_what_the_cpu_refuses_in_place(op):
+    with pytest.raises(RuntimeError) as wanted:
+        op(torch.tensor([1.0, 2.0]))
+    with pytest.raises(RuntimeError, match=re.escape(str(wanted.value))):
+        op(torch.tensor([1.0, 2.0], device="jax"))
+
+
+def test_masks_and_narrower_numbers_are_written_in_place():
+    x = torch.ones(2, dtype=torch.int32, device="jax")
+    x.add_(True).mul_(x > 0).masked_fill_(x > 5, 7).add_(torch.ones(2, device="jax").long())
+    torch._foreach_add_([x], [x > 0])
+    assert x.tolist() == [4, 4]

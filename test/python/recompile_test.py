@@ -51,6 +51,18 @@ def test_writing_at_another_place():
     assert x[:4].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("numbers", [(0, 1, 7), (0.0, 1.5, -0.0), (False, True, False)])
+@pytest.mark.parametrize("like", [False, True])
+def test_full_of_zeros_and_then_of_another_number(numbers, like):
+    x = torch.ones(7, device="jax")
+    full = torch.full_like if like else lambda x, number: torch.full((7,), number, device="jax")
+    results = [full(x, number) for number in numbers]
+    assert [result[0].item() for result in results] == list(numbers)
+    assert [result.signbit().any().item() for result in results] == [
+        torch.tensor(number).signbit().item() for number in numbers
+    ]
+
+
 def test_another_exponent():
     x = torch.full((4,), 2.0, device="jax")
     results = []

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import checks, unary
+from torch_xla_lite.lowering import checks, target, unary
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -49,7 +49,7 @@ def _rounded_pair(a: Operand, b: Operand, out: jax.ShapeDtypeStruct) -> list[jax
 def scaled(x: jax.Array, alpha: Operand) -> jax.Array:
     if is_number(alpha, 1):
         return x
-    return lax.mul(x, full(x.shape, alpha, x.dtype))
+    return _mul(x, full(x.shape, alpha, x.dtype))
 
 
 def _add(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -85,7 +85,7 @@ def mul(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::div.Tensor", "aten::div.Scalar")
 def div(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.div(*_wide_pair(self, other, outs[0]))
+    return target.divide(*_wide_pair(self, other, outs[0]))
 
 
 @lower("aten::div.Tensor_mode", "aten::div.Scalar_mode")
@@ -99,7 +99,7 @@ def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) 
 
 def _check_divisor(divisor: Operand, out: jax.ShapeDtypeStruct) -> None:
     """Python numbers were checked when the op was recorded (csrc/dispatch/numbers.h)."""
-    if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "iu":
+    if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "biu":
         checks.not_zero(convert(divisor, out.dtype))
 
 
@@ -115,7 +115,7 @@ def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
         )
         return lax.sub(quotient, convert(off, a.dtype))
     if rounding_mode == "trunc":
-        quotient = lax.div(a, b)
+        quotient = target.divide(a, b)
         return lax.select(
             lax.lt(quotient, lax.full_like(a, 0)), lax.ceil(quotient), lax.floor(quotient)
         )
@@ -178,7 +178,12 @@ def power(self: Operand, exponent: Operand, out: jax.ShapeDtypeStruct) -> jax.Ar
             return lax.full_like(x, 1)
     a, b = _rounded_pair(self, exponent, out)
     if not is_integral(dtype):
-        return lax.pow(a, b)
+        result = lax.pow(a, b)
+        if not is_complex(dtype):
+            return result
+        zero = lax.full_like(a, 0)
+        is_zero = lax.bitwise_and(lax.eq(a, zero), lax.gt(lax.real(b), lax.real(zero)))
+        return lax.select(is_zero, zero, result)
     if dtype == np.bool_:
         return lax.bitwise_or(a, lax.bitwise_not(b))
     return _integer_power(a, b)

@@ -51,13 +51,14 @@ _REFUSED = {
         cholesky linalg_cholesky_ex linalg_eig linalg_inv_ex linalg_qr
     """,
     "biu": """
-        _softmax_backward_data bartlett_window bartlett_window.periodic blackman_window
-        blackman_window.periodic cholesky_inverse cholesky_solve hamming_window
-        hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta
-        hann_window hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic
-        lerp.Scalar lerp.Tensor linalg_householder_product linalg_lu linalg_lu_factor_ex
-        linalg_solve_triangular logaddexp logaddexp2 logcumsumexp rrelu_with_noise_functional silu
-        std.correction std_mean.correction triangular_solve var.correction var_mean.correction
+        _log_softmax _softmax _softmax_backward_data addcdiv bartlett_window
+        bartlett_window.periodic blackman_window blackman_window.periodic cholesky_inverse
+        cholesky_solve hamming_window hamming_window.periodic hamming_window.periodic_alpha
+        hamming_window.periodic_alpha_beta hann_window hann_window.periodic kaiser_window
+        kaiser_window.beta kaiser_window.periodic leaky_relu lerp.Scalar lerp.Tensor
+        linalg_householder_product linalg_lu linalg_lu_factor_ex linalg_solve_triangular logaddexp
+        logaddexp2 logcumsumexp rrelu_with_noise_functional silu std.correction std_mean.correction
+        triangular_solve var.correction var_mean.correction
     """,
     "bc": """
         ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor histc kthvalue max_pool2d_with_indices
@@ -74,13 +75,14 @@ _REFUSED = {
         searchsorted.Scalar searchsorted.Tensor topk trace vdot
     """,
     "c": """
-        _safe_softmax amax amin aminmax atan2 binary_cross_entropy_with_logits
-        clamp_max.Tensor clamp_min.Tensor copysign.Tensor digamma elu erf erfc erfinv fmax fmin
-        hardtanh heaviside i0 index_reduce leaky_relu lgamma logit max max.dim maximum min min.dim
-        minimum mode mvlgamma nansum native_group_norm polygamma relu sign softshrink sort
-        sort.stable special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr
-        special_ndtri special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar
-        special_zeta topk xlogy.Tensor
+        _safe_softmax amax amin aminmax arange arange.start arange.start_step atan2
+        binary_cross_entropy_with_logits clamp clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor
+        copysign.Tensor digamma elu erf erfc erfinv fmax fmin hardtanh heaviside i0 index_reduce
+        leaky_relu lgamma logit max max.dim maximum min min.dim minimum mode mvlgamma nansum
+        native_group_norm polygamma relu sign softshrink sort sort.stable special_entr special_erfcx
+        special_i0e special_i1 special_i1e special_log_ndtr special_ndtri special_xlog1py
+        special_xlog1py.other_scalar special_xlog1py.self_scalar special_zeta topk
+        xlogy.Scalar_Other xlogy.Scalar_Self xlogy.Tensor
     """,
 }
 
@@ -95,7 +97,7 @@ def _kinds() -> dict[str, str]:
 
 
 # These convert their operands to the dtype of their results first.
-_BY_RESULT = ("aten::cumprod", "aten::cumsum")
+_BY_RESULT = ("aten::addcdiv", "aten::cumprod", "aten::cumsum")
 
 
 def refused(op_name: str) -> tuple[int, int]:

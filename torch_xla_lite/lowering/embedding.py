@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import checks
 from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
@@ -76,6 +77,17 @@ def _zero_padding(x: jax.Array, indices: jax.Array, padding_idx: int) -> jax.Arr
     return lax.select(lax.broadcast_in_dim(real, x.shape, (0,)), x, lax.full_like(x, 0))
 
 
+def _check_offsets(offsets: jax.Array, length: int) -> None:
+    if offsets.size == 0:
+        return
+    ends = jnp.append(offsets[1:], jnp.asarray(length, offsets.dtype))
+    checks.check(
+        (offsets[0] != 0) | jnp.any(offsets > ends),
+        f"offsets must begin with 0, not decrease, and end at {length} at most",
+        RuntimeError,
+    )
+
+
 @lower("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 def embedding_bag(
     weight: jax.Array,
@@ -91,6 +103,7 @@ def embedding_bag(
     outs,
 ) -> tuple[jax.Array, ...]:
     bags, width = outs[0].shape
+    _check_offsets(offsets, indices.shape[0])
     number = lax.iota(indices.dtype, indices.shape[0])
     bag = jnp.searchsorted(offsets[:bags].astype(number.dtype), number, side="right") - 1
     taken = opmath(rows(weight, indices))

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.promotion import (
     Number,
     Operand,
@@ -131,7 +132,7 @@ def _linspace(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> jax.
     first, last = (convert(x, dtype) for x in (start, end))
     if steps < 2:
         return jnp.full((steps,), first, dtype)
-    step = (last - first) / dtype.type(steps - 1)
+    step = target.divide(last - first, jnp.asarray(steps - 1, dtype))
     index = lax.iota(np.int64, steps)
     rising = first + step * index.astype(dtype)
     falling = last - step * (steps - index - 1).astype(dtype)

@@ -4,6 +4,10 @@
 
 The handler (csrc/ffi) uses XLA's buffers without a copy, but XLA cannot fuse the op with its
 neighbours, so ops that run often should have a lowering.
+
+    x = store(x)
+
+makes XLA compute and store a value once where it would compute it for each use.
 """
 
 import ctypes
@@ -15,6 +19,8 @@ import jax
 import numpy as np
 
 _TARGET = "torch_xla_lite.aten"
+STORE = "torch_xla_lite.store"
+TARGETS = frozenset({_TARGET, STORE})
 _LIBRARY = pathlib.Path(__file__).parent.parent / "lib" / "libtorch_xla_lite_ffi.so"
 
 
@@ -50,6 +56,14 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
         },
         platform="cpu",
     )
+    jax.ffi.register_ffi_target(STORE, jax.ffi.pycapsule(handler.TorchXlaLiteStore), platform="cpu")
+
+
+def store(value: jax.Array) -> jax.Array:
+    """`value`, which XLA does not fuse with its uses; for use while `jax.jit` traces, on CPUs."""
+    register()
+    struct = jax.ShapeDtypeStruct(value.shape, value.dtype)
+    return jax.ffi.ffi_call(STORE, struct, input_output_aliases={0: 0})(value)
 
 
 def lower_by_ffi(

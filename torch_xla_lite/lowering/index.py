@@ -98,6 +98,8 @@ def _put_by_mask(
         order, count = _ranks(mask)
         failed = lax.ne(count, lax.full_like(count, rows))
         check(failed, f"{rows} values were assigned to another number of True elements of a mask")
+        if rows == 0:
+            return x
         values = jnp.take(values, order, axis=before, mode="clip")
     values = broadcast(values, x.shape)
     mask = lax.broadcast_in_dim(mask, x.shape, range(before, before + mask.ndim))

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.checks import index_in_range
+from torch_xla_lite.lowering import target
+from torch_xla_lite.lowering.checks import check, index_in_range
 from torch_xla_lite.lowering.promotion import Operand, broadcast, convert, operands, opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -21,7 +22,7 @@ def _reduced(loss: jax.Array, reduction: int) -> jax.Array:
     if reduction == _NONE:
         return loss
     total = lax.reduce_sum(loss, tuple(range(loss.ndim)))
-    return total if reduction == _SUM else lax.div(total, lax.full_like(total, loss.size))
+    return total if reduction == _SUM else target.divide(total, lax.full_like(total, loss.size))
 
 
 def _spread_grad(
@@ -31,7 +32,7 @@ def _spread_grad(
     grad = convert(grad_output, dtype)
     if reduction == _MEAN:
         count = int(np.prod(shape, dtype=np.int64))
-        grad = lax.div(grad, lax.full_like(grad, count))
+        grad = target.divide(grad, lax.full_like(grad, count))
     return broadcast(grad, shape)
 
 
@@ -134,6 +135,8 @@ def binary_cross_entropy(
     self: jax.Array, target: jax.Array, weight: jax.Array | None = None, reduction: int = _MEAN
 ) -> jax.Array:
     p, t = _pair(self, target)
+    good = (p >= 0) & (p <= 1)
+    check(~jnp.all(good), "all elements of input should be between 0 and 1", RuntimeError)
     # torch clamps the logarithms at -100, so that a wrong prediction of probability 0 or 1 has a
     # finite loss.
     floor = lax.full_like(p, -100)

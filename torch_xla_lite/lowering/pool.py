@@ -287,8 +287,8 @@ def _divisors(
 
 def _divided(x: jax.Array, divisors: np.ndarray | int) -> jax.Array:
     if isinstance(divisors, int):
-        return lax.div(x, lax.full_like(x, divisors))
-    return lax.div(x, jnp.broadcast_to(divisors.astype(x.dtype), x.shape))
+        return target.divide(x, lax.full_like(x, divisors))
+    return target.divide(x, jnp.broadcast_to(divisors.astype(x.dtype), x.shape))
 
 
 def _window_sum(x: jax.Array, window: Window) -> jax.Array:

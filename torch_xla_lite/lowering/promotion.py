@@ -159,8 +159,13 @@ def convert(x: Operand, dtype: np.dtype) -> jax.Array:
         return lax.full((), x, dtype)
     if x.dtype == dtype:
         return x
-    if is_complex(x.dtype) and not is_complex(dtype) and dtype != np.bool_:
+    if is_complex(x.dtype) and dtype == np.bool_:
+        return lax.ne(x, lax.full_like(x, 0))
+    if is_complex(x.dtype) and not is_complex(dtype):
         x = lax.real(x)
+    if x.dtype == np.bool_ and not is_integral(dtype):
+        # Of a product with a converted bool, XLA makes a selection, and false times NaN is 0 there.
+        return lax.select(x, lax.full_like(x, 1, dtype), lax.full_like(x, 0, dtype))
     if is_float(x.dtype) and dtype.kind in "iu" and dtype.itemsize < 4:
         # Wraps around, as torch's kernels do; XLA would give the nearest number of the dtype.
         x = lax.convert_element_type(x, np.int32)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import check
 from torch_xla_lite.lowering.promotion import (
     Operand,
     broadcast,
@@ -118,6 +119,8 @@ def normal(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.A
 @lower("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
 def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
+    if isinstance(std, jax.Array) and not is_complex(std.dtype):
+        check(jnp.any(std < 0), "normal expects all elements of std >= 0.0", RuntimeError)
     scaled = lax.mul(x, full(x.shape, std, x.dtype))
     return lax.add(scaled, full(x.shape, mean, x.dtype))
 
@@ -149,6 +152,10 @@ def cauchy(self: jax.Array, median: float = 0, sigma: float = 1, *, outs, key) -
 @lower("aten::bernoulli", "aten::bernoulli.Tensor")
 def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.Array:
     probability = opmath(self if p is None else p)
+    good = (probability >= 0) & (probability <= 1)
+    check(
+        ~jnp.all(good), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.", RuntimeError
+    )
     u = jax.random.uniform(key, outs[0].shape, np.float32)
     return lax.lt(convert(u, probability.dtype), broadcast(probability, outs[0].shape))
 
@@ -219,6 +226,11 @@ def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
 @lower("aten::multinomial")
 def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *, key) -> jax.Array:
     weights = opmath(self)
+    bad = ~((weights >= 0) & jnp.isfinite(weights))
+    message = "probability tensor contains either `inf`, `nan` or element < 0"
+    check(jnp.any(bad), message, RuntimeError)
+    message = "invalid multinomial distribution (sum of probabilities <= 0)"
+    check(jnp.any(jnp.sum(weights, -1) <= 0), message, RuntimeError)
     logits = lax.log(weights)
     if replacement:
         shape = (num_samples, *weights.shape[:-1])
@@ -230,6 +242,8 @@ def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *,
 
 @lower("aten::poisson")
 def poisson(self: jax.Array, *, outs, key) -> jax.Array:
+    message = "invalid Poisson rate, expected rate to be non-negative"
+    check(jnp.any(self < 0), message, RuntimeError)
     return jax.random.poisson(key, opmath(self), outs[0].shape)
 
 

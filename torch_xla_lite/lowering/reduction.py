@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.promotion import (
     Number,
@@ -72,7 +73,7 @@ def mean(
 
 def mean_over(x: jax.Array, dims: tuple[int, ...], keepdim: bool = False) -> jax.Array:
     total = sum_over(x, dims, keepdim)
-    return lax.div(total, lax.full_like(total, count_over(x, dims)))
+    return target.divide(total, lax.full_like(total, count_over(x, dims)))
 
 
 @lower("aten::prod", "aten::prod.dim_int")
@@ -101,11 +102,15 @@ def amin(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
 
 @lower("aten::max")
 def max_(self: jax.Array) -> jax.Array:
+    if self.size == 0:
+        raise Unsupported  # The kernel raises the right error.
     return amax(self)
 
 
 @lower("aten::min")
 def min_(self: jax.Array) -> jax.Array:
+    if self.size == 0:
+        raise Unsupported
     return amin(self)
 
 
@@ -228,7 +233,8 @@ def moments(
     )
     total = sum_over(square, dims, keepdim)
     freedom = max(count_over(x, dims) - correction, 0)
-    return lax.div(total, lax.full_like(total, freedom)), lax.reshape(center, total.shape)
+    variance = target.divide(total, lax.full_like(total, freedom))
+    return variance, lax.reshape(center, total.shape)
 
 
 def _var_mean(self, dim, correction, keepdim):

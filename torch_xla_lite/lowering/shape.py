@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import check
 from torch_xla_lite.lowering.promotion import (
     Operand,
     canonical_dim,
@@ -47,7 +48,10 @@ def repeat(self: jax.Array, repeats: list[int]) -> jax.Array:
 @lower("aten::repeat_interleave.Tensor")
 def repeat_interleave(repeats: jax.Array, *, output_size: int | None = None, outs) -> jax.Array:
     positions = lax.iota(np.int64, repeats.shape[0])
-    return jnp.repeat(positions, repeats, total_repeat_length=outs[0].shape[0])
+    size = outs[0].shape[0]
+    message = f"output_size is {size}, which is not the sum of the repeats"
+    check(jnp.sum(repeats) != size, message, RuntimeError)
+    return jnp.repeat(positions, repeats, total_repeat_length=size)
 
 
 @lower("aten::flip")

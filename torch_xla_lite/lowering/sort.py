@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import checks, target
 from torch_xla_lite.lowering.promotion import (
     Number,
     Operand,
@@ -159,6 +160,7 @@ def searchsorted(
     sorter: jax.Array | None = None,
 ) -> jax.Array:
     if sorter is not None:
+        checks.index_in_range(sorter, sorted_sequence.shape[-1])
         sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, axis=-1)
     side = side or ("right" if right else "left")
     values = self if hasattr(self, "ndim") else convert(self, sorted_sequence.dtype)
@@ -193,9 +195,11 @@ def histc(self: jax.Array, bins: int = 100, min: Number = 0, max: Number = 0) ->
     x = lax.reshape(opmath(self), (self.size,))
     low, high = (jnp.min(x), jnp.max(x)) if min == max else (min, max)
     low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
+    finite = jnp.isfinite(low) & jnp.isfinite(high)
+    checks.check(~finite, "torch.histc: range of the elements is not finite", RuntimeError)
     flat = low == high
     low, high = jnp.where(flat, low - 1, low), jnp.where(flat, high + 1, high)
-    place = jnp.floor((x - low) / (high - low) * bins).astype(np.int32)
+    place = target.divide((x - low) * bins, jnp.broadcast_to(high - low, x.shape)).astype(np.int32)
     place = jnp.where(x == high, bins - 1, place)
     inside = (x >= low) & (x <= high)
     place = jnp.where(inside, place, bins)

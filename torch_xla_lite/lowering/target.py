@@ -5,9 +5,12 @@ target.has_host_memory()              # whether ATen's CPU kernels can use XLA's
 target.product_precision(dtype)       # for lax.dot_general
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
+target.repeats_long_chains()          # whether values are stored where XLA would not
+target.divide(a, b)                   # rounded as torch does on this platform
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -31,7 +34,22 @@ def is_slow_at_windows() -> bool:
     return platform() == "cpu"
 
 
+def repeats_long_chains() -> bool:
+    """True on CPUs: XLA fuses chains of elementwise ops into each of their uses there."""
+    return platform() == "cpu"
+
+
 def product_precision(dtype: np.dtype) -> lax.Precision | None:
     """torch multiplies float32 matrices in float32. XLA does so on CPUs only: its default on GPUs
     is TF32, which has 10 bits for the fraction."""
     return lax.Precision.HIGHEST if platform() != "cpu" and dtype.itemsize >= 4 else None
+
+
+def divide(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a / b. If `b` is one number for all elements, XLA multiplies by 1 / b, which rounds twice:
+    the mean of 41 ones in float32 is 0.99999994. torch does so on GPUs only. On CPUs a barrier
+    hides from XLA that it is one number; the barrier is gone when XLA fuses.
+    """
+    if platform() == "cpu" and jnp.issubdtype(b.dtype, jnp.floating):
+        b = lax.optimization_barrier(b)
+    return lax.div(a, b)

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 from jax.scipy import special
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.promotion import (
     broadcasting,
     category,
@@ -244,7 +245,8 @@ def logical_not(self: jax.Array) -> jax.Array:
 def logit(self: jax.Array, eps: float | None = None, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     if eps is not None:
-        x = lax.clamp(np.array(eps, x.dtype), x, np.array(1 - eps, x.dtype))
+        low, high = lax.full_like(x, eps), lax.full_like(x, 1 - eps)
+        x = lax.select(lax.lt(x, low), low, lax.select(lax.gt(x, high), high, x))
     return lax.log(lax.div(x, lax.sub(lax.full_like(x, 1), x)))
 
 
@@ -314,10 +316,10 @@ def round_decimals(self: jax.Array, *, decimals: int) -> jax.Array:
     if is_integral(self.dtype):
         return self
     x = opmath(self)
-    scale = lax.full_like(x, 10.0 ** abs(decimals))
+    scale = lax.full_like(x, float(f"1e{abs(decimals)}"))
     if decimals >= 0:
-        return lax.div(lax.round(lax.mul(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
-    return lax.mul(lax.round(lax.div(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
+        return target.divide(round_(lax.mul(x, scale)), scale)
+    return lax.mul(round_(target.divide(x, scale)), scale)
 
 
 @lower("aten::sgn")

@@ -37,7 +37,7 @@ TEST_P(ManyParametersTest, EachParameterAndItsStateGiveTheirMemoryToTheNewOnes) 
   std::vector<Root> roots;
   for (size_t i = 0; i < values.size(); ++i) roots.push_back({&values[i], replaced[i]});
   double fastest = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 20; ++round) {
     const auto start = std::chrono::steady_clock::now();
     const Graph graph = Linearize(roots);
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;

@@ -258,3 +258,37 @@ def test_addcmul_and_addcdiv(value):
 def test_empty_tensors_pass_through():
     check(aten.add.Tensor, torch.empty(0, 3), torch.ones(3))
     check(aten.exp, torch.empty(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64])
+def test_a_mask_does_not_hide_nan_and_infinity(dtype):
+    x = torch.tensor([math.nan, math.inf, 2.0, -1.0], dtype=dtype)
+    mask = torch.tensor([False, False, True, False])
+    check(aten.mul.Tensor, mask, x)
+    check(aten.mul.Tensor, x, mask)
+    check(aten.mul.Tensor, mask, math.inf)
+
+
+def test_imaginary_numbers_are_true():
+    x = torch.tensor([1j, 0, 2])
+    check(aten.logical_not, x)
+    check(aten.logical_and, x, x)
+    check(aten.full, [2], 1j, dtype=torch.bool)
+    check(aten.masked_fill.Scalar, x == 0, x == 0, 1j)
+
+
+def test_powers_of_complex_zero():
+    zeros = torch.zeros(2, dtype=torch.complex64)
+    check(aten.pow.Tensor_Scalar, zeros, 1 + 2j)
+    check(aten.pow.Tensor_Scalar, torch.zeros(2), 1 + 2j)
+    check(aten.pow.Tensor_Tensor, zeros, torch.tensor([1 + 2j, 2.5]))
+    check(aten.pow.Scalar, 0j, torch.tensor([1 + 2j, 2.5]))
+
+
+@pytest.mark.parametrize("decimals", [309, -309])
+def test_rounding_to_more_decimals_than_a_double_has(decimals):
+    check(aten.round.decimals, torch.tensor([0.5, -2.0, 0.0]), decimals=decimals)
+
+
+def test_logit_with_a_lower_bound_above_the_upper_one():
+    check(aten.logit, torch.tensor([0.5, 1.0, 2.0, -3.0, math.nan]), 1.0)

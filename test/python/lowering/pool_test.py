@@ -81,6 +81,12 @@ def test_adaptive_average_and_its_gradient(size):
     check(aten._adaptive_avg_pool2d_backward, torch.randn(2, 3, *size), X)
 
 
+@pytest.mark.parametrize("size", [41, 49])
+def test_the_mean_of_ones_is_one(size):
+    ones = torch.ones(1, 1, 1, size)
+    check(aten.avg_pool2d, ones, [1, size], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("size", [[1, 1], [3, 4], [4, 3], [10, 12]])
 def test_adaptive_maximum_and_its_gradient(size):
     check(aten.adaptive_max_pool2d, X, size)

@@ -5,6 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
+#include <algorithm>
+#include <cmath>
 #include <exception>
 #include <string_view>
 #include <unordered_set>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/shape_rules.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -32,20 +35,70 @@ at::Tensor MetaOf(const at::Tensor& tensor, bool with_strides) {
   return meta;
 }
 
-// Calls the op on meta tensors and leaves its results on the stack. Returns the written arguments.
-std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                   torch::jit::Stack* stack) {
-  const bool with_strides = info.IsView();
+torch::jit::Stack MetaOf(c10::ArrayRef<c10::IValue> arguments, bool with_strides) {
+  torch::jit::Stack stack;
   for (const c10::IValue& argument : arguments) {
-    stack->push_back(MapArgument(argument, c10::Device(c10::kMeta), [&](const at::Tensor& tensor) {
+    stack.push_back(MapArgument(argument, c10::Device(c10::kMeta), [&](const at::Tensor& tensor) {
       return MetaOf(tensor, with_strides);
     }));
   }
+  return stack;
+}
+
+// Calls the op on meta tensors and leaves its results on the stack. Returns the written arguments.
+std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                   torch::jit::Stack* stack) {
+  *stack = MetaOf(arguments, info.IsView());
   std::vector<c10::IValue> mutated;
   for (const int i : info.mutated) mutated.push_back((*stack)[i]);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (!ApplyShapeRule(info, stack)) info.op.callBoxed(stack);
   return mutated;
+}
+
+// Whether tensors or numbers of `value` have no place in `dtype`, such as floats in integers.
+bool IsWider(const c10::IValue& value, c10::ScalarType dtype) {
+  if (value.isList()) {
+    return std::ranges::any_of(value.toListRef(),
+                               [&](const c10::IValue& item) { return IsWider(item, dtype); });
+  }
+  if (value.isScalar()) return !c10::canCast(value.toScalar().type(), dtype);
+  return value.isTensor() && value.toTensor().defined() &&
+         !c10::canCast(value.toTensor().scalar_type(), dtype);
+}
+
+// Whether an op in place has a result that torch does not write to its first argument, of another
+// dtype. The meta functions of some ops write it.
+bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (info.has_out || info.mutated != std::vector<int>{0}) return false;
+  const c10::IValue self = arguments[0].isList() ? arguments[0].toListRef()[0] : arguments[0];
+  const c10::ScalarType dtype = self.toTensor().scalar_type();
+  if (std::ranges::none_of(arguments, [&](const auto& value) { return IsWider(value, dtype); }))
+    return false;
+  const auto functional = FindOp(info.name);
+  if (!functional || functional->schema().is_mutable()) return false;
+  torch::jit::Stack stack = MetaOf(arguments, /*with_strides=*/false);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  functional->callBoxed(stack);
+  return IsWider(stack[0], dtype);
+}
+
+bool IsBool(const c10::IValue& value) {
+  return value.isBool() || (value.isTensor() && value.toTensor().scalar_type() == at::kBool);
+}
+
+// Whether torch refuses the call for a bool. Its meta functions do not.
+bool HasRefusedBool(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                    c10::ScalarType result) {
+  const bool subtracts = info.name.starts_with("aten::sub.") ||
+                         info.name.starts_with("aten::rsub.") ||
+                         info.name.starts_with("aten::_foreach_sub.");
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_alpha = info.op.schema().arguments()[i].name() == "alpha";
+    if (is_alpha ? arguments[i].isBool() && result != at::kBool : subtracts && IsBool(arguments[i]))
+      return true;
+  }
+  return false;
 }
 
 // Whether the CPU kernel must run the call.
@@ -60,6 +113,7 @@ bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const C
   if (!call.operands.empty() && contains(info.refused_dtypes, call.operands[0]->shape()))
     return true;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
+  if (HasRefusedBool(info, arguments, dtype)) return true;
   if (!c10::isIntegralType(dtype, /*includeBool=*/true)) return false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     // 2 ** -1 is no integer.
@@ -76,7 +130,8 @@ bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
       "aten::new_zeros",           "aten::zeros",      "aten::zeros_like"};
   if (names->contains(info.name)) return true;
   if (info.name != "aten::full" && info.name != "aten::full_like") return false;
-  return arguments[1].isScalar() && arguments[1].toScalar().equal(0);
+  const c10::Scalar value = arguments[1].toScalar();
+  return value.equal(0) && !(value.isFloatingPoint() && std::signbit(value.toDouble()));
 }
 
 class Outputs {
@@ -145,6 +200,7 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   std::vector<c10::IValue> mutated;
   try {
     mutated = RunOnMeta(info, arguments, &stack);
+    signature->runs_on_cpu = IsTooWide(info, arguments);
   } catch (const std::exception& error) {
     // Transient; says nothing about the op.
     if (runtime::Runtime::Get().executor().IsInterruption(error)) throw;

@@ -108,6 +108,8 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
         const c10::Scalar value = argument.default_value()->toScalar();
         if (!value.isComplex()) result.constant = value.toDouble();
       }
+      // Full of zeros is known to be zeros (infer.cc), full of anything else is one graph.
+      if (argument.name() == "fill_value") result.constant = 0;
       result.is_exponent = argument.name() == "exponent";
       result.negative_is_constant = result.is_exponent || argument.name() == "lambd";
       break;
@@ -119,7 +121,12 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
 
 // The arguments that torch does not make a tensor of, which would wrap around.
 std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema) {
-  const bool is_where = schema.name() == "aten::where";
+  // These make tensors of none of their numbers.
+  static constexpr std::array<std::string_view, 5> kWithoutOperands{
+      "aten::where", "aten::_foreach_addc", "aten::_foreach_clamp_", "aten::_foreach_maximum",
+      "aten::_foreach_minimum"};
+  const bool has_no_operand = std::ranges::any_of(
+      kWithoutOperands, [&](std::string_view op) { return schema.name().starts_with(op); });
   std::vector<int> found;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
@@ -127,15 +134,16 @@ std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema) {
     const bool is_operand =
         name == "self" || name == "other" || name == "scalar" || name == "scalars";
     const bool is_number = ElementType(argument.type())->kind() == c10::TypeKind::NumberType;
-    if (is_operand ? is_where : is_number) found.push_back(static_cast<int>(i));
+    if (is_operand ? has_no_operand : is_number) found.push_back(static_cast<int>(i));
   }
   return found;
 }
 
-bool IsRoundedDivision(const c10::FunctionSchema& schema) {
-  const std::string& name = schema.name();
-  return name == "aten::floor_divide" || name == "aten::remainder" || name == "aten::fmod" ||
-         (name == "aten::div" && schema.overload_name().ends_with("_mode"));
+// `name` is that of a functional form.
+bool IsRoundedDivision(std::string_view name) {
+  return name == "aten::floor_divide" || name.starts_with("aten::floor_divide.") ||
+         name.starts_with("aten::remainder.") || name.starts_with("aten::fmod.") ||
+         name == "aten::div.Tensor_mode" || name == "aten::div.Scalar_mode";
 }
 
 bool IsTensorResult(const c10::Argument& result) {
@@ -202,7 +210,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   if (!std::ranges::all_of(schema.returns(), IsTensorResult)) kind = Kind::kOnCpu;
 
   ranged_numbers = FindRangedNumbers(schema);
-  if (IsRoundedDivision(schema)) divisor = 1;
+  if (IsRoundedDivision(name)) divisor = 1;
   is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   if (const auto it = lowered.find(name); it != lowered.end()) {
     is_lowered = true;

@@ -30,6 +30,8 @@ class Linearizer {
   }
 
   Graph Run(std::span<const Root> roots) {
+    graph_.roots.reserve(roots.size());
+    successors_.reserve(roots.size());
     for (const Root& root : roots) {
       if (!root.if_needed) AddRoot(*root.value, root.replaced);
     }

@@ -27,10 +27,10 @@ namespace py = pybind11;
 namespace torch_xla_lite::python {
 namespace {
 
-bool IsForked() {
-  static const pid_t home = getpid();
-  return getpid() != home;
-}
+// The process that may use the device.
+std::atomic<pid_t> home = 0;
+
+bool IsForked() { return getpid() != home; }
 
 // What was dropped and waits for Python's lock. A list without a lock of its own: objects die
 // anywhere, also in a process that was forked while another thread dropped one.
@@ -270,8 +270,10 @@ PyExecutor::PyExecutor(py::function compile, py::function start_compile, py::fun
       interpreter_([this](const ir::Node& call, std::span<const at::Tensor> operands) {
         return RunLowering(call, operands);
       }) {
-  IsForked();  // Stores the id of this process.
+  UseInThisProcess();
 }
+
+void PyExecutor::UseInThisProcess() { home = getpid(); }
 
 void PyExecutor::SetInKernel(bool (*hook)()) { in_kernel = hook; }
 

@@ -74,6 +74,8 @@ class PyExecutor final : public runtime::Executor {
   static void SetInKernel(bool (*in_kernel)());
   // The calling thread compiles in the background.
   static void SetIsCompilerThread();
+  // This process may use the device, though it was forked: XLA had not started.
+  static void UseInThisProcess();
 
   void CheckUsable() const override;
   bool IsInterruption(const std::exception& error) const override;

@@ -160,6 +160,7 @@ PYBIND11_MODULE(_XLAC, module) {
       [](uintptr_t function) { PyExecutor::SetInKernel(reinterpret_cast<bool (*)()>(function)); },
       py::arg("function"));
   module.def("set_is_compiler_thread", &PyExecutor::SetIsCompilerThread);
+  module.def("use_in_this_process", &PyExecutor::UseInThisProcess);
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);

@@ -1,0 +1,81 @@
+"""Finds the values of a graph that XLA should store, because it would compute them many times.
+
+    steps = stored_values.find(graph)      # then ffi.store(value) for each output of these steps
+
+XLA's CPU compiler fuses an elementwise op with each op that uses it, and a normalisation uses its
+input several times. In a chain such as `x = norm(x + f(x))`, each layer would repeat the code of
+all layers before: 32 of them took 33 CPU seconds to compile, and the same written for `jax.jit` 107
+(CONTRIBUTING.md). A stored value ends the chain.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .lowering import registry
+
+# Module of the lowering -> about how many elementwise operations one of its ops is. Ops of other
+# modules end a chain: XLA stores the results of products, convolutions, reductions and calls.
+_COSTS = {
+    "activation": 3,
+    "binary": 1,
+    "norm": 8,
+    "softmax": 4,
+    "ternary": 1,
+    "unary": 1,
+    "views": 1,
+}
+# Modules whose ops use their operands several times.
+_REPEATED_USE = frozenset({"norm", "softmax"})
+# A longer chain is stored where it is used twice. A stored value costs a copy and about 1 us; the
+# chain of one normalisation and a sum is not stored, that of two is.
+_LONGEST_CHAIN = 12
+
+
+class Op(NamedTuple):
+    """What matters about a call of an op.
+
+    Attributes:
+      name: such as "aten::native_layer_norm".
+      operands: the steps whose results it takes.
+    """
+
+    name: str
+    operands: Sequence[int]
+
+
+def find(graph: Sequence[Op | None]) -> set[int]:
+    """The steps whose results should be stored.
+
+    Args:
+      graph: the op of each step, None for a leaf; a step follows its operands.
+    """
+    # A view can be larger than what it shows, so that is stored instead.
+    shown = list(range(len(graph)))
+    uses = [0] * len(graph)
+    for step, op in enumerate(graph):
+        if op is None:
+            continue
+        if _is_view(op):
+            shown[step] = shown[op.operands[0]]
+            continue
+        for operand in op.operands:
+            uses[shown[operand]] += 2 if _module(op) in _REPEATED_USE else 1
+    chains = [0] * len(graph)
+    found: set[int] = set()
+    for step, op in enumerate(graph):
+        if op is None or _is_view(op) or (cost := _COSTS.get(_module(op))) is None:
+            continue
+        chains[step] = cost + sum(chains[base] for base in {shown[at] for at in op.operands})
+        if chains[step] > _LONGEST_CHAIN and uses[step] > 1:
+            found.add(step)
+            chains[step] = 0
+    return found
+
+
+def _is_view(op: Op) -> bool:
+    return _module(op) == "views" and len(op.operands) == 1
+
+
+def _module(op: Op) -> str:
+    declared = registry.DECLARED.get(op.name)
+    return declared.module if declared else ""
