@@ -153,6 +153,49 @@ def test_gradients_are_those_of_the_cpu(function):
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("cell", [torch.nn.LSTMCell, torch.nn.GRUCell])
+def test_recurrent_cells_of_new_sizes_compile_nothing(cell, bias, dtype):
+    torch.manual_seed(0)
+    layer = cell(3, 4, bias, dtype=dtype)
+    for batch in (1, 2, 3):
+        x = torch.randn(2, batch, 3, dtype=dtype)
+        gradients = []
+        for device in ("cpu", "jax"):
+            layer.zero_grad()
+            layer.to(device)
+            inputs = x.to(device).detach().requires_grad_()
+            state = layer(inputs[1], layer(inputs[0]))
+            # With h and c, only c, and only h of an LSTM.
+            outputs = [torch.cat(state), state[1], state[0]] if cell is torch.nn.LSTMCell else [state]
+            outputs[batch % len(outputs)].square().sum().backward()
+            leaves = [inputs, *layer.parameters()]
+            gradients.append([leaf.grad.cpu().float() for leaf in leaves])
+        tolerance = 1e-5 if dtype == torch.float32 else 0.05
+        torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
+    assert counts()[1] == 0
+
+
+@pytest.mark.parametrize("cell", [torch.nn.LSTMCell, torch.nn.GRUCell])
+def test_a_compiled_graph_continues_an_interpreted_recurrent_cell(cell):
+    torch.manual_seed(0)
+    layer, x = cell(3, 4), torch.randn(2, 3)
+    gradients = []
+    for device, then in (("cpu", "first"), ("jax", "first"), ("jax", "repeated")):
+        layer.zero_grad()
+        layer.to(device)
+        _XLAC.set_compile_when("first" if then == "repeated" else "repeated")
+        state = layer(x.to(device))
+        loss = (state[0] if isinstance(state, tuple) else state).square().sum()
+        loss.item()
+        _XLAC.set_compile_when(then)
+        loss.backward()
+        gradients.append([parameter.grad.cpu() for parameter in layer.parameters()])
+    for got in gradients[1:]:
+        torch.testing.assert_close(got, gradients[0], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_has_a_gradient_without_a_compilation(bias):
     torch.manual_seed(0)

@@ -24,6 +24,16 @@ def meta(name: str) -> Callable[[Callable], Callable]:
     return register
 
 
+def fused_lstm_cell(
+    input_gates: Tensor, hidden_gates: Tensor, cx: Tensor, *biases: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    return cx.new_empty(cx.shape), cx.new_empty(cx.shape), input_gates.new_empty(input_gates.shape)
+
+
+# torch's own raises an AttributeError for a cell without biases.
+_LIBRARY.impl("_thnn_fused_lstm_cell", fused_lstm_cell, allow_override=True)
+
+
 @meta("_thnn_fused_gru_cell")
 def fused_gru_cell(
     input_gates: Tensor, hidden_gates: Tensor, hx: Tensor, *biases: Tensor | None

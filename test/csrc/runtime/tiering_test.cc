@@ -56,6 +56,32 @@ TEST(TieringTest, OtherOpsAreNoVariants) {
   EXPECT_TRUE(Compiles(&tiering, 1, "zeros"));
 }
 
+TEST(TieringTest, PathsThroughAProgramAreVariants) {
+  Tiering tiering;
+  // As a loop that runs as often as the data says: chains of one to eight ops.
+  for (size_t length = 1; length <= 8; ++length) {
+    ir::Value value = Leaf(Data(3, 1));
+    for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
+    const ir::Root roots[] = {{&value}};
+    const ir::Graph graph = ir::Linearize(roots);
+    size_t runs = 0;
+    while (!tiering.IsHot(graph)) ++runs;
+    tiering.NoteCompiled(graph);
+    EXPECT_EQ(runs, size_t{1} << (length - 1));
+  }
+}
+
+TEST(TieringTest, GraphsWithMoreResultsAreNoVariants) {
+  Tiering tiering;
+  RunsUntilCompiled(&tiering, 1);
+  const ir::Value one = Call("reversed", {Leaf(Data(1, 1))});
+  const ir::Value other = Call("reversed", {one});
+  const ir::Root roots[] = {{&one}, {&other}};
+  const ir::Graph graph = ir::Linearize(roots);
+  EXPECT_FALSE(tiering.IsHot(graph));
+  EXPECT_TRUE(tiering.IsHot(graph));
+}
+
 TEST(TieringTest, TheNumberOfCompiledVariantsGrowsWithTheLogarithmOfTheRuns) {
   Tiering tiering;
   // As 100 texts of 24 words: each length once in each text.

@@ -16,6 +16,7 @@
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
+#include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -103,6 +104,10 @@ using Kernel = void (*)(torch::jit::Stack*);
 // Kernels of this project, for ops that torch has none of.
 Kernel FindKernel(std::string_view op) {
   if (op == "aten::linear_backward") return LinearBackward;
+  if (op == "aten::_thnn_fused_lstm_cell") return LstmCell;
+  if (op == "aten::_thnn_fused_lstm_cell_backward_impl") return LstmCellBackward;
+  if (op == "aten::_thnn_fused_gru_cell") return GruCell;
+  if (op == "aten::_thnn_fused_gru_cell_backward") return GruCellBackward;
   if (op == "torch_xla_lite::recurrence") return Recurrence;
   if (op == "torch_xla_lite::recurrence_backward") return RecurrenceBackward;
   return nullptr;

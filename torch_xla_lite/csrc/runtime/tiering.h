@@ -8,10 +8,11 @@
 //     Interpret(graph);
 //   }
 //
-// A graph is hot when it comes back. But graphs with the same ops and other shapes are variants of
-// one program, and a program may have one for each length of a text. So once n variants were
-// compiled, the next one must have been interpreted 2^n times: whatever sizes the data has, the
-// number of compiled variants grows with the logarithm of the number of graphs that run.
+// A graph is hot when it comes back. But a program may have a variant of it for each length of a
+// text, and for each path that its branches and loops take. Graphs with the same kinds of ops and as
+// many results count as variants: once n of them were compiled, the next one must have been
+// interpreted 2^n times. So whatever the data is, the number of compiled variants grows with the
+// logarithm of the number of graphs that run.
 //
 // Counts decide, not clocks, so that a program computes the same bits in each run. Not thread-safe.
 
@@ -29,7 +30,7 @@ class Tiering {
  public:
   // Counts one more run of the graph unless it is hot. It stays hot if it cannot be compiled.
   bool IsHot(const ir::Graph& graph);
-  // Counts one more compiled variant of the graph's ops.
+  // Counts one more compiled variant of the graph.
   void NoteCompiled(const ir::Graph& graph);
   void Clear();
 
