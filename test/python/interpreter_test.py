@@ -167,9 +167,9 @@ def test_recurrent_cells_of_new_sizes_compile_nothing(cell, bias, dtype):
             layer.to(device)
             inputs = x.to(device).detach().requires_grad_()
             state = layer(inputs[1], layer(inputs[0]))
-            # With h and c, only c, and only h of an LSTM.
-            outputs = [torch.cat(state), state[1], state[0]] if cell is torch.nn.LSTMCell else [state]
-            outputs[batch % len(outputs)].square().sum().backward()
+            if cell is torch.nn.LSTMCell:  # h, c, and both
+                state = (state[0], state[1], torch.cat(state))[batch - 1]
+            state.square().sum().backward()
             leaves = [inputs, *layer.parameters()]
             gradients.append([leaf.grad.cpu().float() for leaf in leaves])
         tolerance = 1e-5 if dtype == torch.float32 else 0.05

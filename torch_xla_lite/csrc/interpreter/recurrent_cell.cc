@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <vector>
 
@@ -44,7 +43,7 @@ void LstmCellBackward(Stack* stack) {
   const std::vector<Tensor> part = Wide(in[4]).chunk(4, 1);
   const Tensor &i = part[0], &f = part[1], &g = part[2], &o = part[3];
   const Tensor squashed = Wide(in[3]).tanh();
-  const Tensor grad_h = IsGiven(in[0]) ? Wide(in[0]) : at::zeros_like(squashed);
+  const Tensor grad_h = IsGiven(in[0]) ? Wide(in[0]) : squashed.new_zeros(squashed.sizes());
   Tensor grad_c = grad_h * o * OfTanh(squashed);
   if (IsGiven(in[1])) grad_c = grad_c + Wide(in[1]);
   const Tensor gates = at::cat({grad_c * g * OfSigmoid(i), grad_c * Wide(in[2]) * OfSigmoid(f),

@@ -9,8 +9,8 @@
 //   }
 //
 // A graph is hot when it comes back. But a program may have a variant of it for each length of a
-// text, and for each path that its branches and loops take. Graphs with the same kinds of ops and as
-// many results count as variants: once n of them were compiled, the next one must have been
+// text, and for each path that its branches and loops take. Graphs with the same kinds of ops and
+// as many results count as variants: once n of them were compiled, the next one must have been
 // interpreted 2^n times. So whatever the data is, the number of compiled variants grows with the
 // logarithm of the number of graphs that run.
 //
