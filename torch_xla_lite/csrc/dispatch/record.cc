@@ -36,7 +36,7 @@ using tensor::OpSignature;
 using tensor::ViewStep;
 using tensor::XTensorImpl;
 using torch::jit::Stack;
-using ResultList = c10::SmallVector<c10::IValue, 4>;
+using ResultList = RecordKernel::NewResults;
 
 std::mutex lowered_mutex;
 
@@ -167,17 +167,14 @@ bool OutputsFit(const OpInfo& info, const OpSignature& signature,
   return fit;
 }
 
-// The results of the op for its caller: written arguments, new tensors, lists of new tensors.
+// The results of the op that are new: tensors, and lists of tensors.
 template <typename Make>
-void CollectResults(const OpInfo& info, const OpSignature& signature,
-                    c10::ArrayRef<c10::IValue> arguments, Make&& make, ResultList* results) {
+void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& make,
+                    ResultList* results) {
   uint32_t output = 0;
   size_t fresh = 0;
   for (const int source : info.results) {
-    if (source >= 0) {
-      results->push_back(arguments[source]);
-      continue;
-    }
+    if (source >= 0) continue;
     const int size = signature.result_sizes[fresh++];
     if (size < 0) {
       results->emplace_back(make(output++));
@@ -189,7 +186,7 @@ void CollectResults(const OpInfo& info, const OpSignature& signature,
   }
 }
 
-// Records the call and leaves its results on `results`.
+// Records the call and appends its new results to `results`.
 void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
             c10::ArrayRef<c10::IValue> arguments, ResultList* results) {
   if (info.kind == OpInfo::Kind::kInplaceView) {
@@ -199,8 +196,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
   }
   if (info.IsView()) {
     CollectResults(
-        info, signature, arguments, [&](uint32_t k) { return MakeView(signature, call, k); },
-        results);
+        info, signature, [&](uint32_t k) { return MakeView(signature, call, k); }, results);
     return;
   }
   const ir::Ref<ir::Node> node = MakeNode(signature, call);
@@ -209,7 +205,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
     WriteMutated(info, arguments, node, node->num_outputs() - count);
   }
   CollectResults(
-      info, signature, arguments, [&](uint32_t k) { return MakeOutput(node, k); }, results);
+      info, signature, [&](uint32_t k) { return MakeOutput(node, k); }, results);
 }
 
 // The signature of the call; inferred, without the lock, if it is new.
@@ -298,26 +294,22 @@ void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
 void RunBackwardOnCallingThreads() { is_backward_on_calling_threads = true; }
 
-void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                              Stack* stack) {
+RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
+                                           c10::ArrayRef<c10::IValue> arguments,
+                                           NewResults* results, bool* is_at_limit) {
   const OpInfo* info = info_.load(std::memory_order_acquire);
   if (info == nullptr) info = NewOpInfo(op, &info_);
-  if (info->kind == OpInfo::Kind::kOnCpu) return RunOnCpu(*info, stack);
+  if (info->kind == OpInfo::Kind::kOnCpu) return Outcome::kOnCpu;
 
   RunBackwardOnThisThread();
-  const size_t count = info->arguments.size();
-  const auto arguments = torch::jit::last(*stack, count);
   Call call;
   switch (call.Read(*info, arguments)) {
     case Call::Status::kOk:
       break;
     case Call::Status::kForeign:
-      // Fake tensors have shapes but no values, so meta kernels serve them.
-      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-      return;
+      return Outcome::kForeign;
     case Call::Status::kCpuIndices:
-      UploadIndices(count, stack);
-      return (*this)(op, keys, stack);
+      return Outcome::kCpuIndices;
   }
   for (const int i : info->mutated) {
     ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
@@ -327,34 +319,55 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   if (info->is_random) PushSeed(*info, arguments, &call);
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
 
-  ResultList results;
   const OpSignature* signature;
-  bool fits = true;
-  bool runs_on_cpu;
-  bool is_at_limit = false;
+  bool fits;
   {
     RecordScope scope;
     bool is_new = false;
     signature = FindSignature(*info, arguments, call, &scope, &is_new);
-    runs_on_cpu = signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments);
-    if (!runs_on_cpu) {
-      fits = OutputsFit(*info, *signature, arguments);
-      if (fits) {
-        Record(*info, *signature, call, arguments, &results);
-        is_at_limit = Runtime::Get().pending_limit().Add(*signature, is_new);
-      }
+    if (signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments)) {
+      return Outcome::kOnCpu;
+    }
+    fits = OutputsFit(*info, *signature, arguments);
+    if (fits) {
+      dispatch::Record(*info, *signature, call, arguments, results);
+      *is_at_limit = Runtime::Get().pending_limit().Add(*signature, is_new);
     }
   }
-  if (runs_on_cpu) return RunOnCpu(*info, stack);
   if (!fits) {
     ResizeOutputs(*info, *signature, arguments);
-    return (*this)(op, keys, stack);
+    return Record(op, arguments, results, is_at_limit);
   }
-  if (info->layout >= 0) ApplyLayout(*info, arguments, &results[0]);
-  // Outside the lock, because the arguments may be the last owners of their tensors.
-  torch::jit::drop(*stack, count);
-  for (c10::IValue& result : results) stack->push_back(std::move(result));
+  if (info->layout >= 0) ApplyLayout(*info, arguments, &(*results)[0]);
   Runtime::Get().counters().recorded_ops.fetch_add(1, std::memory_order_relaxed);
+  return Outcome::kRecorded;
+}
+
+void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                              Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  NewResults results;
+  bool is_at_limit = false;
+  switch (Record(op, torch::jit::last(*stack, count), &results, &is_at_limit)) {
+    case Outcome::kRecorded:
+      break;
+    case Outcome::kOnCpu:
+      return RunOnCpu(*info_, stack);
+    case Outcome::kForeign:
+      // Fake tensors have shapes but no values, so meta kernels serve them.
+      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+      return;
+    case Outcome::kCpuIndices:
+      UploadIndices(count, stack);
+      return (*this)(op, keys, stack);
+  }
+  ResultList all;
+  auto next = results.begin();
+  for (const int source : info_.load()->results) {
+    all.push_back(source >= 0 ? torch::jit::peek(*stack, source, count) : std::move(*next++));
+  }
+  torch::jit::drop(*stack, count);
+  for (c10::IValue& result : all) stack->push_back(std::move(result));
   if (is_at_limit) Runtime::Get().StartPending();
 }
 

@@ -17,6 +17,8 @@
 
 #include <ATen/core/boxing/OperatorKernel.h>
 #include <c10/core/DispatchKeySet.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <cstdint>
@@ -39,6 +41,21 @@ struct OpInfo;
 
 class RecordKernel final : public c10::OperatorKernel {
  public:
+  // What became of a call.
+  enum class Outcome {
+    kRecorded,
+    kOnCpu,       // Not recorded: the CPU kernel serves it.
+    kForeign,     // Not recorded: it has a tensor that is no XTensorImpl.
+    kCpuIndices,  // Not recorded: it has indices on the CPU.
+  };
+  // Those results of a call that are not arguments which it has written to.
+  using NewResults = c10::SmallVector<c10::IValue, 4>;
+
+  // Records a call. The arguments may be borrowed: no reference to them is kept. If many ops are
+  // pending now, the caller calls Runtime::StartPending when it holds the arguments no more.
+  Outcome Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                 NewResults* results, bool* is_at_limit);
+  // Records a call, or serves it in another way.
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack);
 

@@ -17,6 +17,7 @@
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/sparse_gradient.h"
+#include "torch_xla_lite/csrc/dispatch/typed_kernel.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace torch_xla_lite::dispatch {
@@ -111,6 +112,7 @@ void RegisterKernels() {
     if (!op || !IsRecorded(*op)) continue;
     const std::string full = FullName(name);
     if (done.contains(full)) continue;
+    if (RegisterTypedKernels(*op, full, aten, autograd)) continue;
     aten->impl(full.c_str(),
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
   }
