@@ -168,13 +168,13 @@ def _view(y: torch.Tensor, c: torch.Tensor) -> None:
 
 
 RECORDED = (
-    ("add", _add, 0.9),
+    ("add", _add, 0.75),
     ("mul by a Python scalar", _mul, 0.9),
     ("relu", _relu, 0.9),
     ("sum", _sum, 0.9),
     ("mm", _mm, 0.9),
     ("in-place add", _add_, 1.3),
-    ("view", _view, 1.6),
+    ("view", _view, 1.2),
 )
 
 
