@@ -175,6 +175,14 @@ def test_no_values_are_put_where_no_element_is_true(accumulate: bool):
         x.index_put((mask,), values.detach().jax(), accumulate).tolist()
 
 
+def test_ctc_loss_of_targets_without_labels():
+    x, lengths = torch.randn(4, 2, 3).log_softmax(-1), torch.tensor([4, 3])
+    none = torch.zeros(2, 0, dtype=torch.int64)
+    wanted = F.ctc_loss(x, none, lengths, lengths * 0, reduction="none")
+    got = F.ctc_loss(x.jax(), none.jax(), lengths.jax(), lengths.jax() * 0, reduction="none")
+    torch.testing.assert_close(got.cpu(), wanted)
+
+
 def test_a_failed_assertion_raises_at_the_next_read():
     x = torch.ones(3, device="jax")
     torch._assert_async((x > 0).all(), "all is well")

@@ -179,6 +179,8 @@ def tensor(*values: float) -> torch.Tensor:
     return torch.tensor(values, device="jax")
 
 
+MATRIX = torch.ones(2, 2, device="jax")
+PIVOTS = torch.tensor([1, 3], dtype=torch.int32, device="jax")
 VALUES = {
     "multinomial": (lambda: tensor(0.5, -1.0).multinomial(1), "element < 0"),
     "multinomial of NaN": (lambda: tensor(0.5, math.nan).multinomial(1), "`nan`"),
@@ -193,6 +195,19 @@ VALUES = {
         "between 0 and 1",
     ),
     "histc": (lambda: torch.histc(tensor(0.5, math.inf), 3), "histc: range .* is not finite"),
+    "masked_scatter of nothing": (
+        lambda: tensor(1.0).masked_scatter(tensor(1.0) > 0, tensor()),
+        "ource",
+    ),
+    "celu": (lambda: F.celu(tensor(1.0), 0.0), "alpha cannot be 0 for CELU"),
+    "median": (lambda: torch.ones(2, 0, device="jax").median(1)[0], "non-zero size"),
+    "cholesky": (lambda: MATRIX.neg().cholesky(), "positive-definite"),
+    "cholesky_inverse": (lambda: torch.cholesky_inverse(MATRIX * 0), "is zero"),
+    "svd": (lambda: torch.linalg.svdvals(MATRIX * math.nan), "non-finite"),
+    "matrix_norm": (lambda: torch.linalg.matrix_norm(MATRIX * math.nan, 2), "non-finite"),
+    "eig": (lambda: torch.linalg.eig(MATRIX * math.inf)[0], "infs or NaNs"),
+    "lu_solve": (lambda: torch.linalg.lu_solve(MATRIX, PIVOTS, MATRIX), "ivots"),
+    "lu_unpack": (lambda: torch.lu_unpack(MATRIX, PIVOTS)[0], "pivots"),
     "max": (lambda: tensor().max(), "numel"),
     "min": (lambda: tensor().min(), "numel"),
 }

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import check
 from torch_xla_lite.lowering.loss import softplus as log1p_exp
 from torch_xla_lite.lowering.promotion import (
     Operand,
@@ -180,15 +181,18 @@ def elu_backward(
     else:
         height = lax.mul(_like(x, alpha), _like(x, scale))
         slope = lax.mul(height, lax.exp(lax.mul(x, rate)))
-    return lax.select(lax.gt(x, _like(x, 0)), positive, lax.mul(lax.mul(grad, rate), slope))
+    return lax.select(lax.le(x, _like(x, 0)), lax.mul(lax.mul(grad, rate), slope), positive)
 
 
 @lower("aten::celu")
 def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
     x = opmath(self)
+    if isinstance(alpha, jax.Array):
+        message = "ZeroDivisionError: alpha cannot be 0 for CELU"
+        check(lax.eq(alpha, lax.full_like(alpha, 0)), message, RuntimeError)
     height = _like(x, alpha)
     negative = lax.mul(height, lax.expm1(lax.div(x, height)))
-    return lax.select(lax.gt(x, _like(x, 0)), x, negative)
+    return lax.select(lax.lt(x, _like(x, 0)), negative, x)
 
 
 @lower("aten::leaky_relu")

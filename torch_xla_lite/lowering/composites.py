@@ -13,6 +13,13 @@ Tensor = torch.Tensor
 
 def tensor_split(self: Tensor, sections: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Accepts `sections` on either device; torch reads them on the CPU."""
+    torch._check(
+        sections.dtype == torch.int64,
+        lambda: (
+            f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{sections.dtype}"
+        ),
+    )
     count_or_places = sections.tolist() if sections.ndim else int(sections.item())
     return torch.tensor_split(self, count_or_places, dim)
 

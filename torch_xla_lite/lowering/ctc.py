@@ -100,7 +100,7 @@ def _loss(
     _, batch, num_states = emissions.shape
     # Different labels need no blank between them.
     skips = (states[:, 2:] != states[:, :-2]) & (jnp.arange(2, num_states) % 2 == 1)
-    skips = jnp.pad(skips, ((0, 0), (2, 0)))
+    skips = jnp.pad(skips, ((0, 0), (2, 0)))[:, :num_states]  # Without labels, one state.
 
     def shifted(alpha: jax.Array, by: int) -> jax.Array:
         return jnp.pad(alpha, ((0, 0), (by, 0)), constant_values=_IMPOSSIBLE)[:, :num_states]

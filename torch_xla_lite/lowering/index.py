@@ -356,13 +356,15 @@ def _reduced(
 def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
     shape = outs[0].shape
     mask = broadcast(to_bool(mask), shape)
-    if source.size == 0 or mask.size == 0:
+    if mask.size == 0:
         return broadcast(self, shape)
     order, count = _ranks(mask)
     failed = lax.gt(count, lax.full_like(count, source.size))
     check(
         failed, f"masked_scatter: the mask has more True elements than the source ({source.size})"
     )
+    if source.size == 0:
+        return broadcast(self, shape)
     taken = lax.reshape(source, (source.size,)).at[order].get(mode="clip")
     return lax.select(mask, taken, broadcast(self, shape))
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.checks import check
 from torch_xla_lite.lowering.promotion import canonical_dim, is_complex, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
@@ -20,6 +21,12 @@ def _adjoint(x: jax.Array) -> jax.Array:
 
 def _nan_info(x: jax.Array) -> jax.Array:
     return jnp.any(x != x, axis=(-2, -1)).astype(np.int32)
+
+
+def _check_pivots(pivots: jax.Array, size: int) -> None:
+    bad = jnp.any((pivots < 1) | (pivots > size))
+    message = f"the pivots of an LU factorization must be in [1, {size}]"
+    check(bad, message, RuntimeError)
 
 
 # Cholesky.
@@ -35,7 +42,10 @@ def linalg_cholesky_ex(
 
 @lower("aten::cholesky")
 def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
-    return linalg_cholesky_ex(self, upper=upper)[0]
+    factor, info = linalg_cholesky_ex(self, upper=upper)
+    message = "cholesky: the input is not positive-definite"
+    check(jnp.any(info != 0), message, RuntimeError)
+    return factor
 
 
 @lower("aten::cholesky_solve", "aten::_cholesky_solve_helper")
@@ -50,6 +60,9 @@ def cholesky_solve(self: jax.Array, input2: jax.Array, upper: bool = False) -> j
 
 @lower("aten::cholesky_inverse")
 def cholesky_inverse(self: jax.Array, upper: bool = False) -> jax.Array:
+    is_zero = jnp.diagonal(self, axis1=-2, axis2=-1) == 0
+    message = "cholesky_inverse: an element of the diagonal is zero"
+    check(jnp.any(is_zero), message, RuntimeError)
     identity = jnp.broadcast_to(jnp.eye(self.shape[-1], dtype=self.dtype), self.shape)
     return cholesky_solve(identity, self, upper)
 
@@ -164,6 +177,7 @@ def lu_unpack(
     low, up = _unpacked(LU_data) if unpack_data else empty[1:]
     if not unpack_pivots:
         return empty[0], low, up
+    _check_pivots(LU_pivots, LU_data.shape[-2])
     permutation = lax.linalg.lu_pivots_to_permutation(LU_pivots - 1, LU_data.shape[-2])
     return _permutation_matrix(permutation, LU_data.dtype), low, up
 
@@ -177,6 +191,7 @@ def linalg_lu_solve(
         return _adjoint(turned)
     batch = np.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
     size = LU.shape[-1]
+    _check_pivots(pivots, size)
     packed = jnp.broadcast_to(LU, (*batch, size, size))
     pivots = jnp.broadcast_to(pivots, (*batch, size))
     permutation = lax.linalg.lu_pivots_to_permutation(pivots - 1, size)
@@ -261,6 +276,8 @@ def linalg_eigh(
 
 @lower("aten::linalg_eig")
 def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
+    message = "torch.linalg.eig: input tensor should not contain infs or NaNs."
+    check(~jnp.all(jnp.isfinite(self)), message, RuntimeError)
     values, vectors = lax.linalg.eig(self, compute_left_eigenvectors=False)
     return values, vectors
 
@@ -281,6 +298,11 @@ def linalg_svd(
     driver: str | None = None,
     outs,
 ) -> tuple[jax.Array, ...]:
+    message = (
+        "linalg.svd: The algorithm failed to converge because the input matrix contained "
+        "non-finite values"
+    )
+    check(jnp.any(A != A), message, RuntimeError)
     if compute_uv:
         return tuple(jnp.linalg.svd(A, full_matrices=full_matrices))
     values = jnp.linalg.svd(A, compute_uv=False)

@@ -224,15 +224,14 @@ def moments(
     x: jax.Array, dims: tuple[int, ...], correction: float, keepdim: bool
 ) -> tuple[jax.Array, jax.Array]:
     """Variance and mean in two passes over `x`."""
+    if is_complex(x.dtype):
+        real, center = moments(lax.real(x), dims, correction, keepdim)
+        imaginary, imaginary_center = moments(lax.imag(x), dims, correction, keepdim)
+        return lax.add(real, imaginary), lax.complex(center, imaginary_center)
     center = mean_over(x, dims, True)
     offset = lax.sub(x, jnp.broadcast_to(center, x.shape))
-    square = (
-        lax.real(lax.mul(offset, lax.conj(offset)))
-        if is_complex(x.dtype)
-        else lax.mul(offset, offset)
-    )
-    total = sum_over(square, dims, keepdim)
-    freedom = max(count_over(x, dims) - correction, 0)
+    total = sum_over(lax.mul(offset, offset), dims, keepdim)
+    freedom = max(0, count_over(x, dims) - correction)
     variance = target.divide(total, lax.full_like(total, freedom))
     return variance, lax.reshape(center, total.shape)
 

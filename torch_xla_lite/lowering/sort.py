@@ -15,6 +15,7 @@ from torch_xla_lite.lowering.promotion import (
     canonical_dim,
     convert,
     is_float,
+    is_integral,
     opmath,
 )
 from torch_xla_lite.lowering.reduction import restore_dims
@@ -95,6 +96,9 @@ def _median(self: jax.Array, dim: int, keepdim: bool, ignore_nan: bool) -> Pair:
     dim = canonical_dim(dim, self.ndim)
     values, indices = sorted_with_index(self, dim, False)
     length = self.shape[dim]
+    if length == 0:
+        message = f"median(): Expected reduction dim {dim} to have non-zero size."
+        checks.check(jnp.asarray(True), message)
     missing = lax.ne(values, values)
     count = jnp.sum(~missing, axis=dim, keepdims=True)
     middle = jnp.maximum(count - 1, 0) // 2
@@ -107,12 +111,19 @@ def _median(self: jax.Array, dim: int, keepdim: bool, ignore_nan: bool) -> Pair:
 
 @lower("aten::median")
 def median(self: jax.Array) -> jax.Array:
-    return _median(lax.reshape(self, (self.size,)), 0, False, ignore_nan=False)[0]
+    return _median_of_all(self, ignore_nan=False)
 
 
 @lower("aten::nanmedian")
 def nanmedian(self: jax.Array) -> jax.Array:
-    return _median(lax.reshape(self, (self.size,)), 0, False, ignore_nan=True)[0]
+    return _median_of_all(self, ignore_nan=True)
+
+
+def _median_of_all(x: jax.Array, ignore_nan: bool) -> jax.Array:
+    if x.size == 0:
+        missing = np.iinfo(x.dtype).min if is_integral(x.dtype) else np.nan
+        return lax.full((), missing, x.dtype)
+    return _median(lax.reshape(x, (x.size,)), 0, False, ignore_nan)[0]
 
 
 @lower("aten::mode")
@@ -193,7 +204,7 @@ def isin(
 @lower("aten::histc", constants=True)
 def histc(self: jax.Array, bins: int = 100, min: Number = 0, max: Number = 0) -> jax.Array:
     x = lax.reshape(opmath(self), (self.size,))
-    low, high = (jnp.min(x), jnp.max(x)) if min == max else (min, max)
+    low, high = (jnp.min(x), jnp.max(x)) if min == max and x.size else (min, max)
     low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
     finite = jnp.isfinite(low) & jnp.isfinite(high)
     checks.check(~finite, "torch.histc: range of the elements is not finite", RuntimeError)

@@ -58,6 +58,15 @@ def test_gradients_of_complex_functions_are_conjugated(name):
     check(getattr(aten, f"{name}_backward"), grad, y, rtol=1e-5, atol=1e-6)
 
 
+SPECIAL = torch.tensor([-2.0, -0.0, 0.0, 3.0, math.inf, -math.inf, math.nan])
+
+
+@pytest.mark.parametrize("alpha", [1e-3, -1.0, math.inf, math.nan])
+def test_celu_of_zero_and_nan(alpha):
+    check(aten.celu, SPECIAL, alpha)
+    check(aten.elu_backward, torch.ones(7), alpha, 1, 1, False, SPECIAL)
+
+
 @pytest.mark.parametrize("is_result", [False, True])
 def test_elu_backward(is_result):
     check(aten.elu_backward, GRAD, 1.3, 1.1, 0.9, is_result, X)

@@ -75,6 +75,13 @@ def test_empty_tensors():
     check(aten.sum.dim_IntList, torch.empty(2, 0), [1])
 
 
+@pytest.mark.parametrize("correction", [0, 1, 3, 5, math.nan])
+def test_variance_without_degrees_of_freedom(correction):
+    x = torch.tensor([[1 + 2j, 3 + 2j, 2 + 2j], [1, math.nan, 1]])
+    check(aten.var_mean.correction, x, [1], correction=correction)
+    check(aten.std.correction, x.real, [1], correction=correction)
+
+
 @pytest.mark.parametrize("correction", [0, 1, 2.5])
 @pytest.mark.parametrize("name", ["var", "std"])
 def test_variance(name, correction):

@@ -65,6 +65,13 @@ def test_membership():
 def test_histogram():
     check(aten.histc, torch.randn(50), 10, -1, 1)
     check(aten.histc, torch.randn(50), 7)
+    check(aten.histc, torch.randn(0), 3)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_of_nothing(name):
+    check(getattr(aten, name), FLOATS[:0])
+    check(getattr(aten, name), INTEGERS[:0])
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])

@@ -15,6 +15,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
+#include "torch_xla_lite/csrc/dispatch/refused_calls.h"
 #include "torch_xla_lite/csrc/dispatch/shape_rules.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -81,46 +82,6 @@ bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   functional->callBoxed(stack);
   return IsWider(stack[0], dtype);
-}
-
-bool IsBool(const c10::IValue& value) {
-  return value.isBool() || (value.isTensor() && value.toTensor().scalar_type() == at::kBool);
-}
-
-// Whether torch refuses the call for a bool. Its meta functions do not.
-bool HasRefusedBool(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                    c10::ScalarType result) {
-  const bool subtracts = info.name.starts_with("aten::sub.") ||
-                         info.name.starts_with("aten::rsub.") ||
-                         info.name.starts_with("aten::_foreach_sub.");
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const bool is_alpha = info.op.schema().arguments()[i].name() == "alpha";
-    if (is_alpha ? arguments[i].isBool() && result != at::kBool : subtracts && IsBool(arguments[i]))
-      return true;
-  }
-  return false;
-}
-
-// Whether the CPU kernel must run the call.
-bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
-               const OpSignature& signature) {
-  const auto contains = [](uint64_t dtypes, const ir::Shape* shape) {
-    return shape != nullptr && (dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
-  };
-  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  // Some meta functions return float for integers, which the kernel rejects.
-  if (contains(info.refused_results, signature.outputs[0])) return true;
-  if (!call.operands.empty() && contains(info.refused_dtypes, call.operands[0]->shape()))
-    return true;
-  const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
-  if (HasRefusedBool(info, arguments, dtype)) return true;
-  if (!c10::isIntegralType(dtype, /*includeBool=*/true)) return false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    // 2 ** -1 is no integer.
-    if (info.arguments[i].negative_is_constant && arguments[i].isInt() && arguments[i].toInt() < 0)
-      return true;
-  }
-  return false;
 }
 
 // Whether the result is zeros; memory that is not initialised is (lowering/factories.py).
@@ -221,7 +182,8 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
     signature->outputs[1] = signature->outputs[2] = tensor::ShapeOf(dtype, {0}, signature->op);
   }
   signature->is_zeros = GivesZeros(info, arguments);
-  if (IsRefused(info, arguments, call, *signature)) signature->runs_on_cpu = true;
+  const ir::Shape* operand = call.operands.empty() ? nullptr : call.operands[0]->shape();
+  if (IsRefused(info, arguments, operand, *signature)) signature->runs_on_cpu = true;
   return signature;
 }
 

@@ -1,0 +1,211 @@
+#include "torch_xla_lite/csrc/dispatch/refused_calls.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+// Arguments that have one dtype. An argument that is a missing tensor may be any.
+const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
+  static const auto* table = new std::unordered_map<std::string_view, std::vector<int>>{
+      {"aten::_cdist_forward", {0, 1}},
+      {"aten::addbmm", {0, 1, 2}},
+      {"aten::addmm", {0, 1, 2}},
+      {"aten::addmv", {0, 1, 2}},
+      {"aten::binary_cross_entropy", {0, 1, 2}},
+      {"aten::convolution", {0, 1, 2}},
+      {"aten::grid_sampler_2d", {0, 1}},
+      {"aten::grid_sampler_3d", {0, 1}},
+      {"aten::heaviside", {0, 1}},
+      {"aten::index_add", {0, 3}},
+      {"aten::index_copy", {0, 3}},
+      {"aten::index_put", {0, 2}},
+      {"aten::linalg_cross", {0, 1}},
+      {"aten::linear", {0, 1, 2}},
+      {"aten::mm", {0, 1}},
+      {"aten::mv", {0, 1}},
+      {"aten::nll_loss2d_forward", {0, 2}},
+      {"aten::nll_loss_forward", {0, 2}},
+      {"aten::put", {0, 2}},
+  };
+  static const std::vector<int> none;
+  const auto found = table->find(op);
+  return found == table->end() ? none : found->second;
+}
+
+bool HaveOneDtype(const std::vector<int>& places, Arguments arguments) {
+  auto dtype = c10::ScalarType::Undefined;
+  for (const int i : places) {
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
+    const c10::ScalarType own = arguments[i].toTensor().scalar_type();
+    if (dtype != c10::ScalarType::Undefined && own != dtype) return false;
+    dtype = own;
+  }
+  return true;
+}
+
+struct Limits {
+  double lowest = -std::numeric_limits<double>::infinity();
+  double highest = std::numeric_limits<double>::infinity();
+  int64_t exact = std::numeric_limits<int64_t>::max();  // All integers up to here are exact.
+
+  bool Contain(double number) const { return number >= lowest && number <= highest; }
+};
+
+template <typename T>
+Limits LimitsOf() {
+  using L = std::numeric_limits<T>;
+  Limits limits{static_cast<double>(L::lowest()), static_cast<double>(L::max())};
+  if (L::digits < 63) limits.exact = int64_t{1} << L::digits;
+  if (L::is_integer) limits.exact -= 1;
+  return limits;
+}
+
+Limits LimitsOf(c10::ScalarType dtype) {
+  switch (dtype) {
+#define LIMITS(type, name)    \
+  case c10::ScalarType::name: \
+    return LimitsOf<type>();
+    AT_FORALL_SCALAR_TYPES_AND3(Half, BFloat16, Bool, LIMITS)
+#undef LIMITS
+    default:
+      return {};
+  }
+}
+
+// Integers in [low, high).
+bool IsRange(const Limits& limits, int64_t low, int64_t high) {
+  return low < high && limits.Contain(static_cast<double>(low)) &&
+         limits.Contain(static_cast<double>(high - 1));
+}
+
+bool OfUniform(Arguments arguments, const Limits& limits) {
+  const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
+  return !(from <= to && limits.Contain(from) && limits.Contain(to) && limits.Contain(to - from));
+}
+
+template <int kHigh>
+bool BelowHigh(Arguments arguments, const Limits& limits) {
+  return !IsRange(limits, 0, arguments[kHigh].toInt());
+}
+
+template <int kLow>
+bool FromLow(Arguments arguments, const Limits& limits) {
+  const c10::IValue& high = arguments[kLow + 1];
+  return !high.isNone() && !IsRange(limits, arguments[kLow].toInt(), high.toInt());
+}
+
+bool OfPermutation(Arguments arguments, const Limits& limits) {
+  // torch allows one more than the integers that are exact in a dtype of floats.
+  return arguments[0].toInt() - 1 > limits.exact;
+}
+
+// Most meta functions check that a dimension is one of the tensor.
+template <int kDim>
+bool HasForeignDim(Arguments arguments, const Limits&) {
+  const int64_t count = std::max<int64_t>(arguments[0].toTensor().dim(), 1);
+  const int64_t dim = arguments[kDim].toInt();
+  return dim < -count || dim >= count;
+}
+
+bool OfMultivariateGamma(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
+
+// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+bool OfConvolution(Arguments arguments, const Limits&) {
+  if (!arguments[6].toBool()) return false;
+  const auto stride = arguments[3].toDimVector(), dilation = arguments[5].toDimVector();
+  const auto padding = arguments[7].toDimVector();
+  for (size_t i = 0; i < padding.size(); ++i) {
+    // A list of one number holds for all dimensions.
+    const int64_t s = stride[std::min(i, stride.size() - 1)];
+    const int64_t d = dilation[std::min(i, dilation.size() - 1)];
+    if (padding[i] >= std::max(s, d)) return true;
+  }
+  return false;
+}
+
+using Refuses = bool (*)(Arguments arguments, const Limits& limits);
+
+Refuses FindRefusal(std::string_view op) {
+  static const auto* table = new std::unordered_map<std::string_view, Refuses>{
+      {"aten::_softmax", HasForeignDim<1>},
+      {"aten::convolution", OfConvolution},
+      {"aten::mvlgamma", OfMultivariateGamma},
+      {"aten::randint", BelowHigh<0>},
+      {"aten::randint.generator", BelowHigh<0>},
+      {"aten::randint.low", FromLow<0>},
+      {"aten::randint.low_generator", FromLow<0>},
+      {"aten::randint_like", BelowHigh<1>},
+      {"aten::randint_like.low_dtype", FromLow<1>},
+      {"aten::random.from", FromLow<1>},
+      {"aten::random.to", BelowHigh<1>},
+      {"aten::randperm", OfPermutation},
+      {"aten::randperm.generator", OfPermutation},
+      {"aten::select_scatter", HasForeignDim<2>},
+      {"aten::slice_scatter", HasForeignDim<2>},
+      {"aten::sort", HasForeignDim<1>},
+      {"aten::sort.stable", HasForeignDim<2>},
+      {"aten::uniform", OfUniform},
+  };
+  const auto found = table->find(op);
+  return found == table->end() ? nullptr : found->second;
+}
+
+bool IsBool(const c10::IValue& value) {
+  return value.isBool() || (value.isTensor() && value.toTensor().scalar_type() == at::kBool);
+}
+
+bool HasRefusedBool(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
+  const bool subtracts = info.name.starts_with("aten::sub.") ||
+                         info.name.starts_with("aten::rsub.") ||
+                         info.name.starts_with("aten::_foreach_sub.");
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_alpha = info.op.schema().arguments()[i].name() == "alpha";
+    if (is_alpha ? arguments[i].isBool() && result != at::kBool : subtracts && IsBool(arguments[i]))
+      return true;
+  }
+  return false;
+}
+
+// 2 ** -1 is no integer.
+bool HasNegativeExponent(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
+  if (!c10::isIntegralType(result, /*includeBool=*/true)) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].negative_is_constant && arguments[i].isInt() && arguments[i].toInt() < 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand,
+               const tensor::OpSignature& signature) {
+  const auto contains = [](uint64_t dtypes, const ir::Shape* shape) {
+    return shape != nullptr && (dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
+  };
+  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
+  // Some meta functions return float for integers, which the kernel rejects.
+  if (contains(info.refused_results, signature.outputs[0])) return true;
+  if (contains(info.refused_dtypes, operand)) return true;
+  const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
+  if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype))
+    return true;
+  if (!HaveOneDtype(ArgumentsOfOneDtype(info.name), arguments)) return true;
+  const Refuses refuses = FindRefusal(info.name);
+  return refuses != nullptr && refuses(arguments, LimitsOf(dtype));
+}
+
+}  // namespace torch_xla_lite::dispatch
