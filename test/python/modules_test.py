@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import torch_xla_lite
 from torch_xla_lite import debug
 
 PADDING = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
@@ -102,3 +103,19 @@ def test_a_module_agrees_with_the_cpu_and_nothing_falls_back(name, train):
     got = [x.cpu() for x in got]
     assert debug.metrics()["fallbacks"] == {}
     torch.testing.assert_close(got, results(on_cpu, inputs, train), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["first", "repeated"])
+def test_attention_in_evaluation_without_weights(mode):
+    """torch calls one op for all of it."""
+    attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x = torch.randn(2, 3, 8)
+    with torch.no_grad():
+        wanted = attention(x, x, x, need_weights=False)[0]
+        attention.to("jax")
+        torch_xla_lite._XLAC.set_compile_when(mode)
+        try:
+            got = attention(*[x.to("jax")] * 3, need_weights=False)[0]
+            torch.testing.assert_close(got.cpu(), wanted)
+        finally:
+            torch_xla_lite._XLAC.set_compile_when("first")

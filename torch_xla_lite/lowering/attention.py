@@ -5,6 +5,7 @@ as the ops that it is made of; csrc/dispatch/attention.cc decides.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -60,6 +61,8 @@ def native_multi_head_attention(
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
+    *,
+    outs: Sequence[jax.ShapeDtypeStruct | None] = (None, None),
 ) -> tuple[jax.Array, jax.Array | None]:
     weights = jnp.split(qkv_weight, 3)
     biases = jnp.split(qkv_bias, 3)
@@ -76,7 +79,9 @@ def native_multi_head_attention(
     mixed = convert(dot(convert(probabilities, v.dtype), v, _MIX), query.dtype)
     output = linear(_merged(mixed), proj_weight, proj_bias)
     if not need_weights:
-        return output, None
+        # torch's meta function promises an empty tensor, its kernel gives none.
+        unused = outs[1]
+        return output, None if unused is None else lax.full(unused.shape, 0, unused.dtype)
     if average_attn_weights:
         probabilities = lax.div(
             lax.reduce_sum(probabilities, (1,)),
