@@ -6,14 +6,12 @@
     python scripts/bench_convolutions.py --only steps        # only whole training steps
     python scripts/bench_convolutions.py --only slow         # only rows above the goal
 
-Each convolution of the models runs with its two gradients in these forms, alternately:
+Each convolution of the models runs with its two gradients in these forms, alternately. "ours" is
+the one that lowering/convolution_forms.py chooses, which is named:
 
-    ours      the form that lowering/convolution_forms.py chooses, which is named
-    xla       one convolution of XLA, and its linear transposes
-    2d        XLA's convolutions in two dimensions, one for each phase of the stride
-    patches   a product of matrices
-    taps      a sum over the elements of the kernel (one channel a group)
-    ffi       ATen's kernel, called by the program of XLA
+    xla       the convolution of XLA, and its linear transposes
+    patches   a product of matrices (one group)
+    aten      ATen's kernel, called by the program of XLA
     eager     ATen's kernel, called by torch
 
 Processor time of one core with one thread, medians in ms; a form that is 20 times as slow as the
@@ -24,7 +22,6 @@ of the loss. torchvision comes from test/models/requirements.txt.
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import statistics
@@ -47,7 +44,13 @@ MODELS = {
     "convnext_tiny": 8,
     "vgg16": 8,
     "googlenet": 8,
+    "shufflenet_v2_x1_0": 8,
+    "mnasnet1_0": 8,
+    "regnet_y_400mf": 8,
+    "resnext50_32x4d": 8,
     "r3d_18": 2,
+    "mc3_18": 2,
+    "r2plus1d_18": 2,
 }  # The number of images or clips in a batch.
 GOAL = 1.3  # times eager
 
@@ -102,7 +105,7 @@ def main() -> int:
         for conv in dict.fromkeys([*OTHERS, *(c for m in options.models for c in collect(m))]):
             for direction, (form, times) in measure(conv).items():
                 results["convolutions"][f"{conv} {direction}"] = times
-                if options.only != "slow" or times["ours"] > GOAL * times["eager"]:
+                if options.only != "slow" or times[form] > GOAL * times["eager"]:
                     print(row(conv, direction, form, times), flush=True)
         print()
     print("| training step | ours, ms | eager, ms | ratio |\n|---|---:|---:|---:|")
@@ -117,8 +120,8 @@ def main() -> int:
 
 def row(conv: Convolution, direction: str, form: str, times: dict[str, float]) -> str:
     eager = times["eager"]
-    others = [f"{n} {t / eager:.2f}" for n, t in times.items() if n not in ("ours", "eager")]
-    ratio = times["ours"] / eager
+    others = [f"{n} {t / eager:.2f}" for n, t in times.items() if n not in (form, "eager")]
+    ratio = times[form] / eager
     return f"| {conv} | {direction} | {eager:.3f} | {ratio:.2f} | {form} | {', '.join(others)} |"
 
 
@@ -130,57 +133,42 @@ def measure(conv: Convolution) -> dict[str, tuple[str, dict[str, float]]]:
     import jax
     import torch
 
-    from torch_xla_lite.lowering import convolution_forms as forms
-    from torch_xla_lite.lowering import target
+    from torch_xla_lite.lowering import convolution as lowerings
+    from torch_xla_lite.lowering import registry
+    from torch_xla_lite.lowering.convolution_forms import Form
 
     x, weight = torch.randn(conv.x), torch.randn(conv.weight)
-    rank = len(conv.stride)
-    geometry = [*map(list, (conv.stride, conv.padding, conv.dilation)), False, [0] * rank]
-    geometry.append(conv.groups)
-    y = torch.ops.aten.convolution(x, weight, None, *geometry)
+    parameters = [*map(list, (conv.stride, conv.padding, conv.dilation)), False]
+    parameters += [[0] * len(conv.stride), conv.groups]
+    y = torch.ops.aten.convolution(x, weight, None, *parameters)
     grad = torch.randn_like(y)
-    window = forms.Window(
-        conv.stride, tuple((p, p) for p in conv.padding), conv.dilation, conv.groups
-    )
-    aten, back = torch.ops.aten.convolution, torch.ops.aten.convolution_backward
-    directions = {
-        "forward": (
-            functools.partial(forms.forward, window=window),
-            (x, weight),
-            lambda: aten(x, weight, None, *geometry),
-            functools.partial(foreign, "aten::convolution", geometry, None),
-        ),
-        "input": (
-            lambda grad, weight: forms.input_gradient(grad, weight, conv.x, window),
-            (grad, weight),
-            lambda: back(grad, x, weight, None, *geometry, [True, False, False])[0],
-            functools.partial(foreign, "aten::convolution_backward", geometry, 0, x),
-        ),
-        "weight": (
-            lambda x, grad: forms.weight_gradient(x, grad, conv.weight, window),
-            (x, grad),
-            lambda: back(grad, x, weight, None, *geometry, [False, True, False])[1],
-            functools.partial(foreign, "aten::convolution_backward", geometry, 1, weight),
-        ),
-    }
+    calls = {"forward": ("convolution", [x, weight], [None, *parameters], [y])}
+    for output, direction in enumerate(("input", "weight")):
+        mask = [i == output for i in range(3)]
+        outs = [(x, weight)[output] if wanted else None for wanted in mask]
+        arguments = [None, *parameters, mask]
+        calls[direction] = ("convolution_backward", [grad, x, weight], arguments, outs)
+    shapes = conv.weight, conv.stride, y.numel() // y.shape[1], conv.groups
+    chosen = lowerings.choose(jax.numpy.dtype("float32"), *shapes)
+    forms = [form for form in Form if form is not Form.PATCHES or conv.groups == 1]
     found = {}
-    for direction, (ours, operands, eager, ffi) in directions.items():
-        arrays = [jax.device_put(operand.numpy()) for operand in operands]
-        wanted = eager()
-        compiled = functools.partial(compile_and_check, operands=arrays, wanted=wanted)
-        contenders: dict[str, Callable[[], object]] = {"eager": eager, "ours": compiled(ours)}
-        with mock.patch.object(target, "is_slow_at_convolutions", lambda: False):
-            contenders["xla"] = compiled(ours)
-        labels = {"2d": forms.Form.XLA, "patches": forms.Form.PATCHES}
-        if conv.groups > 1 and conv.weight[1] == 1 and direction != "input":
-            labels["taps"] = forms.Form.TAPS
-        for label, form in labels.items():
-            with mock.patch.object(forms, "_form", lambda *_, form=form: form):
-                contenders[label] = compiled(ours)
-        contenders["ffi"] = compiled(ffi)
-        shape = jax.ShapeDtypeStruct(conv.weight, "float32")
-        form = forms._form(shape, conv.x[2:], y, conv.groups)
-        found[direction] = form.name.lower(), medians(contenders)
+    for direction, (op, tensors, others, outs) in calls.items():
+        structs = [None if t is None else jax.ShapeDtypeStruct(t.shape, "float32") for t in outs]
+        (output,) = (i for i, t in enumerate(outs) if t is not None)
+
+        def eager(op=op, arguments=(*tensors, *others), output=output):
+            result = getattr(torch.ops.aten, op)(*arguments)
+            return result if op == "convolution" else result[output]
+
+        def ours(*arrays, op=op, others=others, structs=structs, output=output):
+            return registry.call(f"aten::{op}", [*arrays, *others], structs)[output]
+
+        arrays = [jax.device_put(tensor.numpy()) for tensor in tensors]
+        contenders: dict[str, Callable[[], object]] = {"eager": eager}
+        for form in forms:
+            with mock.patch.object(lowerings, "choose", lambda *_, form=form: form):
+                contenders[form.name.lower()] = compile_and_check(ours, arrays, eager())
+        found[direction] = chosen.name.lower(), medians(contenders)
     return found
 
 
@@ -196,36 +184,6 @@ def compile_and_check(function: Callable, operands: list, wanted) -> Callable[[]
     if error > 1e-4:
         raise RuntimeError(f"a form is wrong by {error:.1e}")
     return lambda: run(*operands).block_until_ready()
-
-
-def foreign(op: str, geometry: list, output: int | None, *arguments):
-    """A call of ATen's kernel. Words are described in csrc/dispatch/words.h."""
-    import jax
-
-    from torch_xla_lite.lowering.ffi import lower_by_ffi
-
-    lists, (transposed, output_padding, groups) = geometry[:3], geometry[3:]
-    words = [word for values in lists for word in (10 | len(values) << 8, *values)]
-    words += [2 | transposed << 8, 10 | len(output_padding) << 8, *output_padding, 3, groups]
-    if output is None:
-        x, weight = arguments
-        rank = len(lists[0])
-        out = [
-            (size + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
-            for size, taps, stride, pad, dilation in zip(
-                x.shape[2:], weight.shape[2:], *lists, strict=True
-            )
-        ]
-        assert len(out) == rank
-        result = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0], *out), x.dtype)
-        return lower_by_ffi(op, [1, 1, 0, *words], [x, weight], [], [result])[0]
-    other, first, second = arguments
-    other = jax.numpy.asarray(other.numpy())
-    operands = [first, other, second] if output == 0 else [second, first, other]
-    wanted = operands[1 + output]
-    words = [1, 1, 1, 0, *words, 12 | 3 << 8, *(int(i == output) for i in range(3))]
-    outs = [wanted if i == output else None for i in range(3)]
-    return lower_by_ffi(op, words, operands, [], outs)[output]
 
 
 def medians(contenders: dict[str, Callable[[], object]], seconds: float = 0.2) -> dict[str, float]:
@@ -260,8 +218,9 @@ def make(name: str):
 
     vision = import_torchvision()
     batch = MODELS[name]
-    if name == "r3d_18":
-        return vision.models.video.r3d_18(num_classes=10), torch.randn(batch, 3, 8, 64, 64)
+    if hasattr(vision.models.video, name):
+        model = getattr(vision.models.video, name)(num_classes=10)
+        return model, torch.randn(batch, 3, 8, 64, 64)
     options = {"aux_logits": False, "init_weights": True} if name == "googlenet" else {}
     model = getattr(vision.models, name)(num_classes=10, **options)
     return model, torch.randn(batch, 3, 64, 64)

@@ -8,8 +8,8 @@ that were donated to it. So a graph that may fail becomes two programs. The firs
 calls and what they need; nothing is donated to it, and the caller waits for it. The second has the
 rest: it may overwrite what the graph may, and the caller does not wait for it.
 
-Foreign calls are `jax.ffi.ffi_call` and the callbacks of jax, but for `ffi.store`, which cannot
-fail. XLA's own calls, such as LAPACK's, return NaN where they fail.
+Foreign calls are `jax.ffi.ffi_call` and the callbacks of jax, but for `ffi.INFALLIBLE`. XLA's own
+calls, such as LAPACK's, return NaN where they fail.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _is_foreign(eqn: core.JaxprEqn) -> bool:
     from jax.extend import core
 
     if eqn.primitive.name == "ffi_call":
-        return eqn.params["target_name"] != ffi.STORE
+        return eqn.params["target_name"] not in ffi.INFALLIBLE
     if eqn.primitive.name.endswith("_callback"):
         return True
     return any(_is_foreign(e) for inner in core.jaxprs_in_params(eqn.params) for e in inner.eqns)

@@ -110,6 +110,17 @@ def test_programs_with_calls_of_lapack_are_loaded(tmp_path: Path):
     assert run_anew(LINALG, tmp_path) == (0, compiled, fallbacks, values)
 
 
+CONVOLUTION = """
+x, weight = (torch.ones(*shape, device="jax") for shape in ((1, 2, 4), (2, 1, 3)))
+report(torch.conv1d(x, weight, groups=2))
+"""
+
+
+def test_programs_with_kernels_of_torch_that_a_lowering_calls_are_loaded(tmp_path: Path):
+    assert run(CONVOLUTION, tmp_path) == (1, 0, [], [[[3, 3], [3, 3]]])
+    assert run(CONVOLUTION, tmp_path) == (0, 1, [], [[[3, 3], [3, 3]]])
+
+
 CALLBACK = """
 import jax
 @torch.library.custom_op("cache_test::twice", mutates_args=())

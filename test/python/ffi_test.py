@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from torch_xla_lite.lowering.ffi import lower_by_ffi
+from torch_xla_lite.lowering.ffi import call_infallible, lower_by_ffi
 
 # Tags of csrc/dispatch/words.h.
 NONE, TENSOR, BOOL, INT, DOUBLE, COMPLEX, STRING, LIST, SCALAR = range(9)
@@ -313,3 +313,33 @@ def test_a_shape_that_differs_from_what_the_graph_was_told_is_refused():
     out = jax.ShapeDtypeStruct((2,), np.int64)
     with jax.enable_x64(True), pytest.raises(Exception, match="aten::nonzero"):
         jax.jit(lambda x: lower_by_ffi("aten::nonzero", [TENSOR], [x], [], [out]))(np.ones(3))
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@torch.library.custom_op("ffi_test::num_threads", mutates_args=(), device_types="cpu")
+def num_threads(x: torch.Tensor) -> torch.Tensor:
+    return torch.full_like(x, torch.get_num_threads())
+
+
+@pytest.mark.parametrize(("work_per_byte", "threads"), [(1, 1), (1 << 20, 3)])
+def test_a_kernel_with_much_work_for_each_byte_may_use_several_threads(
+    three_threads, work_per_byte, threads
+):
+    x = np.zeros(2, np.float32)
+    with jax.enable_x64(True):
+        program = jax.jit(
+            lambda x: call_infallible(
+                "ffi_test::num_threads",
+                [x],
+                [jax.ShapeDtypeStruct(x.shape, x.dtype)],
+                work_per_byte=work_per_byte,
+            )
+        )
+        assert program(x)[0].tolist() == [threads] * 2

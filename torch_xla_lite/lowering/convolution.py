@@ -1,19 +1,25 @@
 """Convolutions in one, two and three dimensions, forward and backward.
 
 A transposed convolution is the gradient of the input of a plain one with the same weight. So three
-functions (convolution_forms.py) suffice for six ops.
+functions (convolution_forms.py) suffice for six ops, where it is not torch's kernel that is called.
 """
 
+import math
+from collections.abc import Sequence
+
 import jax
-import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.convolution_forms import (
+    Form,
     Window,
+    choose,
+    choose_for_weight_gradient,
     forward,
     input_gradient,
     weight_gradient,
 )
+from torch_xla_lite.lowering.ffi import call_infallible
 from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -27,6 +33,20 @@ def _window(
 ) -> Window:
     pads = tuple((size, size) for size in _per_dim(padding, rank))
     return Window(_per_dim(stride, rank), pads, _per_dim(dilation, rank), groups)
+
+
+def _form(weight: jax.Array, stride: list[int], result: Sequence[int], groups: int) -> Form:
+    """Of a plain convolution with a result of this shape, and of its gradients."""
+    return choose(weight.dtype, weight.shape, stride, result[0] * math.prod(result[2:]), groups)
+
+
+def _by_aten(
+    op: str, arguments: list, weight: jax.Array, shapes: Sequence[Sequence[int] | None]
+) -> list[jax.Array | None]:
+    """A call of torch's kernel; None for results that are not wanted."""
+    structs = [shape and jax.ShapeDtypeStruct(shape, weight.dtype) for shape in shapes]
+    work = math.prod(weight.shape[1:])
+    return call_infallible(op, arguments, structs, work_per_byte=work)
 
 
 @lower("aten::convolution", "aten::convolution_overrideable")
@@ -43,13 +63,22 @@ def convolution(
     *,
     outs,
 ) -> jax.Array:
-    if outs[0].shape and np.prod(outs[0].shape) == 0:
-        return lax.full(outs[0].shape, 0, outs[0].dtype)
+    shape = outs[0].shape
+    if 0 in shape:
+        return lax.full(shape, 0, outs[0].dtype)
+    form = _form(weight, stride, input.shape if transposed else shape, groups)
+    if form is not Form.XLA:
+        # The caller rounds the result to 16 bits.
+        input, weight = opmath(input), opmath(weight)
+    if form is Form.ATEN:
+        bias = bias if bias is None else convert(bias, input.dtype)
+        geometry = (stride, padding, dilation, transposed, output_padding, groups)
+        return _by_aten("aten::convolution", [input, weight, bias, *geometry], weight, [shape])[0]
     window = _window(input.ndim - 2, stride, padding, dilation, groups)
     if transposed:
-        result = input_gradient(input, weight, outs[0].shape, window)
+        result = input_gradient(input, weight, shape, window, form)
     else:
-        result = forward(input, weight, window)
+        result = forward(input, weight, window, form)
     return result if bias is None else lax.add(result, _per_channel(bias, result))
 
 
@@ -99,22 +128,35 @@ def convolution_backward(
     groups: int,
     output_mask: list[bool],
 ) -> tuple[jax.Array | None, jax.Array | None, jax.Array | None]:
+    grad, weight = convert(grad_output, input.dtype), convert(weight, input.dtype)
+    shapes = (input.shape, weight.shape, grad.shape[1:2])
+    wanted = [shape if want else None for shape, want in zip(shapes, output_mask, strict=True)]
+    if 0 in grad.shape or 0 in input.shape:
+        return tuple(shape and lax.full(shape, 0, grad.dtype) for shape in wanted)
+    form = _form(weight, stride, input.shape if transposed else grad.shape, groups)
+    if form is not Form.XLA:
+        grad, input, weight = opmath(grad), opmath(input), opmath(weight)
     window = _window(input.ndim - 2, stride, padding, dilation, groups)
-    grad = convert(grad_output, input.dtype)
+    ours, theirs = (grad, input) if transposed else (input, grad)
+    form_of_weight = choose_for_weight_gradient(form, weight.shape, ours.shape, groups)
     grad_input = grad_weight = grad_bias = None
-    is_empty = 0 in grad.shape or 0 in input.shape
-    if output_mask[0] and is_empty:
-        grad_input = lax.full_like(input, 0)
-    elif output_mask[0] and transposed:
-        grad_input = forward(grad, weight, window)
+    if output_mask[1] and form_of_weight is not Form.ATEN:
+        grad_weight = weight_gradient(ours, theirs, weight.shape, window, form_of_weight)
+        wanted[1] = None
+    if form is Form.ATEN:
+        mask = [shape is not None for shape in wanted]
+        geometry = (stride, padding, dilation, transposed, output_padding, groups)
+        arguments = [grad, input, weight, bias_sizes, *geometry, mask]
+        if any(mask):
+            grad_input, grad_of_weight, grad_bias = _by_aten(
+                "aten::convolution_backward", arguments, weight, wanted
+            )
+            grad_weight = grad_of_weight if mask[1] else grad_weight
+        return grad_input, grad_weight, grad_bias
+    if output_mask[0] and transposed:
+        grad_input = forward(grad, weight, window, form)
     elif output_mask[0]:
-        grad_input = input_gradient(grad, weight, input.shape, window)
-    if output_mask[1] and is_empty:
-        grad_weight = lax.full_like(weight, 0)
-    elif output_mask[1]:
-        ours, theirs = (grad, input) if transposed else (input, grad)
-        grad_weight = weight_gradient(ours, theirs, weight.shape, window)
+        grad_input = input_gradient(grad, weight, input.shape, window, form)
     if output_mask[2]:
-        wide = opmath(grad)
-        grad_bias = lax.reduce_sum(wide, (0, *range(2, wide.ndim)))
+        grad_bias = lax.reduce_sum(opmath(grad), (0, *range(2, grad.ndim)))
     return grad_input, grad_weight, grad_bias

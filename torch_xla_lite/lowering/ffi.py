@@ -5,6 +5,10 @@
 The handler (csrc/ffi) uses XLA's buffers without a copy, but XLA cannot fuse the op with its
 neighbours, so ops that run often should have a lowering.
 
+    y, = call_infallible("aten::convolution", [x, weight, None, ...], [struct], work_per_byte=576)
+
+is the same in a lowering that found ATen's kernel to be faster than what XLA makes.
+
     x = store(x)
 
 makes XLA compute and store a value once where it would compute it for each use.
@@ -18,9 +22,14 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-_TARGET = "torch_xla_lite.aten"
-STORE = "torch_xla_lite.store"
-TARGETS = frozenset({_TARGET, STORE})
+_ATEN = "torch_xla_lite.aten"
+_INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
+_STORE = "torch_xla_lite.store"
+TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE})
+
+# Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
+# their program may overwrite its arguments (foreign_code.py).
+INFALLIBLE = frozenset({_INFALLIBLE_ATEN, _STORE})
 _LIBRARY = pathlib.Path(__file__).parent.parent / "lib" / "libtorch_xla_lite_ffi.so"
 
 
@@ -41,29 +50,28 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
     # those of handlers; XLA needs the types first.
     jax.devices("cpu")
     jax.ffi.register_ffi_type(
-        _TARGET,
+        _ATEN,
         {
             "type_id": _capsule(handler.TorchXlaLiteAtenTypeId()),
             "type_info": _capsule(handler.TorchXlaLiteAtenTypeInfo()),
         },
         platform="cpu",
     )
-    jax.ffi.register_ffi_target(
-        _TARGET,
-        {
-            "instantiate": jax.ffi.pycapsule(handler.TorchXlaLiteAtenInstantiate),
-            "execute": jax.ffi.pycapsule(handler.TorchXlaLiteAtenExecute),
-        },
-        platform="cpu",
-    )
-    jax.ffi.register_ffi_target(STORE, jax.ffi.pycapsule(handler.TorchXlaLiteStore), platform="cpu")
+    stages = {
+        "instantiate": jax.ffi.pycapsule(handler.TorchXlaLiteAtenInstantiate),
+        "execute": jax.ffi.pycapsule(handler.TorchXlaLiteAtenExecute),
+    }
+    for target in (_ATEN, _INFALLIBLE_ATEN):
+        jax.ffi.register_ffi_target(target, stages, platform="cpu")
+    store = jax.ffi.pycapsule(handler.TorchXlaLiteStore)
+    jax.ffi.register_ffi_target(_STORE, store, platform="cpu")
 
 
 def store(value: jax.Array) -> jax.Array:
     """`value`, which XLA does not fuse with its uses; for use while `jax.jit` traces, on CPUs."""
     register()
     struct = jax.ShapeDtypeStruct(value.shape, value.dtype)
-    return jax.ffi.ffi_call(STORE, struct, input_output_aliases={0: 0})(value)
+    return jax.ffi.ffi_call(_STORE, struct, input_output_aliases={0: 0})(value)
 
 
 def lower_by_ffi(
@@ -94,20 +102,69 @@ def lower_by_ffi(
       jax.errors.JaxRuntimeError: the op is unknown or the words are malformed (when the program is
         compiled), or the kernel raises an error (when it runs). The message names the op.
     """
+    return _call(_ATEN, op_name, words, [*operands, *scalars], outs, work_per_byte=1)
+
+
+def call_infallible(
+    op_name: str,
+    args: Sequence[jax.Array | Sequence[int] | int | None],
+    outs: Sequence[jax.ShapeDtypeStruct | None],
+    *,
+    work_per_byte: int,
+) -> list[jax.Array | None]:
+    """A call of an ATen CPU kernel that raises no error for these arguments.
+
+    Args:
+      args: in schema order, all of them. Lists are of numbers, or of bools.
+      work_per_byte: how much the kernel computes for each byte that it touches, as a multiple of
+        what addition does; decides whether it may use several threads (csrc/ffi/threads.h).
+
+    Otherwise as `lower_by_ffi`.
+    """
+    words: list[int] = []
+    for arg in args:
+        words += _encoded(arg)
+    operands = [arg for arg in args if isinstance(arg, jax.Array)]
+    return _call(_INFALLIBLE_ATEN, op_name, words, operands, outs, work_per_byte)
+
+
+def _call(
+    target: str,
+    op_name: str,
+    words: Sequence[int],
+    operands: Sequence[jax.Array],
+    outs: Sequence[jax.ShapeDtypeStruct | None],
+    work_per_byte: int,
+) -> list[jax.Array | None]:
     register()
-    call = jax.ffi.ffi_call(_TARGET, [out for out in outs if out is not None])
+    call = jax.ffi.ffi_call(target, [out for out in outs if out is not None])
     results = iter(
         call(
             *operands,
-            *scalars,
             op=op_name,
             words=np.array([word & 0xFFFF_FFFF_FFFF_FFFF for word in words], np.uint64).view(
                 np.int64
             ),
             defined="".join("0" if out is None else "1" for out in outs),
+            work_per_byte=np.int64(work_per_byte),
         )
     )
     return [None if out is None else next(results) for out in outs]
+
+
+def _encoded(arg: jax.Array | Sequence[int] | int | None) -> list[int]:
+    """The words of an argument (csrc/dispatch/words.h)."""
+    match arg:
+        case None:
+            return [0]
+        case jax.Array():
+            return [1]
+        case bool():
+            return [2 | arg << 8]
+        case int():
+            return [3, arg]
+    tag = 12 if isinstance(arg[0], bool) else 10
+    return [tag | len(arg) << 8, *map(int, arg)]
 
 
 def _capsule(address: int) -> object:

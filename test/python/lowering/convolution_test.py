@@ -3,8 +3,8 @@ import pytest
 import torch
 from comparison import check
 
-from torch_xla_lite.lowering import convolution_forms as forms
-from torch_xla_lite.lowering import target
+import torch_xla_lite
+from torch_xla_lite.lowering import registry, target
 
 aten = torch.ops.aten
 
@@ -64,6 +64,7 @@ KINDS = {
     "grouped": {"groups": 2, "padding": 1},
     "one channel a group": {"groups": 4, "padding": 1, "stride": 2},
     "kernel of one element": {"kernel": 1, "stride": 2},
+    "one channel a group, large kernel": {"groups": 4, "kernel": 5, "stride": 2, "padding": 1},
     "kernel that is mostly on padding": {"kernel": 7, "padding": 3, "size": 2},
     "large image": {"size": 40, "padding": 1},
 }
@@ -110,58 +111,97 @@ def test_every_kind_in_every_dtype(kind, dtype):
     check_all_directions(*of_kind(2, dtype=dtype, **kind))
 
 
-# Input, weight, padding, groups, and which operations the convolution and its gradients become.
+# Input, weight, stride, padding, groups, and what the convolution and its gradients become.
 CHOICES = {
-    "large image": ((8, 64, 16, 16), (64, 64, 3, 3), 1, 1, ["convolution"] * 3),
-    "kernel of one element": ((8, 64, 16, 16), (96, 64, 1, 1), 0, 1, ["dot_general"] * 3),
-    "large weight": ((8, 512, 4, 4), (512, 512, 3, 3), 1, 1, ["dot_general"] * 3),
-    "kernel larger than the image": ((8, 16, 2, 2), (16, 16, 3, 3), 1, 1, ["dot_general"] * 3),
-    "one channel a group": (
-        (8, 32, 8, 8), (32, 1, 3, 3), 1, 32, ["while", "while", "dot_general"]
-    ),
-    "groups": ((8, 128, 16, 16), (128, 4, 3, 3), 1, 32, ["dot_general"] * 3),
-    "three dimensions": ((2, 64, 8, 16, 16), (64, 64, 3, 3, 3), 1, 1, ["convolution"] * 3),
-}  # fmt: skip
+    "large image": ((8, 64, 16, 16), (64, 64, 3, 3), 1, 1, 1, "aten"),
+    "kernel of one element": ((8, 64, 16, 16), (96, 64, 1, 1), 1, 0, 1, "aten"),
+    "that skips elements": ((8, 64, 16, 16), (96, 64, 1, 1), 2, 0, 1, "dot_general"),
+    "large weight": ((8, 512, 4, 4), (512, 512, 3, 3), 1, 1, 1, "dot_general"),
+    "kernel larger than the image": ((8, 256, 2, 2), (256, 256, 3, 3), 1, 1, 1, "dot_general"),
+    "one channel a group": ((8, 32, 8, 8), (32, 1, 3, 3), 1, 1, 32, "aten"),
+    "groups": ((8, 128, 16, 16), (128, 4, 3, 3), 1, 1, 32, "aten"),
+    "three dimensions": ((2, 64, 8, 16, 16), (64, 64, 3, 3, 3), 1, 1, 1, "aten"),
+}
 
 
-def operations(case) -> list[set[str]]:
-    """The expensive operations of a convolution, of its input's and of its weight's gradient."""
-    shape, kernel, padding, groups, _ = case
+def lowered(case, dtype="float32") -> list[str]:
+    """The programs of a convolution, of its input's and of its weight's gradient."""
+    shape, kernel, stride, padding, groups, _ = case
     rank = len(shape) - 2
-    window = forms.Window((1,) * rank, ((padding, padding),) * rank, (1,) * rank, groups)
-    x, weight = (jax.ShapeDtypeStruct(sizes, "float32") for sizes in (shape, kernel))
-    y = jax.eval_shape(lambda x, w: forms.forward(x, w, window), x, weight)
-    programs = [
-        jax.jit(lambda x, w: forms.forward(x, w, window)).lower(x, weight),
-        jax.jit(lambda y, w: forms.input_gradient(y, w, shape, window)).lower(y, weight),
-        jax.jit(lambda x, y: forms.weight_gradient(x, y, kernel, window)).lower(x, y),
-    ]
-    expensive = "convolution", "dot_general", "while"
-    return [{name for name in expensive if f"stablehlo.{name}" in p.as_text()} for p in programs]
+    geometry = [[stride] * rank, [padding] * rank, [1] * rank, False, [0] * rank, groups]
+    meta = torch.empty(shape, device="meta"), torch.empty(kernel, device="meta")
+    x, w, y = (
+        jax.ShapeDtypeStruct(tuple(t.shape), dtype)
+        for t in (*meta, aten.convolution(*meta, None, *geometry))
+    )
+
+    def backward(*wanted):
+        outs = [x if wanted[0] else None, w if wanted[1] else None, None]
+        return lambda y, x, w: registry.call(
+            "aten::convolution_backward", [y, x, w, None, *geometry, [*wanted]], outs
+        )
+
+    with jax.enable_x64(True):
+        return [
+            jax.jit(program).lower(*operands).as_text()
+            for program, operands in [
+                (
+                    lambda x, w: registry.call("aten::convolution", [x, w, None, *geometry], [y]),
+                    (x, w),
+                ),
+                (backward(True, False, False), (y, x, w)),
+                (backward(False, True, False), (y, x, w)),
+            ]
+        ]
+
+
+EXPENSIVE = {
+    "aten": "@torch_xla_lite.infallible_aten",
+    "convolution": "stablehlo.convolution",
+    "dot_general": "stablehlo.dot_general",
+}
+
+
+def operations(case, dtype="float32") -> list[set[str]]:
+    return [{name for name, text in EXPENSIVE.items() if text in p} for p in lowered(case, dtype)]
 
 
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
 def test_the_form_is_chosen_by_the_shape(case):
-    assert operations(case) == [{name} for name in case[-1]]
+    assert operations(case) == [{case[-1]}] * 3
+
+
+def test_the_gradient_of_a_large_kernel_for_one_channel_is_a_product():
+    case = ((8, 32, 8, 8), (32, 1, 5, 5), 1, 2, 32, "aten")
+    assert operations(case) == [{"aten"}, {"aten"}, {"dot_general"}]
 
 
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
 def test_a_gpu_uses_its_own_convolutions(monkeypatch, case):
     monkeypatch.setattr(target, "platform", lambda: "gpu")
-    assert operations(case) == [{"convolution"}] * 3
+    assert operations(case, "bfloat16") == [{"convolution"}] * 3
 
 
-def test_three_dimensions_are_convolutions_in_two():
-    window = forms.Window((1,) * 3, ((1, 1),) * 3, (1,) * 3, 1)
-    x, w = (jax.ShapeDtypeStruct(s, "float32") for s in ((2, 64, 8, 16, 16), (64, 64, 3, 3, 3)))
-    text = jax.jit(lambda x, w: forms.forward(x, w, window)).lower(x, w).as_text()
-    lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
-    assert ["tensor<16x64x16x16xf32>" in line for line in lines] == [True] * 3
+@pytest.mark.parametrize("dtype", ["int32", "complex64"])
+def test_what_torch_has_no_fast_kernel_for_is_a_convolution_of_xla(dtype):
+    assert operations(CHOICES["large image"], dtype) == [{"convolution"}] * 3
 
 
 def test_taps_on_padding_are_left_out():
-    window = forms.Window((1, 1), ((3, 3), (3, 3)), (1, 1), 1)
-    x, w = (jax.ShapeDtypeStruct(s, "float32") for s in ((2, 8, 2, 2), (8, 8, 7, 7)))
-    text = jax.jit(lambda x, w: forms.forward(x, w, window)).lower(x, w).as_text()
-    (line,) = (line for line in text.splitlines() if "stablehlo.dot_general" in line)
-    assert "tensor<1x8x8x9xf32>" in line
+    program = lowered(((8, 512, 2, 2), (512, 512, 7, 7), 1, 3, 1, "dot_general"))[0]
+    (line,) = (line for line in program.splitlines() if "stablehlo.dot_general" in line)
+    assert "tensor<512x512x9xf32>" in line
+
+
+GROUPED = ((2, 8, 6, 6), (8, 2, 3, 3), [1, 1], [1, 1], [1, 1], False, [0, 0], 4)
+
+
+def test_a_kernel_of_torch_is_no_fallback_and_nobody_waits_for_it(monkeypatch):
+    awaited = []
+    monkeypatch.setattr(jax, "block_until_ready", awaited.append)
+    before = torch_xla_lite.debug.metrics()["fallbacks"]
+    x, weight, bias, geometry = operands(GROUPED)
+    result = aten.convolution(*(t.to("jax") for t in (x, weight, bias)), *geometry)
+    torch_xla_lite.sync()
+    torch.testing.assert_close(result.cpu(), aten.convolution(x, weight, bias, *geometry))
+    assert (awaited, torch_xla_lite.debug.metrics()["fallbacks"]) == ([], before)

@@ -1,9 +1,11 @@
-// The XLA custom call "torch_xla_lite.aten": runs an ATen CPU kernel inside an XLA program.
+// The XLA custom calls "torch_xla_lite.aten" and "torch_xla_lite.infallible_aten"
+// (lowering/ffi.py): run an ATen CPU kernel inside an XLA program.
 //
 //   operands of the op, then runtime scalars (0-d)  ->  defined outputs of the op
 //   attributes: op       "aten::topk"
 //               words    int64[]; the arguments (dispatch/words.h)
 //               defined  "110"; which outputs are defined
+//               work_per_byte  of its operands and outputs (threads.h)
 //
 // XLA instantiates the call when it compiles the program, and executes it whenever the program
 // runs; whatever depends on attributes alone is computed at instantiation.
@@ -38,6 +40,7 @@ struct AtenCallState {
   static const xffi::TypeInfo info;
 
   AtenCall call;
+  size_t work_per_byte;
 };
 
 xffi::TypeId AtenCallState::id = {};
@@ -52,11 +55,12 @@ xffi::Error Failure(std::string_view op, const std::exception& error) {
 
 xffi::ErrorOr<std::unique_ptr<AtenCallState>> Instantiate(std::string_view op,
                                                           xffi::Span<const int64_t> words,
-                                                          std::string_view defined) {
+                                                          std::string_view defined,
+                                                          int64_t work_per_byte) {
   try {
     const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
-    return std::make_unique<AtenCallState>(
-        AtenCallState{AtenCall(op, std::span(first, words.size()), defined)});
+    return std::make_unique<AtenCallState>(AtenCallState{
+        AtenCall(op, std::span(first, words.size()), defined), static_cast<size_t>(work_per_byte)});
   } catch (const std::exception& error) {
     return xffi::Unexpected(Failure(op, error));
   }
@@ -99,7 +103,7 @@ xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
     for (size_t i = 0; i < results.size(); ++i) {
       outputs.push_back(ViewOf(**results.get<xffi::AnyBuffer>(i)));
     }
-    SerialBelow serial(TotalBytes(operands) + TotalBytes(outputs));
+    SerialBelow serial(state->work_per_byte * (TotalBytes(operands) + TotalBytes(outputs)));
     is_in_kernel = true;
     const auto after = c10::make_scope_exit([] { is_in_kernel = false; });
     call.Run(operands, scalars, outputs);
@@ -116,7 +120,8 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenInstantiate, torch_xla_lite::ffi::
                               xla::ffi::Ffi::BindInstantiate()
                                   .Attr<std::string_view>("op")
                                   .Attr<xla::ffi::Span<const int64_t>>("words")
-                                  .Attr<std::string_view>("defined"));
+                                  .Attr<std::string_view>("defined")
+                                  .Attr<int64_t>("work_per_byte"));
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenExecute, torch_xla_lite::ffi::Execute,
                               xla::ffi::Ffi::Bind()

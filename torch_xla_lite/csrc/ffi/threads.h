@@ -5,6 +5,8 @@
 // threads, which then spin on the cores that XLA needs; a large one gets faster.
 //
 //   SerialBelow serial(bytes_touched);    // until the end of the scope
+//
+// A kernel that computes more for each byte than addition does counts its bytes as often.
 
 #ifndef TORCH_XLA_LITE_CSRC_FFI_THREADS_H_
 #define TORCH_XLA_LITE_CSRC_FFI_THREADS_H_
