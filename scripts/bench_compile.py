@@ -27,6 +27,7 @@ import functools
 import itertools
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -331,6 +332,40 @@ def detection(device: str, compiled: Callable) -> Step:
     return training(model, lambda number: (torch.randn(200, 16),), loss_of, device, compiled, "SGD")
 
 
+def translator(device: str, compiled: Callable) -> Step:
+    """Twenty training steps of a decoder. Each has its own length, and its own choice, word by
+    word, between the right word and the predicted one."""
+    import torch
+    from torch import nn
+
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(50, 32)
+            self.cell = nn.GRUCell(32, 32)
+            self.head = nn.Linear(32, 50)
+
+        def forward(self, text: torch.Tensor, choices: list[bool]) -> torch.Tensor:
+            state, word, loss = self.words(text[:, 0]), text[:, 0], 0.0
+            for i, is_right in enumerate(choices, start=1):
+                state = self.cell(self.words(word), state)
+                scores = self.head(state)
+                loss = loss + nn.functional.cross_entropy(scores, text[:, i])
+                word = text[:, i] if is_right else scores.argmax(1).detach()
+            return loss
+
+    draw = random.Random(0)
+
+    def inputs(number: int) -> tuple[torch.Tensor]:
+        return (torch.randint(0, 50, (8, draw.randint(5, 10))),)
+
+    def loss_of(model: nn.Module, text: torch.Tensor) -> torch.Tensor:
+        return model(text, [draw.random() < 0.5 for _ in range(text.shape[1] - 1)])
+
+    step = training(Decoder(), inputs, loss_of, device, compiled)
+    return lambda number: [step(i, read=i == 19) for i in range(20)][-1]
+
+
 def normed(device: str, compiled: Callable) -> Step:
     """Sixteen layers that normalise a sum, as the first transformers did."""
     import torch
@@ -402,6 +437,7 @@ PROGRAMS: dict[str, Callable[[str, Callable], Step]] = {
     "new-shapes": new_shapes,
     "hundred-steps": hundred_steps,
     "detection": detection,
+    "translator": translator,
 }
 JIT: dict[str, Callable[[], Step]] = {
     "chain-100": chain_jit(100),

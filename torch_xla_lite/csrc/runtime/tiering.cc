@@ -13,7 +13,10 @@
 namespace torch_xla_lite::runtime {
 namespace {
 
-// No graph is interpreted more than 2^20 times.
+// After so many variants, each of them is interpreted once more before it is compiled.
+constexpr uint32_t kVariantsForOneRun = 8;
+
+// Keeps the number of runs below 2^64.
 constexpr uint32_t kMostDoublings = 20;
 
 // The same for all variants, whatever their ops compute with, and how often they run.
@@ -29,17 +32,19 @@ uint64_t HashOfVariants(const ir::Graph& graph) {
 
 bool Tiering::IsHot(const ir::Graph& graph) {
   uint32_t& interpreted = interpreted_[ir::HashWords(ir::StructureOf(graph.key))];
-  const uint32_t variants = compiled_variants_[HashOfVariants(graph)];
-  const bool is_hot = interpreted >= uint32_t{1} << std::min(variants, kMostDoublings);
-  if (!is_hot) ++interpreted;
-  return is_hot;
+  Variants& variants = variants_[HashOfVariants(graph)];
+  const uint64_t wanted = uint64_t{1 + variants.interpreted / kVariantsForOneRun}
+                          << std::min(variants.compiled, kMostDoublings);
+  if (interpreted >= wanted) return true;
+  if (interpreted++ == 0) ++variants.interpreted;
+  return false;
 }
 
-void Tiering::NoteCompiled(const ir::Graph& graph) { ++compiled_variants_[HashOfVariants(graph)]; }
+void Tiering::NoteCompiled(const ir::Graph& graph) { ++variants_[HashOfVariants(graph)].compiled; }
 
 void Tiering::Clear() {
   interpreted_.clear();
-  compiled_variants_.clear();
+  variants_.clear();
 }
 
 }  // namespace torch_xla_lite::runtime

@@ -9,10 +9,11 @@
 //   }
 //
 // A graph is hot when it comes back. But a program may have a variant of it for each length of a
-// text, and for each path that its branches and loops take. Graphs with the same kinds of ops and
-// as many results count as variants: once n of them were compiled, the next one must have been
-// interpreted 2^n times. So whatever the data is, the number of compiled variants grows with the
-// logarithm of the number of graphs that run.
+// text, and for each path that its branches and loops take; few of them come back often. Graphs
+// with the same kinds of ops and as many results count as variants. Once there are m of them, and n
+// were compiled, the next one must have been interpreted (1 + m / 8) * 2^n times. So whatever the
+// data is, the number of compiled variants grows with the logarithm of the number of graphs that
+// run.
 //
 // Counts decide, not clocks, so that a program computes the same bits in each run. Not thread-safe.
 
@@ -35,10 +36,15 @@ class Tiering {
   void Clear();
 
  private:
+  struct Variants {
+    uint32_t interpreted = 0;
+    uint32_t compiled = 0;
+  };
+
   // By hashes: graphs with the same hash count together, which changes when they are compiled and
   // nothing else.
   std::unordered_map<uint64_t, uint32_t> interpreted_;
-  std::unordered_map<uint64_t, uint32_t> compiled_variants_;
+  std::unordered_map<uint64_t, Variants> variants_;
 };
 
 }  // namespace torch_xla_lite::runtime
