@@ -129,7 +129,8 @@ def convolution_backward(
     output_mask: list[bool],
 ) -> tuple[jax.Array | None, jax.Array | None, jax.Array | None]:
     grad, weight = convert(grad_output, input.dtype), convert(weight, input.dtype)
-    shapes = (input.shape, weight.shape, grad.shape[1:2])
+    # Without input channels torch's result has no channels either, but the bias has.
+    shapes = (input.shape, weight.shape, bias_sizes or grad.shape[1:2])
     wanted = [shape if want else None for shape, want in zip(shapes, output_mask, strict=True)]
     if 0 in grad.shape or 0 in input.shape:
         return tuple(shape and lax.full(shape, 0, grad.dtype) for shape in wanted)
@@ -143,20 +144,22 @@ def convolution_backward(
     if output_mask[1] and form_of_weight is not Form.ATEN:
         grad_weight = weight_gradient(ours, theirs, weight.shape, window, form_of_weight)
         wanted[1] = None
+    if output_mask[2] and wanted[1] is None:
+        # torch's kernel computes the weight's gradient to get that of the bias.
+        grad_bias = lax.reduce_sum(opmath(grad), (0, *range(2, grad.ndim)))
+        wanted[2] = None
     if form is Form.ATEN:
         mask = [shape is not None for shape in wanted]
         geometry = (stride, padding, dilation, transposed, output_padding, groups)
         arguments = [grad, input, weight, bias_sizes, *geometry, mask]
         if any(mask):
-            grad_input, grad_of_weight, grad_bias = _by_aten(
-                "aten::convolution_backward", arguments, weight, wanted
-            )
-            grad_weight = grad_of_weight if mask[1] else grad_weight
+            results = _by_aten("aten::convolution_backward", arguments, weight, wanted)
+            grad_input = results[0]
+            grad_weight = results[1] if mask[1] else grad_weight
+            grad_bias = results[2] if mask[2] else grad_bias
         return grad_input, grad_weight, grad_bias
     if output_mask[0] and transposed:
         grad_input = forward(grad, weight, window, form)
     elif output_mask[0]:
         grad_input = input_gradient(grad, weight, input.shape, window, form)
-    if output_mask[2]:
-        grad_bias = lax.reduce_sum(opmath(grad), (0, *range(2, grad.ndim)))
     return grad_input, grad_weight, grad_bias

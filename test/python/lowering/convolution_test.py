@@ -55,6 +55,13 @@ def test_an_empty_batch():
     check(aten.convolution, x[:0], weight, bias, *geometry)
 
 
+def test_gradients_without_input_channels():
+    x, weight, bias = torch.randn(2, 0, 9, 9), torch.randn(6, 0, 3, 3), torch.randn(6)
+    geometry = [[1, 1], [1, 1], [1, 1], False, [0, 0], 1]
+    grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
+    check(aten.convolution_backward, grad, x, weight, [6], *geometry, [True] * 3)
+
+
 KINDS = {
     "plain": {},
     "strided, padded": {"stride": 2, "padding": 2},
@@ -125,7 +132,7 @@ CHOICES = {
 
 
 def lowered(case, dtype="float32") -> list[str]:
-    """The programs of a convolution, of its input's and of its weight's gradient."""
+    """The programs of a convolution, of its input's, its weight's and its bias's gradient."""
     shape, kernel, stride, padding, groups, _ = case
     rank = len(shape) - 2
     geometry = [[stride] * rank, [padding] * rank, [1] * rank, False, [0] * rank, groups]
@@ -135,10 +142,12 @@ def lowered(case, dtype="float32") -> list[str]:
         for t in (*meta, aten.convolution(*meta, None, *geometry))
     )
 
+    bias = jax.ShapeDtypeStruct(kernel[:1], dtype)
+
     def backward(*wanted):
-        outs = [x if wanted[0] else None, w if wanted[1] else None, None]
+        outs = [out if want else None for out, want in zip((x, w, bias), wanted, strict=True)]
         return lambda y, x, w: registry.call(
-            "aten::convolution_backward", [y, x, w, None, *geometry, [*wanted]], outs
+            "aten::convolution_backward", [y, x, w, [kernel[0]], *geometry, [*wanted]], outs
         )
 
     with jax.enable_x64(True):
@@ -151,6 +160,7 @@ def lowered(case, dtype="float32") -> list[str]:
                 ),
                 (backward(True, False, False), (y, x, w)),
                 (backward(False, True, False), (y, x, w)),
+                (backward(False, False, True), (y, x, w)),
             ]
         ]
 
@@ -168,23 +178,23 @@ def operations(case, dtype="float32") -> list[set[str]]:
 
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
 def test_the_form_is_chosen_by_the_shape(case):
-    assert operations(case) == [{case[-1]}] * 3
+    assert operations(case) == [*[{case[-1]}] * 3, set()]
 
 
 def test_the_gradient_of_a_large_kernel_for_one_channel_is_a_product():
     case = ((8, 32, 8, 8), (32, 1, 5, 5), 1, 2, 32, "aten")
-    assert operations(case) == [{"aten"}, {"aten"}, {"dot_general"}]
+    assert operations(case) == [{"aten"}, {"aten"}, {"dot_general"}, set()]
 
 
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
 def test_a_gpu_uses_its_own_convolutions(monkeypatch, case):
     monkeypatch.setattr(target, "platform", lambda: "gpu")
-    assert operations(case, "bfloat16") == [{"convolution"}] * 3
+    assert operations(case, "bfloat16") == [*[{"convolution"}] * 3, set()]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "complex64"])
 def test_what_torch_has_no_fast_kernel_for_is_a_convolution_of_xla(dtype):
-    assert operations(CHOICES["large image"], dtype) == [{"convolution"}] * 3
+    assert operations(CHOICES["large image"], dtype) == [*[{"convolution"}] * 3, set()]
 
 
 def test_taps_on_padding_are_left_out():
