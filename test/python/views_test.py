@@ -711,3 +711,37 @@ def test_a_copy_is_shifted_by_its_source():
 
     x = torch.arange(30.0).view(5, 6)
     assert torch.equal(shifted(x.to("jax")).cpu(), shifted(x))
+
+
+# --- inference mode -------------------------------------------------------------------------------
+
+VIEWS = {
+    "view": lambda x: x.view(6),
+    "t": lambda x: x.t(),
+    "select": lambda x: x[0],
+    "unbind": lambda x: x.unbind()[0],
+    "detach": lambda x: x.detach(),
+    "view of a view": lambda x: x[1:].t(),
+}
+
+
+def tensor_and_view(view, device, in_inference_mode: tuple[bool, bool]) -> list:
+    """A tensor and a view of it, made in or outside inference mode; and what they are."""
+    of_tensor, of_view = in_inference_mode
+    with torch.inference_mode(of_tensor):
+        x = torch.arange(6.0).view(2, 3).to(device) + 1
+    with torch.inference_mode(of_view):
+        y = view(x)
+    with torch.inference_mode():
+        y.mul_(2)
+    versions = [] if of_tensor else [x._version, y._version]
+    return [x.tolist(), y.tolist(), x.is_inference(), y.is_inference(), y._is_view(), versions]
+
+
+@pytest.mark.parametrize(
+    "in_inference_mode", [(a, b) for a in (False, True) for b in (False, True)]
+)
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+def test_views_in_and_outside_inference_mode_are_what_they_are_on_the_cpu(view, in_inference_mode):
+    expected = tensor_and_view(view, "cpu", in_inference_mode)
+    assert tensor_and_view(view, "jax", in_inference_mode) == expected

@@ -28,7 +28,8 @@ XTensorImpl::XTensorImpl(const c10::intrusive_ptr<Alias>& alias)
 XTensorImpl::XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep> step,
                          uint32_t growths, const ir::Shape* shape, const Layout& layout,
                          int64_t storage_offset)
-    : TensorImpl(c10::Storage(source.storage_), kKeys, TypeMetaOf(shape)),
+    // An inference tensor if its source is one, wherever it is made.
+    : TensorImpl(VIEW, c10::Storage(source.storage_), source.key_set(), TypeMetaOf(shape)),
       shape_(shape),
       is_row_major_(layout.strides.empty()),
       growths_(growths),
