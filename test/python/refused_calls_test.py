@@ -23,6 +23,10 @@ def rows(x: torch.Tensor) -> torch.Tensor:
     return ROWS.to(x.device)
 
 
+def generator(x: torch.Tensor) -> torch.Generator:
+    return torch.Generator(x.device)
+
+
 # Of two matrices of different dtypes.
 MIXED = {
     "mm": lambda a, b: a @ b,
@@ -60,12 +64,16 @@ def test_tensors_of_two_dtypes_raise(op, dtypes):
 # Of two matrices of floats.
 MIXED_FLOATS = {
     "conv1d": lambda a, b: F.conv1d(a[None], b[None]),
+    "conv1d with a bias": lambda a, b: F.conv1d(a[None], a[None], b[0, :1]),
     "conv_transpose1d": lambda a, b: F.conv_transpose1d(a[None], b[:, None]),
     "nll_loss": lambda a, b: F.nll_loss(a, CLASSES.to(a.device), b[0]),
     "cross_entropy": lambda a, b: F.cross_entropy(a, CLASSES.to(a.device), b[0]),
     "nll_loss2d": lambda a, b: F.nll_loss(a[..., None], CLASSES.to(a.device)[:, None], b[0]),
     "binary_cross_entropy": lambda a, b: F.binary_cross_entropy(a * 0, b * 0),
     "grid_sample": lambda a, b: F.grid_sample(a[None, None], b[None, None]),
+    "grid_sample of volumes": lambda a, b: F.grid_sample(
+        a[None, None, None], b[:, [0, 1, 1]][None, None, None]
+    ),
     "cdist": lambda a, b: torch.cdist(a, b),
     "heaviside": lambda a, b: torch.heaviside(a, b),
 }
@@ -91,6 +99,7 @@ WRONG = {
     "sort": lambda x: x.sort(2),
     "stable sort": lambda x: x.sort(dim=-3, stable=True),
     "select_scatter": lambda x: x.select_scatter(x[0], 2, 0),
+    "slice_scatter": lambda x: x.slice_scatter(x, 2),
     "mvlgamma": lambda x: x.mvlgamma(0),
     "conv_transpose1d": lambda x: F.conv_transpose1d(x[None], x[:, None], output_padding=1),
     "uniform_": lambda x: x.uniform_(2, 1),
@@ -103,9 +112,27 @@ WRONG = {
     "random_ of more than bytes": lambda x: x.byte().random_(257),
     "randint": lambda x: torch.randint(300, (2,), dtype=torch.uint8, device=x.device),
     "randint of bools": lambda x: torch.randint(1, 3, (2,), dtype=torch.bool, device=x.device),
+    "randint with a generator": lambda x: torch.randint(
+        0, (2,), device=x.device, generator=generator(x)
+    ),
+    "randint of a range with a generator": lambda x: torch.randint(
+        2, 1, (2,), device=x.device, generator=generator(x)
+    ),
     "randint_like": lambda x: torch.randint_like(x, 0),
+    "randint_like of a range": lambda x: torch.randint_like(x, 2, 1),
+    "randint_like with a generator": lambda x: torch.randint_like(x, 0, generator=generator(x)),
+    "randint_like of a range with a generator": lambda x: torch.randint_like(
+        x, 2, 1, generator=generator(x)
+    ),
     "randperm of bytes": lambda x: torch.randperm(300, dtype=torch.uint8, device=x.device),
     "randperm of halves": lambda x: torch.randperm(2050, dtype=torch.half, device=x.device),
+    "randperm with a generator": lambda x: torch.randperm(
+        300, dtype=torch.uint8, device=x.device, generator=generator(x)
+    ),
+    "order of complex numbers": lambda x: (x * 1j) < (x * 1j),
+    "order of a complex number": lambda x: x * 1j <= 2,
+    "order of a number and complex numbers": lambda x: x > x * 1j,
+    "order of a number and a complex number": lambda x: x >= 1j,
     "tensor_split": lambda x: x.tensor_split(torch.tensor(2.0, device=x.device)),
 }
 
@@ -127,3 +154,49 @@ def test_what_just_fits_does_not_raise():
     assert torch.ones(3, device="jax").uniform_(2, 2).tolist() == [2, 2, 2]
     wide = F.conv_transpose1d(A.jax()[None], A.jax()[:, None], stride=2, output_padding=1)
     assert wide.shape == (1, 1, 5)
+
+
+# --- convolutions ---------------------------------------------------------------------------------
+
+# Of an image [2, 4, 6 ...] and a weight [4, 4, 3 ...].
+REFUSED_CONVOLUTIONS = {
+    "negative padding": lambda op, x, w: op(x, w, padding=-1),
+    "a kernel without elements": lambda op, x, w: op(x, w[..., :0]),
+    "an image without elements": lambda op, x, w: op(x[..., :0], w, padding=2),
+    "no output channels": lambda op, x, w: op(x, w[:0]),
+    "no channels of a transposed weight": lambda op, x, w: op(x, w[:, :0]),
+    "stride 0": lambda op, x, w: op(x, w, stride=0),
+    "dilation 0": lambda op, x, w: op(x, w, dilation=0),
+    "negative dilation": lambda op, x, w: op(x, w, dilation=-1),
+    "too many strides": lambda op, x, w: op(x, w, stride=[1] * (x.ndim - 1)),
+    "no groups": lambda op, x, w: op(x, w, groups=0),
+    "groups of unequal size": lambda op, x, w: op(x, w, groups=3),
+    "more groups than channels": lambda op, x, w: op(x, w, groups=8),
+    "other channels": lambda op, x, w: op(x[:, :3], w),
+    "a bias of another size": lambda op, x, w: op(x, w, x.new_ones(3)),
+    "a bias of one element": lambda op, x, w: op(x, w, x.new_ones(1)),
+    "a bias of two dimensions": lambda op, x, w: op(x, w, x.new_ones(4, 1)),
+}
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("name", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("refused", REFUSED_CONVOLUTIONS.values(), ids=REFUSED_CONVOLUTIONS.keys())
+def test_a_convolution_that_cannot_be_raises(refused, name, dims):
+    op = getattr(F, f"{name}{dims}d")
+    x, w = torch.ones(2, 4, *[6] * dims), torch.ones(4, 4, *[3] * dims)
+    try:
+        expected = refused(op, x, w)
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError, match=re.escape(str(error).partition("\n")[0])):
+            refused(op, x.jax(), w.jax())
+    else:
+        assert torch.equal(refused(op, x.jax(), w.jax()).cpu(), expected)
+
+
+def test_a_transposed_convolution_of_integers():
+    x, w = torch.arange(24).view(1, 4, 6), torch.arange(48).view(4, 4, 3)
+    found = F.conv_transpose1d(x.jax(), w.jax())
+    assert torch.equal(found.cpu(), F.conv_transpose1d(x, w))
+    with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
+        F.conv_transpose1d(x.int().jax(), w.int().jax())

@@ -122,18 +122,50 @@ bool HasForeignDim(Arguments arguments, const Limits&) {
 
 bool OfMultivariateGamma(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
 
-// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-bool OfConvolution(Arguments arguments, const Limits&) {
-  if (!arguments[6].toBool()) return false;
+// Whether there is a number for each dimension, or one for all, and none is below `least`.
+bool AreSizes(const c10::IValue& values, int64_t dims, int64_t least) {
+  const auto sizes = values.toDimVector();
+  return (sizes.size() == 1 || static_cast<int64_t>(sizes.size()) == dims) &&
+         std::ranges::all_of(sizes, [&](int64_t size) { return size >= least; });
+}
+
+bool IsPaddedTooFar(Arguments arguments) {
   const auto stride = arguments[3].toDimVector(), dilation = arguments[5].toDimVector();
-  const auto padding = arguments[7].toDimVector();
-  for (size_t i = 0; i < padding.size(); ++i) {
-    // A list of one number holds for all dimensions.
+  const auto output_padding = arguments[7].toDimVector();
+  for (size_t i = 0; i < output_padding.size(); ++i) {
     const int64_t s = stride[std::min(i, stride.size() - 1)];
     const int64_t d = dilation[std::min(i, dilation.size() - 1)];
-    if (padding[i] >= std::max(s, d)) return true;
+    if (output_padding[i] >= std::max(s, d)) return true;
   }
   return false;
+}
+
+// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+bool OfConvolution(Arguments arguments, const Limits&) {
+  const at::Tensor &input = arguments[0].toTensor(), &weight = arguments[1].toTensor();
+  const int64_t dims = weight.dim() - 2, groups = arguments[8].toInt();
+  if (dims < 1 || input.dim() != weight.dim() || groups < 1 || weight.numel() == 0) return true;
+  if (!AreSizes(arguments[3], dims, 1) || !AreSizes(arguments[4], dims, 0) ||
+      !AreSizes(arguments[5], dims, 1) || !AreSizes(arguments[7], dims, 0))
+    return true;
+  const auto image = input.sizes().slice(2);
+  if (weight.size(0) % groups != 0 || std::ranges::count(image, 0) != 0) return true;
+  const bool is_transposed = arguments[6].toBool();
+  const int64_t channels = is_transposed ? weight.size(0) : weight.size(1) * groups;
+  const int64_t results = is_transposed ? weight.size(1) * groups : weight.size(0);
+  if (input.size(1) != channels) return true;
+  if (arguments[2].isTensor() && arguments[2].toTensor().defined() &&
+      arguments[2].toTensor().sizes() != c10::IntArrayRef(results))
+    return true;
+  // The kernel takes int64; its gradient, which is what is compiled, has no integers.
+  return is_transposed && (IsPaddedTooFar(arguments) ||
+                           c10::isIntegralType(input.scalar_type(), /*includeBool=*/true));
+}
+
+bool OfComplex(Arguments arguments, const Limits&) {
+  return std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+    return argument.isTensor() ? argument.toTensor().is_complex() : argument.isComplexDouble();
+  });
 }
 
 using Refuses = bool (*)(Arguments arguments, const Limits& limits);
@@ -142,13 +174,23 @@ Refuses FindRefusal(std::string_view op) {
   static const auto* table = new std::unordered_map<std::string_view, Refuses>{
       {"aten::_softmax", HasForeignDim<1>},
       {"aten::convolution", OfConvolution},
+      {"aten::ge.Scalar", OfComplex},
+      {"aten::ge.Tensor", OfComplex},
+      {"aten::gt.Scalar", OfComplex},
+      {"aten::gt.Tensor", OfComplex},
+      {"aten::le.Scalar", OfComplex},
+      {"aten::le.Tensor", OfComplex},
+      {"aten::lt.Scalar", OfComplex},
+      {"aten::lt.Tensor", OfComplex},
       {"aten::mvlgamma", OfMultivariateGamma},
       {"aten::randint", BelowHigh<0>},
       {"aten::randint.generator", BelowHigh<0>},
       {"aten::randint.low", FromLow<0>},
       {"aten::randint.low_generator", FromLow<0>},
       {"aten::randint_like", BelowHigh<1>},
+      {"aten::randint_like.generator", BelowHigh<1>},
       {"aten::randint_like.low_dtype", FromLow<1>},
+      {"aten::randint_like.low_generator_dtype", FromLow<1>},
       {"aten::random.from", FromLow<1>},
       {"aten::random.to", BelowHigh<1>},
       {"aten::randperm", OfPermutation},
