@@ -65,13 +65,14 @@ def test_forward_mode_is_that_of_the_cpu(transform):
     torch.testing.assert_close(found, transform(x))
 
 
-def test_dual_numbers():
-    with forward_ad.dual_level():
-        dual = forward_ad.make_dual(
-            torch.ones(3, device="jax"), torch.full((3,), 2.0, device="jax")
-        )
-        tangent = forward_ad.unpack_dual(dual.square()).tangent
-    assert tangent.tolist() == [4, 4, 4]
+@pytest.mark.parametrize("gradients", [True, False])  # Which are about backward() only.
+def test_dual_numbers(gradients):
+    with torch.set_grad_enabled(gradients), forward_ad.dual_level():
+        x = torch.ones(3, device="jax")
+        dual = forward_ad.make_dual(x, torch.full((3,), 2.0, device="jax"))
+        found = [dual.square(), dual.view(3, 1), torch.ones_like(x).mul_(dual)]
+        tangents = [forward_ad.unpack_dual(y).tangent.tolist() for y in found]
+    assert tangents == [[4, 4, 4], [[2], [2], [2]], [2, 2, 2]]
 
 
 def test_dual_numbers_in_a_linear_layer():

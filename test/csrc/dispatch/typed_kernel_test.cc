@@ -60,6 +60,14 @@ TEST_F(TypedKernelTest, AnOpWithGradientsIsNotedByAutograd) {
   EXPECT_FALSE(x.mul(x).requires_grad());
 }
 
+TEST_F(TypedKernelTest, ManyPendingOpsAreStarted) {
+  runtime.pending_limit().set_limit(10);
+  at::Tensor x = Upload(Iota({2, 3}));
+  for (int i = 0; i < 100; ++i) x = x.mul(x);
+  EXPECT_GT(runtime.counters().executions, 0u);
+  runtime.pending_limit().set_limit(0);
+}
+
 TEST_F(TypedKernelTest, AViewWithoutGradientsIsAViewForAutograd) {
   const at::Tensor x = Upload(Iota({2, 3}));
   const at::Tensor view = x.view({6});

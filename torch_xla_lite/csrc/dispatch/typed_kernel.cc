@@ -1,11 +1,11 @@
 #include "torch_xla_lite/csrc/dispatch/typed_kernel.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 #include <c10/core/GradMode.h>
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -67,12 +67,6 @@ bool NeedsGradient(const T&) {
   return false;
 }
 
-bool HasAlias(const c10::FunctionSchema& schema) {
-  return std::ranges::any_of(schema.arguments(), [](const c10::Argument& argument) {
-    return argument.alias_info() != nullptr;
-  });
-}
-
 // The result of an op that has one; undefined if an in-place op was recorded.
 at::Tensor Record(RecordKernel& kernel, const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments) {
@@ -95,9 +89,6 @@ class TypedKernel {
  public:
   TypedKernel(const c10::OperatorHandle& op, bool is_autograd)
       : op_(op.typed<Result(Args...)>()),
-        // As torch's own kernels do.
-        excluded_(HasAlias(op.schema()) ? c10::autograd_dispatch_keyset
-                                        : c10::autograd_dispatch_keyset_with_ADInplaceOrView),
         recorder_(is_autograd ? nullptr : std::make_shared<RecordKernel>()) {}
 
   Result operator()(c10::DispatchKeySet keys, Args... args) const {
@@ -107,7 +98,9 @@ class TypedKernel {
         // One kernel of torch serves all devices, and this key still has it.
         return op_.redispatch(below.add(c10::DispatchKey::AutogradOther), args...);
       }
-      const c10::impl::ExcludeDispatchKeyGuard guard(excluded_);
+      // For what the kernels below call. `below` still has ADInplaceOrView, whose kernels count
+      // writes and note views.
+      const at::AutoDispatchBelowADInplaceOrView guard;
       return op_.redispatch(below, args...);
     }
     Borrowed<sizeof...(Args)> arguments;
@@ -128,7 +121,6 @@ class TypedKernel {
   }
 
   c10::TypedOperatorHandle<Result(Args...)> op_;
-  c10::DispatchKeySet excluded_;
   std::shared_ptr<RecordKernel> recorder_;
 };
 
