@@ -237,6 +237,24 @@ def test_attention_of_new_lengths_compiles_nothing(is_causal):
     assert counts() == (3, 0, 0)
 
 
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_attention_reads_rows_of_transposed_operands(has_mask):
+    # Images of convolutions: their channels, which are the rows of the attention, come first.
+    images = torch.randn(4, 2, 3, 8, 5, generator=torch.Generator().manual_seed(1))
+    mask = torch.randn(5, 5, generator=torch.Generator().manual_seed(2))
+
+    def results(images, mask):
+        images = images.detach().requires_grad_()
+        q, k, v, weight = images.mT
+        found = F.scaled_dot_product_attention(q, k, v, mask.mT if has_mask else None)
+        (gradient,) = torch.autograd.grad(found, images, weight)
+        return found.detach().cpu(), gradient.cpu()
+
+    wanted = results(images, mask)
+    torch.testing.assert_close(results(images.jax(), mask.jax()), wanted, rtol=1e-4, atol=1e-5)
+    assert counts()[1:] == (0, 0)
+
+
 def test_attention_with_dropout_draws_the_numbers_of_the_compiled_graph():
     q = torch.randn(2, 4, 5, 8, generator=torch.Generator().manual_seed(1)).jax()
     draw = lambda: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)  # noqa: E731

@@ -37,6 +37,10 @@ constexpr std::string_view kBatchNorm = "aten::native_batch_norm";
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
 
+// Their kernels read rows as if the last stride were 1; torch's callers of them see to that.
+constexpr std::array<std::string_view, 2> kNeedDenseRows = {
+    kAttention, "aten::_scaled_dot_product_flash_attention_for_cpu_backward"};
+
 // They depend on strides. The values of a graph are row-major, tensors of the CPU may be views.
 constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
     "aten::as_strided",   "aten::as_strided_copy", "aten::view",           "aten::view.dtype",
@@ -80,6 +84,10 @@ bool MayOverlap(const at::Tensor& view) {
 at::Tensor AtStartOfStorage(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
   return dense.storage_offset() == 0 ? dense : dense.clone();
+}
+
+at::Tensor WithDenseRows(const at::Tensor& tensor) {
+  return tensor.dim() == 0 || tensor.stride(-1) == 1 ? tensor : tensor.contiguous();
 }
 
 // torch has no kernel of this op for the CPU, where its own autograd records other ops.
@@ -134,6 +142,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   plan_.emplace(op_->schema(), arguments, CallPlan::Rest::kIgnored);
   index_ = dispatch::FindIndexArguments(name);
   needs_dense_operand_ = Contains(kNeedDenseOperand, name);
+  needs_dense_rows_ = Contains(kNeedDenseRows, name);
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
@@ -153,6 +162,7 @@ std::vector<at::Tensor> CpuCall::Run(std::vector<at::Tensor> operands,
   const dispatch::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
   if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
+  if (needs_dense_rows_) std::ranges::transform(operands, operands.begin(), WithDenseRows);
   if (!written_) {
     std::vector<at::Tensor> results = Results(operands, scalars);
     if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);
