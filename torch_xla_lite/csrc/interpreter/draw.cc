@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
@@ -22,14 +23,27 @@ namespace {
 using torch::jit::Stack;
 using Results = std::vector<at::Tensor>;
 
-// A tensor of the values of `make(index)`.
+uint64_t Join(uint32_t high, uint32_t low) { return uint64_t{high} << 32 | low; }
+
+// Calls take(index, high, low) with the halves of `count` random numbers.
+template <typename Take>
+void ForEach(const Threefry& key, int64_t count, const Take& take) {
+  at::parallel_for(0, count, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += Threefry::kBlock) {
+      const auto [high, low] = key.Block(i);
+      const auto size = static_cast<int>(std::min<int64_t>(Threefry::kBlock, end - i));
+      for (int j = 0; j < size; ++j) take(i + j, high[j], low[j]);
+    }
+  });
+}
+
+// A tensor of the values of `make(high, low)`.
 template <typename T, typename Make>
-at::Tensor Generate(at::IntArrayRef sizes, const Make& make) {
+at::Tensor Generate(const Threefry& key, at::IntArrayRef sizes, const Make& make) {
   at::Tensor result(at::detail::empty_cpu(sizes, c10::CppTypeToScalarType<T>::value));
   T* const data = result.mutable_data_ptr<T>();
-  at::parallel_for(0, result.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = make(i);
-  });
+  ForEach(key, result.numel(),
+          [&](int64_t i, uint32_t high, uint32_t low) { data[i] = make(high, low); });
   return result;
 }
 
@@ -38,16 +52,17 @@ at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef siz
   if (probability >= 1) return at::full(sizes, true, at::kBool);
   constexpr double kMost = std::numeric_limits<uint32_t>::max();
   const auto threshold = static_cast<uint32_t>(std::min(probability * 0x1p32, kMost));
-  return Generate<bool>(sizes, [&](int64_t i) { return key.Bits32(i) < threshold; });
+  return Generate<bool>(key, sizes,
+                        [&](uint32_t high, uint32_t low) { return (high ^ low) < threshold; });
 }
 
 // In [0, 1): random bits as the fraction of a number in [1, 2).
-float UniformFloat(const Threefry& key, int64_t index) {
-  return std::bit_cast<float>(key.Bits32(index) >> 9 | 0x3F800000) - 1;
+float UniformFloat(uint32_t high, uint32_t low) {
+  return std::bit_cast<float>((high ^ low) >> 9 | 0x3F800000) - 1;
 }
 
-double UniformDouble(const Threefry& key, int64_t index) {
-  return std::bit_cast<double>(key.Bits64(index) >> 12 | 0x3FF0000000000000) - 1;
+double UniformDouble(uint32_t high, uint32_t low) {
+  return std::bit_cast<double>(Join(high, low) >> 12 | 0x3FF0000000000000) - 1;
 }
 
 Results NativeDropout(const Stack& arguments, const Threefry& key, const ir::Shape& /*out*/) {
@@ -68,8 +83,7 @@ Results Bernoulli(const Stack& arguments, const Threefry& key, const ir::Shape& 
   const bool is_of_other = arguments[1].isTensor();
   at::Tensor probability = arguments[is_of_other ? 1 : 0].toTensor();
   probability = ToOpmath(probability);
-  const at::Tensor uniform =
-      Generate<float>(out.dims(), [&](int64_t i) { return UniformFloat(key, i); });
+  const at::Tensor uniform = Generate<float>(key, out.dims(), UniformFloat);
   return {uniform.to(probability.scalar_type()).lt(probability)};
 }
 
@@ -79,13 +93,12 @@ Results BernoulliP(const Stack& arguments, const Threefry& key, const ir::Shape&
 
 Results Rand(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
   const c10::ScalarType dtype = tensor::ScalarTypeOf(&out);
-  if (dtype == at::kDouble) {
-    return {Generate<double>(out.dims(), [&](int64_t i) { return UniformDouble(key, i); })};
-  }
+  if (dtype == at::kDouble) return {Generate<double>(key, out.dims(), UniformDouble)};
   // Rounding to 16 bits must not reach 1.
   const float most = dtype == at::kHalf ? 1 - 0x1p-11F : dtype == at::kBFloat16 ? 1 - 0x1p-8F : 1;
-  return {
-      Generate<float>(out.dims(), [&](int64_t i) { return std::min(UniformFloat(key, i), most); })};
+  return {Generate<float>(key, out.dims(), [&](uint32_t high, uint32_t low) {
+    return std::min(UniformFloat(high, low), most);
+  })};
 }
 
 // In [low, high).
@@ -95,10 +108,15 @@ Results Integers(const Threefry& key, const ir::Shape& out, int64_t low, int64_t
   const uint64_t span = high > low ? static_cast<uint64_t>(high) - begin : 1;
   uint64_t scale = (uint64_t{1} << 32) % span;
   scale = scale * scale % span;  // 2^64 % span, with jax's overflow
-  return {Generate<int64_t>(out.dims(), [&](int64_t i) {
-    const uint64_t offset = upper.Bits64(i) % span * scale + lower.Bits64(i) % span;
-    return static_cast<int64_t>(begin + offset % span);
-  })};
+  at::Tensor result = Generate<int64_t>(upper, out.dims(), [&](uint32_t high, uint32_t low) {
+    return static_cast<int64_t>(Join(high, low) % span * scale);
+  });
+  int64_t* const data = result.mutable_data_ptr<int64_t>();
+  ForEach(lower, result.numel(), [&](int64_t i, uint32_t high, uint32_t low) {
+    const uint64_t offset = static_cast<uint64_t>(data[i]) + Join(high, low) % span;
+    data[i] = static_cast<int64_t>(begin + offset % span);
+  });
+  return {result};
 }
 
 // One more than the largest integer of a dtype, or the end of the integers that it has exactly.
@@ -142,7 +160,8 @@ Results Random(const Stack& /*arguments*/, const Threefry& key, const ir::Shape&
 // jax.random.permutation: sorts by random keys until equal ones are unlikely to have mattered.
 Results Permutation(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
   const int64_t size = out.dims()[0];
-  std::vector<int64_t> order(size);
+  at::Tensor result(at::detail::empty_cpu(out.dims(), at::kLong));
+  const std::span<int64_t> order(result.mutable_data_ptr<int64_t>(), size);
   std::iota(order.begin(), order.end(), 0);
   const double rounds = std::ceil(3 * std::log(std::max<double>(1, static_cast<double>(size))) /
                                   std::log(std::numeric_limits<uint32_t>::max()));
@@ -151,11 +170,13 @@ Results Permutation(const Stack& /*arguments*/, const Threefry& key, const ir::S
     const Threefry bits = next.Fold(1);
     next = next.Fold(0);
     std::vector<std::pair<uint32_t, int64_t>> keyed(size);
-    for (int64_t i = 0; i < size; ++i) keyed[i] = {bits.Bits32(i), order[i]};
+    ForEach(bits, size, [&](int64_t i, uint32_t high, uint32_t low) {
+      keyed[i] = {high ^ low, order[i]};
+    });
     std::ranges::stable_sort(keyed, {}, &std::pair<uint32_t, int64_t>::first);
     for (int64_t i = 0; i < size; ++i) order[i] = keyed[i].second;
   }
-  return {Generate<int64_t>(out.dims(), [&](int64_t i) { return order[i]; })};
+  return {result};
 }
 
 // What a lowering can give exactly in these dtypes.
