@@ -99,11 +99,11 @@ def test_a_c10_error_of_the_module_becomes_torchs_exception():
 
 
 def test_a_python_exception_passes_through_the_bridge_and_torch_unchanged(monkeypatch):
-    def upload(array: object) -> None:
+    def can_interpret() -> bool:
         raise KeyError("from Python")
 
     compiler = torch_xla_lite.compiler
-    monkeypatch.setattr(compiler, "_upload", upload)
+    monkeypatch.setattr(compiler, "_can_interpret", can_interpret)
     compiler.register()
     try:
         with pytest.raises(KeyError, match="from Python"):

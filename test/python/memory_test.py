@@ -4,32 +4,56 @@ import gc
 import subprocess
 import sys
 import threading
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+import pytest
 import torch
 
 import torch_xla_lite
 
 
-def live_bytes() -> int:
+class Bytes(NamedTuple):
+    tensors: int
+    arrays: int  # of jax
+
+
+def live_bytes() -> Bytes:
     gc.collect()
-    return sum(array.nbytes for array in jax.live_arrays())
+    arrays = sum(array.nbytes for array in jax.live_arrays())
+    return Bytes(torch.jax.memory_allocated(), arrays)
 
 
 def test_a_dropped_tensor_gives_its_memory_back():
     before = live_bytes()
     tensor = torch.ones(1000).to("jax")
-    assert live_bytes() == before + 4000
+    assert live_bytes() == (before.tensors + 4000, before.arrays)
     del tensor
     assert live_bytes() == before
 
 
-def test_a_dropped_model_gives_its_memory_back():
+def test_a_dropped_tensor_that_jax_has_read_gives_its_memory_back():
+    before = live_bytes()
+    tensor = torch.ones(1000).to("jax")
+    jnp.asarray(tensor)
+    assert live_bytes() == (before.tensors + 4000, before.arrays + 4000)
+    del tensor
+    assert live_bytes() == before
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_dropped_model_gives_its_memory_back(is_read):
     before = live_bytes()
     model = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(40))).to("jax")
     torch_xla_lite.sync()
-    assert live_bytes() > before
+    if is_read:
+        for parameter in model.parameters():
+            jnp.asarray(parameter.detach())
+        assert live_bytes().arrays > before.arrays
+    assert live_bytes().tensors > before.tensors
     del model
+    parameter = None
     assert live_bytes() == before
 
 
@@ -71,10 +95,10 @@ def test_a_thread_that_only_uploads_gives_memory_back_itself():
     def work():
         x = torch.ones(1 << 18)
         for _ in range(50):
-            x.to("jax")
+            jnp.asarray(x.to("jax"))
         sizes.append(sum(array.nbytes for array in jax.live_arrays()))
 
-    before, sizes = live_bytes(), []
+    before, sizes = live_bytes().arrays, []
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()

@@ -223,9 +223,19 @@ py::array HostArray(py::handle array) {
   return host;
 }
 
-at::Tensor ViewOf(const py::array& array, const ir::Shape* shape) {
-  return at::Tensor(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
-                                     const_cast<void*>(array.data())));
+// A buffer's data in the host's memory.
+struct HostData {
+  py::object owner;  // If it belongs to a jax array.
+  const void* start;
+  size_t num_bytes;
+};
+
+HostData DataOf(const PyBuffer& buffer) {
+  if (!buffer.array()) return {{}, buffer.tensor().const_data_ptr(), buffer.tensor().nbytes()};
+  py::array owner = HostArray(buffer.array());
+  const void* const start = owner.data();
+  const auto num_bytes = static_cast<size_t>(owner.nbytes());
+  return {std::move(owner), start, num_bytes};
 }
 
 // Its memory has the alignment that jax asks for.
@@ -249,9 +259,19 @@ PyBuffer::PyBuffer(py::object array, const ir::Shape* shape)
   device::NoteAllocated(num_bytes_);
 }
 
+PyBuffer::PyBuffer(at::Tensor tensor)
+    : tensor_(std::move(tensor)), num_bytes_(static_cast<int64_t>(tensor_.nbytes())) {
+  device::NoteAllocated(num_bytes_);
+}
+
 PyBuffer::~PyBuffer() {
   device::NoteFreed(num_bytes_);
-  Drop(array_);
+  if (array_ != nullptr) Drop(array_);
+}
+
+void PyBuffer::SetArray(py::object array) {
+  // Making an array releases Python's lock, so another thread may have made one.
+  if (array_ == nullptr) array_ = array.release().ptr();
 }
 
 void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
@@ -315,16 +335,26 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
                        ".\nConvert the array first:  array.astype('float32')");
 }
 
+bool PyExecutor::CanInterpret() const {
+  const bool can_interpret = can_interpret_().cast<bool>();
+  // By now there is a client of XLA. It is never released: at the end of a forked process it would
+  // wait for threads that were not forked.
+  [[maybe_unused]] static const auto* devices =
+      new py::object(py::module_::import("jax").attr("devices")());
+  return can_interpret;
+}
+
 // Whatever goes wrong: the graph is compiled then, and errors name op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
-  if (!can_interpret_().cast<bool>()) return std::nullopt;
+  if (!CanInterpret()) return std::nullopt;
   ReleaseDropped();
-  std::vector<py::array> arrays;
+  std::vector<HostData> data;
   std::vector<at::Tensor> leaves;
   for (const ir::Value& leaf : graph.leaves) {
-    arrays.push_back(HostArray(static_cast<const PyBuffer*>(leaf.buffer())->array()));
-    leaves.push_back(ViewOf(arrays.back(), leaf.shape()));
+    data.push_back(DataOf(static_cast<const PyBuffer&>(*leaf.buffer())));
+    leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(leaf.shape()), leaf.shape()->dims(),
+                                         const_cast<void*>(data.back().start)));
   }
   std::vector<at::Tensor> roots;
   const auto start = std::chrono::steady_clock::now();
@@ -338,8 +368,8 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::
     return std::nullopt;
   }
   std::vector<ir::Ref<ir::Buffer>> results;
-  for (size_t i = 0; i < roots.size(); ++i) {
-    results.push_back(BufferOf(roots[i], graph.roots[i].shape()));
+  for (at::Tensor& root : roots) {
+    results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   note_interpreted_(graph.nodes.size() - graph.leaves.size(), seconds.count());
@@ -358,9 +388,7 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
     runtime::Runtime::Get().CountCompiled(*executable);
   }
   std::vector<py::object> owned;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    owned.push_back(upload_(ArrayOf(operands[i], call.operands()[i].shape())));
-  }
+  for (const at::Tensor& operand : operands) owned.push_back(Uploaded(operand));
   if (!call.scalars().empty()) owned.push_back(PackScalars(call.scalars()));
   std::vector<PyObject*> arguments;
   for (const py::object& argument : owned) arguments.push_back(argument.ptr());
@@ -378,10 +406,17 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
   return results;
 }
 
-py::object PyExecutor::ArrayOf(const at::Tensor& tensor, const ir::Shape* shape) const {
+py::handle PyExecutor::ArrayOf(ir::Buffer* buffer) const {
+  auto& ours = static_cast<PyBuffer&>(*buffer);
+  if (!ours.array()) ours.SetArray(Uploaded(ours.tensor()));
+  return ours.array();
+}
+
+py::object PyExecutor::Uploaded(const at::Tensor& tensor) const {
   const py::capsule owner(new at::Tensor(tensor),
                           [](void* owned) { delete static_cast<at::Tensor*>(owned); });
-  return py::array(py::dtype(NumpyDtype(shape)), shape->dims(), tensor.const_data_ptr(), owner);
+  const py::object dtype = dtypes_[py::int_(static_cast<int>(tensor.scalar_type()))];
+  return upload_(py::array(py::dtype(dtype), tensor.sizes(), tensor.const_data_ptr(), owner));
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
@@ -422,7 +457,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   std::vector<PyObject*> arguments;
   arguments.reserve(graph.leaves.size() + 1);
   for (const ir::Value& leaf : graph.leaves) {
-    arguments.push_back(static_cast<const PyBuffer*>(leaf.buffer())->array().ptr());
+    arguments.push_back(ArrayOf(leaf.buffer()).ptr());
   }
   std::vector<py::object> copies;
   for (const uint32_t leaf : graph.copied_leaves) {
@@ -447,38 +482,33 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
 
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
   CheckUsable();
-  return BufferOf(CopyOf(data, shape), shape);
+  return BufferOf(CopyOf(data, shape));
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
   const at::Tensor zeros(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
   std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
-  return BufferOf(zeros, shape);
+  return BufferOf(zeros);
 }
 
-ir::Ref<ir::Buffer> PyExecutor::BufferOf(const at::Tensor& tensor, const ir::Shape* shape) const {
+ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
-  py::object array = upload_(ArrayOf(tensor, shape));
-  // Never released: at the end of a forked process XLA's client would wait for threads that were
-  // not forked.
-  [[maybe_unused]] static const auto* client = new py::object(array.attr("device").attr("client"));
-  return ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape));
-}
-
-py::object PyExecutor::NumpyDtype(const ir::Shape* shape) const {
-  return dtypes_[py::int_(static_cast<int>(shape->dtype()))];
+  auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(tensor)));
+  // A device with memory of its own gets the data at once.
+  if (!CanInterpret()) ArrayOf(buffer.get());
+  return buffer;
 }
 
 void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
-  const py::array array = HostArray(static_cast<PyBuffer&>(buffer).array());
-  if (static_cast<size_t>(array.nbytes()) != num_bytes) {
-    throw std::logic_error("a jax array of " + std::to_string(array.nbytes()) +
+  const HostData source = DataOf(static_cast<const PyBuffer&>(buffer));
+  if (source.num_bytes != num_bytes) {
+    throw std::logic_error("a buffer of " + std::to_string(source.num_bytes) +
                            " bytes belongs to a tensor of " + std::to_string(num_bytes) + ".");
   }
-  std::memcpy(data, array.data(), num_bytes);
+  std::memcpy(data, source.start, num_bytes);
   report_();
 }
 

@@ -11,8 +11,10 @@
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_EXECUTOR_H_
 
+#include <ATen/core/Tensor.h>
 #include <pybind11/pybind11.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -28,19 +30,32 @@
 
 namespace torch_xla_lite::python {
 
-// A jax.Array. It may be dropped on any thread and under any lock, so Python's reference is given
-// back by whoever has Python's lock next: the executor, or the main thread as soon as it can.
+// A jax.Array, or a tensor of the CPU that becomes one when jax needs it: making an array takes
+// 30 us, more than most kernels. It may be dropped on any thread and under any lock, so Python's
+// reference is given back by whoever has Python's lock next: the executor, or the main thread as
+// soon as it can.
 class PyBuffer final : public ir::Buffer {
  public:
   PyBuffer(pybind11::object array, const ir::Shape* shape);
+  // Takes a dense tensor whose memory nothing else refers to.
+  explicit PyBuffer(at::Tensor tensor);
   ~PyBuffer() override;
 
-  bool IsExclusive() const override { return Py_REFCNT(array_) == 1; }
-  pybind11::handle array() const { return array_; }
+  bool IsExclusive() const override {
+    PyObject* const array = array_;
+    return array == nullptr || Py_REFCNT(array) == 1;
+  }
+  // The array, or nullptr while it is a tensor alone (PyExecutor::ArrayOf).
+  pybind11::handle array() const { return array_.load(); }
+  // The tensor that it was made of. The array has the same memory.
+  const at::Tensor& tensor() const { return tensor_; }
+  // With Python's lock.
+  void SetArray(pybind11::object array);
 
  private:
-  PyObject* array_;
-  int64_t num_bytes_;
+  const at::Tensor tensor_;
+  std::atomic<PyObject*> array_ = nullptr;
+  const int64_t num_bytes_;
 };
 
 // Steps and roots of a graph, as `compile` gets them.
@@ -62,6 +77,9 @@ class PyExecutor final : public runtime::Executor {
              pybind11::function can_interpret, pybind11::function note_interpreted,
              pybind11::function upload, pybind11::function copy, pybind11::function report,
              pybind11::dict dtypes);
+
+  // The jax.Array of a buffer, which owns it. With Python's lock.
+  pybind11::handle ArrayOf(ir::Buffer* buffer) const;
 
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
@@ -98,14 +116,14 @@ class PyExecutor final : public runtime::Executor {
  private:
   ir::Ref<runtime::Executable> Compiled(const pybind11::list& steps,
                                         const pybind11::list& roots) const;
+  // Whether the CPU's kernels can read the device's memory.
+  bool CanInterpret() const;
   // Of a call that is part of an interpreted graph.
   std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
-  // Takes a tensor that nothing else refers to; copies no data where jax can use its memory.
-  ir::Ref<ir::Buffer> BufferOf(const at::Tensor& tensor, const ir::Shape* shape) const;
-  // Copies no data. The array holds the tensor.
-  pybind11::object ArrayOf(const at::Tensor& tensor, const ir::Shape* shape) const;
-  // The numpy.dtype of a shape.
-  pybind11::object NumpyDtype(const ir::Shape* shape) const;
+  // Takes a tensor that nothing else refers to.
+  ir::Ref<ir::Buffer> BufferOf(at::Tensor tensor) const;
+  // The jax.Array of a tensor, which it holds: no data is copied where jax can use its memory.
+  pybind11::object Uploaded(const at::Tensor& tensor) const;
 
   pybind11::function compile_;
   pybind11::function start_compile_;

@@ -27,7 +27,8 @@ py::object ToJax(const at::Tensor& tensor) {
     const py::gil_scoped_release no_gil;
     buffer = dispatch::Materialize(tensor);
   }
-  return py::reinterpret_borrow<py::object>(static_cast<PyBuffer&>(*buffer).array());
+  const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
+  return py::reinterpret_borrow<py::object>(executor.ArrayOf(buffer.get()));
 }
 
 at::Tensor FromJax(py::object array) {
