@@ -303,8 +303,14 @@ def _explained(error: Exception, calls: Sequence[Any], foreign: frozenset[str]) 
         return _blaming(*named, error) if len(named) == 1 else error
     named = {call.op for call in calls if call is not None and _names(message, call.op)} or foreign
     sources = {call.source for call in calls if call and call.source and call.op in named}
-    text = _with_sources(message, sources)
-    return _blaming(*named, RuntimeError(text)) if len(named) == 1 else RuntimeError(text)
+    kind: type[Exception] = RuntimeError
+    for name in named:
+        if found := re.search(rf"{re.escape(name)}: (_?\w+Error): ", message):
+            # The class of torch's error (csrc/ffi/handler.cc).
+            message = message.replace(found[0], f"{name}: ")
+            kind = index_errors.exception_class(found[1])
+    explained = kind(_with_sources(message, sources))
+    return _blaming(*named, explained) if len(named) == 1 else explained
 
 
 def _is_lack_of_memory(error: BaseException | None) -> bool:

@@ -26,6 +26,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import torch
 
 from . import _variables
 
@@ -85,4 +86,9 @@ def _raise_if(failed: jax.Array, errors: Sequence[Error]) -> None:
     if _any(failed):
         raised = [errors[i] for i in np.flatnonzero(np.asarray(failed))]
         _, name = raised[0]
-        raise getattr(builtins, name)("\n".join(message for message, _ in raised))
+        raise exception_class(name)("\n".join(message for message, _ in raised))
+
+
+def exception_class(name: str) -> type[Exception]:
+    """The class of an exception of Python, or of torch, such as `_LinAlgError`."""
+    return getattr(builtins, name, None) or getattr(torch._C, name)

@@ -116,3 +116,29 @@ def test_matrix_exponentials_agree_with_the_cpu(matrix, dtype):
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     scale = wanted.abs().max().item() if wanted.numel() else 1
     torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance * scale)
+
+
+NAN = float("nan")
+WITH_NANS = {
+    "the first pivot": [[NAN, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "the second pivot": [[2, 0, 1], [0, NAN, 0], [0, 0, 1]],
+    "beside the diagonal": [[2, 1, NAN], [1, 3, 0], [0, 1, 4]],
+}
+FACTORISED = {
+    "inverse": torch.linalg.inv,
+    "solve": lambda x: torch.linalg.solve(x, torch.ones(3, 2, dtype=x.dtype, device=x.device)),
+    "lu_factor": lambda x: torch.linalg.lu_factor(x)[0],
+    "lu": lambda x: torch.cat(torch.linalg.lu(x)[1:]),
+    "det": torch.linalg.det,
+    "slogdet": lambda x: torch.stack(torch.linalg.slogdet(x)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("where", WITH_NANS)
+@pytest.mark.parametrize("name", FACTORISED)
+def test_a_matrix_with_nan_gives_nan_where_it_does_on_the_cpu(name, where, dtype):
+    matrices = torch.stack([torch.eye(3), torch.tensor(WITH_NANS[where])]).to(dtype)
+    function = FACTORISED[name]
+    got, wanted = (torch.stack([function(x) for x in m]) for m in (matrices.jax(), matrices))
+    torch.testing.assert_close(got.cpu(), wanted, equal_nan=True)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from torch.linalg import LinAlgError
 
 from torch_xla_lite.lowering.checks import check
 from torch_xla_lite.lowering.promotion import canonical_dim, is_complex, opmath
@@ -44,7 +45,7 @@ def linalg_cholesky_ex(
 def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
     factor, info = linalg_cholesky_ex(self, upper=upper)
     message = "cholesky: the input is not positive-definite"
-    check(jnp.any(info != 0), message, RuntimeError)
+    check(jnp.any(info != 0), message, LinAlgError)
     return factor
 
 
@@ -122,7 +123,22 @@ def triangular_solve(
 def _lu(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Packed factors, torch's 1-based pivots, and the row permutation."""
     packed, pivots, permutation = lax.linalg.lu(a)
-    return packed, pivots + 1, permutation
+    return _with_nans(packed), pivots + 1, permutation
+
+
+def _with_nans(packed: jax.Array) -> jax.Array:
+    """The factors, where what was computed from a pivot that is NaN is NaN, too: the rows below
+    it, from its column on. LAPACK's factorisation may leave zeros in them."""
+    pivot = jnp.diagonal(packed, axis1=-2, axis2=-1)
+    if pivot.shape[-1] == 0:
+        return packed
+    rows, columns = packed.shape[-2:]
+    # Whether one of the first pivots is NaN, up to the one of the column, or of the row above.
+    found = jnp.concatenate([jnp.zeros_like(pivot[..., :1], bool), pivot != pivot], axis=-1)
+    found = lax.cummax(found.astype(np.int8), axis=found.ndim - 1)
+    last = np.minimum(np.arange(rows)[:, None], np.arange(columns) + 1)
+    nan = complex(np.nan, np.nan) if is_complex(packed.dtype) else np.nan
+    return jnp.where(found[..., last] != 0, nan, packed)
 
 
 def _zero_pivot(packed: jax.Array) -> jax.Array:
@@ -247,7 +263,10 @@ def linalg_det(A: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 def linalg_slogdet(A: jax.Array) -> tuple[jax.Array, ...]:
     packed, pivots = _determinant_lu(A)
     diagonal = jnp.diagonal(packed, axis1=-2, axis2=-1)
-    sign = jnp.prod(jnp.sign(diagonal), axis=-1) * _swaps_sign(pivots, A.dtype)
+    signs = jnp.sign(diagonal)
+    if not is_complex(A.dtype):
+        signs = jnp.where(diagonal != diagonal, 0, signs)  # As torch.sign has it.
+    sign = jnp.prod(signs, axis=-1) * _swaps_sign(pivots, A.dtype)
     return sign, jnp.sum(jnp.log(jnp.abs(diagonal)), axis=-1), packed, pivots
 
 
@@ -302,7 +321,7 @@ def linalg_svd(
         "linalg.svd: The algorithm failed to converge because the input matrix contained "
         "non-finite values"
     )
-    check(jnp.any(A != A), message, RuntimeError)
+    check(jnp.any(A != A), message, LinAlgError)
     if compute_uv:
         return tuple(jnp.linalg.svd(A, full_matrices=full_matrices))
     values = jnp.linalg.svd(A, compute_uv=False)

@@ -221,6 +221,14 @@ bool HasRefusedBool(const OpInfo& info, Arguments arguments, c10::ScalarType res
   return false;
 }
 
+// Whether the op raises for matrices that it cannot factorise.
+bool ChecksErrors(const OpInfo& info, Arguments arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.op.schema().arguments()[i].name() == "check_errors") return arguments[i].toBool();
+  }
+  return false;
+}
+
 // 2 ** -1 is no integer.
 bool HasNegativeExponent(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
   if (!c10::isIntegralType(result, /*includeBool=*/true)) return false;
@@ -243,7 +251,8 @@ bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand
   if (contains(info.refused_results, signature.outputs[0])) return true;
   if (contains(info.refused_dtypes, operand)) return true;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
-  if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype))
+  if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype) ||
+      ChecksErrors(info, arguments))
     return true;
   if (!HaveOneDtype(ArgumentsOfOneDtype(info.name), arguments)) return true;
   const Refuses refuses = FindRefusal(info.name);

@@ -46,11 +46,23 @@ struct AtenCallState {
 xffi::TypeId AtenCallState::id = {};
 const xffi::TypeInfo AtenCallState::info = xffi::MakeTypeInfo<AtenCallState>();
 
-// Errors name the op: their readers wrote torch code and know nothing about custom calls.
+// The class that torch raises in Python, if it is not RuntimeError.
+const char* PythonClass(const std::exception& error) {
+  if (dynamic_cast<const c10::IndexError*>(&error)) return "IndexError: ";
+  if (dynamic_cast<const c10::LinAlgError*>(&error)) return "_LinAlgError: ";
+  if (dynamic_cast<const c10::NotImplementedError*>(&error)) return "NotImplementedError: ";
+  if (dynamic_cast<const c10::TypeError*>(&error)) return "TypeError: ";
+  if (dynamic_cast<const c10::ValueError*>(&error)) return "ValueError: ";
+  return "";
+}
+
+// Errors name the op: their readers wrote torch code and know nothing about custom calls. XLA
+// passes nothing but the text on; compiler.py, `_explained`, reads the class from it.
 xffi::Error Failure(std::string_view op, const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const char* message = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return xffi::Error(xffi::ErrorCode::kInvalidArgument, std::string(op) + ": " + message);
+  return xffi::Error(xffi::ErrorCode::kInvalidArgument,
+                     std::string(op) + ": " + PythonClass(error) + message);
 }
 
 xffi::ErrorOr<std::unique_ptr<AtenCallState>> Instantiate(std::string_view op,
