@@ -79,17 +79,22 @@ def _distance_from_diagonal(x: jax.Array) -> jax.Array:
     return lax.sub(lax.broadcasted_iota(np.int32, x.shape, x.ndim - 1), row)
 
 
+def _clipped(diagonal: int, x: jax.Array) -> int:
+    """The diagonal, or one outside of the matrix: distances are int32."""
+    return max(-x.shape[-2], min(diagonal, x.shape[-1]))
+
+
 @lower("aten::tril")
 def tril(self: jax.Array, diagonal: int = 0) -> jax.Array:
     distance = _distance_from_diagonal(self)
-    inside = lax.le(distance, lax.full_like(distance, diagonal))
+    inside = lax.le(distance, lax.full_like(distance, _clipped(diagonal, self)))
     return lax.select(inside, self, lax.full_like(self, 0))
 
 
 @lower("aten::triu")
 def triu(self: jax.Array, diagonal: int = 0) -> jax.Array:
     distance = _distance_from_diagonal(self)
-    inside = lax.ge(distance, lax.full_like(distance, diagonal))
+    inside = lax.ge(distance, lax.full_like(distance, _clipped(diagonal, self)))
     return lax.select(inside, self, lax.full_like(self, 0))
 
 

@@ -188,3 +188,9 @@ def test_the_text_of_a_program_has_no_tables(name):
 @pytest.mark.parametrize(("rows", "columns"), [(3, 5), (5, 3), (1, 1), (0, 4), (4, 0)])
 def test_indices_of_triangles(op, rows, columns, offset):
     check(op, rows, columns, offset)
+
+
+@pytest.mark.parametrize("diagonal", [2**31, -(2**31), 2**40, -4])
+@pytest.mark.parametrize("op", [aten.tril, aten.triu])
+def test_a_diagonal_far_outside_of_a_matrix(op, diagonal):
+    check(op, torch.ones(3, 4), diagonal)

@@ -68,6 +68,20 @@ bool IsWider(const c10::IValue& value, c10::ScalarType dtype) {
          !c10::canCast(value.toTensor().scalar_type(), dtype);
 }
 
+// What the functional form of an op that writes to arguments returns; nothing if there is none.
+torch::jit::Stack FunctionalResults(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  const auto functional = FindOp(info.name);
+  if (!functional || functional->schema().is_mutable()) return {};
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].role != OpInfo::Role::kOut) stack.push_back(arguments[i]);
+  }
+  stack = MetaOf(stack, /*with_strides=*/false);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  functional->callBoxed(stack);
+  return stack;
+}
+
 // Whether an op in place has a result that torch does not write to its first argument, of another
 // dtype. The meta functions of some ops write it.
 bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
@@ -76,12 +90,35 @@ bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   const c10::ScalarType dtype = self.toTensor().scalar_type();
   if (std::ranges::none_of(arguments, [&](const auto& value) { return IsWider(value, dtype); }))
     return false;
-  const auto functional = FindOp(info.name);
-  if (!functional || functional->schema().is_mutable()) return false;
-  torch::jit::Stack stack = MetaOf(arguments, /*with_strides=*/false);
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  functional->callBoxed(stack);
-  return IsWider(stack[0], dtype);
+  const torch::jit::Stack results = FunctionalResults(info, arguments);
+  return !results.empty() && IsWider(results[0], dtype);
+}
+
+bool IsPointwise(const OpInfo& info) {
+  return info.op.hasTag(at::Tag::pointwise) || info.name.starts_with("aten::floor_divide");
+}
+
+// Whether an op computes in another dtype than that of an argument to which it writes its results.
+// Only out= arguments tell so of ops that are not pointwise: others compute in the dtype of `self`.
+bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (!info.has_out) {
+    if (!IsPointwise(info) || info.mutated != std::vector<int>{0} || !arguments[0].isTensor())
+      return false;
+    const c10::ScalarType dtype = arguments[0].toTensor().scalar_type();
+    const bool is_mixed = std::ranges::any_of(arguments, [&](const c10::IValue& argument) {
+      return argument.isTensor() && argument.toTensor().defined() &&
+             argument.toTensor().scalar_type() != dtype;
+    });
+    if (!is_mixed) return false;
+  }
+  const torch::jit::Stack results = FunctionalResults(info, arguments);
+  if (results.size() != info.mutated.size()) return false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const c10::IValue& written = arguments[info.mutated[i]];
+    if (!results[i].isTensor() || !written.isTensor()) continue;
+    if (results[i].toTensor().scalar_type() != written.toTensor().scalar_type()) return true;
+  }
+  return false;
 }
 
 // Whether the result is zeros; memory that is not initialised is (lowering/factories.py).
@@ -162,6 +199,9 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   try {
     mutated = RunOnMeta(info, arguments, &stack);
     signature->runs_on_cpu = IsTooWide(info, arguments);
+    // The dtype of out= decides how some ops compute, others convert to it, and others refuse it.
+    (info.has_out ? signature->runs_on_cpu : signature->converts) |=
+        WritesOtherDtype(info, arguments);
   } catch (const std::exception& error) {
     // Transient; says nothing about the op.
     if (runtime::Runtime::Get().executor().IsInterruption(error)) throw;

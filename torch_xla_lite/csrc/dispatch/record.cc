@@ -1,6 +1,7 @@
 #include "torch_xla_lite/csrc/dispatch/record.h"
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -20,6 +21,7 @@
 #include "torch_xla_lite/csrc/dispatch/layout.h"
 #include "torch_xla_lite/csrc/dispatch/numbers.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -254,6 +256,15 @@ void ApplyLayout(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::
   *result = WithStrides(tensor, StridesFor(model, format));
 }
 
+// Records the functional form of an op in place, and copies its result to the first argument.
+void RunConverted(const OpInfo& info, Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, info.arguments.size()).toTensor();
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  FindOp(info.name)->callBoxed(stack);
+  self.copy_(torch::jit::pop(*stack).toTensor());
+  stack->push_back(self);
+}
+
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
   const std::lock_guard lock(lowered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
@@ -328,6 +339,7 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
     if (signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments)) {
       return Outcome::kOnCpu;
     }
+    if (signature->converts) return Outcome::kConverted;
     fits = OutputsFit(*info, *signature, arguments);
     if (fits) {
       dispatch::Record(*info, *signature, call, arguments, results);
@@ -360,6 +372,8 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
     case Outcome::kCpuIndices:
       UploadIndices(count, stack);
       return (*this)(op, keys, stack);
+    case Outcome::kConverted:
+      return RunConverted(*info_, stack);
   }
   ResultList all;
   auto next = results.begin();

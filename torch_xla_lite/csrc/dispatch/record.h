@@ -47,6 +47,7 @@ class RecordKernel final : public c10::OperatorKernel {
     kOnCpu,       // Not recorded: the CPU kernel serves it.
     kForeign,     // Not recorded: it has a tensor that is no XTensorImpl.
     kCpuIndices,  // Not recorded: it has indices on the CPU.
+    kConverted,   // Not recorded: its result has another dtype than the tensor that it writes.
   };
   // Those results of a call that are not arguments which it has written to.
   using NewResults = c10::SmallVector<c10::IValue, 4>;

@@ -27,6 +27,9 @@ struct OpSignature : ir::Signature {
 
   // Whether calls run on the CPU; determined when the signature is created.
   bool runs_on_cpu = false;
+  // Whether calls are recorded as the functional form, and as a copy of its result to the argument
+  // that is written, which has another dtype.
+  bool converts = false;
   std::vector<Layout> layouts;
   // For each result in the op's schema: the length of the list, or -1 if it is not a list.
   std::vector<int> result_sizes;
