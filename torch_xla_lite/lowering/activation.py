@@ -239,7 +239,9 @@ def hardsigmoid(self: jax.Array) -> jax.Array:
 def hardsigmoid_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
     inside = lax.bitwise_and(lax.gt(x, _like(x, -3)), lax.lt(x, _like(x, 3)))
-    return lax.select(inside, lax.div(grad, _like(x, 6)), _like(x, 0))
+    # torch rounds the slope to float32, for float64 too.
+    slope = _like(x, float(np.float32(1 / 6)))
+    return lax.select(inside, lax.mul(grad, slope), _like(x, 0))
 
 
 @lower("aten::hardswish")

@@ -52,6 +52,10 @@ def test_backward(name, args):
     check(getattr(aten, f"{name}_backward"), GRAD, X, *args, rtol=1e-5, atol=1e-6)
 
 
+def test_the_slope_of_hardsigmoid_is_a_float32_number():
+    check(aten.hardsigmoid_backward, GRAD.double(), X.double(), rtol=1e-14, atol=0)
+
+
 @pytest.mark.parametrize("name", ["sigmoid", "tanh"])
 def test_gradients_of_complex_functions_are_conjugated(name):
     grad, y = torch.complex(GRAD, GRAD + 1), torch.complex(X, 2 * X - 1)
