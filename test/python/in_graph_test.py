@@ -72,6 +72,31 @@ CASES = {
     "masked_scatter": (lambda x, v, w, m: x.masked_scatter(m.bool(), w), X, ELEMENTS),
     "masked_fill": (lambda x, v, w, m: x.masked_fill(m.bool(), w[0]), X, ELEMENTS),
     "masked_fill_": (lambda x, v, w, m: (x * 2).masked_fill_(m.bool(), w[0]), X, ELEMENTS),
+    "masked_fill with a number": (
+        lambda x, v, w, m: x + x.detach().masked_fill(m.bool(), torch.tensor(5.0)),
+        X,
+        ELEMENTS,
+    ),
+    "masked_fill_ with a number": (
+        lambda x, v, w, m: x + (m * 2).masked_fill_(m.bool(), torch.tensor(5)),
+        X,
+        ELEMENTS,
+    ),
+    "index_fill with a number": (
+        lambda x, v, w, m: x.index_fill(0, m, torch.tensor(5.0)),
+        X,
+        ROWS,
+    ),
+    "x[rows] = integer": (
+        lambda x, v, w, m: assign(x, m.bool(), values=torch.tensor(5)),
+        X,
+        ROWS,
+    ),
+    "x[:, columns] = integer": (
+        lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=torch.tensor(5)),
+        X,
+        ROWS,
+    ),
     "sum over a mask": (
         lambda x, v, w, m: torch.where(m.bool(), x, 0).sum() / m.sum(),
         X,

@@ -46,10 +46,20 @@ torch::jit::Stack MetaOf(c10::ArrayRef<c10::IValue> arguments, bool with_strides
   return stack;
 }
 
+// Their meta functions refuse numbers on the CPU, and do not read them. The CPU's kernels decide
+// about complex ones.
+void PutNumberOnMeta(const OpInfo& info, torch::jit::Stack* stack) {
+  if (info.name != "aten::masked_fill.Tensor" && info.name != "aten::index_fill.int_Tensor") return;
+  const at::Tensor value = stack->back().toTensor();
+  if (!value.device().is_cpu() || c10::isComplexType(value.scalar_type())) return;
+  stack->back() = at::Tensor(at::detail::empty_meta({}, value.scalar_type()));
+}
+
 // Calls the op on meta tensors and leaves its results on the stack. Returns the written arguments.
 std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                    torch::jit::Stack* stack) {
   *stack = MetaOf(arguments, info.IsView());
+  PutNumberOnMeta(info, stack);
   std::vector<c10::IValue> mutated;
   for (const int i : info.mutated) mutated.push_back((*stack)[i]);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;

@@ -69,20 +69,45 @@ void Put(const at::Tensor& self, int64_t dim, at::Tensor mask, const at::Tensor&
   target.copy_(result);
 }
 
+// The mask of `x[mask] = number`, where torch converts the number to another dtype as masked_fill
+// does. All other calls need values of the dtype of `self`.
+std::optional<at::Tensor> MaskOfNumber(const at::Tensor& self,
+                                       const c10::List<std::optional<at::Tensor>>& indices,
+                                       const at::Tensor& values, bool accumulate) {
+  const bool is_number = values.device().is_cpu() && values.dim() == 0;
+  if (!is_number || accumulate || values.scalar_type() == self.scalar_type()) return std::nullopt;
+  const std::optional<int64_t> dim = FindMask(indices);
+  if (!dim) return std::nullopt;
+  at::Tensor mask = indices.get(*dim)->to(at::kBool);
+  if (self.dim() < *dim + mask.dim() || self.sizes().slice(*dim, mask.dim()) != mask.sizes()) {
+    return std::nullopt;
+  }
+  while (mask.dim() < self.dim() - *dim) mask = mask.unsqueeze(-1);
+  return mask;
+}
+
 void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor self = arguments[0].toTensor();
   const at::Tensor values = arguments[2].toTensor();
+  const bool is_in_place = op.operator_name().name.ends_with('_');
+  const auto mask =
+      MaskOfNumber(self, arguments[1].toOptionalTensorList(), values, arguments[3].toBool());
+  if (mask) {
+    torch::jit::drop(*stack, 4);
+    stack->emplace_back(is_in_place ? self.masked_fill_(*mask, values)
+                                    : self.masked_fill(*mask, values));
+    return;
+  }
   const bool needs_grad = at::GradMode::is_enabled() && values.requires_grad();
   const auto indices =
       needs_grad ? arguments[1].toOptionalTensorList() : c10::List<std::optional<at::Tensor>>();
   const std::optional<int64_t> dim = FindMask(indices);
-  const at::Tensor self = arguments[0].toTensor();
   if (!dim || self.dim() < *dim + indices.get(*dim)->dim()) {
     // torch's own kernel, which serves all devices.
     return op.getComputedKernelForDispatchKey(c10::DispatchKey::AutogradCPU)
         .callBoxed(op, keys, stack);
   }
-  const bool is_in_place = op.operator_name().name.ends_with('_');
   const at::Tensor target = is_in_place ? self : self.clone();
   Put(target, *dim, *indices.get(*dim), values, arguments[3].toBool());
   torch::jit::drop(*stack, 4);

@@ -133,7 +133,9 @@ std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema) {
     const std::string& name = argument.name();
     const bool is_operand =
         name == "self" || name == "other" || name == "scalar" || name == "scalars";
-    const bool is_number = ElementType(argument.type())->kind() == c10::TypeKind::NumberType;
+    // masked_fill and index_fill take them as tensors, too.
+    const bool is_number = ElementType(argument.type())->kind() == c10::TypeKind::NumberType ||
+                           (name == "value" && schema.name().find("_fill") != std::string::npos);
     if (is_operand ? has_no_operand : is_number) found.push_back(static_cast<int>(i));
   }
   return found;
