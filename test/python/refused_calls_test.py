@@ -75,6 +75,12 @@ MIXED_FLOATS = {
         a[None, None, None], b[:, [0, 1, 1]][None, None, None]
     ),
     "cdist": lambda a, b: torch.cdist(a, b),
+    "embedding_bag": lambda a, b: F.embedding_bag(
+        rows(a)[None], a, per_sample_weights=b[:1], mode="sum"
+    ),
+    "layer_norm": lambda a, b: F.layer_norm(a, (2,), b[0], b[0]),
+    "group_norm": lambda a, b: F.group_norm(a, 1, b[0], b[0]),
+    "batch_norm": lambda a, b: F.batch_norm(a, a[0], a[1], b[0], b[0], training=True),
     "heaviside": lambda a, b: torch.heaviside(a, b),
 }
 
@@ -133,6 +139,22 @@ WRONG = {
     "order of a complex number": lambda x: x * 1j <= 2,
     "order of a number and complex numbers": lambda x: x > x * 1j,
     "order of a number and a complex number": lambda x: x >= 1j,
+    "index_add of a vector to rows": lambda x: x.index_add(0, rows(x), x[0]),
+    "index_add of a column to rows": lambda x: x.index_add(0, rows(x), x[:, :1]),
+    "index_add of a number": lambda x: x[0].index_add(0, rows(x)[:1], x[0, 0]),
+    "index_reduce of a vector to rows": lambda x: x.index_reduce(0, rows(x), x[0], "prod"),
+    "index_reduce by a matrix": lambda x: x.index_reduce(0, rows(x)[None], x, "prod"),
+    "index_reduce of too many rows": lambda x: x.index_reduce(0, rows(x)[:1], x, "amax"),
+    "masked_scatter by bytes": lambda x: x.masked_scatter(x.byte(), x),
+    "bucketize by a matrix": lambda x: torch.bucketize(x, x),
+    "bucketize of a number by a matrix": lambda x: torch.bucketize(1, x),
+    "searchsorted from an unknown side": lambda x: torch.searchsorted(x, x, side="xx").cpu(),
+    "images without channels": lambda x: F.interpolate(
+        x[None, None, :][:, :0], scale_factor=2, mode="bilinear"
+    ),
+    "images without rows": lambda x: F.interpolate(x[None, None, :0], scale_factor=2, mode="area"),
+    "a quantile of NaN": lambda x: x.quantile(x[0] * float("nan")).cpu(),
+    "a quantile above 1": lambda x: x.nanquantile(x[0]).cpu(),
     "tensor_split": lambda x: x.tensor_split(torch.tensor(2.0, device=x.device)),
 }
 

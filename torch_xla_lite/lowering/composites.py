@@ -246,6 +246,18 @@ def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None
     torch.ops.aten._linalg_check_errors(info.cpu(), api_name, is_matrix=is_matrix)
 
 
+def _quantile(name: str) -> Callable[..., Tensor]:
+    """torch checks its quantiles on the CPU only."""
+    op = getattr(torch.ops.aten, name).default
+
+    def quantile(self: Tensor, q: Tensor, *args: object, **kwargs: object) -> Tensor:
+        message = f"{name}() q values must be in the range [0, 1]"
+        torch._assert_async(((q >= 0) & (q <= 1)).all(), message)
+        return op.decompose(self, q, *args, **kwargs)
+
+    return quantile
+
+
 def equal(self: Tensor, other: Tensor) -> bool:
     """Compares on the device and reads one bool. torch's CPU kernel would read both tensors."""
     return self.shape == other.shape and bool((self == other).all())
@@ -275,6 +287,8 @@ for _key in ("AutogradPrivateUse1", "PrivateUse1"):
     _LIBRARY.impl("tensor_split.tensor_indices_or_sections", tensor_split, _key)
     _LIBRARY.impl("ctc_loss.Tensor", ctc_loss, _key)
     _LIBRARY.impl("ctc_loss.IntList", ctc_loss, _key)
+    _LIBRARY.impl("quantile", _quantile("quantile"), _key)
+    _LIBRARY.impl("nanquantile", _quantile("nanquantile"), _key)
 _LIBRARY.impl("masked_fill.Tensor", masked_fill, "AutogradPrivateUse1")
 _LIBRARY.impl("masked_fill_.Tensor", masked_fill_, "AutogradPrivateUse1")
 _LIBRARY.impl("_ctc_loss.Tensor", meta_ctc_loss, "Meta")

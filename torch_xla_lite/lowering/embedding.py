@@ -112,7 +112,7 @@ def embedding_bag(
     counted = _zero_padding(lax.full_like(indices, 1), indices, padding_idx)
     sizes = lax.full((bags,), 0, indices.dtype).at[bag].add(counted)
     empty = [lax.full(out.shape, 0, out.dtype) for out in outs[1:]]
-    if mode != _MAX:
+    if mode != _MAX or indices.shape[0] == 0:
         kept = _zero_padding(taken, indices, padding_idx)
         total = lax.full((bags, width), 0, taken.dtype).at[bag].add(kept)
         if mode == _MEAN:

@@ -19,7 +19,7 @@ from torch_xla_lite.lowering.promotion import (
     opmath,
 )
 from torch_xla_lite.lowering.reduction import restore_dims
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.registry import Unsupported, lower
 
 Pair = tuple[jax.Array, jax.Array]
 
@@ -150,14 +150,24 @@ def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
 # Search.
 
 
-def _searchsorted(boundaries: jax.Array, values: jax.Array, side: str) -> jax.Array:
-    if boundaries.ndim == 1:
-        return jnp.searchsorted(boundaries, values, side=side, method="scan_unrolled")
+def _searchsorted(boundaries: jax.Array, values: jax.Array, right: bool) -> jax.Array:
+    """torch's binary search, step by step: so boundaries may have NaN, and need not be sorted."""
+    dtype = np.result_type(boundaries.dtype, values.dtype)
+    boundaries, values = convert(boundaries, dtype), convert(values, dtype)
     length = boundaries.shape[-1]
-    rows = lax.reshape(boundaries, (boundaries.size // length if length else 0, length))
-    wanted = lax.reshape(values, (rows.shape[0], values.shape[-1]))
-    found = jax.vmap(lambda b, v: jnp.searchsorted(b, v, side=side))(rows, wanted)
-    return lax.reshape(found, values.shape)
+    start = lax.full(values.shape, 0, np.int64)
+    end = lax.full_like(start, length)
+    for _ in range(length.bit_length()):
+        middle = (start + end) // 2
+        if boundaries.ndim == 1:
+            found = boundaries.at[middle].get(mode="clip")
+        else:
+            found = jnp.take_along_axis(boundaries, middle, axis=-1, mode="clip")
+        is_left = (found > values) if right else (found >= values)
+        searches = start < end
+        start = jnp.where(searches & ~is_left, middle + 1, start)
+        end = jnp.where(searches & is_left, middle, end)
+    return start
 
 
 @lower("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
@@ -173,9 +183,10 @@ def searchsorted(
     if sorter is not None:
         checks.index_in_range(sorter, sorted_sequence.shape[-1])
         sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, axis=-1)
-    side = side or ("right" if right else "left")
+    if side not in (None, "left", "right"):
+        raise Unsupported(f"the side {side}")  # torch's kernel raises.
     values = self if hasattr(self, "ndim") else convert(self, sorted_sequence.dtype)
-    return _searchsorted(sorted_sequence, values, side)
+    return _searchsorted(sorted_sequence, values, right or side == "right")
 
 
 @lower("aten::bucketize.Tensor", "aten::bucketize.Scalar")

@@ -210,11 +210,12 @@ def _reflected(place: jax.Array, size: int, align_corners: bool) -> jax.Array:
 
 
 def _bounded(place: jax.Array, size: int, padding_mode: int, align_corners: bool) -> jax.Array:
-    if padding_mode == _BORDER:
-        return jnp.clip(place, 0, size - 1)
+    """A position inside of the image, as far as the padding has one. NaN is at the left border."""
+    if padding_mode == _ZEROS:
+        return place
     if padding_mode == _REFLECTION:
-        return jnp.clip(_reflected(place, size, align_corners), 0, size - 1)
-    return place
+        place = _reflected(place, size, align_corners)
+    return jnp.clip(jnp.where(jnp.isnan(place), 0, place), 0, size - 1)
 
 
 def _texel(image: jax.Array, places: list[jax.Array]) -> jax.Array:
@@ -236,6 +237,9 @@ def _sample(
     raw = [_unnormalised(grid[..., rank - 1 - i], sizes[i], align_corners) for i in range(rank)]
     if interpolation == _BICUBIC:
         return _sample_cubic(image, raw, padding_mode, align_corners)
+    if rank == 3 and padding_mode == _ZEROS:
+        # Of volumes, torch leaves out what is outside; images have NaN at positions without end.
+        raw = [jnp.where(jnp.isfinite(place), place, -2) for place in raw]
     places = [_bounded(p, n, padding_mode, align_corners) for p, n in zip(raw, sizes, strict=True)]
     if interpolation == _NEAREST:
         return _texel(image, [jnp.round(place) for place in places])

@@ -62,3 +62,9 @@ def test_gradient_of_bags_divided_by_how_often_a_row_was_used():
     maxima = torch.empty(0, dtype=torch.int64)
     args = (torch.randn(2, 4), pairs, torch.tensor([0, 3]), bags, sizes, maxima)
     check(aten._embedding_bag_backward, *args, 10, True, 0, False, None)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_bags_without_indices(mode):
+    nothing, offsets = torch.zeros(0, dtype=torch.int64), torch.zeros(2, dtype=torch.int64)
+    check(aten._embedding_bag, torch.randn(5, 3), nothing, offsets, False, mode, compare=[0])

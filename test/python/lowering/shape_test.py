@@ -145,6 +145,22 @@ def test_sampling_at_a_grid(interpolation, padding):
     check(aten.grid_sampler_2d, *args, rtol=1e-3, atol=1e-3)
 
 
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("padding", [1, 2])
+@pytest.mark.parametrize("interpolation", [0, 1])
+def test_a_nan_in_a_grid_is_at_the_border(interpolation, padding):
+    grid = torch.tensor([[[[NAN, 0.5], [0.5, NAN], [NAN, NAN]]]])
+    check(aten.grid_sampler_2d, torch.randn(1, 3, 5, 6), grid, interpolation, padding, True)
+
+
+@pytest.mark.parametrize("interpolation", [0, 1])
+def test_a_nan_in_a_grid_of_a_volume_is_outside(interpolation):
+    grid = torch.tensor([[[[[NAN, 0.5, 0], [0.5, NAN, INF], [0.5, 0.2, 0]]]]])
+    check(aten.grid_sampler_3d, torch.randn(1, 3, 5, 6, 4), grid, interpolation, 0, True)
+
+
 def test_distances():
     a, b = torch.randn(2, 4, 3), torch.randn(2, 5, 3)
     for p in (0.0, 1.0, 2.0, 3.0, float("inf")):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 aten = torch.ops.aten
+NAN = float("nan")
 FLOATS = torch.randn(4, 9)
 WITH_NAN = FLOATS.clone()
 WITH_NAN[0, 2] = math.nan
@@ -55,6 +56,17 @@ def test_search_in_sorted_numbers(right):
     check(aten.searchsorted.Tensor, rows, FLOATS, right=right, out_int32=True)
     check(aten.bucketize.Tensor, FLOATS, sorted_, right=right)
     check(aten.searchsorted.Scalar, sorted_, 0.3, right=right)
+    check(aten.searchsorted.Tensor, torch.randint(9, (8,)), FLOATS, right=right)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 2, 5, 8])
+def test_search_in_numbers_with_nan_or_without_order(length, right):
+    boundaries = torch.tensor([4.0, NAN, 1.0, 2.0, NAN, -1.0, 5.0, NAN])[:length]
+    values = torch.tensor([NAN, 2.0, float("-inf"), float("inf"), 5.0, 0.0])
+    check(aten.searchsorted.Tensor, boundaries, values, right=right)
+    check(aten.searchsorted.Tensor, boundaries.sort()[0], values, right=right)
+    check(aten.searchsorted.Tensor, boundaries.repeat(2, 1), values.repeat(2, 1), right=right)
 
 
 def test_membership():

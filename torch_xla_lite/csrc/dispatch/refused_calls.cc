@@ -21,6 +21,8 @@ using Arguments = c10::ArrayRef<c10::IValue>;
 const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
   static const auto* table = new std::unordered_map<std::string_view, std::vector<int>>{
       {"aten::_cdist_forward", {0, 1}},
+      {"aten::_embedding_bag", {0, 6}},
+      {"aten::_embedding_bag_forward_only", {0, 6}},
       {"aten::addbmm", {0, 1, 2}},
       {"aten::addmm", {0, 1, 2}},
       {"aten::addmv", {0, 1, 2}},
@@ -168,11 +170,59 @@ bool OfComplex(Arguments arguments, const Limits&) {
   });
 }
 
+// (self, dim, index, source)
+bool OfRows(Arguments arguments, const Limits&) {
+  const at::Tensor &self = arguments[0].toTensor(), &index = arguments[2].toTensor();
+  const at::Tensor& source = arguments[3].toTensor();
+  // Other calls with numbers instead of vectors are rare enough for the kernel to decide.
+  if (index.dim() != 1 || self.dim() == 0 || source.dim() != self.dim()) return true;
+  const int64_t dim = arguments[1].toInt() + (arguments[1].toInt() < 0 ? self.dim() : 0);
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    if (source.size(i) != (i == dim ? index.numel() : self.size(i))) return true;
+  }
+  return false;
+}
+
+bool OfMask(Arguments arguments, const Limits&) {
+  return arguments[1].toTensor().scalar_type() != at::kBool;
+}
+
+template <int kBoundaries>
+bool OfMatrix(Arguments arguments, const Limits&) {
+  return arguments[kBoundaries].toTensor().dim() != 1;
+}
+
+// Whether parameters, from `kFirst` to `kLast`, have another dtype than the input. Those of halves
+// may be float32.
+template <int kFirst, int kLast>
+bool OfMixedDtypes(Arguments arguments, const Limits&) {
+  const c10::ScalarType input = arguments[0].toTensor().scalar_type();
+  bool all_same = true, all_floats = true;
+  for (int i = kFirst; i <= kLast; ++i) {
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
+    const c10::ScalarType own = arguments[i].toTensor().scalar_type();
+    all_same &= own == input;
+    all_floats &= own == at::kFloat;
+  }
+  return !all_same && !(c10::isReducedFloatingType(input) && all_floats);
+}
+
+// Some kernels for images take empty batches and nothing else that is empty.
+bool IsEmptyImage(std::string_view op, Arguments arguments) {
+  return (op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_") ||
+          op.starts_with("aten::_adaptive_avg_pool")) &&
+         arguments[0].isTensor() && arguments[0].toTensor().numel() == 0;
+}
+
 using Refuses = bool (*)(Arguments arguments, const Limits& limits);
 
 Refuses FindRefusal(std::string_view op) {
   static const auto* table = new std::unordered_map<std::string_view, Refuses>{
+      {"aten::_native_batch_norm_legit_functional", OfMixedDtypes<1, 4>},
+      {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
       {"aten::_softmax", HasForeignDim<1>},
+      {"aten::bucketize.Scalar", OfMatrix<1>},
+      {"aten::bucketize.Tensor", OfMatrix<1>},
       {"aten::convolution", OfConvolution},
       {"aten::ge.Scalar", OfComplex},
       {"aten::ge.Tensor", OfComplex},
@@ -182,7 +232,13 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::le.Tensor", OfComplex},
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
+      {"aten::index_add", OfRows},
+      {"aten::index_reduce", OfRows},
+      {"aten::masked_scatter", OfMask},
       {"aten::mvlgamma", OfMultivariateGamma},
+      {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
+      {"aten::native_group_norm", OfMixedDtypes<1, 2>},
+      {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
       {"aten::randint", BelowHigh<0>},
       {"aten::randint.generator", BelowHigh<0>},
       {"aten::randint.low", FromLow<0>},
@@ -255,6 +311,7 @@ bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand
       ChecksErrors(info, arguments))
     return true;
   if (!HaveOneDtype(ArgumentsOfOneDtype(info.name), arguments)) return true;
+  if (IsEmptyImage(info.name, arguments)) return true;
   const Refuses refuses = FindRefusal(info.name);
   return refuses != nullptr && refuses(arguments, LimitsOf(dtype));
 }
