@@ -68,10 +68,11 @@ def _adam(
         mean = lax.add(mean, lax.mul(_like(x, 1 - beta1), lax.sub(grad, mean)))
         kept = lax.mul(square, _like(x, beta2))
         square = lax.add(kept, lax.mul(_like(x, 1 - beta2), lax.mul(grad, grad)))
-        step = convert(lax.reshape(state_steps[i], ()), np.dtype(np.float32))
-        one = np.array(1, np.float32)
-        correction1 = one - lax.pow(np.array(beta1, np.float32), step)
-        correction2 = one - lax.pow(np.array(beta2, np.float32), step)
+        # In float32, 1 - 0.999 has four digits.
+        step = convert(lax.reshape(state_steps[i], ()), np.dtype(np.float64))
+        one = np.array(1, np.float64)
+        correction1 = one - lax.pow(np.array(beta1, np.float64), step)
+        correction2 = one - lax.pow(np.array(beta2, np.float64), step)
         largest = square
         if amsgrad:
             largest = lax.max(opmath(max_exp_avg_sqs[i]), square)

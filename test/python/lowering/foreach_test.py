@@ -89,3 +89,15 @@ def test_fused_sgd(nesterov, momentum):
         nesterov=nesterov and momentum > 0,
         **options,
     )
+
+
+@pytest.mark.parametrize("step", [1.0, 2.0, 1e6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["_fused_adam", "_fused_adamw"])
+def test_the_bias_correction_of_fused_adam_is_computed_in_float64(name, dtype, step):
+    ones = [torch.ones(3, dtype=dtype)]
+    lists = [[x.clone() for x in ones] for _ in range(4)]
+    options = {"beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "eps": 0.0, "lr": 1.0}
+    options |= {"amsgrad": False, "maximize": False}
+    tolerance = {"rtol": 1e-6, "atol": 1e-6} if dtype == torch.float32 else {}
+    check(getattr(aten, name), *lists, [], [torch.tensor(step)], **options, **tolerance)
