@@ -255,6 +255,34 @@ def test_attention_reads_rows_of_transposed_operands(has_mask):
     assert counts()[1:] == (0, 0)
 
 
+def test_the_gradient_of_a_group_norm_reads_transposed_gradients():
+    x, weight, bias, rows = torch.randn(4, 2, 4, 6, generator=torch.Generator().manual_seed(1))
+
+    def gradients(x, weight, bias, rows):
+        inputs = [
+            tensor.detach().requires_grad_() for tensor in (x, weight[0, :, 0], bias[0, :, 0])
+        ]
+        found = F.group_norm(inputs[0], 2, *inputs[1:]).mT
+        return [
+            gradient.cpu() for gradient in torch.autograd.grad(found, inputs, rows.reshape(2, 6, 4))
+        ]
+
+    wanted = gradients(x, weight, bias, rows)
+    found = gradients(x.jax(), weight.jax(), bias.jax(), rows.jax())
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_of_a_determinant_reads_every_second_element():
+    x = torch.randn(4, 4, 2, generator=torch.Generator().manual_seed(1))
+
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(torch.logdet(x[..., 0] @ x[..., 0].mT) + x[..., 0].det(), x)
+
+    (wanted,), (found,) = gradient(x), gradient(x.jax())
+    torch.testing.assert_close(found.cpu(), wanted, rtol=1e-3, atol=1e-4)
+
+
 def test_attention_with_dropout_draws_the_numbers_of_the_compiled_graph():
     q = torch.randn(2, 4, 5, 8, generator=torch.Generator().manual_seed(1)).jax()
     draw = lambda: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)  # noqa: E731

@@ -37,9 +37,13 @@ constexpr std::string_view kBatchNorm = "aten::native_batch_norm";
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
 
-// Their kernels read rows as if the last stride were 1; torch's callers of them see to that.
-constexpr std::array<std::string_view, 2> kNeedDenseRows = {
-    kAttention, "aten::_scaled_dot_product_flash_attention_for_cpu_backward"};
+// A graph has no strides: contiguous() records nothing, so kernels that torch calls with contiguous
+// tensors only would get views. Besides views and pointwise ops, these are known to read any
+// strides, and are worth not copying for.
+constexpr std::array<std::string_view, 12> kTakeAnyStrides = {
+    "aten::_to_copy", "aten::addmm", "aten::baddbmm", "aten::bmm",
+    "aten::cat",      "aten::clone", "aten::linear",  "aten::mean",
+    "aten::mean.dim", "aten::mm",    "aten::sum",     "aten::sum.dim_IntList"};
 
 // They depend on strides. The values of a graph are row-major, tensors of the CPU may be views.
 constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
@@ -86,8 +90,10 @@ at::Tensor AtStartOfStorage(const at::Tensor& tensor) {
   return dense.storage_offset() == 0 ? dense : dense.clone();
 }
 
-at::Tensor WithDenseRows(const at::Tensor& tensor) {
-  return tensor.dim() == 0 || tensor.stride(-1) == 1 ? tensor : tensor.contiguous();
+bool IsView(const c10::FunctionSchema& schema) {
+  return std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
+    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  });
 }
 
 // torch has no kernel of this op for the CPU, where its own autograd records other ops.
@@ -142,7 +148,8 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   plan_.emplace(op_->schema(), arguments, CallPlan::Rest::kIgnored);
   index_ = dispatch::FindIndexArguments(name);
   needs_dense_operand_ = Contains(kNeedDenseOperand, name);
-  needs_dense_rows_ = Contains(kNeedDenseRows, name);
+  takes_any_strides_ = kernel_ != nullptr || op_->hasTag(at::Tag::pointwise) ||
+                       IsView(op_->schema()) || Contains(kTakeAnyStrides, name);
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
@@ -162,7 +169,9 @@ std::vector<at::Tensor> CpuCall::Run(std::vector<at::Tensor> operands,
   const dispatch::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
   if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
-  if (needs_dense_rows_) std::ranges::transform(operands, operands.begin(), WithDenseRows);
+  if (!takes_any_strides_) {
+    for (at::Tensor& operand : operands) operand = operand.contiguous();
+  }
   if (!written_) {
     std::vector<at::Tensor> results = Results(operands, scalars);
     if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);

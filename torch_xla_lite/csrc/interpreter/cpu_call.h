@@ -61,7 +61,7 @@ class CpuCall {
   Draw draw_ = nullptr;                           // of a random op
   const dispatch::IndexArguments* index_ = nullptr;
   bool needs_dense_operand_ = false;
-  bool needs_dense_rows_ = false;
+  bool takes_any_strides_ = false;
   bool is_reshape_ = false;
 };
 
