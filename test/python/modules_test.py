@@ -119,3 +119,18 @@ def test_attention_in_evaluation_without_weights(mode):
             torch.testing.assert_close(got.cpu(), wanted)
         finally:
             torch_xla_lite._XLAC.set_compile_when("first")
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_the_gradient_of_bags_whose_last_offset_is_included(mode):
+    weight = torch.randn(7, 4)
+    indices, offsets = torch.tensor([1, 6, 0, 3, 3, 2, 6]), torch.tensor([0, 2, 2, 5, 7])
+
+    def gradient(device: str) -> torch.Tensor:
+        table = weight.to(device).requires_grad_()
+        bags = torch.nn.functional.embedding_bag(
+            indices.to(device), table, offsets.to(device), mode=mode, include_last_offset=True
+        )
+        return torch.autograd.grad(bags.sin().sum(), table)[0].cpu()
+
+    torch.testing.assert_close(gradient("jax"), gradient("cpu"))

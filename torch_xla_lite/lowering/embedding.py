@@ -110,14 +110,16 @@ def embedding_bag(
     if per_sample_weights is not None:
         taken = lax.mul(taken, jnp.broadcast_to(opmath(per_sample_weights)[:, None], taken.shape))
     counted = _zero_padding(lax.full_like(indices, 1), indices, padding_idx)
-    sizes = lax.full((bags,), 0, indices.dtype).at[bag].add(counted)
+    # If the last offset is included, torch's meta function has a size for it, too: 0.
+    saved = lax.full((max(bags, outs[2].size),), 0, indices.dtype).at[bag].add(counted)
+    sizes = saved[:bags]
     empty = [lax.full(out.shape, 0, out.dtype) for out in outs[1:]]
     if mode != _MAX or indices.shape[0] == 0:
         kept = _zero_padding(taken, indices, padding_idx)
         total = lax.full((bags, width), 0, taken.dtype).at[bag].add(kept)
         if mode == _MEAN:
             total = total / jnp.maximum(sizes, 1).astype(total.dtype)[:, None]
-        return total, _fit(bag, empty[0]), _fit(sizes, empty[1]), empty[2]
+        return total, _fit(bag, empty[0]), _fit(saved, empty[1]), empty[2]
     real = counted[:, None] > 0
     lowest = lax.full((bags, width), -np.inf, taken.dtype)
     top = lowest.at[bag].max(jnp.where(real, taken, -np.inf))
@@ -125,7 +127,7 @@ def embedding_bag(
     first = lax.full((bags, width), indices.shape[0], number.dtype).at[bag].min(place)
     nothing = sizes[:, None] == 0
     row = jnp.where(nothing, 0, indices.at[first].get(mode="clip"))
-    return jnp.where(nothing, 0, top), _fit(bag, empty[0]), _fit(sizes, empty[1]), row
+    return jnp.where(nothing, 0, top), _fit(bag, empty[0]), _fit(saved, empty[1]), row
 
 
 def _fit(x: jax.Array, like: jax.Array) -> jax.Array:
@@ -147,6 +149,8 @@ def embedding_bag_dense_backward(
 ) -> jax.Array:
     wide = opmath(grad)
     zeros = lax.full((num_weights, grad.shape[1]), 0, wide.dtype)
+    # If the last offset is included, there is one more, of no bag.
+    bag_size, maximum_indices = bag_size[: len(grad)], maximum_indices[: len(grad)]
     if mode == _MAX:
         column = lax.broadcasted_iota(maximum_indices.dtype, grad.shape, 1)
         # An empty bag has no maximum: its row is set beyond the end, where scatter drops it.
