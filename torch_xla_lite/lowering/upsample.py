@@ -215,7 +215,10 @@ def _bounded(place: jax.Array, size: int, padding_mode: int, align_corners: bool
         return place
     if padding_mode == _REFLECTION:
         place = _reflected(place, size, align_corners)
-    return jnp.clip(jnp.where(jnp.isnan(place), 0, place), 0, size - 1)
+    inside = (place > 0) & (place < size - 1)
+    # As in torch, the gradient is 0 also at the border itself.
+    border = lax.stop_gradient(jnp.clip(jnp.where(jnp.isnan(place), 0, place), 0, size - 1))
+    return jnp.where(inside, place, border)
 
 
 def _texel(image: jax.Array, places: list[jax.Array]) -> jax.Array:

@@ -155,6 +155,13 @@ def test_a_nan_in_a_grid_is_at_the_border(interpolation, padding):
     check(aten.grid_sampler_2d, torch.randn(1, 3, 5, 6), grid, interpolation, padding, True)
 
 
+@pytest.mark.parametrize("padding", [1, 2])
+def test_the_gradient_of_a_grid_is_zero_at_the_border(padding):
+    grid = torch.tensor([[[[-1.0, 0.5], [1, 0.25], [0.5, -1], [0.25, 1], [0.5, 0.5]]]])
+    args = (torch.ones(1, 3, 1, 5), torch.randn(1, 3, 5, 6), grid, 0, padding, True, [True, True])
+    check(aten.grid_sampler_2d_backward, *args, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("interpolation", [0, 1])
 def test_a_nan_in_a_grid_of_a_volume_is_outside(interpolation):
     grid = torch.tensor([[[[[NAN, 0.5, 0], [0.5, NAN, INF], [0.5, 0.2, 0]]]]])
