@@ -49,7 +49,7 @@ def found_on(device: str, op: Callable, arguments: tuple):
     try:
         tensors = on(device, arguments)
         results = op(*tensors)
-    except (RuntimeError, ValueError, LookupError, TypeError, AssertionError):
+    except (RuntimeError, ValueError, LookupError, TypeError, AssertionError, ArithmeticError):
         return "an error"
     return shapes_of(results), shapes_of(tensors)
 
@@ -90,20 +90,25 @@ SCALAR_ARGUMENTS = [
 ]
 BINARY = ["add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"]
 UNARY = [
-    "abs",
-    "cos",
-    "exp",
-    "gelu",
-    "log",
-    "neg",
-    "relu",
-    "rsqrt",
-    "sigmoid",
-    "sin",
-    "sqrt",
-    "tanh",
+    *("abs", "ceil", "cos", "elu", "erf", "exp", "expm1", "floor", "gelu", "hardsigmoid"),
+    *("hardswish", "hardtanh", "leaky_relu", "log", "log1p", "log2", "mish", "neg", "reciprocal"),
+    *("relu", "round", "rsqrt", "sgn", "sigmoid", "sign", "silu", "sin", "sqrt", "tanh", "trunc"),
 ]
 UNARY_ARGUMENTS = [(Shape(3, 4, dtype=dtype),) for dtype in (F32, F64, BF16, I64, BOOL)]
+# Gradients of element-wise functions, and what comes after (grad_output, self).
+GRADIENTS = {
+    aten.gelu_backward: (),
+    aten.hardsigmoid_backward: (),
+    aten.hardswish_backward: (),
+    aten.hardtanh_backward: (-1, 1),
+    aten.leaky_relu_backward: (0.1, False),
+    aten.mish_backward: (),
+    aten.sigmoid_backward: (),
+    aten.silu_backward: (),
+    aten.softplus_backward: (1, 20),
+    aten.tanh_backward: (),
+    aten.threshold_backward: (0,),
+}
 BACKWARD_ARGUMENTS = [*BINARY_ARGUMENTS[:10], (X, Shape(3, 4, dtype=F64))]
 FOREACH_LISTS = [
     [X, Shape(2)],
@@ -116,6 +121,11 @@ BATCH = Shape(5, 4)
 LABELS = Shape(5, dtype=I64)
 ROW, ROWS, ONE = Shape(4), Shape(5, 1), Shape()
 ALL = [True, True, True]
+MASKS = (ALL, [True, False, False], [False, True, True])
+IMAGE = Shape(2, 4, 5, 6)
+REDUCED_DIMS = (None, [], [1], [-1, 0], [0, 0], [3])
+# amax and amin take no None, and logsumexp no empty list.
+FIRST_DIMS = {aten.amax: 1, aten.amin: 1, aten.logsumexp: 2}
 
 CASES = [
     *((getattr(aten, name).Tensor, args) for name in BINARY for args in BINARY_ARGUMENTS),
@@ -129,10 +139,19 @@ CASES = [
     *((getattr(aten, name).default, args) for name in UNARY for args in UNARY_ARGUMENTS),
     *((getattr(aten, f"{name}_").default, args) for name in UNARY for args in UNARY_ARGUMENTS),
     *((aten.gelu, (X,), {"approximate": text}) for text in ("tanh", "none", "other")),
-    *((aten.tanh_backward, args) for args in BACKWARD_ARGUMENTS),
-    *((aten.sigmoid_backward, args) for args in BACKWARD_ARGUMENTS),
-    *((aten.gelu_backward, args) for args in BACKWARD_ARGUMENTS),
-    *((aten.threshold_backward, (*args, 0)) for args in BACKWARD_ARGUMENTS),
+    *((op, (*args, *more)) for op, more in GRADIENTS.items() for args in BACKWARD_ARGUMENTS),
+    *((aten.elu_backward, (a, 1, 1, 1, False, b)) for a, b in BACKWARD_ARGUMENTS),
+    *((aten.softplus, (*args, 1, 20)) for args in UNARY_ARGUMENTS),
+    *((aten.threshold, (*args, 1, 20)) for args in UNARY_ARGUMENTS),
+    *((aten.rsub.Scalar, args) for args in SCALAR_ARGUMENTS),
+    *(
+        (op, args)
+        for op in (aten.atan2, aten.clamp_max.Tensor, aten.clamp_min.Tensor)
+        for args in BINARY_ARGUMENTS[:20]
+    ),
+    *((aten.pow.Tensor_Tensor, args) for args in BINARY_ARGUMENTS[:20]),
+    *((aten._prelu_kernel, args) for args in BINARY_ARGUMENTS[:18]),
+    *((op, (X, *a)) for op in (aten.addcmul, aten.addcdiv) for a in BINARY_ARGUMENTS[:18]),
     *(
         (aten.where.self, (Shape(*mask, dtype=BOOL), *args))
         for mask in ((3, 4), (3, 1), (5, 1, 1), (2,))
@@ -204,7 +223,114 @@ CASES = [
     *(
         (aten.native_layer_norm_backward, (BATCH, BATCH, [4], ROWS, ROWS, weight, weight, mask))
         for weight in (ROW, None)
-        for mask in (ALL, [True, False, False], [False, True, True])
+        for mask in MASKS
+    ),
+    *(
+        (aten.native_batch_norm, (x, weight, weight, *statistics, True, 0.1, 1e-5))
+        for x in (IMAGE, Shape(5, 4), ROW, Shape(2, 4, 5, dtype=BF16), Shape(0, 4, 5))
+        for weight in (ROW, None)
+        for statistics in ((ROW, ROW), (None, None))
+    ),
+    *(
+        (aten._native_batch_norm_legit.no_stats, (x, weight, weight, True, 0.1, 1e-5))
+        for x in (IMAGE, ROW, Shape(2, 4, 5, dtype=F64))
+        for weight in (ROW, None)
+    ),
+    *(
+        (
+            aten.native_batch_norm_backward,
+            (IMAGE, IMAGE, weight, ROW, ROW, saved, saved, is_training, 1e-5, mask),
+        )
+        for weight in (ROW, None)
+        for saved, is_training in ((ROW, True), (Shape(0), False))
+        for mask in MASKS[:2]
+    ),
+    *(
+        (aten.native_group_norm, (Shape(2, 4, 5, 6, dtype=dtype), weight, weight, *sizes, 1e-5))
+        for dtype in (F32, BF16)
+        for weight in (ROW, None, Shape(3))
+        for sizes in ((2, 4, 30, 2), (2, 4, 30, 3), (2, 4, 29, 2), (4, 2, 30, 2))
+    ),
+    *(
+        (
+            aten.native_group_norm_backward,
+            (IMAGE, IMAGE, Shape(2, 2), Shape(2, 2), weight, 2, 4, 30, 2, mask),
+        )
+        for weight in (ROW, None)
+        for mask in MASKS
+    ),
+    *(
+        (getattr(aten, f"upsample_{mode}"), (Shape(2, 3, *sizes, dtype=dtype), output, *aligned))
+        for mode, rank, aligned in (
+            ("linear1d", 1, (True,)),
+            ("bilinear2d", 2, (True,)),
+            ("bicubic2d", 2, (False,)),
+            ("trilinear3d", 3, (False,)),
+            *((f"nearest{rank}d", rank, ()) for rank in (1, 2, 3)),
+        )
+        for sizes in ((5,) * rank, (5,) * (rank + 1), (0,) * rank)
+        for dtype in (F32, BF16)
+        for output in ([7] * rank, [7] * (rank + 1), [0] * rank)
+    ),
+    *(
+        (aten.grid_sampler_2d, (IMAGE, Shape(*grid, dtype=dtype), 0, 0, False))
+        for grid in ((2, 7, 8, 2), (2, 7, 8, 3), (3, 7, 8, 2), (2, 7, 2))
+        for dtype in (F32, F64)
+    ),
+    *(
+        (op, (X, target, *weights, reduction))
+        for op, weights in (
+            *((op, ()) for op in (aten.mse_loss, aten.smooth_l1_loss, aten.huber_loss)),
+            *((aten.binary_cross_entropy, (weight,)) for weight in (None, X, ROW)),
+            *((aten.binary_cross_entropy_with_logits, (None, w)) for w in (None, X, ROW)),
+        )
+        for target in (X, ROW, Shape(3, 4, dtype=F64), Shape(3))
+        for reduction in (0, 1, 2)
+    ),
+    *(
+        (op, (grad, X, target, *more))
+        for reduction in (0, 1, 2)
+        for op, more in (
+            (aten.mse_loss_backward, (reduction,)),
+            (aten.smooth_l1_loss_backward, (reduction, 1.0)),
+            (aten.huber_loss_backward, (reduction, 1.0)),
+            (aten.binary_cross_entropy_backward, (None, reduction)),
+        )
+        for grad in (X, ONE)
+        for target in (X, ROW)
+    ),
+    *(
+        (op, (Shape(*sizes, dtype=dtype), dims, keeps_dims))
+        for op in (aten.sum.dim_IntList, aten.mean.dim, aten.amax, aten.amin, aten.logsumexp)
+        for sizes in ((3, 4), (), (0, 4))
+        for dtype in (F32, BF16, I64)
+        for dims in REDUCED_DIMS[FIRST_DIMS.get(op, 0) :]
+        for keeps_dims in (False, True)
+    ),
+    *((op, (Shape(3, 4, dtype=d),)) for op in (aten.sum, aten.mean) for d in (F32, BF16, I64)),
+    *((op, (X,), {"dtype": F64}) for op in (aten.sum, aten.mean)),
+    *((aten.linalg_vector_norm, (X, 2, dims, True)) for dims in REDUCED_DIMS),
+    *(
+        (op, (Shape(*sizes, dtype=dtype), dim))
+        for op in (aten.cumsum, aten.cumprod)
+        for sizes in ((3, 4), ())
+        for dtype in (F32, I64)
+        for dim in (0, -1, 2)
+    ),
+    *(
+        (aten.cat, ([X, *others], dim))
+        for others in (
+            *([], [X], [Shape(2, 4), Shape(1, 4)], [Shape(3, 1)], [Shape(0)], [ROW]),
+            *([Shape(3, 4, dtype=dtype)] for dtype in (F64, I64)),
+        )
+        for dim in (0, 1, -1, 2)
+    ),
+    *((aten.cat, ([Shape(2, dtype=I64), Shape(3, dtype=I64)], dim)) for dim in (0, -1)),
+    *(
+        (op, (Shape(*sizes, dtype=dtype), 1))
+        for op in (aten.tril, aten.triu)
+        for sizes in ((3, 4), (2, 3, 4), (4,))
+        for dtype in (F32, BOOL, I64)
     ),
     *(
         (getattr(getattr(aten, f"_foreach_{name}{place}"), overload), (lists, *others))
@@ -264,6 +390,18 @@ PLAIN = {
         aten.native_layer_norm_backward,
         (BATCH, BATCH, [4], ROWS, ROWS, ROW, ROW, ALL),
     ),
+    "gradient of an activation": (aten.silu_backward, (X, X)),
+    "batch norm": (aten.native_batch_norm, (BATCH, ROW, ROW, ROW, ROW, True, 0.1, 1e-5)),
+    "gradient of batch norm": (
+        aten.native_batch_norm_backward,
+        (BATCH, BATCH, ROW, ROW, ROW, ROW, ROW, True, 1e-5, ALL),
+    ),
+    "group norm": (aten.native_group_norm, (BATCH, ROW, ROW, 5, 4, 1, 2, 1e-5)),
+    "interpolate": (aten.upsample_bilinear2d, (Shape(3, 4, 6, 6), [8, 8], False)),
+    "sample": (aten.grid_sampler_2d, (Shape(3, 4, 6, 6), Shape(3, 7, 8, 2), 0, 0, False)),
+    "loss of numbers": (aten.huber_loss, (X, X, 1)),
+    "mean": (aten.mean.dim, (X, [0], True)),
+    "cat": (aten.cat, ([X, X], 1)),
     "lists": (aten._foreach_addcdiv_.ScalarList, ([X], [X], [X], [1.0])),
 }
 
@@ -277,7 +415,9 @@ def test_a_plain_call_enters_no_python_of_torch(name):
     def resized(item):
         if isinstance(item, Shape):
             return Shape(*(sizes.get(size, size) for size in item), dtype=item.dtype)
-        return [resized(part) for part in item] if isinstance(item, list) else item
+        if isinstance(item, list):
+            return [resized(part) for part in item]
+        return sizes.get(item, item) if isinstance(item, int) else item
 
     tensors = on("jax", tuple(resized(item) for item in arguments))
     assert python_calls(op, *tensors) == []

@@ -30,6 +30,11 @@ bool IsFloat(const Tensor& tensor) {
                               dtype == at::kBFloat16);
 }
 
+// Of others, the statistics of normalizations are wider on some devices.
+bool IsWideFloat(const Tensor& tensor) {
+  return IsFloat(tensor) && !c10::isReducedFloatingType(tensor.scalar_type());
+}
+
 // Whether an optional tensor is missing, or has this dtype and these sizes.
 bool Fits(const c10::IValue& value, c10::ScalarType dtype, at::IntArrayRef sizes) {
   if (value.isNone() || !value.toTensor().defined()) return true;
@@ -195,8 +200,7 @@ Results DropoutBackward(Arguments arguments) {
 // The sizes of the mean of each row, for (input, normalized_shape): nothing if they do not fit.
 std::optional<at::DimVector> RowSizes(const Tensor& input, const c10::IValue& normalized) {
   const auto shape = normalized.toDimVector();
-  // Statistics of 16-bit floats are wider on some devices.
-  if (!IsFloat(input) || c10::isReducedFloatingType(input.scalar_type())) return std::nullopt;
+  if (!IsWideFloat(input)) return std::nullopt;
   const auto rank = static_cast<size_t>(input.dim());
   if (shape.empty() || shape.size() > rank) return std::nullopt;
   const size_t rows = rank - shape.size();
@@ -217,6 +221,19 @@ Results LayerNorm(Arguments arguments) {
   return {{Like(input), Meta(*rows, dtype), Meta(*rows, dtype)}};
 }
 
+// The gradients of the input, the weight and the bias of a normalization.
+Results NormGradients(const Tensor& input, const c10::IValue& weight, at::IntArrayRef sizes,
+                      const c10::IValue& output_mask) {
+  const auto mask = output_mask.toBoolList();
+  if ((mask[1] || mask[2]) && weight.isNone()) return {};
+  std::vector<c10::IValue> results(3, Tensor());
+  if (mask[0]) results[0] = Like(input);
+  for (size_t i = 1; i < 3; ++i) {
+    if (mask[i]) results[i] = Meta(sizes, input.scalar_type());
+  }
+  return results;
+}
+
 // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
 Results LayerNormBackward(Arguments arguments) {
   const Tensor& input = arguments[1].toTensor();
@@ -227,13 +244,184 @@ Results LayerNormBackward(Arguments arguments) {
   const bool fit = Fits(arguments[3], dtype, *rows) && Fits(arguments[4], dtype, *rows) &&
                    Fits(arguments[5], dtype, shape) && Fits(arguments[6], dtype, shape);
   if (!fit || arguments[5].isNone() || arguments[6].isNone()) return {};
-  const auto mask = arguments[7].toBoolList();
-  std::vector<c10::IValue> results(3, Tensor());
-  if (mask[0]) results[0] = Like(input);
-  for (size_t i = 1; i < 3; ++i) {
-    if (mask[i]) results[i] = Meta(shape, dtype);
+  return NormGradients(input, arguments[5], shape, arguments[7]);
+}
+
+// Batch norms: (input, weight, bias, ...), where the numbers begin at `first`.
+template <size_t first>
+Results BatchNorm(Arguments arguments) {
+  const Tensor& input = arguments[0].toTensor();
+  if (!IsWideFloat(input) || input.dim() < 2 || input.numel() == 0) return {};
+  const c10::ScalarType dtype = input.scalar_type();
+  const int64_t channels = input.size(1);
+  for (const c10::IValue& value : arguments.slice(1, first - 1)) {
+    if (!Fits(value, dtype, {channels})) return {};
   }
-  return results;
+  return {{Like(input), Meta({channels}, dtype), Meta({channels}, dtype)}};
+}
+
+// (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask)
+Results BatchNormBackward(Arguments arguments) {
+  const Tensor& input = arguments[1].toTensor();
+  if (!IsWideFloat(input) || input.dim() < 2 || !IsLike(arguments[0], input)) return {};
+  for (const c10::IValue& value : arguments.slice(2, 5)) {
+    // In evaluation no statistics are saved.
+    if (!Fits(value, input.scalar_type(), {input.size(1)}) &&
+        !Fits(value, input.scalar_type(), {0}))
+      return {};
+  }
+  return NormGradients(input, arguments[2], {input.size(1)}, arguments[9]);
+}
+
+// Whether (N, C, HxW, group) are the sizes of an input.
+bool AreGroups(const Tensor& input, Arguments sizes) {
+  const int64_t batch = sizes[0].toInt(), channels = sizes[1].toInt(), groups = sizes[3].toInt();
+  return IsWideFloat(input) && input.dim() >= 2 && input.numel() > 0 && input.size(0) == batch &&
+         input.size(1) == channels && input.numel() == batch * channels * sizes[2].toInt() &&
+         groups > 0 && channels % groups == 0;
+}
+
+// (input, weight, bias, N, C, HxW, group, eps)
+Results GroupNorm(Arguments arguments) {
+  const Tensor& input = arguments[0].toTensor();
+  if (!AreGroups(input, arguments.slice(3, 4))) return {};
+  const c10::ScalarType dtype = input.scalar_type();
+  if (!Fits(arguments[1], dtype, {input.size(1)}) || !Fits(arguments[2], dtype, {input.size(1)}))
+    return {};
+  const at::DimVector sizes = {input.size(0), arguments[6].toInt()};
+  return {{Like(input), Meta(sizes, dtype), Meta(sizes, dtype)}};
+}
+
+// (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+Results GroupNormBackward(Arguments arguments) {
+  const Tensor& input = arguments[1].toTensor();
+  if (!AreGroups(input, arguments.slice(5, 4)) || !IsLike(arguments[0], input)) return {};
+  const at::DimVector sizes = {input.size(0), arguments[8].toInt()};
+  const c10::ScalarType dtype = input.scalar_type();
+  if (!Fits(arguments[2], dtype, sizes) || !Fits(arguments[3], dtype, sizes) ||
+      !Fits(arguments[4], dtype, {input.size(1)}))
+    return {};
+  return NormGradients(input, arguments[4], {input.size(1)}, arguments[9]);
+}
+
+// (self, output_size, ...)
+template <int rank>
+Results Upsample(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const auto output = arguments[1].toDimVector();
+  const auto is_positive = [](int64_t size) { return size > 0; };
+  if (!IsFloat(self) || self.dim() != rank + 2 || self.numel() == 0 || output.size() != rank ||
+      !std::ranges::all_of(output, is_positive))
+    return {};
+  at::DimVector sizes(self.sizes().slice(0, 2));
+  sizes.append(output.begin(), output.end());
+  return {{Meta(sizes, self.scalar_type())}};
+}
+
+// (input, grid, ...)
+Results GridSampler2d(Arguments arguments) {
+  const Tensor &input = arguments[0].toTensor(), &grid = arguments[1].toTensor();
+  if (!IsFloat(input) || input.dim() != 4 || input.numel() == 0 ||
+      !Fits(arguments[1], input.scalar_type(), grid.sizes()) || grid.dim() != 4 ||
+      grid.size(0) != input.size(0) || grid.size(3) != 2)
+    return {};
+  const at::DimVector sizes = {input.size(0), input.size(1), grid.size(1), grid.size(2)};
+  return {{Meta(sizes, input.scalar_type())}};
+}
+
+// (self, target, optional weights, reduction, ...)
+template <size_t reduction>
+Results Loss(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const int64_t how = arguments[reduction].toInt();
+  if (!IsFloat(self) || !IsLike(arguments[1], self) || how < 0 || how > 2) return {};
+  for (const c10::IValue& weight : arguments.slice(2, reduction - 2)) {
+    if (!Fits(weight, self.scalar_type(), self.sizes())) return {};
+  }
+  return {{Meta(how == 0 ? self.sizes() : at::IntArrayRef(), self.scalar_type())}};
+}
+
+// (grad_output, self, target, optional weight, reduction, ...)
+template <size_t reduction>
+Results LossBackward(Arguments arguments) {
+  const Results loss = Loss<reduction - 1>(arguments.slice(1));
+  if (!loss || !IsLike(arguments[0], (*loss)[0].toTensor())) return {};
+  return {{Like(arguments[1].toTensor())}};
+}
+
+// The sum, the mean ... over some dimensions; over all if there are none.
+Results Reduce(const Tensor& self, const c10::IValue& dims, bool keeps_dims) {
+  if (!IsFloat(self) || self.numel() == 0) return {};
+  const at::DimVector listed = dims.isNone()  ? at::DimVector()
+                               : dims.isInt() ? at::DimVector{dims.toInt()}
+                                              : dims.toDimVector();
+  std::vector<bool> is_reduced(self.dim(), listed.empty());
+  for (const int64_t dim : listed) {
+    if (!IsDim(dim, self)) return {};
+    std::vector<bool>::reference is_this = is_reduced[dim < 0 ? dim + self.dim() : dim];
+    if (is_this) return {};
+    is_this = true;
+  }
+  at::DimVector sizes;
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    if (!is_reduced[i]) sizes.push_back(self.size(i));
+    if (is_reduced[i] && keeps_dims) sizes.push_back(1);
+  }
+  return {{Meta(sizes, self.scalar_type())}};
+}
+
+// (self, dtype)
+Results ReduceAll(Arguments arguments) {
+  if (!arguments[1].isNone()) return {};
+  return Reduce(arguments[0].toTensor(), {}, /*keeps_dims=*/false);
+}
+
+// (self, dim, keepdim), and perhaps a dtype
+Results ReduceDims(Arguments arguments) {
+  if (arguments.size() > 3 && !arguments[3].isNone()) return {};
+  return Reduce(arguments[0].toTensor(), arguments[1], arguments[2].toBool());
+}
+
+// (self, dim, keepdim), which is an error for no dimensions
+Results LogSumExp(Arguments arguments) {
+  return arguments[1].toDimVector().empty() ? Results() : ReduceDims(arguments);
+}
+
+// (self, ord, dim, keepdim, dtype)
+Results VectorNorm(Arguments arguments) {
+  if (arguments[1].isComplexDouble() || !arguments[4].isNone()) return {};
+  return Reduce(arguments[0].toTensor(), arguments[2], arguments[3].toBool());
+}
+
+// (self, dim, dtype)
+Results Cumulative(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const bool fits = IsFloat(self) && IsDim(arguments[1].toInt(), self) && arguments[2].isNone();
+  return fits ? Results({Like(self)}) : Results();
+}
+
+// (tensors, dim)
+Results Cat(Arguments arguments) {
+  const auto tensors = arguments[0].toTensorVector();
+  if (tensors.empty() || !IsDim(arguments[1].toInt(), tensors[0])) return {};
+  const int64_t rank = tensors[0].dim(), dim = (arguments[1].toInt() + rank) % rank;
+  at::DimVector sizes(tensors[0].sizes());
+  sizes[dim] = 0;
+  int64_t length = 0;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.is_meta() || tensor.dim() != rank) return {};
+    length += tensor.size(dim);
+    sizes[dim] = tensor.size(dim);
+    if (tensor.scalar_type() != tensors[0].scalar_type() || tensor.sizes() != sizes) return {};
+  }
+  sizes[dim] = length;
+  return {{Meta(sizes, tensors[0].scalar_type())}};
+}
+
+// (self, diagonal)
+Results Triangle(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  return self.is_meta() && self.dim() >= 2 ? Results({Like(self)}) : Results();
 }
 
 // Lists of tensors, with numbers: the tensors of a place have one dtype and size.
@@ -264,50 +452,122 @@ Rule FindRule(const std::string& op) {
     auto* table = new std::unordered_map<std::string, Rule>{
         {"aten::_log_softmax", Softmax},
         {"aten::_log_softmax_backward_data", SoftmaxBackward},
+        {"aten::_native_batch_norm_legit_functional", BatchNorm<5>},
+        {"aten::_native_batch_norm_legit.no_stats", BatchNorm<3>},
         {"aten::_safe_softmax", Softmax},
         {"aten::_softmax", Softmax},
         {"aten::_softmax_backward_data", SoftmaxBackward},
         {"aten::addmm", Addmm},
+        {"aten::amax", ReduceDims},
+        {"aten::amin", ReduceDims},
+        {"aten::binary_cross_entropy", Loss<3>},
+        {"aten::binary_cross_entropy_backward", LossBackward<4>},
+        {"aten::binary_cross_entropy_with_logits", Loss<4>},
+        {"aten::cat", Cat},
         {"aten::clamp", Clamp},
+        {"aten::cumprod", Cumulative},
+        {"aten::cumsum", Cumulative},
+        {"aten::grid_sampler_2d", GridSampler2d},
+        {"aten::huber_loss", Loss<2>},
+        {"aten::huber_loss_backward", LossBackward<3>},
+        {"aten::linalg_vector_norm", VectorNorm},
         {"aten::linear", Linear},
+        {"aten::logsumexp", LogSumExp},
         {"aten::masked_fill.Scalar", MaskedFill},
+        {"aten::mean", ReduceAll},
+        {"aten::mean.dim", ReduceDims},
+        {"aten::mse_loss", Loss<2>},
+        {"aten::mse_loss_backward", LossBackward<3>},
+        {"aten::native_batch_norm", BatchNorm<5>},
+        {"aten::native_batch_norm_backward", BatchNormBackward},
         {"aten::native_dropout", Dropout},
         {"aten::native_dropout_backward", DropoutBackward},
+        {"aten::native_group_norm", GroupNorm},
+        {"aten::native_group_norm_backward", GroupNormBackward},
         {"aten::native_layer_norm", LayerNorm},
         {"aten::native_layer_norm_backward", LayerNormBackward},
         {"aten::nll_loss_backward", NllLossBackward},
         {"aten::nll_loss_forward", NllLoss},
+        {"aten::smooth_l1_loss", Loss<2>},
+        {"aten::smooth_l1_loss_backward", LossBackward<3>},
+        {"aten::sum", ReduceAll},
+        {"aten::sum.dim_IntList", ReduceDims},
+        {"aten::tril", Triangle},
+        {"aten::triu", Triangle},
+        {"aten::upsample_bicubic2d", Upsample<2>},
+        {"aten::upsample_bilinear2d", Upsample<2>},
+        {"aten::upsample_linear1d", Upsample<1>},
+        {"aten::upsample_nearest1d", Upsample<1>},
+        {"aten::upsample_nearest2d", Upsample<2>},
+        {"aten::upsample_nearest3d", Upsample<3>},
+        {"aten::upsample_trilinear3d", Upsample<3>},
         {"aten::where.self", Where},
     };
-    for (const char* op : {"abs",
+    for (const char* op : {"_prelu_kernel",
+                           "abs",
                            "add.Scalar",
                            "add.Tensor",
+                           "addcdiv",
+                           "addcmul",
+                           "atan2",
+                           "ceil",
                            "clamp_max",
+                           "clamp_max.Tensor",
                            "clamp_min",
+                           "clamp_min.Tensor",
                            "cos",
                            "div.Scalar",
                            "div.Tensor",
+                           "elu",
+                           "elu_backward",
+                           "erf",
                            "exp",
+                           "expm1",
+                           "floor",
                            "gelu",
                            "gelu_backward",
+                           "hardsigmoid",
+                           "hardsigmoid_backward",
+                           "hardswish",
+                           "hardswish_backward",
+                           "hardtanh",
+                           "hardtanh_backward",
+                           "leaky_relu",
+                           "leaky_relu_backward",
                            "log",
+                           "log1p",
+                           "log2",
                            "maximum",
                            "minimum",
+                           "mish",
+                           "mish_backward",
                            "mul.Scalar",
                            "mul.Tensor",
                            "neg",
                            "pow.Tensor_Scalar",
+                           "pow.Tensor_Tensor",
+                           "reciprocal",
                            "relu",
+                           "round",
                            "rsqrt",
+                           "rsub.Scalar",
+                           "sgn",
                            "sigmoid",
                            "sigmoid_backward",
+                           "sign",
+                           "silu",
+                           "silu_backward",
                            "sin",
+                           "softplus",
+                           "softplus_backward",
                            "sqrt",
                            "sub.Scalar",
                            "sub.Tensor",
                            "tanh",
                            "tanh_backward",
-                           "threshold_backward"}) {
+                           "threshold",
+                           "threshold_backward",
+                           "trunc"}) {
       table->emplace(std::string("aten::") + op, Elementwise<false>);
     }
     for (const char* op : {"eq", "ge", "gt", "le", "lt", "ne"}) {
@@ -315,26 +575,11 @@ Rule FindRule(const std::string& op) {
         table->emplace(std::string("aten::") + op + overload, Elementwise<true>);
       }
     }
-    for (const char* op : {"add.List",
-                           "add.Scalar",
-                           "add.ScalarList",
-                           "addcdiv.Scalar",
-                           "addcdiv.ScalarList",
-                           "addcmul.Scalar",
-                           "addcmul.ScalarList",
-                           "div.List",
-                           "div.Scalar",
-                           "div.ScalarList",
-                           "lerp.List",
-                           "lerp.Scalar",
-                           "mul.List",
-                           "mul.Scalar",
-                           "mul.ScalarList",
-                           "neg",
-                           "sqrt",
-                           "sub.List",
-                           "sub.Scalar",
-                           "sub.ScalarList"}) {
+    for (const char* op :
+         {"add.List", "add.Scalar", "add.ScalarList", "addcdiv.Scalar", "addcdiv.ScalarList",
+          "addcmul.Scalar", "addcmul.ScalarList", "div.List", "div.Scalar", "div.ScalarList",
+          "lerp.List", "mul.List", "mul.Scalar", "mul.ScalarList", "neg", "sqrt", "sub.List",
+          "sub.Scalar", "sub.ScalarList"}) {
       table->emplace(std::string("aten::_foreach_") + op, Foreach);
     }
     return table;
