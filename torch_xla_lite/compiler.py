@@ -119,12 +119,19 @@ def compile_graph(
       int32[n, 2]; it gives one array for each root.
 
     Raises:
-      RuntimeError: an op could not be lowered; the message names it and the line that recorded it.
+      RuntimeError: an op could not be lowered or compiled; the message names it and the line that
+        recorded it.
     """
     calls = [_Call(*step) if isinstance(step[0], str) else None for step in steps]
     leaves = [step for step in steps if not isinstance(step[0], str)]
     with jax.enable_x64(True), new_graphs.timed(steps, roots, place) as graph:
-        program, graph.loaded = _program(calls, leaves, roots)
+        try:
+            program, graph.loaded = _program(calls, leaves, roots)
+        except Exception as error:
+            blamed = _blaming_a_call(error, calls, steps)
+            if blamed is None:
+                raise
+            raise blamed from error
     function = program.executables[0]
     if program.order:
         function = foreign_code.joined(program.executables, program.order)
@@ -320,6 +327,37 @@ def _is_lack_of_memory(error: BaseException | None) -> bool:
     if isinstance(error, MemoryError) or str(error).startswith("RESOURCE_EXHAUSTED"):
         return True
     return _is_lack_of_memory(error.__cause__)
+
+
+def _blaming_a_call(
+    error: Exception, calls: Sequence[_Call | None], steps: Sequence[tuple]
+) -> Exception | None:
+    """The error of the first call that cannot be compiled alone either, if XLA has refused a graph
+    without naming an op."""
+    if hasattr(error, "_torch_xla_lite_op") or _is_lack_of_memory(error):
+        return None
+    tried: set[str] = set()
+    for call in filter(None, calls):
+        shapes = [
+            calls[step].outputs[output] if calls[step] else steps[step][:2]
+            for step, output in call.operands
+        ]
+        alone = dataclasses.replace(call, operands=[(i, 0) for i in range(len(shapes))])
+        if (description := repr((alone.description(), shapes))) in tried:
+            continue
+        tried.add(description)
+        outputs = [i for i, shape in enumerate(call.outputs) if shape is not None]
+        roots = [(len(shapes), i) for i in outputs]
+        try:
+            leaves = [(*shape, False) for shape in shapes]
+            for part in _lower_graph([*(None for _ in shapes), alone], leaves, roots).parts:
+                part.compile()
+        except Exception as own:
+            if _is_lack_of_memory(own):
+                return None
+            sources = {call.source} if call.source else set()
+            return _blaming(call.op, RuntimeError(_with_sources(f"{call.op}: {own}", sources)))
+    return None
 
 
 def _blaming(op: str, error: Exception) -> Exception:

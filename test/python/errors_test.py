@@ -125,6 +125,38 @@ print((torch.ones(2, device="jax") + 1).tolist())
     assert done.stdout.splitlines() == ["RuntimeError", "[2.0, 2.0]"]
 
 
+# Tracing succeeds, and XLA refuses the whole program without naming an op.
+REFUSED = FAILING.replace(
+    'raise ValueError("the lowering is broken")',
+    """
+    import jax
+    (x,) = args
+    return jax.ffi.ffi_call("missing", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+""",
+).replace(
+    "users_function().tolist()",
+    """
+broken, whole = users_function(), torch.ones(2, device="jax") + 1
+for tensor in (whole, broken, whole + 1):
+    try:
+        print(tensor.tolist())
+    except RuntimeError as error:
+        print(error)
+""",
+)
+
+
+def test_an_operation_that_xla_refuses_is_named_and_leaves_other_tensors_usable(tmp_path):
+    script = tmp_path / "users_program.py"
+    script.write_text(REFUSED)
+    done = run(f"import runpy; runpy.run_path({str(script)!r})", TORCH_XLA_LITE_IR_DEBUG="1")
+    assert done.returncode == 0, done.stderr
+    first, problem, recorded, last = done.stdout.splitlines()
+    assert (first, last) == ("[2.0, 2.0]", "[3.0, 3.0]")
+    assert problem.startswith("aten::cosh: ") and "missing" in problem
+    assert recorded.endswith(" in users_function.")
+
+
 # The kernel finds the error in the data, long after the call. XLA code would not check the data, so
 # the op must run as a kernel.
 FAILING_KERNEL = """
