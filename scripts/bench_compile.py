@@ -253,14 +253,36 @@ def hundred_steps(device: str, compiled: Callable) -> Step:
     return lambda number: [step(i, read=i == 99) for i in range(100)][-1]
 
 
-def new_shapes(device: str, compiled: Callable) -> Step:
+def new_shapes(make_model: Callable, *shape: int) -> Callable:
     """Each batch has another size."""
-    import torch
 
-    def inputs(number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.randn(10 + number, 784), torch.randint(0, 10, (10 + number,))
+    def make(device: str, compiled: Callable) -> Step:
+        import torch
 
-    return training(perceptron(), inputs, cross_entropy, device, compiled, "SGD")
+        def inputs(number: int) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.randn(10 + number, *shape), torch.randint(0, 10, (10 + number,))
+
+        return training(make_model(), inputs, cross_entropy, device, compiled, "SGD")
+
+    return make
+
+
+def convolutions():
+    from torch import nn
+
+    layers = []
+    for channels in (3, *[16] * 5):
+        layers += [nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+
+
+def encoder():
+    """With dropout, for 10 tokens."""
+    from torch import nn
+
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    layers = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+    return nn.Sequential(layers, nn.Flatten(), nn.Linear(640, 10))
 
 
 def vision(name: str) -> Callable:
@@ -434,7 +456,9 @@ PROGRAMS: dict[str, Callable[[str, Callable], Step]] = {
     "gpt2": gpt2,
     "lstm": lstm,
     "normed": normed,
-    "new-shapes": new_shapes,
+    "new-shapes": new_shapes(perceptron, 784),
+    "new-shapes-convolutions": new_shapes(convolutions, 3, 20, 20),
+    "new-shapes-encoder": new_shapes(encoder, 10, 64),
     "hundred-steps": hundred_steps,
     "detection": detection,
     "translator": translator,
