@@ -93,6 +93,10 @@ def test_floats_of_two_widths_raise(op):
         op(A.jax(), A.double().jax())
 
 
+def test_huber_loss_of_two_widths_has_that_of_the_first():
+    assert F.huber_loss(A.jax(), A.double().jax()).dtype == torch.float32
+
+
 def test_autocast_makes_one_dtype_of_two():
     with torch.autocast("jax", torch.bfloat16):
         assert F.linear(A.jax(), A.bfloat16().jax()).dtype == torch.bfloat16
@@ -107,6 +111,10 @@ WRONG = {
     "select_scatter": lambda x: x.select_scatter(x[0], 2, 0),
     "slice_scatter": lambda x: x.slice_scatter(x, 2),
     "mvlgamma": lambda x: x.mvlgamma(0),
+    "addcdiv of masks": lambda x: x.addcdiv(x > 1, x > 0),
+    "huber_loss of width 0": lambda x: F.huber_loss(x, x + 1, delta=0),
+    "huber_loss of width NaN": lambda x: F.huber_loss(x, x + 1, delta=float("nan")),
+    "smooth_l1_loss": lambda x: torch.ops.aten.smooth_l1_loss(x, x + 1, 1, -1.0),
     "conv_transpose1d": lambda x: F.conv_transpose1d(x[None], x[:, None], output_padding=1),
     "uniform_": lambda x: x.uniform_(2, 1),
     "uniform_ to NaN": lambda x: x.uniform_(2, float("nan")),

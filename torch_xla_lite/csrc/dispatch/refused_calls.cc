@@ -31,6 +31,7 @@ const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
       {"aten::grid_sampler_2d", {0, 1}},
       {"aten::grid_sampler_3d", {0, 1}},
       {"aten::heaviside", {0, 1}},
+      {"aten::huber_loss", {0, 1}},
       {"aten::index_add", {0, 3}},
       {"aten::index_copy", {0, 3}},
       {"aten::index_put", {0, 2}},
@@ -207,6 +208,19 @@ bool OfMixedDtypes(Arguments arguments, const Limits&) {
   return !all_same && !(c10::isReducedFloatingType(input) && all_floats);
 }
 
+// (self, tensor1, tensor2), whose quotient of integers would be an integer.
+bool OfIntegerDivision(Arguments arguments, const Limits&) {
+  return std::ranges::all_of(arguments.slice(1, 2), [](const c10::IValue& value) {
+    return c10::isIntegralType(value.toTensor().scalar_type(), /*includeBool=*/true);
+  });
+}
+
+// (self, target, reduction, delta)
+bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() > 0); }
+
+// (self, target, reduction, beta)
+bool OfSmoothL1(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() >= 0); }
+
 // Some kernels for images take empty batches and nothing else that is empty.
 bool IsEmptyImage(std::string_view op, Arguments arguments) {
   return (op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_") ||
@@ -221,6 +235,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::_native_batch_norm_legit_functional", OfMixedDtypes<1, 4>},
       {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
       {"aten::_softmax", HasForeignDim<1>},
+      {"aten::addcdiv", OfIntegerDivision},
       {"aten::bucketize.Scalar", OfMatrix<1>},
       {"aten::bucketize.Tensor", OfMatrix<1>},
       {"aten::convolution", OfConvolution},
@@ -232,6 +247,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::le.Tensor", OfComplex},
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
+      {"aten::huber_loss", OfHuber},
       {"aten::index_add", OfRows},
       {"aten::index_reduce", OfRows},
       {"aten::masked_scatter", OfMask},
@@ -253,6 +269,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::randperm.generator", OfPermutation},
       {"aten::select_scatter", HasForeignDim<2>},
       {"aten::slice_scatter", HasForeignDim<2>},
+      {"aten::smooth_l1_loss", OfSmoothL1},
       {"aten::sort", HasForeignDim<1>},
       {"aten::sort.stable", HasForeignDim<2>},
       {"aten::uniform", OfUniform},
