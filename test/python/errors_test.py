@@ -42,6 +42,12 @@ def test_a_number_on_the_cpu_may_be_mixed_in_as_on_cuda():
     assert (torch.ones(2, device="jax") * torch.tensor(3.0)).tolist() == [3, 3]
 
 
+def test_too_many_dimensions_are_an_error_of_the_upload():
+    with pytest.raises(RuntimeError, match="at most 64 dimensions, and this one has 65"):
+        torch.ones([1] * 65).to("jax")
+    assert torch.ones([1] * 64).to("jax").sum() == 1
+
+
 def test_the_tensor_is_unchanged_after_an_error():
     base = torch.ones(2, device="jax")
     with pytest.raises(RuntimeError):

@@ -492,6 +492,12 @@ ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
 }
 
 ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {
+  // Those of numpy, which passes data to jax. It would say so when a graph needs the array.
+  constexpr int64_t kMostDims = 64;
+  if (tensor.dim() > kMostDims) {
+    throw std::runtime_error("a tensor on jax has at most 64 dimensions, and this one has " +
+                             std::to_string(tensor.dim()) + ".");
+  }
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
   auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(tensor)));
