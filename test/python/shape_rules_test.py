@@ -286,6 +286,8 @@ CASES = [
         )
         for target in (X, ROW, Shape(3, 4, dtype=F64), Shape(3))
         for reduction in (0, 1, 2)
+        # Of two dtypes, torch's kernel gives the first, and its meta function the wider one.
+        if op != aten.huber_loss or target.dtype == F32
     ),
     *(
         (op, (grad, X, target, *more))
