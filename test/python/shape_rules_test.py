@@ -405,6 +405,7 @@ PLAIN = {
     "mean": (aten.mean.dim, (X, [0], True)),
     "cat": (aten.cat, ([X, X], 1)),
     "lists": (aten._foreach_addcdiv_.ScalarList, ([X], [X], [X], [1.0])),
+    "lists, as in Adam": (aten._foreach_lerp_.Scalar, ([X], [X], 0.1)),
 }
 
 

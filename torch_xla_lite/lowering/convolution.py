@@ -145,7 +145,7 @@ def convolution_backward(
         grad_weight = weight_gradient(ours, theirs, weight.shape, window, form_of_weight)
         wanted[1] = None
     if output_mask[2] and wanted[1] is None:
-        # torch's kernel computes the weight's gradient to get that of the bias.
+        # To get it, torch's kernel would compute the weight's gradient, too.
         grad_bias = lax.reduce_sum(opmath(grad), (0, *range(2, grad.ndim)))
         wanted[2] = None
     if form is Form.ATEN:

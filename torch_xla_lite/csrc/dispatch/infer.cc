@@ -78,7 +78,7 @@ bool IsWider(const c10::IValue& value, c10::ScalarType dtype) {
          !c10::canCast(value.toTensor().scalar_type(), dtype);
 }
 
-// What the functional form of an op that writes to arguments returns; nothing if there is none.
+// The results of the functional form of an op that writes to arguments. Empty if it has none.
 torch::jit::Stack FunctionalResults(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   const auto functional = FindOp(info.name);
   if (!functional || functional->schema().is_mutable()) return {};

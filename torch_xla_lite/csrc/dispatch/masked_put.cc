@@ -71,11 +71,11 @@ void Put(const at::Tensor& self, int64_t dim, at::Tensor mask, const at::Tensor&
 
 // The mask of `x[mask] = number`, where torch converts the number to another dtype as masked_fill
 // does. All other calls need values of the dtype of `self`.
-std::optional<at::Tensor> MaskOfNumber(const at::Tensor& self,
-                                       const c10::List<std::optional<at::Tensor>>& indices,
+std::optional<at::Tensor> MaskOfNumber(const at::Tensor& self, const c10::IValue& index_list,
                                        const at::Tensor& values, bool accumulate) {
   const bool is_number = values.device().is_cpu() && values.dim() == 0;
   if (!is_number || accumulate || values.scalar_type() == self.scalar_type()) return std::nullopt;
+  const auto indices = index_list.toOptionalTensorList();
   const std::optional<int64_t> dim = FindMask(indices);
   if (!dim) return std::nullopt;
   at::Tensor mask = indices.get(*dim)->to(at::kBool);
@@ -91,8 +91,7 @@ void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stac
   const at::Tensor self = arguments[0].toTensor();
   const at::Tensor values = arguments[2].toTensor();
   const bool is_in_place = op.operator_name().name.ends_with('_');
-  const auto mask =
-      MaskOfNumber(self, arguments[1].toOptionalTensorList(), values, arguments[3].toBool());
+  const auto mask = MaskOfNumber(self, arguments[1], values, arguments[3].toBool());
   if (mask) {
     torch::jit::drop(*stack, 4);
     stack->emplace_back(is_in_place ? self.masked_fill_(*mask, values)

@@ -349,7 +349,7 @@ Results LossBackward(Arguments arguments) {
   return {{Like(arguments[1].toTensor())}};
 }
 
-// The sum, the mean ... over some dimensions; over all if there are none.
+// A reduction over `dims`, or over all dimensions if none are given.
 Results Reduce(const Tensor& self, const c10::IValue& dims, bool keeps_dims) {
   if (!IsFloat(self) || self.numel() == 0) return {};
   const at::DimVector listed = dims.isNone()  ? at::DimVector()
@@ -575,11 +575,26 @@ Rule FindRule(const std::string& op) {
         table->emplace(std::string("aten::") + op + overload, Elementwise<true>);
       }
     }
-    for (const char* op :
-         {"add.List", "add.Scalar", "add.ScalarList", "addcdiv.Scalar", "addcdiv.ScalarList",
-          "addcmul.Scalar", "addcmul.ScalarList", "div.List", "div.Scalar", "div.ScalarList",
-          "lerp.List", "mul.List", "mul.Scalar", "mul.ScalarList", "neg", "sqrt", "sub.List",
-          "sub.Scalar", "sub.ScalarList"}) {
+    for (const char* op : {"add.List",
+                           "add.Scalar",
+                           "add.ScalarList",
+                           "addcdiv.Scalar",
+                           "addcdiv.ScalarList",
+                           "addcmul.Scalar",
+                           "addcmul.ScalarList",
+                           "div.List",
+                           "div.Scalar",
+                           "div.ScalarList",
+                           "lerp.List",
+                           "lerp.Scalar",
+                           "mul.List",
+                           "mul.Scalar",
+                           "mul.ScalarList",
+                           "neg",
+                           "sqrt",
+                           "sub.List",
+                           "sub.Scalar",
+                           "sub.ScalarList"}) {
       table->emplace(std::string("aten::_foreach_") + op, Foreach);
     }
     return table;

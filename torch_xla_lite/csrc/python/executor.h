@@ -31,8 +31,8 @@
 namespace torch_xla_lite::python {
 
 // A jax.Array, or a tensor of the CPU that becomes one when jax needs it: making an array takes
-// 30 us, more than most kernels. It may be dropped on any thread and under any lock, so Python's
-// reference is given back by whoever has Python's lock next: the executor, or the main thread as
+// 30 us, more than most kernels. It may be dropped on any thread and under any lock. The executor
+// then releases Python's reference when it has Python's lock again, or the main thread does, as
 // soon as it can.
 class PyBuffer final : public ir::Buffer {
  public:
