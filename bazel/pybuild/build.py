@@ -224,9 +224,9 @@ def _explain(outcome: "Outcome", variables: Mapping[str, int], root: Path) -> "S
     if not outcome.spawns:
         return ()
     # Imported only when an action ran.
-    from bazel.pybuild.invocation import explain, report
+    from bazel.pybuild.invocation import explain, last_build
 
-    return explain.explain(outcome, variables, report.last_variables(root), root)
+    return explain.explain(outcome, variables, last_build.variables(root), root)
 
 
 def _verify(built: "Sequence[Output]", root: Path, changed: "list[Output]") -> None:

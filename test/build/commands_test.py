@@ -2,6 +2,7 @@
 tree."""
 
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from test.build.nested import Nested
+from test.build.tree import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,14 @@ def test_a_develop_with_nothing_to_do_imports_nothing_expensive(built: Nested):
     assert sorted(imported & _EXPENSIVE) == []
     # At 0.3 ms each; there are 103 with those of the start of Python itself.
     assert len(imported) <= 110
+
+
+def test_develop_writes_the_commands_of_the_compiler_on_request(built: Nested):
+    (built.root / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/compile_commands.py", built.root / "scripts")
+    process = _run(built, "develop", "--compile-commands")
+    assert "compile_commands.json: 2 files, written\n" in process.stdout
+    assert (built.root / "compile_commands.json").exists()
 
 
 def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nested):

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,26 @@ def test_an_edit_of_one_source_compiles_one_source(built: Nested):
     assert report["actions"] == {"compile": 1, "link": 1, "other": 1}
     changed = {Path(output["path"]).name: output["changed"] for output in report["outputs"]}
     assert changed == {"_build_info.py": False, "libtorch_xla_lite.so": True}
+
+
+def test_another_version_of_the_package_runs_no_action(built: Nested):
+    assert built.develop(TORCH_XLA_LITE_BUILD_VERSION="7.0")["actions"] == _NOTHING
+    assert built.develop()["actions"] == _NOTHING
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [Path.unlink, lambda file: file.write_bytes(b"damaged")],
+    ids=["deleted", "damaged"],
+)
+def test_outputs_that_were_lost_are_installed_again_without_an_action(
+    built: Nested, lose: Callable[[Path], object]
+):
+    before = [file.read_bytes() for file in built.outputs]
+    for file in built.outputs:
+        lose(file)
+    assert built.develop()["actions"] == _NOTHING
+    assert [file.read_bytes() for file in built.outputs] == before
 
 
 def test_an_order_of_functions_links_again_and_compiles_nothing(built: Nested):
@@ -335,8 +355,9 @@ def test_debug_is_another_configuration_that_leaves_the_first_one_built(built: N
     release = built.outputs[1].stat().st_size
     built.develop(DEBUG="1")
     assert built.outputs[1].stat().st_size > release
-    assert built.develop()["actions"]["compile"] == 0
+    assert built.develop()["actions"] == _NOTHING
     assert built.outputs[1].stat().st_size == release
+    assert built.develop(DEBUG="1")["actions"] == _NOTHING
 
 
 def test_an_upgrade_of_torch_is_noticed(nested: Nested, built: Nested):
@@ -384,7 +405,7 @@ def test_an_upgrade_of_any_package_runs_tests_again(built: Nested):
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: one_more\nVersion: 1.0\n")
     try:
-        built.run(built.python, "-m", "bazel.pybuild.machine.configure")
+        built.configure()
         assert not is_cached()
     finally:
         shutil.rmtree(package)

@@ -10,7 +10,7 @@ import pytest
 
 from bazel.pybuild.commands import explain as command
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import execution_log, explain, report
+from bazel.pybuild.invocation import execution_log, explain, last_build
 from bazel.pybuild.invocation.events import Outcome
 from bazel.pybuild.invocation.execution_log import Spawn
 
@@ -42,9 +42,8 @@ def _causes(
 
 
 def _text(actions: list[explain.Action], *, succeeded: bool = True) -> str:
-    outcome = Outcome("", (), {}, 0, 0, None)
-    done = report.Report(succeeded, 0, outcome, {}, executed=actions)
-    return command.text(json.loads(done.as_json()))
+    executed = json.loads(json.dumps([action.as_json() for action in actions]))
+    return command.text({"succeeded": succeeded, "executed": executed, "critical_path": []})
 
 
 def _with(mapping: Mapping[str, str], **changes: Any) -> dict[str, str]:
@@ -162,6 +161,6 @@ def test_a_build_that_failed_before_any_action_is_one_sentence():
 def test_without_a_build_the_error_names_the_command(tmp_path: Path, content: str | None):
     if content is not None:
         (tmp_path / "build").mkdir()
-        (tmp_path / report.FILE).write_text(content)
+        (tmp_path / last_build.FILE).write_text(content)
     with pytest.raises(BuildError, match=r"python setup\.py develop"):
         command.explain(tmp_path)

@@ -2,8 +2,8 @@
 build.
 
 What setup.py and Bazel consist of is copied as it is, as far as it is an input of the test: of
-bazel/pybuild the target `:nested` has all, `:nested_bazel` what configures a tree. The C++ code is
-replaced by two short sources.
+bazel/pybuild the target `:nested` has all, `:nested_bazel` what configures a tree, for tests that
+call Bazel without setup.py. The C++ code is replaced by two short sources.
 """
 
 import json
@@ -24,6 +24,7 @@ COPIED = (
 )
 # Bazel takes no file of one repository for an input of another.
 OF_OTHER_REPOSITORIES = ("third_party/bazel_rules/modules/",)
+_OUTPUTS = "//torch_xla_lite:outputs"
 _SMALL = Path(__file__).parent / "testdata" / "small"
 
 
@@ -112,10 +113,24 @@ class Nested:
         assert process.returncode == 0, process.stdout + process.stderr
         return json.loads((self.root / "build" / "report.json").read_text())
 
-    def bazel(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def configure(self, **changes: str) -> None:
+        """Writes the settings of Bazel, as setup.py does before it calls it."""
+        process = self.run(self.python, "-m", "bazel.pybuild.machine.configure", **changes)
+        assert process.returncode == 0, process.stderr
+
+    def build(self, *options: str, **changes: str) -> None:
+        """Configures the tree and calls Bazel, which writes the same logs as for setup.py."""
+        self.configure(**changes)
+        logs = self.root / "build"
+        logs.mkdir(exist_ok=True)
+        files = [f"--execution_log_json_file={logs}/execution.json", f"--profile={logs}/profile.gz"]
+        process = self.bazel("build", "--config=report", *files, *options, _OUTPUTS, **changes)
+        assert process.returncode == 0, process.stderr
+
+    def bazel(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs Bazel as a user does, by hand."""
         startup = self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"].split()
-        return self.run(_bazel(), *startup, *arguments)
+        return self.run(_bazel(), *startup, *arguments, **changes)
 
     def servers(self) -> set[str]:
         """Folders of Bazel's servers for this tree and those that share with it."""

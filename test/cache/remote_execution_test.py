@@ -28,7 +28,7 @@ def test_a_server_that_speaks_http_is_no_engine():
 def test_an_old_bazel_says_that_it_cannot_execute_remotely(tmp_path: Path):
     tree = Nested(tmp_path / "tree", tmp_path)
     try:
-        tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
+        tree.configure()
         if "--enable_bzlmod" in (tree.root / ".bazelrc.generated").read_text():
             pytest.skip("this Bazel is not an old one")
         said = tree.bazel("build", "--config=remote-exec", "//torch_xla_lite:outputs")

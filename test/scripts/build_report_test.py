@@ -48,7 +48,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     build_file.write_text(build_file.read_text().replace('    srcs = ["one.cc"],\n', with_torch))
     tree.write("one.cc", _ONE)
     tree.write("loops.cc", _LOOPS)
-    tree.develop(TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache=")
+    tree.build("--disk_cache=")
     yield tree
     tree.close()
 
@@ -139,7 +139,7 @@ def test_the_script_prints_three_tables_and_writes_the_page(nested: Nested, tmp_
 def test_a_build_that_compiled_nothing_has_no_report(nested: Nested, tmp_path: Path):
     logs = nested.root / "build"
     kept = shutil.copytree(logs, tmp_path / "kept")
-    nested.develop()
+    nested.build()
     process = _script(nested)
     shutil.copytree(kept, logs, dirs_exist_ok=True)
     assert process.returncode == 1

@@ -180,8 +180,7 @@ def _tree(folder: Path, shared: Path) -> Nested:
         file.write(_MORE)
     tree.write("module_test.py", "def test_it():\n    pass\n")
     tree.write("tensor_test.cc", _CPP_TEST)
-    process = tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
-    assert process.returncode == 0, process.stderr
+    tree.configure()
     return tree
 
 

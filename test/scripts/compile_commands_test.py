@@ -27,8 +27,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     with (tree.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
         file.write(_MORE)
     tree.write("three.cc", '#include "torch/csrc/utils/pybind.h"\n\nat::Tensor three;\n')
-    process = tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
-    assert process.returncode == 0, process.stderr
+    tree.configure()
     yield tree
     tree.close()
 
@@ -58,14 +57,6 @@ def test_a_command_compiles_its_file_in_the_folder_that_it_names(nested: Nested)
 def test_the_file_is_written_only_when_its_content_changes(nested: Nested):
     before = _write(nested).stat()
     assert _write(nested).stat() == before
-
-
-def test_develop_writes_it_on_request(nested: Nested):
-    _write(nested).unlink()
-    process = nested.setup("develop", "--compile-commands")
-    assert process.returncode == 0, process.stderr
-    assert "compile_commands.json: 3 files, written\n" in process.stdout
-    assert (nested.root / "compile_commands.json").exists()
 
 
 @pytest.mark.skipif(shutil.which("clangd") is None, reason="only scripts/test.sh installs clangd")

@@ -66,8 +66,7 @@ def nested(tmp_path: Path) -> Iterator[Nested]:
     tree = Nested(tmp_path / "nested", tmp_path)
     (tree.root / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/check_granularity.py", tree.root / "scripts")
-    process = tree.run(tree.python, "-m", "bazel.pybuild.machine.configure")
-    assert process.returncode == 0, process.stderr
+    tree.configure()
     yield tree
     tree.close()
 

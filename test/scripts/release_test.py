@@ -49,7 +49,7 @@ def test_an_action_that_reads_the_home_folder_or_uses_the_network_is_named(neste
     file = nested.root / "torch_xla_lite" / "BUILD.bazel"
     before = file.read_text()
     file.write_text(before + _MORE % secret)
-    nested.run(nested.python, "-m", "bazel.pybuild.machine.configure")
+    nested.configure()
     bazel = ("--bazel", shutil.which("bazelisk") or "bazel")
     targets = [f"//torch_xla_lite:{name}" for name in ("outputs", "reads", "sends")]
     process = nested.run(nested.python, "scripts/check_hermetic.py", *bazel, *targets)

@@ -9,14 +9,13 @@ Below each change are the actions that it caused, and below an action those that
 """
 
 import collections
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import report
+from bazel.pybuild.invocation import last_build
 
 _VERBS = {
     "CppArchive": "archive",
@@ -34,8 +33,7 @@ def explain(root: Path) -> str:
       BuildError: none is known.
     """
     try:
-        last = json.loads((root / report.FILE).read_bytes())
-        return text(last)
+        return text(last_build.read(root))
     except (OSError, ValueError, KeyError):
         raise BuildError(
             "No build of this tree is known.", "Build it:  python setup.py develop"

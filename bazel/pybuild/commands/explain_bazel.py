@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bazel.pybuild import lock
 from bazel.pybuild.commands import explain
-from bazel.pybuild.invocation import events, invoke, report
+from bazel.pybuild.invocation import events, invoke, last_build, report
 from bazel.pybuild.invocation import explain as causes
 from bazel.pybuild.options import checksums
 
@@ -31,7 +31,7 @@ def main(words: list[str], count: int, root: Path) -> int:
             pass
         # Outputs and their changes are of interest to setup.py only.
         outcome = events.read(root / "none", log, (), profile)
-        variables, before = checksums(os.environ), report.last_variables(root)
+        variables, before = checksums(os.environ), last_build.variables(root)
         actions = causes.explain(outcome, variables, before, root)
     wall = time.perf_counter() - since
     done = report.Report(process.returncode == 0, wall, outcome, {}, executed=actions)

@@ -9,4 +9,5 @@ Out: the files that were built, and a report of what was done for them.
     events.py         what Bazel did, from all these files
     explain.py        why each action ran
     report.py         the last line, and build/report.json
+    last_build.py     reads build/report.json
 """

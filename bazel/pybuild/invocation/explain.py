@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bazel.pybuild.invocation.events import Outcome
 from bazel.pybuild.invocation.execution_log import Spawn
@@ -59,6 +59,10 @@ class Action(NamedTuple):
     failed: bool
     same_result: bool
     causes: tuple[Cause, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Its entry in build/report.json."""
+        return {**self._asdict(), "causes": [cause._asdict() for cause in self.causes]}
 
 
 class _Run(NamedTuple):

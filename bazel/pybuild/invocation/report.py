@@ -17,12 +17,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from bazel.pybuild import files
-from bazel.pybuild.invocation import events
+from bazel.pybuild.invocation import events, last_build
 
 if TYPE_CHECKING:
     from bazel.pybuild.invocation.explain import Action
-
-FILE = Path("build") / "report.json"
 
 
 class Report(NamedTuple):
@@ -90,10 +88,7 @@ class Report(NamedTuple):
             "outputs": [
                 {"path": path, "changed": changed} for path, changed in self.changed.items()
             ],
-            "executed": [
-                {**action._asdict(), "causes": [cause._asdict() for cause in action.causes]}
-                for action in self.executed
-            ],
+            "executed": [action.as_json() for action in self.executed],
             "critical_path": [
                 {"description": description, "seconds": seconds}
                 for description, seconds in self.outcome.critical_path
@@ -105,12 +100,4 @@ class Report(NamedTuple):
 
 def write(report: Report, root: Path) -> None:
     """Writes build/report.json."""
-    files.replace(root / FILE, report.as_json())
-
-
-def last_variables(root: Path) -> dict[str, int]:
-    """Checksums of the variables of the last build; empty if it is unknown."""
-    try:
-        return json.loads((root / FILE).read_bytes())["variables"]
-    except (OSError, ValueError, KeyError):
-        return {}
+    files.replace(root / last_build.FILE, report.as_json())
