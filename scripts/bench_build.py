@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Measures the build: cold, with nothing to do, after an edit, and in another clone.
+"""Measures the build: cold, with nothing to do, and each translation unit.
 
-    python scripts/bench_build.py                      # everything, about five minutes
+    python scripts/bench_build.py                      # everything, about four minutes
     python scripts/bench_build.py --rounds 3           # fewer repetitions of the short commands
-    python scripts/bench_build.py --only null leaf     # of: units, null, leaf, server, clone
+    python scripts/bench_build.py --only null          # of: units, null, server
     python scripts/bench_build.py --json result.json
 
-It builds copies of this tree in a temporary folder, with separate environments, caches and a
-separate Bazel server; nothing outside is changed. The copies contain the files that git tracks or
-would add, so uncommitted edits are measured too.
+It builds a copy of this tree in a temporary folder, with a separate environment, cache and Bazel
+server; nothing outside is changed. The copy contains the files that git tracks or would add, so
+uncommitted edits are measured too.
 
 The compared commands run alternately, and a ratio is the median of the ratios of neighbouring runs,
-so that a temporary load affects both. ccache is disabled.
+so that a temporary load affects both. ccache is disabled. bench_peers.py measures edits, and
+bench_cache.py builds in other clones.
 
 A table goes to the standard output. The JSON file is stable, for programs. The exit code is 0 even
 if a goal is missed, and 1 if something did not build.
@@ -44,8 +45,7 @@ sys.path.insert(0, str(ROOT))
 from bazel.pybuild.invocation import execution_log  # noqa: E402
 from scripts import clones  # noqa: E402
 
-LEAF = "torch_xla_lite/csrc/ir/shape.cc"
-PARTS = ("units", "null", "leaf", "server", "clone")
+PARTS = ("units", "null", "server")
 JOBS = 2
 # Bazel names a repository torch, or _main~external~torch if a module declares it.
 _TORCH = re.compile(r"external/([^/]*[~+])?(torch|pybind11)/")
@@ -268,93 +268,6 @@ def measure_server(clone: Clone) -> Row:
     return Row(name, statistics.median(seconds), None, None, "s", 3, "<= 3.5 s")
 
 
-def measure_leaf(clone: Clone, rounds: int) -> Row:
-    """An edit of one source, compared with the same commands run one by one without Bazel."""
-    leaf = clone.root / LEAF
-    original = leaf.read_text()
-    count = 0
-
-    def edit() -> None:
-        nonlocal count
-        count += 1
-        # Adds a definition, so that the object file changes and the library is linked again.
-        leaf.write_text(
-            f"{original}\nextern const int kBenchBuild;\nconst int kBenchBuild = {count};\n"
-        )
-
-    def ours() -> float:
-        edit()
-        return clone.develop()
-
-    ours()
-    spawns = [spawn for spawn in clone.spawns() if not spawn.hit]
-    order = {"CppCompile": 0, "CppArchive": 1, "CppLink": 2}
-    spawns.sort(key=lambda spawn: order.get(spawn.mnemonic, 3))
-    root = Path(clone.bazel("info", "execution_root"))
-    scratch = clone.root.parent / "raw"
-
-    def raw() -> float:
-        edit()
-        took = 0.0
-        for spawn in spawns:
-            # Not Bazel's outputs: its next build would notice a change.
-            took += clone.run(_redirected(spawn, root, scratch), root)
-        return took
-
-    try:
-        return paired(
-            f"edit of {Path(LEAF).name}: develop / compiler, archiver and linker alone",
-            "<= 1.5",
-            rounds,
-            ours,
-            raw,
-        )
-    finally:
-        leaf.write_text(original)
-        clone.develop()
-
-
-def _redirected(spawn: execution_log.Spawn, root: Path, scratch: Path) -> list[str]:
-    """The command of an action with other output paths, also inside parameter files."""
-    outputs = {path: scratch / path for path in spawn.outputs}
-    for file in outputs.values():
-        file.parent.mkdir(parents=True, exist_ok=True)
-    words = []
-    for word in spawn.arguments:
-        if word.startswith("@") and (root / word[1:]).is_file():
-            lines = (root / word[1:]).read_text().splitlines()
-            parameters = scratch / word[1:]
-            parameters.parent.mkdir(parents=True, exist_ok=True)
-            parameters.write_text("".join(f"{outputs.get(line, line)}\n" for line in lines))
-            words.append(f"@{parameters}")
-        else:
-            words.append(str(outputs.get(word, word)))
-    return words
-
-
-def measure_clone(first: Clone, folder: Path, shared: Path, cold: Row) -> list[Row]:
-    """Another clone with another path and environment, after the first one has filled the cache."""
-    clone = Clone(folder / "another" / "place", shared, first.root)
-    took = clone.develop()
-    report = clone.report()
-    clone.bazel("shutdown")
-    hits, missed = report["cache_hits"], report["actions"]
-    found = hits["disk"] + hits["remote"]
-    share = 100 * found / (found + sum(missed.values()))
-    return [
-        Row(
-            "another clone, other path, other venv",
-            took,
-            cold.ours,
-            took / cold.ours,
-            "s",
-            1,
-            "<= 3 s",
-        ),
-        Row("its actions from the cache", share, None, None, "%", 1, "100 %"),
-    ]
-
-
 def machine() -> dict[str, Any]:
     """The machine and the versions of the tools."""
 
@@ -433,20 +346,14 @@ def main() -> None:
     result = Result(machine())
     with tempfile.TemporaryDirectory(prefix="bench_build_") as name:
         folder = Path(name)
-        shared = folder / "shared"
-        clone = Clone(folder / "first", shared)
+        clone = Clone(folder / "first", folder / "shared")
         try:
-            cold = measure_cold(clone)
-            result.rows.append(cold)
+            result.rows.append(measure_cold(clone))
             spawns = clone.spawns()
-            if "clone" in arguments.only:
-                result.rows += measure_clone(clone, folder, shared, cold)
             if "null" in arguments.only:
                 result.rows += measure_null(clone, arguments.rounds)
             if "server" in arguments.only:
                 result.rows.append(measure_server(clone))
-            if "leaf" in arguments.only:
-                result.rows.append(measure_leaf(clone, arguments.rounds))
             if "units" in arguments.only:
                 result.units = measure_units(clone, spawns, 1)
         finally:
