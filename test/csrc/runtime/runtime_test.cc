@@ -3,16 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <mutex>
-#include <new>
+#include <cstdint>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
-#include "test/csrc/runtime/memory_executor.h"
+#include "test/csrc/runtime/runtime_test_base.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
@@ -22,48 +17,6 @@ using ir::toy::Call;
 using ir::toy::Data;
 using ir::toy::Leaf;
 using ir::toy::Result;
-
-class RuntimeTest : public testing::Test {
- protected:
-  RuntimeTest() {
-    runtime.SetExecutor(&executor);
-    runtime.ClearCache();
-    runtime.set_compile_when(CompileWhen::kFirst);
-    runtime.counters().interpretations = 0;
-    runtime.counters().compiles = 0;
-    runtime.counters().executions = 0;
-    runtime.counters().cache_hits = 0;
-  }
-
-  void Set(LiveValue& place, Value value) {
-    Value replaced;
-    const std::lock_guard lock(runtime.record_lock());
-    replaced = place.Set(std::move(value));
-  }
-
-  Value Get(const LiveValue& place) {
-    const std::lock_guard lock(runtime.record_lock());
-    return place.value();
-  }
-
-  Data Read(const LiveValue& place) {
-    const auto buffer = runtime.Materialize(Get(place));
-    return static_cast<const ir::toy::HostBuffer&>(*buffer).data;
-  }
-
-  bool IsPending(const LiveValue& place) {
-    const std::lock_guard lock(runtime.record_lock());
-    return place.value().buffer() == nullptr;
-  }
-
-  uint64_t compiles() const { return runtime.counters().compiles; }
-  uint64_t executions() const { return runtime.counters().executions; }
-  uint64_t cache_hits() const { return runtime.counters().cache_hits; }
-  uint64_t interpretations() const { return runtime.counters().interpretations; }
-
-  Runtime& runtime = Runtime::Get();
-  MemoryExecutor executor;
-};
 
 TEST_F(RuntimeTest, AValueIsComputedWhenItIsReadFirst) {
   LiveValue place;
@@ -276,114 +229,6 @@ TEST_F(RuntimeTest, AClearedCacheMeansToCompileAgain) {
   EXPECT_EQ(compiles(), 2u);
 }
 
-TEST_F(RuntimeTest, AFailingValueDoesNotSpoilTheOthers) {
-  LiveValue before, failing, after;
-  Set(before, Call("plus", {Leaf({1})}, {1}));
-  Set(failing, Call("fail", {Leaf({1})}));
-  Set(after, Call("plus", {Leaf({1, 2})}, {1}));
-  EXPECT_EQ(Read(after), (Data{2, 3}));
-  EXPECT_FALSE(IsPending(before));
-  EXPECT_EQ(Read(before), Data{2});
-}
-
-TEST_F(RuntimeTest, AValueThatCannotBeCompiledDoesNotSpoilTheOthers) {
-  LiveValue failing, good;
-  Set(failing, Call("refuse", {Leaf({1})}));
-  Set(good, Call("plus", {Leaf({1})}, {1}));
-  EXPECT_EQ(Read(good), Data{2});
-}
-
-TEST_F(RuntimeTest, AFailedValueFailsWheneverItIsRead) {
-  LiveValue place;
-  Set(place, Call("fail", {Leaf({1})}));
-  EXPECT_THROW(Read(place), std::runtime_error);
-  EXPECT_THROW(Read(place), std::runtime_error);
-}
-
-TEST_F(RuntimeTest, WhatNeedsAFailedValueFailsToo) {
-  LiveValue failing, dependent;
-  Set(failing, Call("fail", {Leaf({1})}));
-  Set(dependent, Call("plus", {Get(failing)}, {1}));
-  EXPECT_THROW(Read(failing), std::runtime_error);
-  EXPECT_THROW(Read(dependent), std::runtime_error);
-}
-
-TEST_F(RuntimeTest, ASyncThrowsTheFirstErrorYetComputesTheRest) {
-  LiveValue refused, failing, good;
-  Set(refused, Call("refuse", {Leaf({1})}));
-  Set(failing, Call("fail", {Leaf({1})}));
-  Set(good, Call("plus", {Leaf({1})}, {1}));
-  try {
-    runtime.Sync();
-    FAIL() << "must throw";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "this op is refused");
-  }
-  EXPECT_FALSE(IsPending(good));
-}
-
-TEST_F(RuntimeTest, WhatDoesNotNeedAFailingOpIsOneGraph) {
-  LiveValue failing, dependent, a, b;
-  Set(failing, Call("fail", {Leaf({1})}));
-  Set(dependent, Call("plus", {Get(failing)}, {1}));
-  Set(a, Call("plus", {Leaf({1})}, {1}));
-  Set(b, Call("plus", {Leaf({2})}, {1}));
-  EXPECT_THROW(runtime.Sync(), std::runtime_error);
-  EXPECT_EQ(executions(), 1u);
-  EXPECT_EQ(Read(a), Data{2});
-  EXPECT_EQ(Read(b), Data{3});
-}
-
-TEST_F(RuntimeTest, AnErrorThatNamesNoOpIsThrownAtOnceAndAllStaysAsItWas) {
-  LiveValue a, b;
-  Set(a, Leaf({1}));
-  Set(a, Call("plus", {Get(a)}, {1}));
-  Set(b, Call("plus", {Leaf({2})}, {1}));
-  executor.during_execution = [] { throw std::bad_alloc(); };
-  EXPECT_THROW(Read(b), std::bad_alloc);
-  executor.during_execution = nullptr;
-  EXPECT_EQ(executions(), 0u);
-  EXPECT_EQ(Read(a), Data{2});
-  EXPECT_EQ(Read(b), Data{3});
-  EXPECT_EQ(executions(), 1u);
-}
-
-TEST_F(RuntimeTest, ASyncInsideASyncThrowsAndDoesNotWaitForItself) {
-  LiveValue a, b;
-  Set(a, Call("plus", {Leaf({1})}, {1}));
-  bool threw = false;
-  executor.during_execution = [&] {
-    Set(b, Call("plus", {Leaf({2})}, {1}));
-    try {
-      Read(b);
-    } catch (const std::runtime_error&) {
-      threw = true;
-    }
-  };
-  runtime.Sync();
-  executor.during_execution = nullptr;
-  EXPECT_TRUE(threw);
-  EXPECT_EQ(Read(b), Data{3});
-}
-
-TEST_F(RuntimeTest, AFailedValueDoesNotFailTheNextSync) {
-  LiveValue failing, good;
-  Set(failing, Call("fail", {Leaf({1})}));
-  EXPECT_THROW(runtime.Sync(), std::runtime_error);
-  Set(good, Call("plus", {Leaf({1})}, {1}));
-  runtime.Sync();
-  EXPECT_EQ(Read(good), Data{2});
-}
-
-TEST_F(RuntimeTest, APlaceRecoversWhenItIsWrittenAgain) {
-  LiveValue place;
-  Set(place, Call("fail", {Leaf({1})}));
-  EXPECT_THROW(runtime.Sync(), std::runtime_error);
-  Set(place, Call("plus", {Leaf({1})}, {1}));
-  runtime.Sync();
-  EXPECT_EQ(Read(place), Data{2});
-}
-
 TEST_F(RuntimeTest, ALoopThatOverwritesItsValueDonatesItEachTime) {
   LiveValue place;
   Set(place, Leaf({0, 0}));
@@ -515,119 +360,6 @@ TEST_F(RuntimeTest, ZerosOfATemporaryStayInTheGraph) {
   Set(sum, Call("add", {Call("zeros", {Leaf({7})}), Leaf({1})}));
   EXPECT_EQ(Read(sum), Data{1});
   EXPECT_EQ(executions(), 1u);
-}
-
-TEST_F(RuntimeTest, ASyncLeavesAloneWhatAnotherThreadRecords) {
-  LiveValue of_this, of_other;
-  Set(of_this, Call("plus", {Leaf({1})}, {1}));
-  std::thread([&] {
-    Set(of_other, Call("plus", {Leaf({2})}, {1}));
-    runtime.Sync();
-    EXPECT_TRUE(IsPending(of_this));
-    EXPECT_FALSE(IsPending(of_other));
-  }).join();
-  EXPECT_EQ(executions(), 1u);
-  EXPECT_EQ(Read(of_this), Data{2});
-  EXPECT_EQ(executions(), 2u);
-}
-
-TEST_F(RuntimeTest, WhatAnotherThreadsValueIsComputedFromIsComputedOnce) {
-  LiveValue of_this, of_other;
-  Set(of_this, Call("plus", {Leaf({1})}, {1}));
-  std::thread([&] {
-    Set(of_other, Call("plus", {Get(of_this)}, {1}));
-    EXPECT_EQ(Read(of_other), Data{3});
-  }).join();
-  EXPECT_FALSE(IsPending(of_this));
-  EXPECT_EQ(Read(of_this), Data{2});
-  EXPECT_EQ(executions(), 1u);
-}
-
-TEST_F(RuntimeTest, WhatAThreadLeftBehindBelongsToAll) {
-  LiveValue a, b;
-  std::thread([&] {
-    Set(a, Call("plus", {Leaf({1})}, {1}));
-    Set(b, Call("plus", {Leaf({2})}, {1}));
-  }).join();
-  EXPECT_EQ(Read(a), Data{2});
-  EXPECT_FALSE(IsPending(b));
-}
-
-TEST_F(RuntimeTest, SynchronizeRunsWhatAllThreadsRecorded) {
-  LiveValue of_this;
-  Set(of_this, Call("plus", {Leaf({1})}, {1}));
-  std::thread([&] {
-    runtime.Synchronize();
-    EXPECT_FALSE(IsPending(of_this));
-  }).join();
-}
-
-TEST_F(RuntimeTest, AnOpThatFailsAtTheLimitIsReportedWhenItIsRead) {
-  LiveValue failing, good;
-  Set(failing, Call("fail", {Leaf({1})}));
-  Set(good, Call("plus", {Leaf({1})}, {1}));
-  runtime.StartPending();
-  EXPECT_FALSE(IsPending(good));
-  EXPECT_THROW(Read(failing), std::runtime_error);
-}
-
-// Each thread counts up in a place of its own, and reads those of the others; syncs interleave as
-// they like.
-TEST_F(RuntimeTest, ThreadsMayRecordAndSyncAtOnce) {
-  constexpr size_t kThreads = 4;
-  constexpr uint64_t kRounds = 300;
-  const Value shared = Leaf({1});
-  std::vector<LiveValue> places(kThreads);
-  for (LiveValue& place : places) Set(place, Leaf({0}));
-  std::vector<std::string> errors(kThreads);
-  const auto count_up = [&](size_t me) {
-    for (uint64_t i = 1; i <= kRounds; ++i) {
-      {
-        const std::lock_guard lock(runtime.record_lock());
-        places[me].Set(Call("add", {places[me].value(), shared}));
-      }
-      if (i % 3 == me % 3) runtime.Sync();
-      if (i % 5 == 0 && Read(places[me]) != Data{i}) throw std::logic_error("lost a step");
-      if (Read(places[(me + 1) % kThreads])[0] > kRounds) throw std::logic_error("a step too much");
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t me = 0; me < kThreads; ++me) {
-    threads.emplace_back([&, me] {
-      try {
-        count_up(me);
-      } catch (const std::exception& error) {
-        errors[me] = error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(errors, std::vector<std::string>(kThreads));
-  for (const LiveValue& place : places) EXPECT_EQ(Read(place), Data{kRounds});
-}
-
-TEST_F(RuntimeTest, AFailureOnOneThreadIsNotSeenOnAnother) {
-  std::string error_of_other;
-  std::thread other([&] {
-    try {
-      for (uint64_t i = 0; i < 200; ++i) {
-        LiveValue good;
-        Set(good, Call("plus", {Leaf({i})}, {1}));
-        if (Read(good) != Data{i + 1}) throw std::logic_error("a wrong result");
-        Set(good, {});
-      }
-    } catch (const std::exception& error) {
-      error_of_other = error.what();
-    }
-  });
-  for (int i = 0; i < 200; ++i) {
-    LiveValue failing;
-    Set(failing, Call("fail", {Leaf({1})}));
-    EXPECT_THROW(Read(failing), std::runtime_error);
-    Set(failing, {});
-  }
-  other.join();
-  EXPECT_EQ(error_of_other, "");
 }
 
 }  // namespace
