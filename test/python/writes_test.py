@@ -1,0 +1,308 @@
+"""Assignments, in-place operations, `out=` and copies write on jax what they write on the CPU."""
+
+import pytest
+import torch
+
+import torch_xla_lite  # noqa: F401
+
+
+def arange(*shape: int) -> torch.Tensor:
+    """0, 1, 2, ... in `shape`, as float32 on jax."""
+    return torch.arange(float(torch.Size(shape).numel())).view(shape).to("jax")
+
+
+# --- indexing as assignment -----------------------------------------------------------------------
+
+
+def test_assign_through_a_mask():
+    base = arange(4)
+    base[base > 1] = -1
+    assert base.tolist() == [0, 1, -1, -1]
+
+
+def test_assign_through_an_index_tensor():
+    base = torch.zeros(4, device="jax")
+    base[torch.tensor([3, 0], device="jax")] = torch.tensor([1.0, 2.0], device="jax")
+    assert base.tolist() == [2, 0, 0, 1]
+
+
+def test_assign_through_a_cpu_index_tensor():
+    base = torch.zeros(4, device="jax")
+    base[torch.tensor([3, 0])] = 1
+    assert base.tolist() == [1, 0, 0, 1]
+
+
+def test_assign_through_index_and_slice():
+    base = torch.zeros(3, 4, device="jax")
+    base[torch.tensor([0, 2]), 1:3] = 5
+    assert base.tolist() == [[0, 5, 5, 0], [0, 0, 0, 0], [0, 5, 5, 0]]
+
+
+def test_assign_with_ellipsis_and_none():
+    base = torch.zeros(2, 3, device="jax")
+    base[..., None, 1] = torch.tensor([[1.0], [2.0]], device="jax")
+    assert base.tolist() == [[0, 1, 0], [0, 2, 0]]
+
+
+def test_accumulating_index_put():
+    base = torch.zeros(3, device="jax")
+    where = (torch.tensor([1, 1, 2], device="jax"),)
+    base.index_put_(where, torch.ones(3, device="jax"), accumulate=True)
+    assert base.tolist() == [0, 2, 1]
+
+
+def test_assigning_a_row_to_another_row_of_the_same_tensor():
+    base = arange(2, 2)
+    base[0] = base[1]
+    assert base.tolist() == [[2, 3], [2, 3]]
+
+
+def test_overlapping_copy_within_a_tensor_reads_before_it_writes():
+    base = arange(4)
+    base[1:] = base[:-1].clone()
+    assert base.tolist() == [0, 0, 1, 2]
+
+
+def test_an_index_out_of_range_raises_as_on_the_cpu():
+    with pytest.raises(IndexError, match="out of bounds"):
+        torch.zeros(3, device="jax")[3]
+
+
+# --- in-place operations --------------------------------------------------------------------------
+
+
+def test_an_in_place_operation_returns_its_tensor():
+    base = torch.zeros(2, device="jax")
+    assert base.add_(1) is base
+
+
+def test_in_place_keeps_the_dtype():
+    base = torch.zeros(2, dtype=torch.int64, device="jax")
+    base.add_(torch.ones(2, dtype=torch.int32, device="jax"))
+    assert base.dtype == torch.int64
+
+
+def test_in_place_that_would_lose_the_fraction_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.zeros(2, dtype=torch.int64, device="jax").add_(0.5)
+
+
+def test_in_place_that_would_grow_raises_as_on_the_cpu():
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.zeros(2, device="jax").add_(torch.ones(2, 2, device="jax"))
+
+
+def test_in_place_broadcasts_the_other_operand():
+    base = torch.zeros(2, 2, device="jax")
+    base.add_(torch.tensor([1.0, 2.0], device="jax"))
+    assert base.tolist() == [[1, 2], [1, 2]]
+
+
+def test_in_place_transpose_changes_the_view_and_not_the_base():
+    base = arange(2, 3)
+    view = base.view(2, 3)
+    view.t_()
+    assert view.shape == (3, 2)
+    assert base.shape == (2, 3)
+    view[0].zero_()
+    assert base.tolist() == [[0, 1, 2], [0, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.squeeze_(0),
+        lambda t: t.unsqueeze_(0),
+        lambda t: t.transpose_(0, 1),
+        lambda t: t.swapaxes_(0, 2),
+    ],
+    ids=["squeeze_", "unsqueeze_", "transpose_", "swapaxes_"],
+)
+def test_shape_changes_in_place(change):
+    on_jax, on_cpu = arange(1, 2, 3), arange(1, 2, 3).cpu()
+    assert change(on_jax) is on_jax
+    change(on_cpu)
+    assert on_jax.shape == on_cpu.shape
+    assert on_jax.tolist() == on_cpu.tolist()
+
+
+def test_out_writes_into_the_tensor():
+    out = torch.zeros(2, device="jax")
+    result = torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert result is out
+    assert out.tolist() == [2, 2]
+
+
+def test_out_writes_through_a_view():
+    base = torch.zeros(2, 2, device="jax")
+    torch.add(torch.ones(2, device="jax"), 1, out=base[1])
+    assert base.tolist() == [[0, 0], [2, 2]]
+
+
+def test_resize_keeps_the_elements_that_fit():
+    x = torch.arange(6.0, device="jax").view(2, 3).clone()
+    assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+
+
+def test_a_resized_tensor_leaves_the_memory_of_others_as_it_is():
+    x = torch.arange(4.0, device="jax")
+    other = x.detach()
+    x.resize_(2)
+    assert other.cpu().tolist() == [0, 1, 2, 3]
+
+
+def test_what_no_longer_fitted_comes_back():
+    x = torch.arange(4.0, device="jax")
+    x.resize_(2).add_(5)
+    assert x.resize_(4).tolist() == [5, 6, 2, 3]
+
+
+def test_memory_that_grows_is_still_shared():
+    x = torch.arange(4.0, device="jax")
+    tail, twin = x[2:], x.detach()
+    x.resize_(6)
+    x.add_(1)
+    tail.mul_(10)
+    assert x.tolist() == [1, 2, 30, 40, 1, 1]
+    assert twin.tolist() == [1, 2, 30, 40]
+
+
+def test_a_resized_view_goes_on_in_the_memory_of_its_base():
+    base = torch.arange(6.0, device="jax")
+    assert base[2:4].resize_(3).tolist() == [2, 3, 4]
+    assert base[4:].resize_(4).add_(1).tolist() == [5, 6, 1, 1]
+    assert base.tolist() == [0, 1, 2, 3, 5, 6]
+
+
+def test_an_out_tensor_that_is_resized_leaves_the_memory_of_others_as_it_is():
+    out = torch.arange(4.0, device="jax")
+    other = out.detach()
+    with pytest.warns(UserWarning, match="was resized"):
+        torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert out.tolist() == [2, 2]
+    assert other.tolist() == [2, 2, 2, 3]
+
+
+def test_a_view_beyond_the_memory_raises_as_on_the_cpu():
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match="are out of bounds for storage of size 16"):
+            torch.zeros(4, device=device).as_strided((10,), (1,))
+
+
+def test_set_to_a_storage_sees_it_in_the_tensors_own_dtype():
+    one = torch.ones(1, device="jax")
+    as_bytes = torch.empty(0, dtype=torch.uint8, device="jax").set_(one.untyped_storage())
+    assert as_bytes.tolist() == [0, 0, 128, 63]
+    as_bytes[2] = 0
+    assert one.item() == 0.5
+
+
+def test_set_to_nothing_leaves_the_memory_to_others():
+    x = torch.ones(3, device="jax")
+    other = x.detach()
+    assert x.set_().tolist() == []
+    assert other.tolist() == [1, 1, 1]
+
+
+def test_a_tensor_whose_memory_is_gone_is_not_copied():
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="has a storage of 0"):
+        x.to("jax")
+
+
+def test_a_view_of_a_million_views_can_be_dropped():
+    x = torch.ones(1, 2, device="jax")
+    for _ in range(1_000_000):
+        x = x.t()
+    del x
+
+
+def test_resize_as_takes_the_sizes_of_the_other_tensor():
+    x = torch.arange(6.0, device="jax")
+    assert x.resize_as_(torch.zeros(3, 1, device="jax")).tolist() == [[0], [1], [2]]
+
+
+def test_out_of_size_zero_is_resized():
+    out = torch.empty(0, device="jax")
+    torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert out.tolist() == [2, 2]
+
+
+def test_swapping_data_leaves_other_references_alone():
+    base = torch.zeros(2, device="jax")
+    view = base[:1]
+    base.data = torch.ones(3, device="jax")
+    assert base.tolist() == [1, 1, 1]
+    assert view.tolist() == [0]
+
+
+def test_set_shares_the_source():
+    base, source = torch.zeros(2, device="jax"), torch.ones(2, device="jax")
+    base.set_(source)
+    source.add_(1)
+    assert base.tolist() == [2, 2]
+
+
+def test_foreach_changes_each_tensor():
+    tensors = [torch.zeros(2, device="jax"), torch.ones(1, device="jax")]
+    torch._foreach_add_(tensors, 2)
+    assert [tensor.tolist() for tensor in tensors] == [[2, 2], [3]]
+
+
+def test_foreach_writes_through_views():
+    base = torch.zeros(2, 2, device="jax")
+    torch._foreach_add_([base[0], base[1]], [1.0, 2.0])
+    assert base.tolist() == [[1, 1], [2, 2]]
+
+
+# --- copies between devices -----------------------------------------------------------------------
+
+
+def test_copy_from_the_cpu():
+    base = torch.zeros(2, device="jax")
+    base.copy_(torch.tensor([1.0, 2.0]))
+    assert base.tolist() == [1, 2]
+
+
+def test_copy_to_the_cpu():
+    target = torch.zeros(2)
+    target.copy_(torch.tensor([1.0, 2.0], device="jax"))
+    assert target.tolist() == [1, 2]
+
+
+def test_copy_to_a_view_on_the_cpu():
+    target = torch.zeros(2, 2)
+    target.t()[0].copy_(torch.tensor([1.0, 2.0], device="jax"))
+    assert target.tolist() == [[1, 0], [2, 0]]
+
+
+def test_copy_from_the_cpu_through_a_view():
+    base = torch.zeros(2, 2, device="jax")
+    base.t()[0].copy_(torch.tensor([1.0, 2.0]))
+    assert base.tolist() == [[1, 0], [2, 0]]
+
+
+def test_copy_converts_and_broadcasts():
+    base = torch.zeros(2, 2, dtype=torch.int64, device="jax")
+    base.copy_(torch.tensor([1.7, -2.7]))
+    assert base.tolist() == [[1, -2], [1, -2]]
+
+
+def test_a_later_write_on_the_cpu_does_not_change_what_was_copied():
+    source = torch.zeros(2)
+    copied = source.to("jax")
+    source.add_(1)
+    assert copied.tolist() == [0, 0]
+
+
+def test_a_cpu_tensor_made_of_a_jax_tensor_is_apart():
+    source = torch.zeros(2, device="jax")
+    source.cpu().add_(1)
+    assert source.tolist() == [0, 0]
+
+
+def test_assigning_a_cpu_tensor_to_an_index_copies_it():
+    base = torch.zeros(2, 2, device="jax")
+    base[0] = torch.ones(2)
+    assert base.tolist() == [[1, 1], [0, 0]]
