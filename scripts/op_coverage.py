@@ -35,30 +35,24 @@ Exit code 1 if any op of this run accepts, differs, raises, crashes or takes too
 from __future__ import annotations
 
 import argparse
-import collections
 import contextlib
 import dataclasses
-import json
 import multiprocessing
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import torch
 
-MODES = ("forward", "backward", "inplace", "out")
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool", "complex64")
-# The other dtypes that --dtype takes.
-MORE_DTYPES = ("int8", "int16", "int32", "complex128")
+ROOT = Path(__file__).absolute().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-STATUSES = ("agrees", "accepts", "differs", "raises", "timeout", "crashes", "extends", "no")
-_PASSED = ("agrees", "accepts")
-# What is not a failure of this project.
-_FINE = ("agrees", "extends", "no")
+from scripts import op_results  # noqa: E402
+from scripts.op_results import DTYPES, FINE, MODES, MORE_DTYPES, Job, Result  # noqa: E402
 
 # Relative and absolute, the latter times the largest element.
 _TOLERANCES = {
@@ -69,27 +63,6 @@ _TOLERANCES = {
     torch.float16: 4e-3,
     torch.bfloat16: 3e-2,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """One op in one mode and one dtype."""
-
-    op: str
-    mode: str
-    dtype: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """Result of a job; `detail` is the first difference from the CPU."""
-
-    op: str
-    mode: str
-    dtype: str
-    status: str
-    detail: str = ""
-    fallbacks: tuple[str, ...] = ()
 
 
 class _Difference(Exception):
@@ -473,141 +446,6 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace) -> Iterator[Result]
         yield child.run(job, arguments.timeout)
 
 
-# Groups of jobs in a file: {mode: "dtype dtype ..."}.
-_Group = dict[str, str]
-
-
-def _group(results: Iterable[Result]) -> _Group:
-    groups: _Group = {}
-    for result in results:
-        groups[result.mode] = f"{groups.get(result.mode, '')} {result.dtype}".lstrip()
-    return groups
-
-
-def _encode(results: Sequence[Result]) -> dict[str, Any]:
-    """The results of one op as they stand in a file."""
-    encoded: dict[str, Any] = {}
-    for status in STATUSES:
-        if group := _group(result for result in results if result.status == status):
-            encoded[status] = group
-    for fallbacks in dict.fromkeys(result.fallbacks for result in results if result.fallbacks):
-        group = _group(result for result in results if result.fallbacks == fallbacks)
-        encoded.setdefault("fallbacks", {})[" ".join(fallbacks)] = group
-    details: dict[str, str] = {}
-    for result in results:
-        # Of equal reasons the first, and of each the beginning.
-        detail = " ".join(result.detail.split())[:200]
-        if result.status not in (*_FINE, "accepts") and detail not in details.values():
-            details[f"{result.mode} {result.dtype}"] = detail
-    return encoded | ({"details": details} if details else {})
-
-
-def _decode(op: str, encoded: dict[str, Any]) -> Iterator[Result]:
-    def jobs(group: _Group) -> list[tuple[str, str]]:
-        return [(mode, dtype) for mode, dtypes in group.items() for dtype in dtypes.split()]
-
-    fallbacks = {
-        job: tuple(names.split())
-        for names, group in encoded.get("fallbacks", {}).items()
-        for job in jobs(group)
-    }
-    for status in STATUSES:
-        for mode, dtype in jobs(encoded.get(status, {})):
-            detail = encoded.get("details", {}).get(f"{mode} {dtype}", "")
-            yield Result(op, mode, dtype, status, detail, fallbacks.get((mode, dtype), ()))
-
-
-_Results = dict[Job, Result]
-
-
-def _read(file: Path) -> _Results:
-    if not file.exists():
-        return {}
-    return {
-        Job(result.op, result.mode, result.dtype): result
-        for op, encoded in json.loads(file.read_text()).items()
-        for result in _decode(op, encoded)
-    }
-
-
-def _ordered(results: _Results) -> list[Result]:
-    dtypes = (*DTYPES, *MORE_DTYPES)
-    return sorted(
-        results.values(), key=lambda x: (x.op, MODES.index(x.mode), dtypes.index(x.dtype))
-    )
-
-
-def _write(results: _Results, file: Path) -> None:
-    ops: dict[str, list[Result]] = {}
-    for result in _ordered(results):
-        ops.setdefault(result.op, []).append(result)
-    lines = (f"{json.dumps(op)}: {json.dumps(_encode(found))}" for op, found in ops.items())
-    # An interrupted run leaves the old file.
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    temporary.replace(file)
-
-
-def _table(results: _Results) -> str:
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for result in sorted(_ordered(results), key=lambda x: MODES.index(x.mode)):
-        groups.setdefault((result.mode, result.dtype), []).append(result)
-    names = ("accepts", "differs", "raises", "timeout", "crashes", "extends")
-    columns = ("mode", "dtype", "the CPU computes", "passes", "passes without fallback", *names)
-    lines = ["| " + " | ".join(columns) + " |", "|---|---|" + "---:|" * (len(columns) - 2)]
-    dtypes = (*DTYPES, *MORE_DTYPES)
-    for mode, dtype in sorted(groups, key=lambda x: (MODES.index(x[0]), dtypes.index(x[1]))):
-        found = groups[mode, dtype]
-        total = sum(result.status not in ("extends", "no") for result in found)
-        passed = [result for result in found if result.status in _PASSED]
-        in_graph = sum(not result.fallbacks for result in passed)
-        counts = collections.Counter(result.status for result in found)
-        cells = [mode, dtype, total, _share(len(passed), total), _share(in_graph, total)]
-        lines.append("| " + " | ".join(map(str, cells + [counts[x] for x in names])) + " |")
-    return "\n".join(lines)
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count} ({100 * count / total:.1f} %)" if total else "0"
-
-
-_MARKS = ("<!-- Written by scripts/op_coverage.py -->", "<!-- End -->")
-
-
-def _failures(results: _Results) -> str:
-    """What fails, grouped by op."""
-    ops: dict[str, list[Result]] = {}
-    for result in _ordered(results):
-        if result.status not in (*_FINE, "accepts"):
-            ops.setdefault(result.op, []).append(result)
-    lines = ["| op | mode and dtypes | first reason |", "|---|---|---|"]
-    for op, found in ops.items():
-        jobs = "; ".join(f"{mode} {dtypes}" for mode, dtypes in _group(found).items())
-        reason = " ".join(found[0].detail.split()).replace("|", "\\|")
-        lines.append(f"| `{op}` | {jobs} | {reason[:160]} |")
-    return "\n".join(lines)
-
-
-def _section(results: _Results) -> str:
-    return f"{_table(results)}\n\nWhat fails:\n\n{_failures(results)}"
-
-
-def _insert(document: Path, text: str) -> None:
-    """Replaces what stands between the two marks of the document."""
-    begin, end = map(re.escape, _MARKS)
-    new, count = re.subn(
-        f"({begin}).*?({end})",
-        lambda match: f"{match[1]}\n\n{text}\n\n{match[2]}",
-        document.read_text(),
-        flags=re.DOTALL,
-    )
-    if not count:
-        sys.exit(
-            f"{document} has no place for the table.\nAdd these two lines:\n" + "\n".join(_MARKS)
-        )
-    document.write_text(new)
-
-
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -629,8 +467,8 @@ def main() -> int:
     arguments = _parse()
     modes = MODES if arguments.mode == "all" else (arguments.mode,)
     dtypes = DTYPES if arguments.dtype == "all" else (arguments.dtype,)
-    results = _read(arguments.json) if arguments.json else {}
-    done = {job for job, x in results.items() if not arguments.again or x.status in _FINE}
+    results = op_results.read(arguments.json) if arguments.json else {}
+    done = {job for job, x in results.items() if not arguments.again or x.status in FINE}
     jobs = [
         job
         for mode in modes
@@ -642,14 +480,14 @@ def main() -> int:
     failed = False
     for job, result in zip(jobs, _run_all(jobs, arguments), strict=True):
         results[job] = result
-        failed |= result.status not in _FINE
-        if arguments.verbose or result.status not in _FINE:
+        failed |= result.status not in FINE
+        if arguments.verbose or result.status not in FINE:
             print(*dataclasses.astuple(result)[:4], result.detail, flush=True)
         if arguments.json:
-            _write(results, arguments.json)
-    print(_table(results))
+            op_results.write(results, arguments.json)
+    print(op_results.table(results))
     if arguments.markdown:
-        _insert(arguments.markdown, _section(results))
+        op_results.insert(arguments.markdown, op_results.section(results))
     return int(failed)
 
 

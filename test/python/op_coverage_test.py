@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts import op_coverage
+from scripts import op_coverage, op_results
+from scripts.op_results import Job, Result
 
 # Of each family one, and the modes of each dtype that tell most: bazel test must not take long.
 OPS = ("add", "cumsum", "gather", "index_put", "matmul", "nn_functional_ctc_loss", "sum", "where")
 MODES = [
-    *(("forward", dtype) for dtype in op_coverage.DTYPES),
+    *(("forward", dtype) for dtype in op_results.DTYPES),
     ("backward", "float32"),
     ("inplace", "int64"),
     ("out", "complex64"),
@@ -26,7 +27,7 @@ def database() -> dict:
 
 @pytest.mark.parametrize(("mode", "dtype"), MODES)
 def test_a_part_of_the_database_agrees(mode: str, dtype: str, database: dict) -> None:
-    jobs = [op_coverage.Job(op, mode, dtype) for op in OPS]
+    jobs = [Job(op, mode, dtype) for op in OPS]
     results = [op_coverage._run(database[job.op], job, num_samples=2) for job in jobs]
     assert [r for r in results if r.status not in ("agrees", "no")] == []
     assert any(result.status == "agrees" for result in results)
@@ -34,11 +35,11 @@ def test_a_part_of_the_database_agrees(mode: str, dtype: str, database: dict) ->
 
 def test_results_of_random_ops_are_not_compared(database: dict) -> None:
     for op in ("rand_like", "nn_functional_dropout", "bernoulli"):
-        job = op_coverage.Job(op, "forward", "float32")
+        job = Job(op, "forward", "float32")
         assert op_coverage._run(database[op], job, num_samples=2).status == "agrees"
 
 
-JOB = op_coverage.Job("add", "forward", "float32")
+JOB = Job("add", "forward", "float32")
 
 
 def test_a_process_that_crashes_or_hangs_is_replaced() -> None:
@@ -61,7 +62,7 @@ TABLE = """\
 
 def test_the_results_are_a_table_and_json_and_are_continued(tmp_path: Path) -> None:
     file, document = tmp_path / "results.json", tmp_path / "results.md"
-    document.write_text("\n".join(("before", *op_coverage._MARKS, "after")))
+    document.write_text("\n".join(("before", *op_results.MARKS, "after")))
 
     def run(*options: str) -> str:
         command = [sys.executable, op_coverage.__file__, "--json", str(file), *options]
@@ -82,8 +83,8 @@ def test_the_results_are_a_table_and_json_and_are_continued(tmp_path: Path) -> N
     assert TABLE in document.read_text()
 
 
-def result(op: str, mode: str, dtype: str, status: str, **details) -> op_coverage.Result:
-    return op_coverage.Result(op, mode, dtype, status, **details)
+def result(op: str, mode: str, dtype: str, status: str, **details) -> Result:
+    return Result(op, mode, dtype, status, **details)
 
 
 def test_a_file_keeps_the_results_in_one_line_for_each_op(tmp_path: Path) -> None:
@@ -93,14 +94,14 @@ def test_a_file_keeps_the_results_in_one_line_for_each_op(tmp_path: Path) -> Non
         result("add", "out", "float32", "raises", detail="because"),
         result("neg", "forward", "bool", "no"),
     ]
-    jobs = {op_coverage.Job(x.op, x.mode, x.dtype): x for x in results}
-    op_coverage._write(jobs, tmp_path / "results.json")
+    jobs = {Job(x.op, x.mode, x.dtype): x for x in results}
+    op_results.write(jobs, tmp_path / "results.json")
     assert len((tmp_path / "results.json").read_text().splitlines()) == 4
-    assert op_coverage._read(tmp_path / "results.json") == jobs
-    assert "| `add` | out float32 | because |" in op_coverage._failures(jobs)
+    assert op_results.read(tmp_path / "results.json") == jobs
+    assert "| `add` | out float32 | because |" in op_results.failures(jobs)
 
 
 def test_the_document_has_the_table_of_the_results() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    results = op_coverage._read(docs / "op_coverage.json")
-    assert op_coverage._section(results) in (docs / "op_coverage.md").read_text()
+    results = op_results.read(docs / "op_coverage.json")
+    assert op_results.section(results) in (docs / "op_coverage.md").read_text()
