@@ -3,8 +3,8 @@
     check(os.environ)      # ValueError for TORCH_XLA_LITE_IR_DEBUG=yes or TORCH_XLA_LITE_IRDEBUG=1
 
 A misspelled variable would have no effect, and the user would not notice; so every name with this
-prefix that is not listed here is an error. The build's table, bazel/pybuild/options.py, is not part
-of a wheel; a test checks that both have the same names.
+prefix that is not listed here is an error. The table of the build, bazel/pybuild/variables.py, is
+not part of a wheel; a test checks that both have the same names.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Folders and files, from the lowest to the highest. A file imports only what stan
 
     errors.py, notices.py      failures with a remedy; messages for the end of a command
     files.py                   writes files atomically, and removes files inside a folder
-    options.py                 the environment variables of the build, as one typed table
+    variables.py, options.py   the table of the build's environment variables; their values
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA
     invocation/                the call of Bazel, what it did, and the report

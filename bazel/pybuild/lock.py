@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import PREFIX
+from bazel.pybuild.variables import PREFIX
 
 FILE = Path("build") / "lock"
 

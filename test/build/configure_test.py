@@ -10,7 +10,8 @@ import pytest
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import configure, cuda, find_bazel, packages, toolchain
-from bazel.pybuild.options import PREFIX, Options, Switch
+from bazel.pybuild.options import Options
+from bazel.pybuild.variables import PREFIX, Switch
 
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
 

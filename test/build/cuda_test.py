@@ -8,7 +8,8 @@ import pytest
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import cuda, cuda_toolkits, packages
-from bazel.pybuild.options import Options, Switch, read
+from bazel.pybuild.options import Options, read
+from bazel.pybuild.variables import Switch
 from test.build.toolkit import write_toolkit
 
 _CPU = cuda.Torch("2.13.0+cpu", None, None)

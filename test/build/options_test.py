@@ -10,10 +10,8 @@ from packaging.version import InvalidVersion, Version
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import (
-    VARIABLES,
     Mode,
     Options,
-    Switch,
     WheelKind,
     checksums,
     from_settings,
@@ -21,8 +19,8 @@ from bazel.pybuild.options import (
     platform_link_options,
     problems,
     read,
-    setting_name,
 )
+from bazel.pybuild.variables import VARIABLES, Switch, setting_name
 
 
 def test_without_variables_all_is_default():

@@ -4,7 +4,7 @@ import pytest
 
 from bazel.pybuild.commands import show_options
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.options import VARIABLES
+from bazel.pybuild.variables import VARIABLES
 from test.build.tree import ROOT
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from bazel.pybuild.options import Options, Secret
+from bazel.pybuild.options import Options
+from bazel.pybuild.variables import Secret
 from test.build.tree import ROOT
 
 SCRIPT = ROOT / "scripts" / "cache_server.py"

@@ -18,7 +18,7 @@ _TABLE = [
     ("third_party", [""]),
     ("bazel", ["pytest_runner.py", "test_summary.py", "link_order"]),
     # As in bazel/pybuild/__init__.py.
-    ("bazel/pybuild", ["errors.py", "files.py", "notices.py"]),
+    ("bazel/pybuild", ["errors.py", "files.py", "notices.py", "variables.py"]),
     ("bazel/pybuild", ["options.py", "lock.py"]),
     ("bazel/pybuild", ["machine"]),
     ("bazel/pybuild", ["invocation"]),

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from bazel.pybuild.options import PREFIX, VARIABLES
+from bazel.pybuild.variables import PREFIX, VARIABLES
 from test.build.tree import ROOT, source_files
 
 _NAMES = {variable.name for variable in VARIABLES}

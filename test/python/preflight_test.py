@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bazel.pybuild import options
+from bazel.pybuild.variables import VARIABLES
 from test.python.copies import change, copy_of_the_package
 from torch_xla_lite import _build_info, _variables
 
@@ -153,7 +153,7 @@ def test_variables_of_others_are_not_looked_at():
 
 
 def test_the_build_and_the_package_know_the_same_variables():
-    of_the_build = {row.name for row in options.VARIABLES if row.name.startswith(_variables.PREFIX)}
+    of_the_build = {row.name for row in VARIABLES if row.name.startswith(_variables.PREFIX)}
     assert of_the_build == {*_variables.RUN_TIME, *_variables.BUILD_TIME}
 
 

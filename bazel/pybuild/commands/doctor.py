@@ -29,6 +29,7 @@ from bazel.pybuild.machine import (
     toolchain,
 )
 from bazel.pybuild.options import Options
+from bazel.pybuild.variables import PREFIX, VARIABLES
 
 _ROOT = Path(__file__).resolve().parents[3]
 _GIB = 1 << 30
@@ -162,9 +163,8 @@ def _editable() -> Finding | str:
 def main(arguments: list[str]) -> int:
     """Prints the findings; returns 0, whatever they are."""
     # The checks of the package report names that nothing reads.
-    names = {variable.name for variable in options_table.VARIABLES}
-    prefix = options_table.PREFIX
-    known = {n: v for n, v in os.environ.items() if n in names or not n.startswith(prefix)}
+    names = {variable.name for variable in VARIABLES}
+    known = {n: v for n, v in os.environ.items() if n in names or not n.startswith(PREFIX)}
     try:
         options = options_table.read(known)
     except BuildError as error:

@@ -7,8 +7,9 @@ python setup.py options --markdown       # the table in docs/build.md
 import textwrap
 from collections.abc import Mapping
 
-from bazel.pybuild import options as options_table
+from bazel.pybuild import options
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.variables import CACHE_URL, SECRET, VARIABLES
 
 
 def markdown() -> str:
@@ -17,7 +18,7 @@ def markdown() -> str:
     rows += [
         f"| `{variable.name}` | {variable.kind.description} | {variable.default} "
         f"| {variable.meaning} |"
-        for variable in options_table.VARIABLES
+        for variable in VARIABLES
     ]
     return "\n".join(rows)
 
@@ -29,7 +30,7 @@ def show(environ: Mapping[str, str]) -> None:
       BuildError: there are errors.
     """
     print(current(environ))
-    wrong = options_table.problems(environ)
+    wrong = options.problems(environ)
     if wrong:
         details = "\n".join(textwrap.indent(str(problem), "  ") for problem in wrong)
         count = "One variable is" if len(wrong) == 1 else f"{len(wrong)} variables are"
@@ -39,11 +40,11 @@ def show(environ: Mapping[str, str]) -> None:
 def current(environ: Mapping[str, str]) -> str:
     """Names, types, current values, where those come from, and defaults, in columns."""
     rows = [("variable", "type", "value", "from", "default")]
-    for variable in options_table.VARIABLES:
+    for variable in VARIABLES:
         text = environ.get(variable.name, "").strip()
         # The text before the colon is the value; the rest explains it.
         value = text or variable.default.partition(":")[0]
-        if text and variable.kind in (options_table.CACHE_URL, options_table.SECRET):
+        if text and variable.kind in (CACHE_URL, SECRET):
             value = "(set)"
         source = "environment" if text else "default"
         rows.append((variable.name, variable.kind.description, value, source, variable.default))

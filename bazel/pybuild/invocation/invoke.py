@@ -20,7 +20,8 @@ from typing import IO, NamedTuple
 
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.machine.find_bazel import Bazel
-from bazel.pybuild.options import SECRETS, Mode, Options, WheelKind
+from bazel.pybuild.options import Mode, Options, WheelKind
+from bazel.pybuild.variables import SECRETS
 
 # The targets whose files become part of the package.
 _TARGETS = {

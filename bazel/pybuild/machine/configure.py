@@ -20,7 +20,8 @@ from typing import NamedTuple
 from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.machine import cuda, find_bazel, packages, toolchain
-from bazel.pybuild.options import PREFIX, Options
+from bazel.pybuild.options import Options
+from bazel.pybuild.variables import PREFIX
 
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"

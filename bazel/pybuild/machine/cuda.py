@@ -24,7 +24,8 @@ from bazel.pybuild.machine.cuda_toolkits import (
     nvcc_output,
     watched,
 )
-from bazel.pybuild.options import Options, Switch
+from bazel.pybuild.options import Options
+from bazel.pybuild.variables import Switch
 
 # The wheels on PyPI that form a toolkit, since this version of CUDA. Those for earlier versions
 # (nvidia-cuda-nvcc-cu12 ...) contain ptxas and libnvvm, but neither nvcc nor cicc nor cudafe++.

@@ -1,0 +1,332 @@
+"""The table of the environment variables of the build.
+
+Each row has the type of a variable, which says how its text is parsed. options.py reads them.
+"""
+
+import enum
+import os
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+PREFIX = "TORCH_XLA_LITE_"
+
+
+class Secret(str):
+    """Text that messages and tracebacks do not show."""
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+
+class Switch(enum.Enum):
+    """Whether a feature is built; AUTO builds it if the packages that it needs are installed."""
+
+    AUTO = "auto"
+    ON = "1"
+    OFF = "0"
+
+
+def _flag(text: str) -> bool:
+    # The same words as in PyTorch's setup.py.
+    word = text.upper()
+    if word in ("1", "ON", "YES", "TRUE", "Y"):
+        return True
+    if word in ("0", "OFF", "NO", "FALSE", "N"):
+        return False
+    raise ValueError(text)
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return parse
+
+
+def _switch(text: str) -> Switch:
+    if text.lower() == "auto":
+        return Switch.AUTO
+    return Switch.ON if _flag(text) else Switch.OFF
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise ValueError(text)
+        return number
+
+    return parse
+
+
+def _seconds(text: str) -> int:
+    # The specification of SOURCE_DATE_EPOCH allows no sign, space or fraction.
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
+def _version(text: str) -> str:
+    # Only the normalized form, because file names, requirements and metadata must agree.
+    number = r"(0|[1-9]\d*)"
+    public = rf"{number}(\.{number})*((a|b|rc){number})?(\.post{number})?(\.dev{number})?"
+    part = rf"({number}|(?=[0-9]*[a-z])[a-z0-9]+)"
+    if not re.fullmatch(rf"{public}(\+{part}(\.{part})*)?", text, re.ASCII):
+        raise ValueError(text)
+    return text
+
+
+def _command(text: str) -> str:
+    # A path is relative to the caller's folder, and the build changes to that of the tree.
+    return os.path.abspath(text) if os.sep in text else text
+
+
+def _cache_url(text: str) -> str:
+    # Bazel prints the URL in messages, so it must not contain a password.
+    server = r"(https?|grpcs?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[\w./~-]*)?"
+    if not re.fullmatch(rf"{server}|unix:/[\w./~-]+", text, re.ASCII):
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
+def _secret(text: str) -> Secret:
+    # The first form is that of RFC 6750; the second is sent in base64.
+    if not re.fullmatch(r"[\w.~+/-]+=*|[^\s:]+:\S+", text, re.ASCII):
+        raise ValueError
+    return Secret(text)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    import shlex
+
+    return tuple(shlex.split(text))
+
+
+class Kind(NamedTuple):
+    """Type of a variable: a description of its values, and the function that parses them."""
+
+    description: str
+    parse: Callable[[str], Any]
+
+
+FLAG = Kind("0 or 1", _flag)
+# Other programs read these variables, and do not accept the other words of FLAG.
+DIGIT = Kind("0 or 1", _one_of("0", "1"))
+COMPILE_WHEN = Kind("first, repeated or background", _one_of("first", "repeated", "background"))
+SWITCH = Kind("auto, 0 or 1", _switch)
+COUNT = Kind("an integer >= 1", _at_least(1))
+NATURAL = Kind("an integer >= 0", _at_least(0))
+VERSION = Kind("a normalized PEP 440 version, such as 0.2.0.dev1 or 0.2.0+mine", _version)
+TIME = Kind("an integer, seconds since 1970", _seconds)
+FOLDER = Kind("a folder", os.path.abspath)
+FILE = Kind("a file", os.path.abspath)
+ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
+COMMAND = Kind("a path, or a program on PATH", _command)
+CACHE_URL = Kind(
+    "http://, https://, grpc:// or grpcs:// with HOST:PORT and no password, or unix:/SOCKET",
+    _cache_url,
+)
+SECRET = Kind("a token, or USER:PASSWORD", _secret)
+WORDS = Kind("arguments, quoted as for a shell", _words)
+
+
+class Variable(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+      name: of the environment variable.
+      kind: its type.
+      default: description of the value that replaces an unset or empty variable.
+      meaning: one sentence.
+    """
+
+    name: str
+    kind: Kind
+    default: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable(
+        "TORCH_XLA_LITE_BAZEL",
+        COMMAND,
+        "bazelisk on PATH, else bazel on PATH",
+        "The Bazel that setup.py calls.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS",
+        WORDS,
+        "none",
+        "Options for Bazel itself, such as --output_user_root=/fast/disk. With --noblock_for_lock, "
+        "a command fails instead of waiting for another one in this tree.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",
+        WORDS,
+        "none",
+        "Options for `bazel build`; they come last and override all others.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BUILD_VERSION",
+        VERSION,
+        "that of pyproject.toml",
+        "Version of wheels and source distributions; a wheel for CUDA 13.0 gets the suffix +cu130, "
+        "unless the version has a local part.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_BUILD_NUMBER",
+        COUNT,
+        "none",
+        "Build number of wheels: of two wheels with the same version, pip prefers the higher one.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE",
+        CACHE_URL,
+        "none",
+        "A server that shares results of actions; see docs/cache.md.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE",
+        FILE,
+        "the authorities of the system",
+        "The authority that signed the cache server's certificate, in PEM format.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN",
+        SECRET,
+        "none",
+        "What the cache server asks of readers.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN",
+        SECRET,
+        "none: results are read and not written",
+        "What the cache server asks of writers; with it, new results are stored there.",
+    ),
+    Variable("DEBUG", FLAG, "0", "Compile without optimisation and with debug information."),
+    Variable(
+        "REL_WITH_DEB_INFO",
+        FLAG,
+        "0",
+        "Compile with optimisation and with debug information; DEBUG=1 overrides it.",
+    ),
+    Variable("MAX_JOBS", COUNT, "chosen by Bazel", "How many compilers run at once."),
+    Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
+    Variable(
+        "BUILD_LIB_WHL",
+        FLAG,
+        "0",
+        "Make the library wheel, torch_xla_lite_lib: libraries and headers, for every Python.",
+    ),
+    Variable(
+        "BUILD_PYTHON_ONLY",
+        FLAG,
+        "0",
+        "Make the Python-only wheel, which requires torch_xla_lite_lib of the same version.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_DEBUG_FILES",
+        FLAG,
+        "0",
+        "Write the debug information of a wheel's libraries to separate files beside the wheel.",
+    ),
+    Variable(
+        "USE_CUDA",
+        SWITCH,
+        "auto: if jax or torch is built for CUDA and there is a toolkit of that version",
+        "Build the CUDA library; 1 builds it with any jax and torch, and requires a toolkit.",
+    ),
+    Variable(
+        "CUDA_HOME",
+        FOLDER,
+        "CUDA_PATH, nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
+        "The CUDA toolkit to build with.",
+    ),
+    Variable("CUDA_PATH", FOLDER, "none", "The same; read if CUDA_HOME is unset."),
+    Variable(
+        "TORCH_CUDA_ARCH_LIST",
+        ARCHITECTURES,
+        "Common: 7.5 8.0 8.6 9.0 10.0 12.0+PTX, those that the toolkit supports",
+        "GPU architectures to compile for, such as 8.0;9.0+PTX or Hopper.",
+    ),
+    Variable(
+        "USE_ROCM",
+        FLAG,
+        "0",
+        "PyTorch's switch for AMD GPUs; there are no kernels for them, and 1 is an error.",
+    ),
+    Variable(
+        "USE_PRIORITIZED_TEXT_FOR_LD",
+        FLAG,
+        "0",
+        "Place the most frequently executed functions side by side when linking (for aarch64).",
+    ),
+    Variable(
+        "SOURCE_DATE_EPOCH",
+        TIME,
+        "315532800: the first of January 1980",
+        "Timestamp of the files in wheels and source distributions.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_CHECK_INDICES",
+        DIGIT,
+        "unset: an index out of range raises when a value is read",
+        "Read at run time: 1 raises when the graph runs, with the line that recorded the "
+        "operation; 0 checks nothing.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_IR_DEBUG",
+        DIGIT,
+        "0",
+        "Read at run time: each operation remembers the line and the module that recorded it.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_COMPILATION_CACHE",
+        DIGIT,
+        "1",
+        "Read at run time: compiled programs are stored on disk for other processes.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_COMPILE",
+        COMPILE_WHEN,
+        "repeated",
+        "Read at run time: a graph is compiled the first time, or interpreted and compiled when it "
+        "comes back, or in that case compiled in a background thread.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_REBUILD_ON_IMPORT",
+        DIGIT,
+        "0",
+        "Read at run time: importing the package from a checkout builds the checkout first.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_SYNC_AFTER_STEP",
+        DIGIT,
+        "1",
+        "Read at run time: the end of an optimizer's step runs what is recorded.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_PENDING_LIMIT",
+        NATURAL,
+        "2000",
+        "Read at run time: the runtime starts a graph after about this many recorded operations, "
+        "even if no value is read; 0: no limit.",
+    ),
+    Variable(
+        "TORCH_XLA_LITE_CONTAINER",
+        DIGIT,
+        "detected from files and variables of containers",
+        "Read by scripts/update_repos.py, which refuses to run in the development container.",
+    ),
+)
+
+SECRETS = frozenset(variable.name for variable in VARIABLES if variable.kind is SECRET)
+
+
+def setting_name(variable: str) -> str:
+    """The name of the config setting for a variable."""
+    name = variable.replace("-", "_").removeprefix(PREFIX).removeprefix("USE_")
+    return name.lower().replace("_", "-")
