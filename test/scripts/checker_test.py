@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.checker import Snapshot, differences, losses, snapshot
+from test.scripts.checker import differences, losses
+from test.scripts.snapshots import Snapshot, snapshot
 from test.scripts.world import Repo, World
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.checker import differences, losses, snapshot
+from test.scripts.checker import differences, losses
+from test.scripts.snapshots import snapshot
 from test.scripts.world import Repo, World
 
 _NAMES = ("-dash", "--force", 'quo"te', "apo'strophe", "new\nline", "tab\tstop", "back\\slash")

@@ -34,8 +34,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from test.scripts.checker import Checkout, Snapshot, differences, losses, snapshot
+from test.scripts.checker import differences, losses
 from test.scripts.scenes import CHANGES, STATES, Scenes, plain, point, quick_world
+from test.scripts.snapshots import Checkout, Snapshot, snapshot
 from test.scripts.world import Ran, Repo
 
 CHOSEN = os.environ.get("UPDATE_REPOS_MATRIX", "")

@@ -19,8 +19,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from test.scripts.checker import differences, losses, snapshot
+from test.scripts.checker import differences, losses
 from test.scripts.scenes import CHANGES, STATES, Scenes, plain, point, quick_world
+from test.scripts.snapshots import snapshot
 from test.scripts.world import World, wait_for_orphans
 
 EXAMPLES = os.environ.get("UPDATE_REPOS_EXAMPLES")

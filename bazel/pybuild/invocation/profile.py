@@ -23,12 +23,10 @@ class Span(NamedTuple):
     Attributes:
       start: in seconds since the start of the build.
       seconds: from its start to its end.
-      thread: one action runs at a time in each.
     """
 
     start: float
     seconds: float
-    thread: int
 
 
 class Profile(NamedTuple):
@@ -61,7 +59,7 @@ def read(file: Path) -> Profile:
             ran = [p for p in processes[event["tid"]] if event["ts"] <= p["ts"] < end]
             # Without its wait for a free processor.
             start, seconds = (ran or [event])[0]["ts"], sum(p["dur"] for p in ran or [event])
-            spans[event["out"]] = Span(start / 1e6, seconds / 1e6, event["tid"])
+            spans[event["out"]] = Span(start / 1e6, seconds / 1e6)
     path = [
         (event["name"].removeprefix("action '").removesuffix("'"), event["dur"] / 1e6)
         for event in events
