@@ -36,6 +36,7 @@ WIDTHS = {
     "//torch_xla_lite/lowering:pool.py": 12,
     "//bazel/pybuild/invocation:report.py": 17,
     "//scripts/repos:plan.py": 16,
+    "//torch_xla_lite/commands:doctor.py": 7,
     "//:README.md": 2,
     "//:CONTRIBUTING.md": 1,
 }
