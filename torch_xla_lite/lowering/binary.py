@@ -396,7 +396,7 @@ def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
 def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _rounded_pair(self, other, outs[0])
     zero = lax.full_like(a, 0)
-    product = lax.select(lax.eq(a, zero), zero, lax.mul(a, lax.log1p(b)))
+    product = lax.select(lax.eq(a, zero), zero, lax.mul(a, unary.log1p(b)))
     return lax.select(lax.ne(b, b), b, product)
 
 
