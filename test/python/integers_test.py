@@ -454,3 +454,35 @@ def test_masks_and_narrower_numbers_are_written_in_place():
     x.add_(True).mul_(x > 0).masked_fill_(x > 5, 7).add_(torch.ones(2, device="jax").long())
     torch._foreach_add_([x], [x > 0])
     assert x.tolist() == [4, 4]
+
+
+HUGE = 2**63
+BEYOND_INT64 = {
+    "bools + a number": lambda m: m + HUGE,
+    "bools == a number": lambda m: m == HUGE,
+    "eq_ of bools": lambda m: m.eq_(HUGE),
+    "floor_divide of bools": lambda m: m.floor_divide(HUGE),
+    "foreach_mul of bools": lambda m: torch._foreach_mul([m], HUGE),
+    "clamp of bools": lambda m: m.clamp(max=HUGE),
+    "clamp of int32": lambda m: m.int().clamp(max=HUGE),
+    "clamp of int64": lambda m: m.long().clamp(max=HUGE),
+    "fill_ of int64": lambda m: m.long().fill_(HUGE),
+    "masked_fill of int64": lambda m: m.long().masked_fill(m, HUGE),
+    "alpha of int64": lambda m: m.long().add(m, alpha=HUGE),
+    "full": lambda m: torch.full((2,), HUGE, device=m.device),
+    "bools + uint64": lambda m: m + torch.ones(2, dtype=torch.uint64, device=m.device),
+    "int32 * uint16": lambda m: m.int() * torch.ones(2, dtype=torch.uint16, device=m.device),
+    "cat of bools and uint32": lambda m: torch.cat([m, m.to(torch.uint32)]),
+}
+
+
+@pytest.mark.parametrize("op", BEYOND_INT64.values(), ids=BEYOND_INT64.keys())
+def test_integers_beyond_int64_and_other_unsigned_ones_are_refused_as_on_the_cpu(op):
+    with pytest.raises(RuntimeError) as wanted:
+        op(torch.tensor([True, False]))
+    with pytest.raises(RuntimeError, match=re.escape(str(wanted.value).partition("\n")[0])):
+        op(torch.tensor([True, False], device="jax"))
+
+
+def test_a_divisor_beyond_int64_wraps():
+    assert (torch.tensor([1, 0], device="jax") // HUGE).tolist() == [-1, 0]

@@ -109,7 +109,24 @@ WRONG = {
     "sort": lambda x: x.sort(2),
     "stable sort": lambda x: x.sort(dim=-3, stable=True),
     "select_scatter": lambda x: x.select_scatter(x[0], 2, 0),
+    "select_scatter beyond the end": lambda x: x.select_scatter(x[0], 0, 2),
+    "select_scatter before the start": lambda x: x.select_scatter(x[0], 0, -3),
+    "select_scatter of a shorter row": lambda x: x.select_scatter(x[0, :1], 0, 1),
+    "select_scatter in a number": lambda x: x[0, 0].select_scatter(x[0, 0], 0, 0),
     "slice_scatter": lambda x: x.slice_scatter(x, 2),
+    "slice_scatter in a number": lambda x: x[0, 0].slice_scatter(x[0, 0]),
+    "diagonal_scatter": lambda x: x.diagonal_scatter(x[0], 0, 0, 5),
+    "diagonal_scatter of a shorter one": lambda x: x.diagonal_scatter(x[0, :1]),
+    "diagonal_scatter of a longer one": lambda x: x.diagonal_scatter(x[0], 1),
+    "diagonal_scatter of one dimension": lambda x: x.diagonal_scatter(x[0], 0, 1, -1),
+    "diagonal_scatter in a number": lambda x: x[0, 0].diagonal_scatter(x[0, 0]),
+    "cummax of a number": lambda x: x[0, 0].cummax(1),
+    "cummin of a number": lambda x: x[0, 0].cummin(-2),
+    "index_select of a number": lambda x: x[0, 0].index_select(0, rows(x)[1:]),
+    "index_select of no number": lambda x: x[0, 0].index_select(0, rows(x)[:0]),
+    "index_select of two numbers": lambda x: x[0, 0].index_select(0, rows(x) * 0),
+    "bernoulli_ above 1": lambda x: x.bernoulli_(1.5),
+    "bernoulli_ of NaN": lambda x: x.bernoulli_(float("nan")),
     "mvlgamma": lambda x: x.mvlgamma(0),
     "addcdiv of masks": lambda x: x.addcdiv(x > 1, x > 0),
     "huber_loss of width 0": lambda x: F.huber_loss(x, x + 1, delta=0),
@@ -174,6 +191,32 @@ def test_arguments_without_a_meaning_raise(op):
     message = re.escape(str(wanted.value).partition("\n")[0].partition(", but got")[0])
     with pytest.raises(wanted.type, match=message):
         op(A.jax())
+
+
+NO_PLACE = {
+    "an index of no rows": lambda x: x[:0][rows(x)],
+    "an index of no columns": lambda x: x[:, :0][rows(x), rows(x)],
+    "an index of a number": lambda x: x[0, 0].index_put((rows(x),), x[0]),
+    "values without indices": lambda x: x.index_put((rows(x)[:0],), x),
+    "sums without indices": lambda x: x.index_put((rows(x)[:0],), x, accumulate=True),
+}
+
+
+@pytest.mark.parametrize("op", NO_PLACE.values(), ids=NO_PLACE.keys())
+def test_indices_without_a_place_raise(op):
+    with pytest.raises((RuntimeError, IndexError)) as wanted:
+        op(A)
+    with pytest.raises(wanted.type, match=re.escape(str(wanted.value))):
+        op(A.jax()).tolist()
+
+
+def test_scatter_that_fits():
+    x = A.jax()
+    assert x.select_scatter(x[0], 0, -1).tolist() == A.select_scatter(A[0], 0, -1).tolist()
+    assert x.diagonal_scatter(x[0, :1], -1).tolist() == A.diagonal_scatter(A[0, :1], -1).tolist()
+    assert x.diagonal_scatter(x[0, :0], 5).tolist() == A.tolist()
+    assert x[0, 0].index_select(0, rows(x)[:1]).tolist() == 1
+    assert x.bernoulli_(1).tolist() == [[1, 1], [1, 1]]
 
 
 def test_what_just_fits_does_not_raise():

@@ -81,6 +81,7 @@ LAYERS = (
         ("C10", "TENSOR_BASE", "CORE"),
         (
             "ATen/TensorOperators.h",
+            "ATen/native/TypeProperties.h",
             "ATen/ops/_local_scalar_dense_native.h",
             "ATen/ops/cat.h",
             "ATen/ops/full.h",

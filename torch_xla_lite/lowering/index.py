@@ -36,7 +36,11 @@ def _key(indices: Indices) -> tuple[object, ...]:
 
 
 def _check(x: jax.Array, indices: Indices) -> None:
+    if len(indices) > x.ndim:
+        raise Unsupported("too many indices: torch's kernel raises")
     for size, index in zip(x.shape, indices, strict=False):
+        if index is not None and size == 0 and index.size > 0:
+            raise Unsupported("an index for no elements: torch's kernel raises")
         if index is not None and index.dtype.kind != "b":
             index_in_range(index, size, wraps=True)
 
@@ -66,8 +70,14 @@ def index_put(
     selected = _put_by_mask(self, indices, values, accumulate)
     if selected is not None:
         return selected
-    place = self.at[_key(indices)]
+    key = _key(indices)
     _check(self, indices)
+    place = self.at[key]
+    selected = jax.eval_shape(lambda x: x[key], self).shape
+    pairs = zip(reversed(values.shape), reversed(selected), strict=False)
+    if values.ndim > len(selected) or any(own not in (1, size) for own, size in pairs):
+        # XLA takes any values where no element is written.
+        raise Unsupported("values of another shape: torch's kernel raises")
     values = convert(values, self.dtype)
     if not accumulate:
         return place.set(values, mode="promise_in_bounds")

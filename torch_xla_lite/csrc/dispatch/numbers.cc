@@ -12,7 +12,8 @@ namespace {
 
 // A Scalar, or the tensor on the CPU that torch makes of a Python number.
 std::optional<c10::Scalar> NumberOf(const c10::IValue& value) {
-  if (value.isScalar()) return value.toScalar();
+  // isScalar() leaves out integers beyond int64.
+  if (value.isScalar() || value.isUnsigned()) return value.toScalar();
   if (!value.isTensor() || !value.toTensor().defined()) return std::nullopt;
   const at::Tensor& tensor = value.toTensor();
   if (!tensor.device().is_cpu() || tensor.dim() != 0) return std::nullopt;
@@ -66,7 +67,9 @@ bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
   if (!number || !number->isIntegral(/*includeBool=*/true)) return false;
   // What is left of it in a narrow dtype.
   const auto bits = 8 * c10::elementSize(dtype);
-  return static_cast<uint64_t>(number->toLong()) << (64 - bits) == 0;
+  const bool is_unsigned = number->isUnsigned();
+  const auto word = is_unsigned ? number->toUInt64() : static_cast<uint64_t>(number->toLong());
+  return word << (64 - bits) == 0;
 }
 
 }  // namespace

@@ -1,15 +1,20 @@
 #include "torch_xla_lite/csrc/dispatch/refused_calls.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
 #include <c10/util/BFloat16.h>
+#include <c10/util/Exception.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "torch_xla_lite/csrc/dispatch/call.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::dispatch {
@@ -221,6 +226,50 @@ bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDoubl
 // (self, target, reduction, beta)
 bool OfSmoothL1(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() >= 0); }
 
+bool IsNoProbability(Arguments arguments, const Limits&) {
+  const double p = arguments[1].toDouble();
+  return !(p >= 0 && p <= 1);
+}
+
+// The dimension that is meant, or -1.
+int64_t DimOf(const at::Tensor& tensor, const c10::IValue& value) {
+  const int64_t dim = value.toInt() + (value.toInt() < 0 ? tensor.dim() : 0);
+  return dim < tensor.dim() ? std::max<int64_t>(dim, -1) : -1;
+}
+
+// (self, src, dim, index)
+bool OfSelectScatter(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t dim = DimOf(self, arguments[2]), index = arguments[3].toInt();
+  if (dim < 0 || index < -self.size(dim) || index >= self.size(dim)) return true;
+  at::DimVector sizes(self.sizes());
+  sizes.erase(sizes.begin() + dim);
+  return arguments[1].toTensor().sizes() != sizes;
+}
+
+// (self, src, dim, start, end, step)
+bool OfSliceScatter(Arguments arguments, const Limits&) {
+  return DimOf(arguments[0].toTensor(), arguments[2]) < 0;
+}
+
+// (self, src, offset, dim1, dim2)
+bool OfDiagonalScatter(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t offset = arguments[2].toInt();
+  const int64_t dim1 = DimOf(self, arguments[3]), dim2 = DimOf(self, arguments[4]);
+  if (dim1 < 0 || dim2 < 0 || dim1 == dim2) return true;
+  at::DimVector sizes(self.sizes());
+  const int64_t length = std::min(sizes[dim1] + std::min<int64_t>(offset, 0),
+                                  sizes[dim2] - std::max<int64_t>(offset, 0));
+  sizes.erase(sizes.begin() + std::max(dim1, dim2));
+  sizes.erase(sizes.begin() + std::min(dim1, dim2));
+  sizes.push_back(std::max<int64_t>(length, 0));
+  return arguments[1].toTensor().sizes() != sizes;
+}
+
+// A number has no dimension, and one element.
+bool OfNumber(Arguments arguments, const Limits&) { return arguments[0].toTensor().dim() == 0; }
+
 // Some kernels for images take empty batches and nothing else that is empty.
 bool IsEmptyImage(std::string_view op, Arguments arguments) {
   return (op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_") ||
@@ -236,9 +285,13 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
       {"aten::_softmax", HasForeignDim<1>},
       {"aten::addcdiv", OfIntegerDivision},
+      {"aten::bernoulli.p", IsNoProbability},
       {"aten::bucketize.Scalar", OfMatrix<1>},
       {"aten::bucketize.Tensor", OfMatrix<1>},
       {"aten::convolution", OfConvolution},
+      {"aten::cummax", HasForeignDim<1>},
+      {"aten::cummin", HasForeignDim<1>},
+      {"aten::diagonal_scatter", OfDiagonalScatter},
       {"aten::ge.Scalar", OfComplex},
       {"aten::ge.Tensor", OfComplex},
       {"aten::gt.Scalar", OfComplex},
@@ -250,6 +303,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::huber_loss", OfHuber},
       {"aten::index_add", OfRows},
       {"aten::index_reduce", OfRows},
+      {"aten::index_select", OfNumber},
       {"aten::masked_scatter", OfMask},
       {"aten::mvlgamma", OfMultivariateGamma},
       {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
@@ -267,8 +321,8 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::random.to", BelowHigh<1>},
       {"aten::randperm", OfPermutation},
       {"aten::randperm.generator", OfPermutation},
-      {"aten::select_scatter", HasForeignDim<2>},
-      {"aten::slice_scatter", HasForeignDim<2>},
+      {"aten::select_scatter", OfSelectScatter},
+      {"aten::slice_scatter", OfSliceScatter},
       {"aten::smooth_l1_loss", OfSmoothL1},
       {"aten::sort", HasForeignDim<1>},
       {"aten::sort.stable", HasForeignDim<2>},
@@ -290,6 +344,34 @@ bool HasRefusedBool(const OpInfo& info, Arguments arguments, c10::ScalarType res
     const bool is_alpha = info.op.schema().arguments()[i].name() == "alpha";
     if (is_alpha ? arguments[i].isBool() && result != at::kBool : subtracts && IsBool(arguments[i]))
       return true;
+  }
+  return false;
+}
+
+// Whether torch's kernels have no dtype for the result, where its meta functions have one: beside
+// other integers, for unsigned ones of more than 8 bits and Python numbers beyond int64.
+bool HasRefusedPromotion(const OpInfo& info, Arguments arguments) {
+  const auto functional = FindOp(info.name);
+  const bool promotes = (functional && functional->hasTag(at::Tag::pointwise)) ||
+                        info.name == "aten::cat" || info.name.starts_with("aten::floor_divide") ||
+                        info.name.starts_with("aten::_foreach_");
+  if (!promotes) return false;
+  at::native::ResultTypeState state;
+  try {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string& name = info.op.schema().arguments()[i].name();
+      if (name == "condition" || name == "mask") continue;
+      if (arguments[i].isScalar() || arguments[i].isUnsigned()) {
+        state = at::native::update_result_type_state(arguments[i].toScalar(), state);
+      } else {
+        ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+          state = at::native::update_result_type_state(tensor, state);
+        });
+      }
+    }
+    at::native::result_type(state);
+  } catch (const c10::Error&) {
+    return true;
   }
   return false;
 }
@@ -325,7 +407,7 @@ bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand
   if (contains(info.refused_dtypes, operand)) return true;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
   if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype) ||
-      ChecksErrors(info, arguments))
+      HasRefusedPromotion(info, arguments) || ChecksErrors(info, arguments))
     return true;
   if (!HaveOneDtype(ArgumentsOfOneDtype(info.name), arguments)) return true;
   if (IsEmptyImage(info.name, arguments)) return true;
