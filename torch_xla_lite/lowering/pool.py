@@ -445,6 +445,9 @@ def _adaptive_average_backward(grad_output: jax.Array, self: jax.Array, rank: in
 def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.Array]:
     rank = len(counts)
     sizes = x.shape[-rank:]
+    if 0 in counts:
+        empty = (*x.shape[:-rank], *counts)
+        return lax.full(empty, 0, x.dtype), lax.full(empty, 0, np.int32)
     window = _even_window(sizes, counts)
     if window is not None:
         return max_with_position(x, window)

@@ -94,6 +94,13 @@ def test_adaptive_maximum_and_its_gradient(size):
     check(aten.adaptive_max_pool2d_backward, torch.randn(2, 3, *size), X, positions)
 
 
+@pytest.mark.parametrize("size", [[0, 0], [0, 3], [4, 0]])
+def test_adaptive_pooling_to_nothing(size):
+    check(aten.adaptive_max_pool2d, X, size)
+    check(aten.adaptive_max_pool3d, torch.randn(2, 3, 4, 4, 4), [2, *size])
+    check(aten._adaptive_avg_pool2d, X, size)
+
+
 def test_unpooling_puts_values_back():
     y, positions = aten.max_pool2d_with_indices(X, [2, 2])
     check(aten.max_unpool2d, y, positions, [9, 8])
