@@ -179,6 +179,12 @@ def tensor(*values: float) -> torch.Tensor:
     return torch.tensor(values, device="jax")
 
 
+def ctc_loss(labels: list[list[int]]) -> torch.Tensor:
+    scores = torch.rand(4, 1, 3, device="jax").log_softmax(2)
+    lengths = torch.tensor([4], device="jax"), torch.tensor([2], device="jax")
+    return F.ctc_loss(scores, torch.tensor(labels, device="jax"), *lengths)
+
+
 MATRIX = torch.ones(2, 2, device="jax")
 PIVOTS = torch.tensor([1, 3], dtype=torch.int32, device="jax")
 VALUES = {
@@ -188,8 +194,11 @@ VALUES = {
     "multinomial of zeros": (lambda: tensor(0.0, 0.0).multinomial(1, True), "probabilities <= 0"),
     "bernoulli": (lambda: tensor(0.5, 1.5).bernoulli(), "p_in >= 0 && p_in <= 1"),
     "bernoulli_": (lambda: tensor(1.0).bernoulli_(tensor(math.nan)), "p_in >= 0 && p_in <= 1"),
+    "bernoulli of NaN": (lambda: tensor(math.nan).bernoulli(), "p_in >= 0 && p_in <= 1"),
     "poisson": (lambda: torch.poisson(tensor(-1.0)), "rate to be non-negative"),
+    "poisson of NaN": (lambda: torch.poisson(tensor(math.nan)), "rate to be non-negative"),
     "normal": (lambda: torch.normal(tensor(0.0), tensor(-1.0)), "std >= 0"),
+    "normal of NaN": (lambda: torch.normal(tensor(0.0), tensor(math.nan)), "std >= 0"),
     "binary_cross_entropy": (
         lambda: F.binary_cross_entropy(tensor(0.5, 1.5), tensor(1.0, 1.0)),
         "between 0 and 1",
@@ -206,8 +215,12 @@ VALUES = {
     "svd": (lambda: torch.linalg.svdvals(MATRIX * math.nan), "non-finite"),
     "matrix_norm": (lambda: torch.linalg.matrix_norm(MATRIX * math.nan, 2), "non-finite"),
     "eig": (lambda: torch.linalg.eig(MATRIX * math.inf)[0], "infs or NaNs"),
+    "eigvals": (lambda: torch.linalg.eigvals(MATRIX * math.nan), "infs or NaNs"),
+    "eigvals of infinity": (lambda: torch.linalg.eigvals(MATRIX * math.inf), "infs or NaNs"),
+    "eigh": (lambda: torch.linalg.eigvalsh(torch.eye(5, device="jax") * math.nan), "converge"),
     "lu_solve": (lambda: torch.linalg.lu_solve(MATRIX, PIVOTS, MATRIX), "ivots"),
     "lu_unpack": (lambda: torch.lu_unpack(MATRIX, PIVOTS)[0], "pivots"),
+    "ctc_loss": (lambda: ctc_loss([[1, 9]]), "out of range"),
     "max": (lambda: tensor().max(), "numel"),
     "min": (lambda: tensor().min(), "numel"),
 }
@@ -217,6 +230,7 @@ VALUES = {
 @pytest.mark.parametrize(("op", "message"), VALUES.values(), ids=VALUES.keys())
 def test_values_that_the_cpu_refuses_raise(op, message, mode):
     torch_xla_lite._XLAC.set_compile_when(mode)
+    torch_xla_lite._XLAC.clear_cache()  # What was compiled before is not interpreted.
     try:
         with pytest.raises((RuntimeError, IndexError), match=message):
             op().tolist()

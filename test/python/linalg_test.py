@@ -142,3 +142,24 @@ def test_a_matrix_with_nan_gives_nan_where_it_does_on_the_cpu(name, where, dtype
     function = FACTORISED[name]
     got, wanted = (torch.stack([function(x) for x in m]) for m in (matrices.jax(), matrices))
     torch.testing.assert_close(got.cpu(), wanted, equal_nan=True)
+
+
+def failing_at(order: int) -> torch.Tensor:
+    """[4, 4]; the leading minors from that order on are not positive, or all are if it is 0."""
+    x = torch.eye(4) + 0.1
+    if order:
+        x[order - 1, order - 1] = -1
+    return x
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
+def test_the_order_of_the_minor_at_which_cholesky_fails(upper, dtype):
+    x = torch.stack([failing_at(order) for order in range(5)]).to(dtype)
+    x[2, 0, 3] = x[2, 3, 0] = NAN  # Beyond that minor.
+    wanted = torch.linalg.cholesky_ex(x, upper=upper).info.tolist()
+    assert wanted == [0, 1, 2, 3, 4]
+    assert torch.linalg.cholesky_ex(x.jax(), upper=upper).info.tolist() == wanted
+    assert torch.linalg.cholesky_ex(x[:, :0, :0].jax()).info.tolist() == [0] * 5
+    with pytest.raises(torch.linalg.LinAlgError, match="leading minor of order 3 is not positive"):
+        torch.linalg.cholesky(x[3].jax())

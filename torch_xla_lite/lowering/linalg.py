@@ -20,10 +20,6 @@ def _adjoint(x: jax.Array) -> jax.Array:
     return lax.conj(swapped) if is_complex(x.dtype) else swapped
 
 
-def _nan_info(x: jax.Array) -> jax.Array:
-    return jnp.any(x != x, axis=(-2, -1)).astype(np.int32)
-
-
 def _check_pivots(pivots: jax.Array, size: int) -> None:
     bad = jnp.any((pivots < 1) | (pivots > size))
     message = f"the pivots of an LU factorization must be in [1, {size}]"
@@ -37,8 +33,35 @@ def _check_pivots(pivots: jax.Array, size: int) -> None:
 def linalg_cholesky_ex(
     self: jax.Array, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    factor = lax.linalg.cholesky(_adjoint(self) if upper else self, symmetrize_input=False)
-    return _adjoint(factor) if upper else factor, _nan_info(factor)
+    a = _adjoint(self) if upper else self
+    factor = lax.linalg.cholesky(a, symmetrize_input=False)
+    failed = jnp.any(factor != factor, axis=(-2, -1))
+    # XLA says that a matrix is not positive-definite, but not where.
+    info = lax.cond(
+        jnp.any(failed), lambda: _failing_minor(a), lambda: jnp.zeros_like(failed, "i4")
+    )
+    return _adjoint(factor) if upper else factor, lax.select(failed, info, jnp.zeros_like(info))
+
+
+def _failing_minor(a: jax.Array) -> jax.Array:
+    """The orders of the first leading minors of `a`, `[..., n, n]`, that are not positive. At least
+    one is not in each matrix. Bisection: beyond a smaller minor, the matrix becomes the identity.
+    """
+    size = a.shape[-1]
+
+    def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        positive, failing = bounds
+        order = (positive + failing) // 2
+        inside = np.arange(size) < order[..., None]
+        minor = jnp.where(
+            inside[..., :, None] & inside[..., None, :], a, jnp.eye(size, dtype=a.dtype)
+        )
+        factor = lax.linalg.cholesky(minor, symmetrize_input=False)
+        failed = jnp.any(factor != factor, axis=(-2, -1))
+        return jnp.where(failed, positive, order), jnp.where(failed, order, failing)
+
+    bounds = (jnp.zeros(a.shape[:-2], "i4"), jnp.full(a.shape[:-2], size, "i4"))
+    return lax.fori_loop(0, size.bit_length(), halve, bounds)[1]
 
 
 @lower("aten::cholesky")
@@ -290,22 +313,31 @@ def linalg_eigh(
     A: jax.Array, UPLO: str = "L", compute_v: bool = True, *, outs
 ) -> tuple[jax.Array, jax.Array]:
     vectors, values = lax.linalg.eigh(A, lower=UPLO.upper() == "L", symmetrize_input=False)
+    message = (
+        "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
+        "or has too many repeated eigenvalues"
+    )
+    check(jnp.any(values != values), message, LinAlgError)
     return values, vectors if compute_v else lax.full(outs[1].shape, 0, A.dtype)
 
 
 @lower("aten::linalg_eig")
 def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
-    message = "torch.linalg.eig: input tensor should not contain infs or NaNs."
-    check(~jnp.all(jnp.isfinite(self)), message, RuntimeError)
+    _check_finite(self, "torch.linalg.eig")
     values, vectors = lax.linalg.eig(self, compute_left_eigenvectors=False)
     return values, vectors
 
 
 @lower("aten::_linalg_eigvals")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
-    return lax.linalg.eig(self, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[
-        0
-    ]
+    _check_finite(self, "torch.linalg.eigvals")
+    only_values = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
+    return lax.linalg.eig(self, **only_values)[0]
+
+
+def _check_finite(x: jax.Array, function: str) -> None:
+    message = f"{function}: input tensor should not contain infs or NaNs."
+    check(~jnp.all(jnp.isfinite(x)), message, RuntimeError)
 
 
 @lower("aten::_linalg_svd")

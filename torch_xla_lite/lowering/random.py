@@ -120,7 +120,7 @@ def normal(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.A
 def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
     if isinstance(std, jax.Array) and not is_complex(std.dtype):
-        check(jnp.any(std < 0), "normal expects all elements of std >= 0.0", RuntimeError)
+        check(~jnp.all(std >= 0), "normal expects all elements of std >= 0.0", RuntimeError)
     scaled = lax.mul(x, full(x.shape, std, x.dtype))
     return lax.add(scaled, full(x.shape, mean, x.dtype))
 
@@ -243,7 +243,7 @@ def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *,
 @lower("aten::poisson")
 def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     message = "invalid Poisson rate, expected rate to be non-negative"
-    check(jnp.any(self < 0), message, RuntimeError)
+    check(~jnp.all(self >= 0), message, RuntimeError)
     return jax.random.poisson(key, opmath(self), outs[0].shape)
 
 

@@ -127,6 +127,44 @@ Kernel FindKernel(std::string_view op) {
   return nullptr;
 }
 
+// Whether all elements are in [0, size).
+bool AreIndices(const at::Tensor& tensor, int64_t size) {
+  return tensor.ge(0).logical_and(tensor.lt(size)).all().item<bool>();
+}
+
+// LAPACK ends the process for some of the other matrices. torch checks those of linalg_eig only.
+bool IsFinite(const torch::jit::Stack& stack) {
+  return stack[0].toTensor().isfinite().all().item<bool>();
+}
+
+// (.., log_probs, targets, ..)
+template <int kLogProbs>
+bool AreLabels(const torch::jit::Stack& stack) {
+  return AreIndices(stack[kLogProbs + 1].toTensor(), stack[kLogProbs].toTensor().size(2));
+}
+
+// (grad, indices, offset2bag, bag_size, maximum_indices, num_weights, ..)
+bool AreRows(const torch::jit::Stack& stack) {
+  return AreIndices(stack[1].toTensor(), stack[5].toInt());
+}
+
+// (grad, weight, indices, ..)
+bool AreRowsOfWeight(const torch::jit::Stack& stack) {
+  return AreIndices(stack[2].toTensor(), stack[1].toTensor().size(0));
+}
+
+using Condition = bool (*)(const torch::jit::Stack&);
+
+// What torch's kernel does not check, although it would read or write other memory.
+Condition FindCondition(std::string_view op) {
+  if (op == "aten::_ctc_loss.Tensor") return AreLabels<0>;
+  if (op == "aten::_ctc_loss_backward.Tensor") return AreLabels<1>;
+  if (op == "aten::_embedding_bag_dense_backward") return AreRows;
+  if (op == "aten::_embedding_bag_per_sample_weights_backward") return AreRowsOfWeight;
+  if (op == "aten::_linalg_eigvals") return IsFinite;
+  return nullptr;
+}
+
 }  // namespace
 
 CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
@@ -141,6 +179,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   if (!op_) return;
   is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
+  condition_ = FindCondition(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
   if (draw_ == nullptr && !HasKernel()) return;
   // The first word belongs to the recorder.
@@ -209,6 +248,8 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   // The rest of the graph needs no compilation.
   if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
   if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
+  // The graph is compiled, and its lowering says what is wrong.
+  TORCH_CHECK(condition_ == nullptr || condition_(stack), "wrong values (in ", signature_.op, ")");
   if (kernel_ != nullptr) {
     kernel_(&stack);
   } else {

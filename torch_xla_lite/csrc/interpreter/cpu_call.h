@@ -57,8 +57,9 @@ class CpuCall {
   std::optional<size_t> written_;
   std::optional<dispatch::CallPlan> plan_;
   bool is_seeded_ = false;
-  void (*kernel_)(torch::jit::Stack*) = nullptr;  // instead of torch's
-  Draw draw_ = nullptr;                           // of a random op
+  void (*kernel_)(torch::jit::Stack*) = nullptr;           // instead of torch's
+  bool (*condition_)(const torch::jit::Stack&) = nullptr;  // what torch's takes for granted
+  Draw draw_ = nullptr;                                    // of a random op
   const dispatch::IndexArguments* index_ = nullptr;
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;

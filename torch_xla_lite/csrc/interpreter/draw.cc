@@ -83,6 +83,8 @@ Results Bernoulli(const Stack& arguments, const Threefry& key, const ir::Shape& 
   const bool is_of_other = arguments[1].isTensor();
   at::Tensor probability = arguments[is_of_other ? 1 : 0].toTensor();
   probability = ToOpmath(probability);
+  TORCH_CHECK(probability.ge(0).logical_and(probability.le(1)).all().item<bool>(),
+              "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
   const at::Tensor uniform = Generate<float>(key, out.dims(), UniformFloat);
   return {uniform.to(probability.scalar_type()).lt(probability)};
 }
