@@ -25,6 +25,18 @@ def require(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
+def non_maximum_suppression(
+    boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float
+) -> torch.Tensor:
+    """The boxes, best first, that overlap with no better one that is kept."""
+    overlaps = importlib.import_module("torchvision.ops").box_iou(boxes, boxes) > iou_threshold
+    kept: list[int] = []
+    for i in scores.argsort(descending=True, stable=True).tolist():
+        if not overlaps[i, kept].any():
+            kept.append(i)
+    return torch.tensor(kept, dtype=torch.int64)
+
+
 def _declare_ops_of_torchvision() -> None:
     # torchvision's wheel was built for torch with CUDA. Its C++ part does not load beside a torch
     # for the CPU, but these ops must exist while it is imported. timm and transformers import it.

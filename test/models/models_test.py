@@ -1,7 +1,8 @@
 """Models of other libraries train on device "jax" as on the CPU, without compiling at each step."""
 
 import copy
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,31 @@ def of_noise(model: nn.Module, step: int) -> torch.Tensor:
     scheduler = diffusers.DDPMScheduler(num_train_timesteps=100)
     noisy = scheduler.add_noise(images, noise, times)
     return F.mse_loss(model(noisy, times).sample, noise)
+
+
+def scenes(step: int) -> tuple[list[torch.Tensor], list[dict[str, torch.Tensor]]]:
+    """Two images, each of its own size, with one to three objects each."""
+    generator = torch.Generator().manual_seed(step)
+    images, targets = [], []
+    for height, width in ((40 + 4 * step, 56), (48, 40)):
+        count = int(torch.randint(1, 4, (1,), generator=generator))
+        corners = torch.rand(count, 4, generator=generator) / 2 + torch.tensor([0, 0, 0.5, 0.5])
+        boxes = corners * torch.tensor([width, height, width, height])
+        labels = torch.randint(1, 4, (count,), generator=generator)
+        images.append(torch.rand(3, height, width, generator=generator).double())
+        targets.append({"boxes": boxes.double(), "labels": labels})
+    return images, targets
+
+
+def of_scenes(model: nn.Module, step: int) -> torch.Tensor:
+    _, device = data(model, step)
+    images, targets = scenes(step)
+    return sum(
+        model(
+            [image.to(device) for image in images],
+            [{name: value.to(device) for name, value in target.items()} for target in targets],
+        ).values()
+    )
 
 
 def of_speech(model: nn.Module, step: int) -> torch.Tensor:
@@ -168,6 +194,22 @@ def small_unet() -> nn.Module:
     )  # fmt: skip
 
 
+def small_detector() -> nn.Module:
+    """Faster R-CNN. It chooses no candidates at random: there are fewer than it may take."""
+    detection = torchvision.models.detection
+    backbone: Any = nn.Sequential(nn.Conv2d(3, 8, 5, stride=8, padding=2), nn.ReLU())
+    backbone.out_channels = 8
+    return detection.FasterRCNN(
+        backbone, min_size=48, max_size=64,
+        rpn_anchor_generator=detection.rpn.AnchorGenerator(((16, 32),), ((0.5, 1.0, 2.0),)),
+        rpn_pre_nms_top_n_train=40, rpn_post_nms_top_n_train=16, rpn_batch_size_per_image=2000,
+        rpn_pre_nms_top_n_test=40, rpn_post_nms_top_n_test=16, box_score_thresh=0.0,
+        box_roi_pool=torchvision.ops.MultiScaleRoIAlign(["0"], 4, 2), box_batch_size_per_image=200,
+        box_head=detection.faster_rcnn.TwoMLPHead(8 * 4 * 4, 16),
+        box_predictor=detection.faster_rcnn.FastRCNNPredictor(16, 4),
+    ).double()  # fmt: skip
+
+
 PROGRAMS: dict[str, tuple[Callable[[], nn.Module], Loss]] = {
     # Statistics of four numbers amplify what float32 rounds away.
     "torchvision ResNet": (
@@ -264,6 +306,41 @@ def test_training_under_autocast() -> None:
     assert counts["fallbacks"] == {}
 
 
+@pytest.fixture
+def ops_of_torchvision(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Replaces the part of torchvision that is written in C++: `nms` has a kernel for the CPU only,
+    `roi_align` is torchvision's own function in Python, without torch.compile."""
+    from torchvision.ops import boxes, roi_align
+
+    module = sys.modules[roi_align.__module__]
+    monkeypatch.setattr(boxes, "_assert_has_ops", lambda: None)
+    monkeypatch.setattr(module, "is_compile_supported", lambda device: True)
+    monkeypatch.setattr(module, "_roi_align", module._roi_align.__wrapped__)
+    with torch.library._scoped_library("torchvision", "IMPL") as library:
+        library.impl("nms", libraries.non_maximum_suppression, "CPU")
+        yield
+
+
+@pytest.mark.usefixtures("ops_of_torchvision")
+def test_detection_is_that_of_the_cpu() -> None:
+    model = make(small_detector)
+    other = copy.deepcopy(model).to("jax")
+    losses, others = train(model, of_scenes), train(other, of_scenes)
+    # The loss of the proposals is rounded to float32, the type of its labels.
+    torch.testing.assert_close(others, losses, rtol=2e-7, atol=0)
+    states = {name: value.cpu() for name, value in other.state_dict().items()}
+    torch.testing.assert_close(states, dict(model.state_dict()), rtol=1e-6, atol=1e-9)
+    # The number of candidates is data.
+    assert set(debug.metrics()["fallbacks"]) == {"aten::nonzero", "torchvision::nms"}
+    images, _ = scenes(5)
+    found = model.eval()(images)
+    others_found = other.eval()([image.to("jax") for image in images])
+    assert all(len(image["boxes"]) > 5 for image in found)
+    for wanted, got in zip(found, others_found, strict=True):
+        got = {name: value.cpu() for name, value in got.items()}
+        torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("build", [small_gpt2, small_t5])
 def test_generated_tokens_are_those_of_the_cpu(build: Callable[[], nn.Module]) -> None:
     model: Any = make(build).eval()
@@ -272,3 +349,15 @@ def test_generated_tokens_are_those_of_the_cpu(build: Callable[[], nn.Module]) -
     wanted = model.generate(tokens, **options)
     other = copy.deepcopy(model).to("jax")
     assert other.generate(tokens.to("jax"), **options).tolist() == wanted.tolist()
+
+
+def test_denoised_images_are_those_of_the_cpu() -> None:
+    unet = make(small_unet).eval()
+
+    def images(device: str) -> np.ndarray:
+        pipeline = diffusers.DDIMPipeline(copy.deepcopy(unet), diffusers.DDIMScheduler()).to(device)
+        pipeline.set_progress_bar_config(disable=True)
+        generator = torch.Generator().manual_seed(0)
+        return pipeline(2, generator, num_inference_steps=5, output_type="np").images
+
+    np.testing.assert_allclose(images("jax"), images("cpu"), rtol=0, atol=1e-5)
