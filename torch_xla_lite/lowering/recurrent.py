@@ -88,7 +88,7 @@ def fused_gru_cell_backward(
     return to_input, to_hidden, grad * z, *biases
 
 
-# --- all steps of a layer: the ops of recurrent_layer.py ------------------------------------------
+# --- all steps of a layer: the ops of recurrent_ops.py --------------------------------------------
 
 
 def _arguments(cell: str, x: jax.Array, hidden: jax.Array) -> jax.Array:

@@ -4,10 +4,9 @@ torch makes such a layer of ops for each time step, and XLA takes minutes to com
 them. Here each direction of a layer is a product of all inputs with the input weights, and one op
 for the recurrence, which is a scan (recurrent.py): the graph has the same size for any length.
 
-Source: aten::lstm, aten::gru, aten::rnn_tanh and aten::rnn_relu, of padded and packed sequences.
+recurrent_ops.py imports this file when a layer is called first.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,39 +17,6 @@ from torch.nn import functional
 Tensor = torch.Tensor
 # The state: h, and for an LSTM c.
 State = tuple[Tensor, Tensor | None]
-
-# x: [time, batch, gates], the products of the inputs with the input weights.
-# h, c: the state before the first step, [batch, hidden]; only an LSTM has c.
-# w_hr: the projection of an LSTM with `proj_size`.
-# valid: bool [time, batch]. Where it is false the sequence has ended, and its state stays.
-_INPUTS = (
-    "Tensor x, Tensor h, Tensor? c, Tensor w_hh, Tensor? b_hh, Tensor? w_hr, Tensor? valid, "
-    "str cell, bool reverse"
-)
-_OPS = torch.library.Library("torch_xla_lite", "FRAGMENT")
-# The state after each step, and the arguments of the gates, for the gradient.
-_OPS.define(f"recurrence({_INPUTS}) -> (Tensor hs, Tensor? cs, Tensor gates)")
-# The gradients of x, h, c, w_hh, b_hh and w_hr.
-_OPS.define(
-    "recurrence_backward(Tensor grad_hs, Tensor? grad_cs, Tensor hs, Tensor? cs, Tensor gates, "
-    f"{_INPUTS}) -> (Tensor, Tensor, Tensor?, Tensor, Tensor?, Tensor?)"
-)
-
-
-def _meta(x: Tensor, h: Tensor, c: Tensor | None, *rest: Any) -> tuple:
-    time, batch, width = x.shape
-    cell = rest[-2]
-    gates = width // 3 * 4 if cell == "gru" else width
-    cs = None if c is None else x.new_empty(time, *c.shape)
-    return x.new_empty(time, *h.shape), cs, x.new_empty(time, batch, gates)
-
-
-def _meta_backward(*arguments: Any) -> list[Tensor | None]:
-    return [None if x is None else torch.empty_like(x) for x in arguments[5:11]]
-
-
-_OPS.impl("recurrence", _meta, "Meta")
-_OPS.impl("recurrence_backward", _meta_backward, "Meta")
 
 
 class _Recurrence(torch.autograd.Function):
@@ -244,18 +210,13 @@ def _layers(
     return x, *(torch.stack(states) for states in zip(*ends, strict=True) if states[0] is not None)
 
 
-def _padded(cell: str, input: Tensor, hx: Any, *arguments: Any) -> tuple[Tensor, ...]:
+def padded(cell: str, input: Tensor, hx: Any, *arguments: Any) -> tuple[Tensor, ...]:
+    """A layer of padded sequences, as aten::lstm.input."""
     return _layers(cell, input, None, hx if cell == "lstm" else [hx], *arguments)
 
 
-def _packed(
+def packed(
     cell: str, data: Tensor, batch_sizes: Tensor, hx: Any, *arguments: Any
 ) -> tuple[Tensor, ...]:
+    """A layer of packed sequences, as aten::lstm.data."""
     return _layers(cell, data, batch_sizes, hx if cell == "lstm" else [hx], *arguments)
-
-
-_ATEN = torch.library.Library("aten", "IMPL")
-for _cell in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-    for _key in ("AutogradPrivateUse1", "PrivateUse1"):
-        _ATEN.impl(f"{_cell}.input", functools.partial(_padded, _cell), _key)
-        _ATEN.impl(f"{_cell}.data", functools.partial(_packed, _cell), _key)

@@ -34,6 +34,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -181,13 +182,13 @@ def find(name: str) -> Lowering | None:
 # A lowering is in LOWERINGS before the rest of its module has run: a second thread has to wait for
 # the import, not for the entry.
 @functools.cache
-def load(module: str) -> None:
-    """Imports a module of this package that registers lowerings."""
+def load(module: str) -> ModuleType:
+    """Imports a module of this package when it is needed."""
     try:
-        importlib.import_module(f"{__package__}.{module}")
+        return importlib.import_module(f"{__package__}.{module}")
     except ImportError as error:
         raise BrokenPackage(
-            f"the lowerings in {module}.py cannot be imported: {error}\n"
+            f"lowering/{module}.py cannot be imported: {error}\n"
             "Install torch_xla_lite again. A test needs the file in its deps:  "
             f"//torch_xla_lite/lowering:{module}"
         ) from error

@@ -1,6 +1,6 @@
 // The recurrence of an LSTM, GRU or RNN layer, and its gradient, by ATen's CPU kernels.
 //
-// The arguments and results are those of torch_xla_lite::recurrence (lowering/recurrent_layer.py),
+// The arguments and results are those of torch_xla_lite::recurrence (lowering/recurrent_ops.py),
 // whose lowerings (lowering/recurrent.py) compute the same as scans. Only the loop over time steps
 // has ops for each step; everything that does not depend on the state before is computed at once.
 
