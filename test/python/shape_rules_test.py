@@ -335,6 +335,19 @@ CASES = [
         for dtype in (F32, BOOL, I64)
     ),
     *(
+        (op, (Shape(*sizes, dtype=dtype), *value), options)
+        for op, *value in (
+            *((aten.zeros_like,), (aten.ones_like,), (aten.empty_like,)),
+            *((aten.full_like, 2), (aten.full_like, 2.5)),
+        )
+        for sizes in ((), (3, 4), (2, 3, 4, 5))
+        for dtype in (F32, BF16, I64, BOOL)
+        for options in (
+            *({}, {"dtype": F64}, {"dtype": BOOL}, {"memory_format": torch.channels_last}),
+            *({"layout": torch.sparse_coo}, {"memory_format": torch.preserve_format}),
+        )
+    ),
+    *(
         (getattr(getattr(aten, f"_foreach_{name}{place}"), overload), (lists, *others))
         for lists in FOREACH_LISTS
         for place in ("", "_")
@@ -404,6 +417,8 @@ PLAIN = {
     "loss of numbers": (aten.huber_loss, (X, X, 1)),
     "mean": (aten.mean.dim, (X, [0], True)),
     "cat": (aten.cat, ([X, X], 1)),
+    "zeros": (aten.zeros_like, (X,)),
+    "full": (aten.full_like, (X, 2.5)),
     "lists": (aten._foreach_addcdiv_.ScalarList, ([X], [X], [X], [1.0])),
     "lists, as in Adam": (aten._foreach_lerp_.Scalar, ([X], [X], 0.1)),
 }

@@ -108,18 +108,26 @@ bool IsPointwise(const OpInfo& info) {
   return info.op.hasTag(at::Tag::pointwise) || info.name.starts_with("aten::floor_divide");
 }
 
+// Whether an operand can give the result another dtype than that of `self`. A number cannot if it
+// has a place in that dtype (c10::result_type).
+bool MayPromote(const c10::IValue& operand, const at::Tensor& self) {
+  if (!operand.isTensor() || !operand.toTensor().defined()) return false;
+  const at::Tensor& tensor = operand.toTensor();
+  const bool is_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  return is_number ? !c10::canCast(tensor.scalar_type(), self.scalar_type())
+                   : tensor.scalar_type() != self.scalar_type();
+}
+
 // Whether an op computes in another dtype than that of an argument to which it writes its results.
 // Only out= arguments tell so of ops that are not pointwise: others compute in the dtype of `self`.
 bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (!info.has_out) {
     if (!IsPointwise(info) || info.mutated != std::vector<int>{0} || !arguments[0].isTensor())
       return false;
-    const c10::ScalarType dtype = arguments[0].toTensor().scalar_type();
-    const bool is_mixed = std::ranges::any_of(arguments, [&](const c10::IValue& argument) {
-      return argument.isTensor() && argument.toTensor().defined() &&
-             argument.toTensor().scalar_type() != dtype;
-    });
-    if (!is_mixed) return false;
+    const at::Tensor& self = arguments[0].toTensor();
+    if (std::ranges::none_of(arguments,
+                             [&](const auto& argument) { return MayPromote(argument, self); }))
+      return false;
   }
   const torch::jit::Stack results = FunctionalResults(info, arguments);
   if (results.size() != info.mutated.size()) return false;

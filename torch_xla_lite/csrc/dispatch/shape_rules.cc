@@ -96,6 +96,17 @@ Results Elementwise(Arguments arguments) {
   return {{Meta(sizes, kGivesBool ? at::kBool : dtype)}};
 }
 
+// (self, value if it is full_like, dtype, layout, device, pin_memory, memory_format)
+Results FactoryLike(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const Arguments options = arguments.slice(arguments.size() - 5);
+  const bool has_strides =
+      !options[4].isNone() && options[4].toMemoryFormat() != at::MemoryFormat::Preserve;
+  if (!self.is_meta() || !options[1].isNone() || has_strides) return {};
+  return {
+      {Meta(self.sizes(), options[0].isNone() ? self.scalar_type() : options[0].toScalarType())}};
+}
+
 Results Clamp(Arguments arguments) {
   // One without bounds is an error.
   return arguments[1].isNone() ? Results() : Elementwise<false>(arguments);
@@ -467,6 +478,8 @@ Rule FindRule(const std::string& op) {
         {"aten::clamp", Clamp},
         {"aten::cumprod", Cumulative},
         {"aten::cumsum", Cumulative},
+        {"aten::empty_like", FactoryLike},
+        {"aten::full_like", FactoryLike},
         {"aten::grid_sampler_2d", GridSampler2d},
         {"aten::huber_loss", Loss<2>},
         {"aten::huber_loss_backward", LossBackward<3>},
@@ -488,6 +501,7 @@ Rule FindRule(const std::string& op) {
         {"aten::native_layer_norm_backward", LayerNormBackward},
         {"aten::nll_loss_backward", NllLossBackward},
         {"aten::nll_loss_forward", NllLoss},
+        {"aten::ones_like", FactoryLike},
         {"aten::smooth_l1_loss", Loss<2>},
         {"aten::smooth_l1_loss_backward", LossBackward<3>},
         {"aten::sum", ReduceAll},
@@ -502,6 +516,7 @@ Rule FindRule(const std::string& op) {
         {"aten::upsample_nearest3d", Upsample<3>},
         {"aten::upsample_trilinear3d", Upsample<3>},
         {"aten::where.self", Where},
+        {"aten::zeros_like", FactoryLike},
     };
     for (const char* op : {"_prelu_kernel",
                            "abs",
