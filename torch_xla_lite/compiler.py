@@ -164,8 +164,9 @@ def _program(
         key = compilation_cache.key(description + hlo)
         if (program := compilation_cache.load(key)) is not None:
             return program, True
+    options = target.compiler_options()
     program = Program(
-        executables=tuple(part.compile() for part in graph_of_jax.parts),
+        executables=tuple(part.compile(options) for part in graph_of_jax.parts),
         order=graph_of_jax.order,
         fallbacks=graph_of_jax.fallbacks,
         foreign=graph_of_jax.foreign,
@@ -195,7 +196,6 @@ def _lower_graph(
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
     found: list[tuple[int, str, str]] = []
-    behind_barriers = _behind_barriers(calls)
     stored = _stored(calls)
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
@@ -212,8 +212,6 @@ def _lower_graph(
             operands = [results[step][output] for step, output in call.operands]
             with checks.collect(index_errors.enabled()) as of_call:
                 results.append(call.lower(operands, scalars, by_ffi))
-            if number in behind_barriers:
-                results[-1] = lax.optimization_barrier(results[-1])
             if number in stored:
                 results[-1] = [None if x is None else ffi.store(x) for x in results[-1]]
             failed += [lax.reshape(check.failed, (1,)) for check in of_call]
@@ -244,32 +242,11 @@ def _lower_graph(
 
 
 def _stored(calls: Sequence[_Call | None]) -> set[int]:
-    if not target.repeats_long_chains():
+    if not target.fuses_too_much():
         return set()
     return stored_values.find(
         [call and stored_values.Op(call.op, [step for step, _ in call.operands]) for call in calls]
     )
-
-
-def _behind_barriers(calls: Sequence[_Call | None]) -> set[int]:
-    """In a graph with writes: views, and what is written to or made by a write.
-
-    XLA moves reshapes across what it writes to. Then it takes a slice of that for another array,
-    and reads elements that it has overwritten (github.com/openxla/xla/issues/49176): `x[1:] =
-    x[:-1].clone()` gave the first element everywhere. A barrier keeps the reshapes where they are;
-    it is gone when XLA fuses.
-    """
-    steps: set[int] = set()
-    for number, call in enumerate(calls):
-        if call is not None and (call.op.startswith("write:") or call.op in _SCATTERS):
-            steps |= {number, call.operands[0][0]}
-    if steps:
-        registry.load("views")
-        steps |= {i for i, call in enumerate(calls) if call and call.op in registry.VIEW_WRITES}
-    return steps
-
-
-_SCATTERS = frozenset({"aten::slice_scatter", "aten::select_scatter"})
 
 
 def _has_registered_lowering(calls: Sequence[_Call | None]) -> bool:

@@ -1,5 +1,8 @@
 """What the compiler makes of a graph: counts of operations, because times depend on the machine."""
 
+import copy
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,3 +43,27 @@ def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
     torch.testing.assert_close(x.cpu(), torch.full((3,), 1.5**20 * 1.5 - 0.5))
     assert texts[-1].count("stablehlo.multiply") == 20
     assert texts[-1].count("stablehlo.convert") == 1
+
+
+def test_a_step_overwrites_its_weights_without_copies(monkeypatch):
+    texts = []
+
+    def keep(key, program):
+        texts.extend(part.as_text() for part in program.executables)
+
+    monkeypatch.setattr(compiler.compilation_cache, "load", lambda key: None)
+    monkeypatch.setattr(compiler.compilation_cache, "store", keep)
+    torch.manual_seed(0)
+    reference = torch.nn.Sequential(*(torch.nn.Linear(48, 48) for _ in range(4)))
+    model = copy.deepcopy(reference).to("jax")
+    x = torch.randn(5, 48)
+    for net, images in ((reference, x), (model, x.to("jax"))):
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(images).square().mean().backward()
+            optimizer.step()
+    for ours, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(ours.cpu(), expected)
+    step = next(text for text in reversed(texts) if "input_output_alias" in text)
+    assert not re.findall(r"f32\[48,48\]\S* copy\(", step)

@@ -386,35 +386,6 @@ def test_a_write_through_an_unsafe_view_reaches_the_base():
     assert torch.equal(out.cpu(), torch.kron(a, b))
 
 
-@pytest.mark.parametrize("first", [0, 2])
-@pytest.mark.parametrize(
-    "array",
-    [lambda x: x[0] + 1, lambda x: x.diagonal(1).clone(), lambda x: x[:, 1] * 2, lambda x: x + 1],
-    ids=["row", "diagonal", "column", "whole"],
-)
-def test_a_slice_that_is_shifted_within_its_array(array, first):
-    """XLA moved reshapes across the write, and read what it had overwritten."""
-
-    def shifted(x):
-        y = array(x)
-        y[first + 1 :] = y[first:-1].clone()
-        return y
-
-    x = torch.arange(30.0).view(5, 6)
-    assert torch.equal(shifted(x.to("jax")).cpu(), shifted(x))
-
-
-def test_a_copy_is_shifted_by_its_source():
-    def shifted(x):
-        diagonal = x.diagonal(1)
-        copy = diagonal.clone()
-        copy[1:] = diagonal[:-1]
-        return copy
-
-    x = torch.arange(30.0).view(5, 6)
-    assert torch.equal(shifted(x.to("jax")).cpu(), shifted(x))
-
-
 # --- inference mode -------------------------------------------------------------------------------
 
 VIEWS = {

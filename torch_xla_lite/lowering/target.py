@@ -5,8 +5,9 @@ target.has_host_memory()              # whether ATen's CPU kernels can use XLA's
 target.product_precision(dtype)       # for lax.dot_general
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
-target.repeats_long_chains()          # whether values are stored where XLA would not
+target.fuses_too_much()               # whether values are stored where XLA would not
 target.divide(a, b)                   # rounded as torch does on this platform
+target.compiler_options()             # of XLA, where they differ from its defaults
 """
 
 import jax
@@ -34,8 +35,9 @@ def is_slow_at_windows() -> bool:
     return platform() == "cpu"
 
 
-def repeats_long_chains() -> bool:
-    """True on CPUs: XLA fuses chains of elementwise ops into each of their uses there."""
+def fuses_too_much() -> bool:
+    """True on CPUs: XLA fuses chains of elementwise ops into each of their uses there, and what is
+    written to a slice with the write."""
     return platform() == "cpu"
 
 
@@ -53,3 +55,10 @@ def divide(a: jax.Array, b: jax.Array) -> jax.Array:
     if platform() == "cpu" and jnp.issubdtype(b.dtype, jnp.floating):
         b = lax.optimization_barrier(b)
     return lax.div(a, b)
+
+
+def compiler_options() -> dict[str, bool]:
+    """On CPUs XLA copies each weight that a step both multiplies gradients with and overwrites.
+    With this analysis it overwrites the weight after its last use.
+    """
+    return {"xla_cpu_copy_insertion_use_region_analysis": True} if platform() == "cpu" else {}

@@ -12,15 +12,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import ffi, target
 from torch_xla_lite.lowering.promotion import canonical_dim, is_complex
 from torch_xla_lite.lowering.registry import Unsupported, lower, writes
 
 Index = int | jax.Array
 
 
-def _starts(x: jax.Array, dim: int, start: Index) -> list[Index]:
+def _overwritten(base: jax.Array, value: jax.Array, dim: int, start: Index) -> jax.Array:
+    """`base` with `value` from `start` on along `dim`.
+
+    XLA's CPU compiler fuses the computation of `value` with the write, which runs in place. If it
+    reads `base`, it then reads elements that are overwritten (github.com/openxla/xla/issues/49176):
+    `x[1:] = x[:-1].clone()` gave the first element everywhere. A stored value is not fused.
+    """
+    if target.fuses_too_much():
+        value = ffi.store(value)
     zero = np.int64(0)
-    return [start if i == dim else zero for i in range(x.ndim)]
+    starts = [start if i == dim else zero for i in range(base.ndim)]
+    return lax.dynamic_update_slice(base, value, starts)
 
 
 # Reshapes.
@@ -280,7 +290,7 @@ def write_select(base: jax.Array, value: jax.Array, dim: int, index: Index) -> j
     dim = canonical_dim(dim, base.ndim)
     if isinstance(index, int) and index < 0:
         index += base.shape[dim]
-    return lax.dynamic_update_slice(base, lax.expand_dims(value, (dim,)), _starts(base, dim, index))
+    return _overwritten(base, lax.expand_dims(value, (dim,)), dim, index)
 
 
 @lower("aten::select_scatter")
@@ -357,7 +367,7 @@ def write_slice(
         return value
     first = _clamped(start, base.shape[dim], 0)
     if step == 1:
-        return lax.dynamic_update_slice(base, value, _starts(base, dim, first))
+        return _overwritten(base, value, dim, first)
     positions = first + np.arange(value.shape[dim]) * step
     moved = (
         jnp.moveaxis(base, dim, 0)
