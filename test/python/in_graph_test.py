@@ -23,6 +23,10 @@ def assign(x, *key, values):
     return y
 
 
+def places(x, *indices):
+    return torch.tensor(indices, device=x.device)
+
+
 def ctc(log_probs, lengths, targets, **options):
     labels = torch.tensor([[1, 2, 2], [3, 3, 4]], device=log_probs.device)
     return F.ctc_loss(log_probs, labels, lengths, targets, **options)
@@ -39,6 +43,35 @@ CASES = {
     "x[rows] = row": (lambda x, v, w, m: assign(x, m.bool(), values=v[0]), X, ROWS),
     "x[rows] = rows": (lambda x, v, w, m: assign(x, m.bool(), values=v), X, ROWS),
     "x[rows, 1] = values": (lambda x, v, w, m: assign(x, m.bool(), 1, values=v[0]), X, ROWS),
+    "x[rows, places] = number": (
+        lambda x, v, w, m: assign(x, m.bool(), places(x, 2, 0, 1), values=5.0),
+        X,
+        ROWS,
+    ),
+    "x[rows, places] = values": (
+        lambda x, v, w, m: assign(x, m.bool(), places(x, 2, 2, -3), values=v[0].detach()),
+        X,
+        ROWS,
+    ),
+    "x[places, columns] adds": (
+        lambda x, v, w, m: (
+            (x * 2).t().index_put((places(x, 1, 1, 0), m.bool()), v[0].detach(), True)
+        ),
+        X,
+        ROWS,
+    ),
+    "x[elements, places] = number": (
+        lambda x, v, w, m: assign(
+            torch.stack([x, x + 1], 2), m.bool(), places(x, 0, 1, 1, 1, 0), values=5.0
+        ),
+        X,
+        ELEMENTS,
+    ),
+    "x[one row, places] = number": (
+        lambda x, v, w, m: assign(x, m == m.max(), places(x, 2, 0), values=5.0),
+        X,
+        [torch.randperm(4) for _ in range(3)],
+    ),
     "x[elements] = values": (
         lambda x, v, w, m: assign(x, m.bool(), values=w[:5]),
         X,
@@ -185,6 +218,16 @@ def test_as_many_values_as_true_elements_are_needed():
             y.tolist()
     with pytest.raises(IndexError, match="more True elements"):
         x.masked_scatter(mask, torch.ones(2).jax()).tolist()
+
+
+def test_as_many_places_as_true_elements_are_needed():
+    x = torch.zeros(4, 3, device="jax")
+    for count in (0, 2, 4):
+        y = x + 1
+        y[torch.arange(4).jax() < count, torch.tensor([2, 0, 1]).jax()] = 5
+        with pytest.raises(IndexError):
+            y.tolist()
+    assert x.tolist() == torch.zeros(4, 3).tolist()
 
 
 @pytest.mark.parametrize("accumulate", [False, True])

@@ -30,7 +30,7 @@ Indices = list[jax.Array | None]
 def _key(indices: Indices) -> tuple[object, ...]:
     """torch's list of indices as a numpy index; both order the resulting dimensions alike."""
     key = [slice(None) if index is None else index for index in indices]
-    if any(index is not None and index.dtype in (np.bool_, np.uint8) for index in indices):
+    if any(index is not None and _is_mask(index) for index in indices):
         raise Unsupported("a mask as an index: the shape of the result depends on its values")
     return tuple(key)
 
@@ -67,9 +67,10 @@ def index_put(
     accumulate: bool = False,
     unsafe: bool = False,
 ) -> jax.Array:
-    selected = _put_by_mask(self, indices, values, accumulate)
-    if selected is not None:
-        return selected
+    given = [index for index in indices if index is not None]
+    if len(given) == 1 and _is_mask(given[0]):
+        return _put_by_mask(self, indices, values, accumulate)
+    indices = _masks_as_positions(self, indices)
     key = _key(indices)
     _check(self, indices)
     place = self.at[key]
@@ -86,18 +87,50 @@ def index_put(
     return place.add(values, mode="promise_in_bounds")
 
 
-def _put_by_mask(
-    x: jax.Array, indices: Indices, values: jax.Array, accumulate: bool
-) -> jax.Array | None:
-    """`x[:, mask] = values` as a selection, which needs no positions. None if there is no mask."""
-    masks = [index for index in indices if index is not None]
-    if not any(mask.dtype in (np.bool_, np.uint8) for mask in masks):
-        return None
+def _is_mask(index: jax.Array) -> bool:
+    return index.dtype in (np.bool_, np.uint8)
+
+
+def _masks_as_positions(x: jax.Array, indices: Indices) -> Indices:
+    """The indices, with the positions of True elements in place of a mask. The other indices say
+    how many these are: in `x[mask, labels] = 1` there is a True element for each label."""
+    if not any(index is not None and _is_mask(index) for index in indices):
+        return indices
+    shapes = [index.shape for index in indices if index is not None and not _is_mask(index)]
+    shape = np.broadcast_shapes(*shapes)
+    if not shape or shape[-1] == 1:
+        raise Unsupported("a mask as an index: the number of positions depends on its values")
+    result: Indices = []
+    for index in indices:
+        if index is None or not _is_mask(index):
+            result.append(index)
+            continue
+        if index.size == 0 or index.shape != x.shape[len(result) : len(result) + index.ndim]:
+            raise Unsupported("a mask that is empty or of another shape: torch's kernel may raise")
+        result.extend(_positions(to_bool(index), shape[-1]))
+    return result
+
+
+def _positions(mask: jax.Array, size: int) -> list[jax.Array]:
+    """The indices of the True elements, `[size]` for each dimension."""
+    ranks, count = _ranks(mask)
+    failed = (count != size) & (count != 1)
+    check(failed, f"a mask that is used with {size} indices has another number of True elements")
+    # One True element goes with each of the other indices.
+    wanted = jnp.where(count == 1, 0, jnp.arange(size))
+    # Where there are too few, the position is behind the end, and nothing is written there.
+    flat = jnp.searchsorted(ranks.reshape(-1), wanted)
+    return list(jnp.unravel_index(flat, mask.shape))
+
+
+def _put_by_mask(x: jax.Array, indices: Indices, values: jax.Array, accumulate: bool) -> jax.Array:
+    """`x[:, mask] = values` as a selection, which needs no positions."""
     before = next(i for i, index in enumerate(indices) if index is not None)
-    mask, after = to_bool(masks[0]), x.shape[before + masks[0].ndim :]
+    mask = to_bool(indices[before])
+    after = x.shape[before + mask.ndim :]
     rank = before + 1 + len(after)
-    if len(masks) != 1 or values.ndim > rank:
-        raise Unsupported("a mask as an index beside others: its positions depend on its values")
+    if values.ndim > rank:
+        raise Unsupported("too many dimensions: torch's kernel raises")
     values = lax.expand_dims(convert(values, x.dtype), range(rank - values.ndim))
     rows = values.shape[before]
     if rows == 1:
