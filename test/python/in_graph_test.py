@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import torch_xla_lite
 from torch_xla_lite import debug
 
 ROWS = [torch.tensor(mask) for mask in ([1, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 0])]
@@ -288,9 +289,14 @@ def test_bincount_has_the_length_of_the_largest_value():
 
 
 def test_bincount_of_a_pending_value_beyond_minlength_raises():
-    counts = torch.bincount(torch.tensor([5, 1]).jax() + 1, minlength=3)
-    with pytest.raises(IndexError, match="out of range"):
-        counts.tolist()
+    for value in (5, -2):
+        pending = torch.tensor([value, 1]).jax() + 1
+        counts = torch.bincount(pending, minlength=3)
+        with pytest.raises(RuntimeError, match=r"not in \[0, 3\).*run the graph first"):
+            counts.tolist()
+    pending = torch.tensor([5, 1]).jax() + 1
+    torch_xla_lite.sync()
+    assert torch.bincount(pending, minlength=3).tolist() == [0, 0, 1, 0, 0, 0, 1]
 
 
 def test_ctc_loss_of_what_cannot_be_aligned_is_infinite():

@@ -71,6 +71,23 @@ def test_a_variable_switches_it_off():
         assert done.stdout.split() == wanted.split()
 
 
+def test_the_margin_loss_of_no_rows_is_the_mean_of_nothing():
+    # torch's kernel returns memory that nothing has written to.
+    loss = F.multi_margin_loss(torch.ones(0, 5).jax(), torch.ones(0).long().jax())
+    assert loss.isnan()
+
+
+def test_rows_beyond_the_table_of_bags_end_no_process():
+    empty, offset = torch.zeros(1, dtype=torch.int64).jax(), torch.zeros(1, dtype=torch.int64).jax()
+    bad, row = torch.full((1,), 1 << 38).jax(), torch.ones(1, 3).jax()
+    backward = torch.ops.aten._embedding_bag_per_sample_weights_backward
+    with pytest.raises(IndexError, match="out of range"):
+        backward(row, torch.ones(4, 3).jax(), bad, offset, empty, 0).tolist()
+    backward = torch.ops.aten._embedding_bag_dense_backward
+    result = backward(row, bad, offset, offset + 1, empty, 4, False, 0, None)
+    assert result.shape == (4, 3) and result.cpu().sum() <= 3
+
+
 def test_new_shapes_compile_nothing():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))

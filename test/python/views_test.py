@@ -377,6 +377,20 @@ def test_as_strided_copy_and_scatter_refer_to_the_storage_of_a_view():
     assert other.tolist() == view.tolist()
 
 
+def test_as_strided_of_conjugated_numbers_conjugates_the_storage():
+    values = torch.tensor([1 + 1j, 2 + 2j, 3 + 3j])
+    for x in (values.jax(), values):
+        view = x.conj()
+        assert view[1:].as_strided((2,), (1,), 0).tolist() == [1 - 1j, 2 - 2j]
+        assert view[1:].conj().as_strided((1,), (1,)).tolist() == [2 + 2j]
+        assert torch.as_strided_copy(view, (2,), (1,), 1).tolist() == [2 - 2j, 3 - 3j]
+        scattered = torch.as_strided_scatter(view, torch.tensor([5j]).to(x.device), (1,), (1,), 1)
+        assert scattered.tolist() == [1 - 1j, 5j, 3 - 3j]
+        written = x.clone()
+        written.conj().as_strided((1,), (1,), 1).fill_(5j)
+        assert written.tolist() == [1 + 1j, -5j, 3 + 3j]
+
+
 def test_a_write_through_an_unsafe_view_reaches_the_base():
     base = torch.zeros(2, 3, device="jax")
     torch.ops.aten._unsafe_view(base, (6,))[4] = 5

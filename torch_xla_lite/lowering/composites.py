@@ -232,6 +232,12 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
         if values.min() < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
         length = max(minlength, int(values.max()) + 1)
+    else:
+        message = (
+            f"bincount: a value is not in [0, {minlength}). torch's result is longer if one is "
+            "above minlength; for that run the graph first:  torch_xla_lite.sync()"
+        )
+        torch._assert_async(((self >= 0) & (self < minlength)).all(), message)
     if weights is None:
         weights = torch.ones_like(self, dtype=torch.int64)
     elif weights.dtype != torch.float32:

@@ -13,7 +13,8 @@ def _difference_norm(difference: jax.Array, p: float) -> jax.Array:
     """The p-norm over the last dimension. Its gradient at zero is zero, as in torch."""
     size = jnp.abs(difference)
     if p == 0:
-        return jnp.sum(difference != 0, axis=-1).astype(difference.dtype)
+        differs = (difference != 0).astype(difference.dtype)
+        return jnp.sum(jnp.where(jnp.isnan(difference), np.nan, differs), axis=-1)
     if p == 1:
         return jnp.sum(size, axis=-1)
     if np.isinf(p):

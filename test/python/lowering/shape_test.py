@@ -175,6 +175,8 @@ def test_distances():
     distance = aten._cdist_forward(a, b, 2.0, None)
     check(aten._cdist_backward, torch.randn(2, 4, 5), a, b, 2.0, distance, rtol=1e-4, atol=1e-4)
     check(aten._pdist_forward, a[0], 2.0, rtol=1e-4, atol=1e-4)
+    a[0, 1, 2] = torch.nan
+    check(aten._pdist_forward, a[0], 0.0)
 
 
 def struct(*sizes):

@@ -43,12 +43,33 @@ c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-// The whole storage as a vector of a dtype, without a remainder at its end.
-at::Tensor FlatBase(c10::StorageImpl* storage, c10::ScalarType dtype) {
-  const at::Tensor flat = BaseOf(storage).view({-1});
+// A tensor for the whole storage of `view`, conjugated or negated if the view is. Other devices
+// mark such views by bits, which their views inherit.
+at::Tensor BaseOf(const at::Tensor& view) {
+  bool is_conjugate = false, is_negative = false;
+  {
+    const RecordScope scope;
+    const auto last = XTensorImpl::From(view)->step();
+    for (const tensor::ViewStep* step = last.get(); step != nullptr; step = step->previous.get()) {
+      is_conjugate ^= step->signature->op == "aten::_conj";
+      is_negative ^= step->signature->op == "aten::_neg_view";
+    }
+  }
+  at::Tensor base = BaseOf(StorageOf(view));
+  if (is_conjugate) base = base._conj();
+  return is_negative ? base._neg_view() : base;
+}
+
+// A whole storage as a vector of a dtype, without a remainder at its end.
+at::Tensor Flat(const at::Tensor& base, c10::ScalarType dtype) {
+  const at::Tensor flat = base.view({-1});
   if (flat.scalar_type() == dtype) return flat;
   const int64_t left_over = flat.nbytes() % c10::elementSize(dtype) / flat.element_size();
   return flat.narrow(0, 0, flat.numel() - left_over).view(dtype);
+}
+
+at::Tensor FlatBase(c10::StorageImpl* storage, c10::ScalarType dtype) {
+  return Flat(BaseOf(storage), dtype);
 }
 
 // Grows a storage to at least `num_bytes`. Its contents stay; new elements, undefined in torch, are
@@ -179,9 +200,9 @@ void AsStrided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto offset = arguments[3].toOptional<int64_t>().value_or(self.storage_offset());
   c10::StorageImpl* storage = StorageOf(self);
   if (size.size() == stride.size()) CheckInBounds(*storage, self, size, stride, offset);
-  const at::Tensor base = BaseOf(storage);
+  const at::Tensor base = BaseOf(self);
   *(stack->end() - 4) =
-      base.scalar_type() == self.scalar_type() ? base : FlatBase(storage, self.scalar_type());
+      base.scalar_type() == self.scalar_type() ? base : Flat(base, self.scalar_type());
   *(stack->end() - 1) = offset;
   static auto* recorder = new RecordKernel;
   (*recorder)(op, keys, stack);
@@ -203,7 +224,7 @@ void AsStridedCopy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 void AsStridedScatter(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 5);
   const at::Tensor self = arguments[0].toTensor();
-  const at::Tensor copy = CopyOf(FlatBase(StorageOf(self), self.scalar_type()));
+  const at::Tensor copy = CopyOf(Flat(BaseOf(self), self.scalar_type()));
   const auto offset = arguments[4].toOptional<int64_t>().value_or(self.storage_offset());
   copy.as_strided(arguments[2].toDimVector(), arguments[3].toDimVector(), offset)
       .copy_(arguments[1].toTensor());

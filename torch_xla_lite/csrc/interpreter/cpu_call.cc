@@ -127,6 +127,9 @@ Kernel FindKernel(std::string_view op) {
   return nullptr;
 }
 
+// The loss of no rows is memory that nothing has written to.
+bool HasRows(const torch::jit::Stack& stack) { return stack[0].toTensor().numel() > 0; }
+
 // Whether all elements are in [0, size).
 bool AreIndices(const at::Tensor& tensor, int64_t size) {
   return tensor.ge(0).logical_and(tensor.lt(size)).all().item<bool>();
@@ -155,13 +158,14 @@ bool AreRowsOfWeight(const torch::jit::Stack& stack) {
 
 using Condition = bool (*)(const torch::jit::Stack&);
 
-// What torch's kernel does not check, although it would read or write other memory.
+// What torch's kernel does not check, although it reads or writes other memory if it is not so.
 Condition FindCondition(std::string_view op) {
   if (op == "aten::_ctc_loss.Tensor") return AreLabels<0>;
   if (op == "aten::_ctc_loss_backward.Tensor") return AreLabels<1>;
   if (op == "aten::_embedding_bag_dense_backward") return AreRows;
   if (op == "aten::_embedding_bag_per_sample_weights_backward") return AreRowsOfWeight;
   if (op == "aten::_linalg_eigvals") return IsFinite;
+  if (op == "aten::multi_margin_loss") return HasRows;
   return nullptr;
 }
 
