@@ -377,6 +377,32 @@ def test_as_strided_copy_and_scatter_refer_to_the_storage_of_a_view():
     assert other.tolist() == view.tolist()
 
 
+OTHER_DTYPES = {
+    "real": lambda x: torch.view_as_complex(x)[2:].real,
+    "imag": lambda x: torch.view_as_complex(x)[2:].imag,
+    "view_as_real": lambda x: torch.view_as_real(torch.view_as_complex(x)[2:]),
+    "view_as_complex": lambda x: torch.view_as_complex(x[2:]),
+    "view of a narrower dtype": lambda x: x[3].view(torch.int8),
+    "view of a wider dtype": lambda x: x[3:].view(torch.float64),
+}
+
+
+@pytest.mark.parametrize("view", OTHER_DTYPES.values(), ids=OTHER_DTYPES.keys())
+def test_the_offset_of_a_view_is_in_elements_of_its_dtype(view):
+    wanted, got = (view(torch.arange(12.0).view(6, 2).to(device)) for device in ("cpu", "jax"))
+    assert got.storage_offset() == wanted.storage_offset()
+    assert got.as_strided((2,), (1,)).tolist() == wanted.as_strided((2,), (1,)).tolist()
+    got.as_strided((1,), (1,)).zero_()
+    assert got.cpu().flatten()[0] == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "jax"])
+def test_a_view_of_wider_elements_begins_at_one(device):
+    x = torch.arange(12.0, device=device)
+    with pytest.raises(RuntimeError, match=r"storage_offset\(\) must be divisible"):
+        x[1:3].view(torch.float64)
+
+
 def test_as_strided_of_conjugated_numbers_conjugates_the_storage():
     values = torch.tensor([1 + 1j, 2 + 2j, 3 + 3j])
     for x in (values.jax(), values):

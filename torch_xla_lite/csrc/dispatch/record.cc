@@ -116,15 +116,28 @@ at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output) {
   return at::Tensor(tensor::MakeTensor({node, output}));
 }
 
+// The offset of `source` in elements of a view, which may have another dtype.
+int64_t OffsetFor(const XTensorImpl& source, const ir::Shape* view) {
+  const int64_t offset = source.storage_offset();
+  if (offset == 0 || view->dtype() == source.shape()->dtype()) return offset;
+  const auto bytes = offset * static_cast<int64_t>(source.itemsize());
+  const auto size = static_cast<int64_t>(c10::elementSize(tensor::ScalarTypeOf(view)));
+  TORCH_CHECK(bytes % size == 0, "a view of elements of ", size, " bytes cannot begin ", bytes,
+              " bytes after the start of its storage; its storage_offset() must be divisible.\n",
+              "Copy the tensor first:  tensor.clone()");
+  return bytes / size;
+}
+
 at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output) {
   const XTensorImpl& source = *call.operands[0];
   auto step =
       c10::make_intrusive<ViewStep>(source.step(), &signature, output,
                                     ViewStep::Scalars(call.scalars.begin(), call.scalars.end()));
   const tensor::Layout& layout = signature.layouts[output];
+  const ir::Shape* shape = signature.outputs[output];
   return at::detail::make_tensor<XTensorImpl>(
-      source, std::move(step), signature.outputs[output], layout,
-      source.storage_offset() + layout.offset + call.runtime_offset);
+      source, std::move(step), shape, layout,
+      OffsetFor(source, shape) + layout.offset + call.runtime_offset);
 }
 
 // Writes the results of a mutating op, from output `first` on, back to its arguments.
