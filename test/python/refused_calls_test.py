@@ -229,6 +229,68 @@ def test_what_just_fits_does_not_raise():
     assert wide.shape == (1, 1, 5)
 
 
+# --- dtypes and shapes ----------------------------------------------------------------------------
+
+COMPLEX, NUMBER, MASK = torch.tensor([[2 + 1j]]), torch.tensor([[2]]), torch.tensor([[True]])
+OF_DTYPES = {
+    "bitwise_and": (torch.bitwise_and, COMPLEX, COMPLEX),
+    "bitwise_or with a number": (torch.bitwise_or, COMPLEX, 2),
+    "bitwise_not": (torch.bitwise_not, COMPLEX),
+    "left shift": (torch.bitwise_left_shift, COMPLEX, COMPLEX),
+    "left shift of masks": (torch.bitwise_left_shift, MASK, MASK),
+    "right shift of masks": (torch.bitwise_right_shift, MASK, MASK),
+    "gcd": (torch.gcd, COMPLEX, COMPLEX),
+    "gcd of masks": (torch.gcd, MASK, MASK),
+    "lcm": (torch.lcm, COMPLEX, COMPLEX),
+    "argmax": (torch.argmax, COMPLEX),
+    "argmin": (torch.argmin, COMPLEX, 0),
+    "cummax": (torch.cummax, COMPLEX, 0),
+    "cummin": (torch.cummin, COMPLEX, 0),
+    "copysign": (torch.copysign, COMPLEX, 2.0),
+    "fmod": (torch.fmod, COMPLEX, 2),
+    "remainder": (torch.remainder, COMPLEX, 2),
+    "remainder of a number": (torch.remainder, 2, COMPLEX),
+    "signbit": (torch.signbit, COMPLEX),
+    "softmax": (torch.softmax, COMPLEX, 0),
+    "log_softmax": (torch.log_softmax, COMPLEX, 0),
+    "searchsorted": (torch.searchsorted, COMPLEX, COMPLEX),
+    "binary_cross_entropy_with_logits": (torch.binary_cross_entropy_with_logits, NUMBER, NUMBER),
+    "lu_factor": (torch.linalg.lu_factor, A.half()),
+    "logit_": (lambda x: x.clone().logit_(), NUMBER),
+    "ldexp_": (lambda x, y: x.clone().ldexp_(y), NUMBER, NUMBER),
+}
+
+
+@pytest.mark.parametrize("name", OF_DTYPES)
+def test_a_dtype_that_an_op_does_not_take_raises(name):
+    op, *arguments = OF_DTYPES[name]
+    with pytest.raises((RuntimeError, NotImplementedError)) as wanted:
+        op(*arguments)
+    with pytest.raises(wanted.type, match=re.escape(str(wanted.value).partition("\n")[0])):
+        op(*(x.jax() if isinstance(x, torch.Tensor) else x for x in arguments))
+
+
+def test_shifts_of_a_mask_by_a_number():
+    assert (MASK.jax() << 2).tolist() == (MASK << 2).tolist()
+    assert torch.gcd(MASK.jax(), NUMBER.jax()).tolist() == torch.gcd(MASK, NUMBER).tolist()
+
+
+@pytest.mark.parametrize("sizes", [((1,), (2, 3)), ((3,), (1, 3)), ((1,), (0,)), ((2, 1), (2, 3))])
+@pytest.mark.parametrize("is_view", [False, True])
+@pytest.mark.parametrize(
+    "name", ["add_", "atan2_", "copysign_", "fmod_", "ge_", "logical_and_", "pow_", "hypot_"]
+)
+def test_an_op_in_place_does_not_make_its_tensor_larger(name, is_view, sizes):
+    def run(device: str) -> None:
+        x = torch.ones(2, *sizes[0], device=device)[0] if is_view else torch.ones(sizes[0])
+        getattr(x.to(device), name)(torch.ones(sizes[1], device=device))
+
+    with pytest.raises(RuntimeError) as wanted:
+        run("cpu")
+    with pytest.raises(RuntimeError, match=re.escape(str(wanted.value))):
+        run("jax")
+
+
 # --- convolutions ---------------------------------------------------------------------------------
 
 # Of an image [2, 4, 6 ...] and a weight [4, 4, 3 ...].

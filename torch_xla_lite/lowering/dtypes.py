@@ -38,7 +38,7 @@ _REFUSED = {
         _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
         upsample_nearest1d upsample_nearest2d upsample_nearest3d
     """,
-    "fh": """
+    "fhc": """
         __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bitwise_and.Scalar
         bitwise_and.Scalar_Tensor bitwise_and.Tensor bitwise_left_shift.Scalar_Tensor
         bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_not bitwise_or.Scalar
@@ -48,17 +48,17 @@ _REFUSED = {
     """,
     "biuh": """
         _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex _linalg_svd
-        cholesky linalg_cholesky_ex linalg_eig linalg_inv_ex linalg_qr
+        cholesky linalg_cholesky_ex linalg_eig linalg_inv_ex linalg_lu_factor_ex linalg_qr
     """,
     "biu": """
         _log_softmax _softmax _softmax_backward_data addcdiv bartlett_window
-        bartlett_window.periodic blackman_window blackman_window.periodic cholesky_inverse
-        cholesky_solve hamming_window hamming_window.periodic hamming_window.periodic_alpha
-        hamming_window.periodic_alpha_beta hann_window hann_window.periodic kaiser_window
-        kaiser_window.beta kaiser_window.periodic leaky_relu lerp.Scalar lerp.Tensor
-        linalg_householder_product linalg_lu linalg_lu_factor_ex linalg_solve_triangular logaddexp
-        logaddexp2 logcumsumexp rrelu_with_noise_functional silu std.correction std_mean.correction
-        triangular_solve var.correction var_mean.correction
+        bartlett_window.periodic binary_cross_entropy_with_logits blackman_window
+        blackman_window.periodic cholesky_inverse cholesky_solve hamming_window
+        hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta
+        hann_window hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic
+        leaky_relu lerp.Scalar lerp.Tensor linalg_householder_product linalg_lu
+        linalg_solve_triangular logaddexp logaddexp2 logcumsumexp rrelu_with_noise_functional silu
+        std.correction std_mean.correction triangular_solve var.correction var_mean.correction
     """,
     "bc": """
         ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor histc kthvalue max_pool2d_with_indices
@@ -69,20 +69,26 @@ _REFUSED = {
         im2col
     """,
     "b": """
-        _trilinear abs addbmm addcmul addmv argmax argmin baddbmm bmm bucketize.Scalar
-        bucketize.Tensor convolution cumprod cumsum dot index_reduce linalg_cross linear linspace
-        logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reflection_pad1d relu
-        searchsorted.Scalar searchsorted.Tensor topk trace vdot
+        __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor _trilinear abs
+        addbmm addcmul addmv argmax argmin baddbmm bitwise_left_shift.Scalar_Tensor
+        bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Scalar_Tensor
+        bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar bmm bucketize.Scalar
+        bucketize.Tensor convolution cumprod cumsum dot gcd index_reduce linalg_cross linear
+        linspace logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
+        reflection_pad1d relu searchsorted.Scalar searchsorted.Tensor topk trace vdot
     """,
     "c": """
-        _safe_softmax amax amin aminmax arange arange.start arange.start_step atan2
-        binary_cross_entropy_with_logits clamp clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor
-        copysign.Tensor digamma elu erf erfc erfinv fmax fmin hardtanh heaviside i0 index_reduce
-        leaky_relu lgamma logit max max.dim maximum min min.dim minimum mode mvlgamma nansum
-        native_group_norm polygamma relu sign softshrink sort sort.stable special_entr special_erfcx
-        special_i0e special_i1 special_i1e special_log_ndtr special_ndtri special_xlog1py
-        special_xlog1py.other_scalar special_xlog1py.self_scalar special_zeta topk
-        xlogy.Scalar_Other xlogy.Scalar_Self xlogy.Tensor
+        _log_softmax _safe_softmax _softmax amax amin aminmax arange arange.start arange.start_step
+        argmax argmin atan2 binary_cross_entropy_with_logits binomial bucketize.Scalar
+        bucketize.Tensor clamp clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar
+        copysign.Tensor cummax cummin digamma elu erf erfc erfinv fmax fmin fmod.Scalar hardtanh
+        heaviside i0 index_reduce leaky_relu lgamma logit max max.dim maximum min min.dim minimum
+        mode mvlgamma nansum native_group_norm polygamma relu remainder.Scalar
+        remainder.Scalar_Tensor rrelu_with_noise_functional searchsorted.Scalar searchsorted.Tensor
+        sign signbit softshrink sort sort.stable special_entr special_erfcx special_i0e special_i1
+        special_i1e special_log_ndtr special_ndtri special_xlog1py special_xlog1py.other_scalar
+        special_xlog1py.self_scalar special_zeta topk xlogy.Scalar_Other xlogy.Scalar_Self
+        xlogy.Tensor
     """,
 }
 
@@ -97,7 +103,8 @@ def _kinds() -> dict[str, str]:
 
 
 # These convert their operands to the dtype of their results first.
-_BY_RESULT = ("aten::addcdiv", "aten::cumprod", "aten::cumsum")
+_BY_RESULT = ("aten::addcdiv", "aten::cumprod", "aten::cumsum", "aten::gcd")
+_SHIFTS = ("aten::__lshift__", "aten::__rshift__", "aten::bitwise_left", "aten::bitwise_right")
 
 
 def refused(op_name: str) -> tuple[int, int]:
@@ -105,7 +112,8 @@ def refused(op_name: str) -> tuple[int, int]:
     result."""
     kinds = _kinds().get(op_name, "")
     bits = sum(1 << code for code, dtype in registry.DTYPES.items() if _kind(dtype) in kinds)
-    return 0 if op_name in _BY_RESULT else bits, bits
+    by_result = op_name in _BY_RESULT or op_name.startswith(_SHIFTS)
+    return 0 if by_result else bits, bits
 
 
 def _kind(dtype: np.dtype) -> str:

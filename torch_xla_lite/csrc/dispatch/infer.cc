@@ -98,7 +98,10 @@ bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (info.has_out || info.mutated != std::vector<int>{0}) return false;
   const c10::IValue self = arguments[0].isList() ? arguments[0].toListRef()[0] : arguments[0];
   const c10::ScalarType dtype = self.toTensor().scalar_type();
-  if (std::ranges::none_of(arguments, [&](const auto& value) { return IsWider(value, dtype); }))
+  // Of integers, many ops give floats.
+  const bool has_room = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+  if (has_room &&
+      std::ranges::none_of(arguments, [&](const auto& value) { return IsWider(value, dtype); }))
     return false;
   const torch::jit::Stack results = FunctionalResults(info, arguments);
   return !results.empty() && IsWider(results[0], dtype);
@@ -135,6 +138,19 @@ bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
     const c10::IValue& written = arguments[info.mutated[i]];
     if (!results[i].isTensor() || !written.isTensor()) continue;
     if (results[i].toTensor().scalar_type() != written.toTensor().scalar_type()) return true;
+  }
+  return false;
+}
+
+// Whether an op in place does not fit what it writes to. torch's meta functions in Python resize
+// that.
+bool Resizes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+             c10::ArrayRef<c10::IValue> mutated) {
+  if (info.has_out) return false;
+  for (size_t i = 0; i < mutated.size(); ++i) {
+    const c10::IValue& written = arguments[info.mutated[i]];
+    if (!written.isTensor() || !mutated[i].isTensor()) continue;
+    if (mutated[i].toTensor().sizes() != written.toTensor().sizes()) return true;
   }
   return false;
 }
@@ -216,7 +232,7 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   std::vector<c10::IValue> mutated;
   try {
     mutated = RunOnMeta(info, arguments, &stack);
-    signature->runs_on_cpu = IsTooWide(info, arguments);
+    signature->runs_on_cpu = IsTooWide(info, arguments) || Resizes(info, arguments, mutated);
     // The dtype of out= decides how some ops compute, others convert to it, and others refuse it.
     (info.has_out ? signature->runs_on_cpu : signature->converts) |=
         WritesOtherDtype(info, arguments);
