@@ -58,7 +58,7 @@ def test_a_step_overwrites_its_weights_without_copies(monkeypatch):
     model = copy.deepcopy(reference).to("jax")
     x = torch.randn(5, 48)
     for net, images in ((reference, x), (model, x.to("jax"))):
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=False)
         for _ in range(3):
             optimizer.zero_grad()
             net(images).square().mean().backward()
