@@ -7,7 +7,7 @@ from comparison import check, scalar_type, to_torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering import registry, target
 
 aten = torch.ops.aten
 X = torch.arange(24.0).reshape(2, 3, 4)
@@ -29,6 +29,14 @@ VIEWS = {
     "alias": (aten.alias.default,),
 }
 views = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_custom_calls():
+    """They are in the extension, without which these tests run. overwriting_test has them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target, "fuses_too_much", lambda: False)
+        yield
 
 
 def write(op, args, base: torch.Tensor, value: torch.Tensor, output: int | None = None):
