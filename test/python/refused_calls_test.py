@@ -248,6 +248,8 @@ OF_DTYPES = {
     "cummin": (torch.cummin, COMPLEX, 0),
     "copysign": (torch.copysign, COMPLEX, 2.0),
     "fmod": (torch.fmod, COMPLEX, 2),
+    "fmod of masks": (torch.fmod, MASK, True),
+    "remainder of masks": (torch.remainder, MASK, True),
     "remainder": (torch.remainder, COMPLEX, 2),
     "remainder of a number": (torch.remainder, 2, COMPLEX),
     "signbit": (torch.signbit, COMPLEX),
@@ -270,9 +272,16 @@ def test_a_dtype_that_an_op_does_not_take_raises(name):
         op(*(x.jax() if isinstance(x, torch.Tensor) else x for x in arguments))
 
 
-def test_shifts_of_a_mask_by_a_number():
+def test_masks_beside_integers():
     assert (MASK.jax() << 2).tolist() == (MASK << 2).tolist()
     assert torch.gcd(MASK.jax(), NUMBER.jax()).tolist() == torch.gcd(MASK, NUMBER).tolist()
+    assert (MASK.jax() % 2).tolist() == (MASK % 2).tolist()
+
+
+def test_a_view_in_place_has_another_shape():
+    x = torch.arange(6.0).view(2, 3).jax()
+    assert x.t_().tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.unsqueeze_(0).shape == (1, 3, 2)
 
 
 @pytest.mark.parametrize("sizes", [((1,), (2, 3)), ((3,), (1, 3)), ((1,), (0,)), ((2, 1), (2, 3))])

@@ -73,9 +73,10 @@ _REFUSED = {
         addbmm addcmul addmv argmax argmin baddbmm bitwise_left_shift.Scalar_Tensor
         bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Scalar_Tensor
         bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar bmm bucketize.Scalar
-        bucketize.Tensor convolution cumprod cumsum dot gcd index_reduce linalg_cross linear
-        linspace logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
-        reflection_pad1d relu searchsorted.Scalar searchsorted.Tensor topk trace vdot
+        bucketize.Tensor convolution cumprod cumsum dot fmod.Scalar gcd index_reduce linalg_cross
+        linear linspace logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
+        reflection_pad1d relu remainder.Scalar remainder.Scalar_Tensor searchsorted.Scalar
+        searchsorted.Tensor topk trace vdot
     """,
     "c": """
         _log_softmax _safe_softmax _softmax amax amin aminmax arange arange.start arange.start_step
@@ -103,8 +104,11 @@ def _kinds() -> dict[str, str]:
 
 
 # These convert their operands to the dtype of their results first.
-_BY_RESULT = ("aten::addcdiv", "aten::cumprod", "aten::cumsum", "aten::gcd")
-_SHIFTS = ("aten::__lshift__", "aten::__rshift__", "aten::bitwise_left", "aten::bitwise_right")
+_BY_RESULT = (
+    *("aten::__lshift__", "aten::__rshift__", "aten::addcdiv", "aten::bitwise_left_shift"),
+    *("aten::bitwise_right_shift", "aten::cumprod", "aten::cumsum", "aten::fmod", "aten::gcd"),
+    "aten::remainder",
+)
 
 
 def refused(op_name: str) -> tuple[int, int]:
@@ -112,8 +116,7 @@ def refused(op_name: str) -> tuple[int, int]:
     result."""
     kinds = _kinds().get(op_name, "")
     bits = sum(1 << code for code, dtype in registry.DTYPES.items() if _kind(dtype) in kinds)
-    by_result = op_name in _BY_RESULT or op_name.startswith(_SHIFTS)
-    return 0 if by_result else bits, bits
+    return 0 if op_name.partition(".")[0] in _BY_RESULT else bits, bits
 
 
 def _kind(dtype: np.dtype) -> str:

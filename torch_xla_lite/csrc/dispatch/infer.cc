@@ -146,7 +146,7 @@ bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
 // that.
 bool Resizes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
              c10::ArrayRef<c10::IValue> mutated) {
-  if (info.has_out) return false;
+  if (info.has_out || info.IsView()) return false;
   for (size_t i = 0; i < mutated.size(); ++i) {
     const c10::IValue& written = arguments[info.mutated[i]];
     if (!written.isTensor() || !mutated[i].isTensor()) continue;
