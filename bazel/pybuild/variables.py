@@ -6,7 +6,7 @@ Each row has the type of a variable, which says how its text is parsed. options.
 import enum
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 PREFIX = "TORCH_XLA_LITE_"
@@ -324,6 +324,11 @@ VARIABLES = (
 )
 
 SECRETS = frozenset(variable.name for variable in VARIABLES if variable.kind is SECRET)
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables for a call of Bazel, which writes all of them to its log and its events."""
+    return {name: value for name, value in environ.items() if name not in SECRETS}
 
 
 def setting_name(variable: str) -> str:

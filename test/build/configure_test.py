@@ -32,10 +32,12 @@ def test_the_interpreter_is_this_one_under_each_of_its_names():
     assert Path(configure.python_executable()).name in ("python", "python3")
 
 
-def test_repository_rules_learn_what_they_depend_on():
+def test_repository_rules_learn_what_they_depend_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packages, "buildgrid", lambda: "buildgrid==0.4.4\n")
     lines = _settings(dict(os.environ))
     rules = [line for line in lines if f"--repo_env={PREFIX}" in line]
     names = ["PYTHON", "FINGERPRINT", "ENVIRONMENT", "CUDA_EVIDENCE", "CUDA_PACKAGED", "AARCH64"]
+    names.append("BUILDGRID")
     assert [line.split("=")[1] for line in rules] == [PREFIX + name for name in names]
     # Every command, not only `build`: a `bazel query` without them would fetch everything again.
     assert all(line.startswith("common ") for line in rules)
@@ -146,6 +148,18 @@ def test_an_upgrade_of_any_package_tells_bazel_that_tests_may_differ(tree: _Tree
     after = tree.ensure().settings
     (changed,) = set(after.splitlines()) - set(before.splitlines())
     assert changed.startswith("common --repo_env=TORCH_XLA_LITE_ENVIRONMENT=")
+
+
+def test_the_installation_of_buildgrid_tells_bazel_that_tests_of_cache_servers_may_differ(
+    tree: _Tree,
+):
+    before = tree.ensure().settings
+    installed = Path(sys.prefix, "buildgrid", ".requirements.txt")
+    installed.parent.mkdir()
+    installed.write_text("buildgrid==0.4.4\n")
+    after = tree.ensure().settings
+    (changed,) = set(after.splitlines()) - set(before.splitlines())
+    assert changed.startswith("common --repo_env=TORCH_XLA_LITE_BUILDGRID=")
 
 
 def test_the_install_of_this_project_changes_nothing(tree: _Tree):

@@ -5,6 +5,7 @@ load("@rules_cc//cc:defs.bzl", "cc_library")
 package(default_visibility = ["//visibility:public"])
 
 exports_files([
+    "buildgrid.txt",
     "interpreter",
     "packages.txt",
     "python.S",

@@ -3,6 +3,7 @@
 load("//third_party:pip.bzl", "ENVIRON", "find_python", "run_python")
 
 _OLDEST = (3, 11)
+_BUILDGRID = "TORCH_XLA_LITE_BUILDGRID"
 
 _PROBE = """
 import sys, sysconfig
@@ -37,6 +38,7 @@ def _python_repository_impl(repository_ctx):
     repository_ctx.symlink(headers, "include")
     repository_ctx.symlink(python, "interpreter")
     repository_ctx.file("packages.txt", run_python(repository_ctx, python, ["-c", _PACKAGES]))
+    repository_ctx.file("buildgrid.txt", repository_ctx.os.environ.get(_BUILDGRID, "none") + "\n")
     repository_ctx.template("BUILD.bazel", template, executable = False)
     repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))
 
@@ -50,5 +52,5 @@ def _python_repository_impl(repository_ctx):
 python_repository = repository_rule(
     implementation = _python_repository_impl,
     doc = "The interpreter, as configured by setup.py or found in this tree.",
-    environ = ENVIRON + ["TORCH_XLA_LITE_ENVIRONMENT"],
+    environ = ENVIRON + ["TORCH_XLA_LITE_ENVIRONMENT", _BUILDGRID],
 )

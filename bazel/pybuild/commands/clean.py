@@ -18,6 +18,7 @@ from bazel.pybuild.install import outputs
 from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import configure
 from bazel.pybuild.options import Options
+from bazel.pybuild.variables import without_secrets
 
 
 def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
@@ -34,7 +35,11 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
         with lock.exclusive(root, wait=options.waits):
             if command:
                 removed.append("some outputs of Bazel")
-                with configure.without_settings(root), invoke.child(command, root) as process:
+                private = without_secrets(environ)
+                with (
+                    configure.without_settings(root),
+                    invoke.child(command, root, private) as process,
+                ):
                     pass
                 code = process.returncode
                 removed = ["outputs of Bazel"]

@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.machine.find_bazel import Bazel
 from bazel.pybuild.options import Mode, Options, WheelKind
-from bazel.pybuild.variables import SECRETS
+from bazel.pybuild.variables import without_secrets
 
 # The targets whose files become part of the package.
 _TARGETS = {
@@ -161,7 +161,7 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
         file.unlink(missing_ok=True)
     if command.caching:
         command.events.touch(0o600)
-    environ = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    environ = without_secrets(os.environ)
     with child(command.arguments, root, environ, filtered=command.filtered) as process:
         yield process
 
@@ -290,10 +290,9 @@ def remove_bazel_files(root: Path, options: Options, environ: Mapping[str, str])
     bazel = client(options, environ)
     if not bazel:
         return
-    process = subprocess.run(
-        [*bazel, "info", "output_base"], cwd=root, check=False, capture_output=True, text=True
-    )
+    calls = {"cwd": root, "env": without_secrets(environ), "check": False, "capture_output": True}
+    process = subprocess.run([*bazel, "info", "output_base"], text=True, **calls)
     # Bazel names the folder of a tree by this hash.
     own = hashlib.md5(str(root).encode(), usedforsecurity=False).hexdigest()
     end = ["clean", "--expunge"] if Path(process.stdout.strip()).name == own else ["shutdown"]
-    subprocess.run([*bazel, *end], cwd=root, check=False, capture_output=True)
+    subprocess.run([*bazel, *end], **calls)

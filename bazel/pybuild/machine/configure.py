@@ -21,7 +21,7 @@ from bazel.pybuild import files, lock
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.machine import cuda, find_bazel, packages, toolchain
 from bazel.pybuild.options import Options
-from bazel.pybuild.variables import PREFIX
+from bazel.pybuild.variables import PREFIX, without_secrets
 
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
@@ -80,6 +80,7 @@ class Facts(NamedTuple):
     cuda: list[str]
     packages: dict[str, list[str | int]]
     environment: list[str]
+    buildgrid: str
 
 
 class State(NamedTuple):
@@ -115,31 +116,38 @@ def ensure(
       BuildError: a requirement of the build is not met; the file did not change.
     """
     with lock.exclusive(root, wait=options.waits):
-        _ensure_remote_cache(root / REMOTE_CACHE, options)
-        installed = _installed()
-        facts = _facts(root, bazel, installed, options, environ)
-        current = read(root)
-        if current is not None and current.facts == facts:
-            tools = current.toolchain
-            if tools == _times(tools):
-                return current
-        from bazel.pybuild.machine import preflight
-
-        preflight.check(root, installed, environ)
-        if not any(option.startswith("--disk_cache=") for option in options.build_options):
-            preflight.check_cache(cache_home(environ))
-        decision, flags, host, cross = _inspect(root, bazel, options, environ)
-        lines = settings(installed, decision, flags, host, cross, environ)
-        if "enable_bzlmod" in flags and _is_debians(bazel):
-            lines += _replaced_modules(root)
-        text = "".join(f"{line}\n" for line in lines)
-        state = State(facts, _times([*host.files, *cross.files]), text, decision.line)
-        import json
-
-        files.replace(root / FILE, state.settings)
-        values = {**state._asdict(), "facts": facts._asdict()}
-        files.replace(root / STATE, json.dumps(values, indent=1) + "\n")
+        state = _ensure_settings(root, bazel, options, environ)
+        _ensure_remote_cache(root, bazel, options)
         return state
+
+
+def _ensure_settings(
+    root: Path, bazel: find_bazel.Bazel, options: Options, environ: Mapping[str, str]
+) -> State:
+    installed = _installed()
+    facts = _facts(root, bazel, installed, options, environ)
+    current = read(root)
+    if current is not None and current.facts == facts:
+        tools = current.toolchain
+        if tools == _times(tools):
+            return current
+    from bazel.pybuild.machine import preflight
+
+    preflight.check(root, installed, environ)
+    if not any(option.startswith("--disk_cache=") for option in options.build_options):
+        preflight.check_cache(cache_home(environ))
+    decision, flags, host, cross = _inspect(root, bazel, options, environ)
+    lines = settings(installed, decision, flags, host, cross, environ)
+    if "enable_bzlmod" in flags and _is_debians(bazel):
+        lines += _replaced_modules(root)
+    text = "".join(f"{line}\n" for line in lines)
+    state = State(facts, _times([*host.files, *cross.files]), text, decision.line)
+    import json
+
+    files.replace(root / FILE, state.settings)
+    values = {**state._asdict(), "facts": facts._asdict()}
+    files.replace(root / STATE, json.dumps(values, indent=1) + "\n")
+    return state
 
 
 def _inspect(
@@ -162,8 +170,9 @@ def _inspect(
         return gpu.result(), flags.result(), host, cross
 
 
-def _ensure_remote_cache(file: Path, options: Options) -> None:
+def _ensure_remote_cache(root: Path, bazel: find_bazel.Bazel, options: Options) -> None:
     """Writes the file that defines --config=remote-cache; removes it without a remote cache."""
+    file = root / REMOTE_CACHE
     if options.remote_cache is None:
         file.unlink(missing_ok=True)
         return
@@ -171,7 +180,23 @@ def _ensure_remote_cache(file: Path, options: Options) -> None:
 
     wanted = "".join(f"{line}\n" for line in remote_cache.lines(options))
     if not file.exists() or file.read_text() != wanted or file.stat().st_mode & 0o077:
+        if options.remote_cache_read_token or options.remote_cache_write_token:
+            _close_logs(root, bazel, options)
         files.replace(file, wanted, 0o600)
+
+
+def _close_logs(root: Path, bazel: find_bazel.Bazel, options: Options) -> None:
+    """Closes the folder with Bazel's logs to other users: Bazel 4 writes credentials to them."""
+    import subprocess
+
+    command = [str(bazel.executable), *options.startup_options, "info", "output_base"]
+    environ = without_secrets(os.environ)
+    process = subprocess.run(
+        command, cwd=root, env=environ, capture_output=True, text=True, check=False
+    )
+    folder = Path(process.stdout.strip())
+    if folder.is_absolute() and folder.is_dir():
+        folder.chmod(0o700)
 
 
 def read(root: Path) -> State | None:
@@ -248,6 +273,7 @@ def _facts(
         cuda=cuda.depends_on(options, environ),
         packages={name: [p.version, p.changed_ns] for name, p in sorted(installed.items())},
         environment=packages.environment(),
+        buildgrid=packages.buildgrid(),
     )
 
 
@@ -293,6 +319,9 @@ def settings(
         **{f"CUDA_{name}": value for name, value in cuda.facts(gpu).items()},
         "AARCH64": cross.fingerprint,
     }
+    if buildgrid := packages.buildgrid():
+        # Tests of cache servers run again when it changes.
+        variables["BUILDGRID"] = hashlib.sha256(buildgrid.encode()).hexdigest()[:12]
     headers = installed.get("pybind11")
     if headers is not None and str(headers.info.parent) not in packages.own_folders():
         # The pybind11 of an isolated build, which the interpreter does not find by itself.
@@ -362,7 +391,9 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
     command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
     try:
         with without_settings(root):
-            process = subprocess.run(command, cwd=root, capture_output=True, check=False)
+            process = subprocess.run(
+                command, cwd=root, env=without_secrets(os.environ), capture_output=True, check=False
+            )
     except OSError as error:
         raise find_bazel.cannot_start(bazel, command, root, str(error)) from None
     if process.returncode != 0:

@@ -75,6 +75,14 @@ def environment() -> list[str]:
     return sorted(name for name in found if not name.startswith("torch_xla_lite"))
 
 
+def buildgrid() -> str:
+    """The versions in the environment of BuildGrid, which scripts/test.sh makes; empty without."""
+    try:
+        return (Path(sys.prefix) / "buildgrid" / ".requirements.txt").read_text()
+    except OSError:
+        return ""
+
+
 def own_folders() -> list[str]:
     """The folders of this interpreter's packages, without those that PYTHONPATH adds.
 

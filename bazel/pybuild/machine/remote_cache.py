@@ -49,7 +49,10 @@ _MISSING = "/ac/" + "0" * 64
 _BLOB = b"torch_xla_lite\n"
 _STORED = "/cas/1611c61272a69446652ff9eff8c9d12fe8760b302537c58f8b58da745b16ca73"
 # As logs have it, and as JSON.
-_CREDENTIALS = re.compile(rb"Authorization(?:=|\\u003d)(?:Bearer|Basic) ([\w.~+/-]+)")
+_CREDENTIALS = re.compile(
+    rb"(?:Authorization(?:=|\\u003d)(?:Bearer|Basic) |REMOTE_CACHE_(?:READ|WRITE)_TOKEN=)"
+    rb"([\w.~+/:-]+)"
+)
 
 _CAPABILITIES = "/build.bazel.remote.execution.v2.Capabilities/GetCapabilities"
 _UPDATE = "/build.bazel.remote.execution.v2.ContentAddressableStorage/BatchUpdateBlobs"
