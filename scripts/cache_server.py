@@ -38,7 +38,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_START_S = 30
+_START_S = 60
 _STOP_S = 10
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 

@@ -32,7 +32,7 @@ STEPS = {
     "warm_clone": ("scripts/ci/warm_clone.sh",),
     "test": ("scripts/test.sh",),
     "wheel": ("scripts/ci/wheel.sh",),
-    "release": (".venv/bin/python", "scripts/release_wheel.py"),
+    "release": ("scripts/ci/wheel.sh", "cpu", "release"),
 }
 _CHANGED = "torch_xla_lite/csrc/ir/shape.cc"
 _CACHE = "TORCH_XLA_LITE_REMOTE_CACHE"

@@ -6,9 +6,11 @@ Every build starts without outputs. Its disk cache is off, unless the test is ab
 import hashlib
 import http.client
 import json
+import math
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +32,7 @@ from test.cache.servers import (
     needs_nginx,
     run,
     server,
+    tunnel,
 )
 
 pytestmark = needs_nginx
@@ -42,6 +45,9 @@ _http = http_and_grpc if _FULL else pytest.mark.parametrize("protocol", ["http"]
 # Compilers, linkers and others that a build without a cache starts.
 _ALL = 6
 
+# What a broken cache may cost a build.
+_LATER_S = 15
+
 
 class Built(NamedTuple):
     """What a build did.
@@ -51,12 +57,14 @@ class Built(NamedTuple):
       hits: number of results from a cache.
       said: lines of standard error.
       outputs: content of what was built.
+      seconds: that it took.
     """
 
     ran: int
     hits: int
     said: list[str]
     outputs: list[bytes]
+    seconds: float
 
 
 class Tree(Nested):
@@ -64,18 +72,23 @@ class Tree(Nested):
 
     Attributes:
       shared: folder of Bazel's files and of the home folder.
+      limit_s: that a build may take.
     """
 
     def __init__(self, folder: Path, shared: Path):
         super().__init__(folder, shared)
         self.shared = shared
+        self.limit_s = math.inf
 
     def build(self, *, disk: str = "", **variables: str) -> Built:
-        """Builds, which has to succeed."""
+        """Builds, which has to succeed in time."""
         assert self.bazel("clean").returncode == 0
         disk_cache = f"--disk_cache={disk} --noshow_progress"
+        begin = time.monotonic()
         process = self.setup("develop", TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=disk_cache, **variables)
+        seconds = time.monotonic() - begin
         assert process.returncode == 0, process.stdout + process.stderr
+        assert seconds < self.limit_s, process.stdout + process.stderr
         report = json.loads((self.root / "build" / "report.json").read_text())
         hits = report["cache_hits"]
         return Built(
@@ -83,6 +96,7 @@ class Tree(Nested):
             hits=(hits["disk"] or 0) + (hits["remote"] or 0),
             said=process.stderr.splitlines(),
             outputs=[file.read_bytes() for file in self.outputs],
+            seconds=seconds,
         )
 
 
@@ -95,9 +109,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
 
 @pytest.fixture(scope="module")
 def right(tree: Tree) -> Built:
-    """A build without a cache."""
+    """A build without a cache. It starts Bazel's server, which the others do not."""
     built = tree.build()
     assert (built.ran, built.hits, built.said) == (_ALL, 0, [])
+    tree.limit_s = built.seconds + _LATER_S
     return built
 
 
@@ -155,27 +170,46 @@ def test_bazel_itself_uses_the_cache_after_setup_py(tree: Tree, cache: Server):
 
 
 @_http
-def test_credentials_are_in_one_private_file_only(tree: Tree, cache: Server, protocol: str):
+def test_credentials_are_in_one_private_file_only(cache: Server, protocol: str, tmp_path: Path):
+    tree = Tree(tmp_path / "tree", tmp_path / "shared")
     variables = cache.variables(writes=True)
-    tree.build(**variables)
-    process = tree.setup("options", **variables)
-    assert process.returncode == 0
     token = cache.write_token
-    assert token not in process.stdout + process.stderr
-    private = tree.root / ".bazelrc.generated.remote-cache"
-    assert token in private.read_text()
-    assert private.stat().st_mode & 0o077 == 0
-    found = subprocess.run(
-        ["grep", "-rlF", "--", token, tree.root, tree.shared],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.stdout.split() == [str(private)]
-    # Bazel's server still runs.
-    for command_line in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            assert token.encode() not in command_line.read_bytes()
+    try:
+        tree.configure(**variables)
+        # As a user calls it whose shell has the variables.
+        tree.bazel("info", **variables)
+        tree.build(**variables)
+        process = tree.setup("options", **variables)
+        assert process.returncode == 0
+        assert token not in process.stdout + process.stderr
+        private = tree.root / ".bazelrc.generated.remote-cache"
+        assert token in private.read_text()
+        assert private.stat().st_mode & 0o077 == 0
+        found = subprocess.run(
+            ["grep", "-rlF", "--", token, tmp_path], capture_output=True, text=True, check=False
+        )
+        assert found.stdout.split() == [str(private)]
+        # Bazel's server still runs.
+        for command_line in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                assert token.encode() not in command_line.read_bytes()
+    finally:
+        tree.close()
+
+
+@pytest.mark.parametrize("protocol", ["http"])
+def test_nobody_else_can_read_the_logs_of_a_bazel_that_setup_py_did_not_call(
+    tree: Tree, cache: Server, tmp_path: Path
+):
+    other = Tree(tmp_path, tree.shared)
+    try:
+        other.configure(**cache.variables(writes=True))
+        process = other.bazel("build", "--config=remote-cache", "//torch_xla_lite:outputs")
+        assert process.returncode == 0, process.stderr
+        base = Path(other.bazel("info", "output_base").stdout.strip())
+        assert base.stat().st_mode & 0o077 == 0
+    finally:
+        other.close()
 
 
 def test_a_malformed_token_is_not_shown(tree: Tree):
@@ -297,6 +331,23 @@ def test_a_bazel_that_crashes_when_it_uses_the_cache_builds_without(
     assert not failed or built.said[-1].startswith(problem) or "init TLS" in built.said[-1]
     assert again.hits == (0 if failed else _ALL)
     assert (built.ran, built.outputs, again.outputs) == (_ALL, right.outputs, right.outputs)
+
+
+@_http
+def test_a_tunnel_gives_the_cache_to_a_bazel_without_tls(
+    tree: Tree, right: Built, protocol: str, tmp_path: Path
+):
+    stem = certificate(tmp_path / "known")
+    options = ("--certificate", f"{stem}.pem", "--key", f"{stem}.key")
+    with (
+        server(tmp_path / "cache", protocol, *options) as cache,
+        tunnel(cache.url, Path(f"{stem}.pem")) as url,
+    ):
+        through = cache._replace(url=url)
+        written = tree.build(**through.variables(writes=True))
+        read = tree.build(**through.variables(writes=False))
+    assert (written.ran, written.said) == (_ALL, [])
+    assert (read.hits, read.said, read.outputs) == (_ALL, [], right.outputs)
 
 
 @pytest.fixture

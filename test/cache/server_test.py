@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.machine import remote_cache
-from test.cache.servers import Server, certificate, http_and_grpc, needs_nginx, run, server
+from test.cache.servers import (
+    Server,
+    certificate,
+    http_and_grpc,
+    needs_nginx,
+    run,
+    server,
+    tunnel,
+)
 
 pytestmark = needs_nginx
 
@@ -86,6 +94,21 @@ def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, prot
         ]
     assert answers[0].problem == ""
     assert "certificate" in answers[1].problem or "self-signed" in answers[1].problem
+
+
+@http_and_grpc
+def test_a_tunnel_encrypts_and_checks_the_certificate(tmp_path: Path, protocol: str):
+    ours, other = (certificate(tmp_path / name) for name in ("ours", "other"))
+    options = ("--certificate", f"{ours}.pem", "--key", f"{ours}.key")
+    answers = []
+    with server(tmp_path / "cache", protocol, *options) as cache:
+        for authority in (ours, other):
+            with tunnel(cache.url, Path(f"{authority}.pem")) as url:
+                through = cache._replace(url=url)
+                answers.append(remote_cache.probe(through.options(writes=cache.write_token)))
+    assert url.startswith(f"{protocol}://127.0.0.1:")
+    assert (answers[0].problem, answers[0].may_write) == ("", True)
+    assert answers[1].problem
 
 
 @http_and_grpc

@@ -16,8 +16,9 @@ from bazel.pybuild.variables import Secret
 from test.build.tree import ROOT
 
 SCRIPT = ROOT / "scripts" / "cache_server.py"
-# Where scripts/test.sh installs it.
-BUILDGRID = ROOT / ".venv" / "buildgrid" / "bin" / "bgd"
+TUNNEL = ROOT / "scripts" / "cache_tunnel.py"
+# Where scripts/test.sh installs it. @python//:buildgrid.txt says whether it did.
+BUILDGRID = Path(sys.prefix) / "buildgrid" / "bin" / "bgd"
 
 needs_nginx = pytest.mark.skipif(
     shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="nginx is not installed"
@@ -94,6 +95,17 @@ def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
         yield start(folder, protocol, *options)
     finally:
         run("stop", folder)
+
+
+@contextmanager
+def tunnel(url: str, authority: Path) -> Iterator[str]:
+    """The URL of a tunnel to a server whose certificate the authority has signed."""
+    command = [sys.executable, TUNNEL, url, "--port", "0", "--certificate", authority]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+    assert process.returncode == 0
 
 
 def certificate(stem: Path) -> Path:

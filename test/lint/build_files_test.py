@@ -16,6 +16,13 @@ def test_rules_are_loaded_from_defs_bzl_only(file: Path):
     assert set(_LOAD.findall((ROOT / file).read_text())) <= {"//bazel:defs.bzl"}
 
 
+@pytest.mark.parametrize("file", _BUILD_FILES, ids=str)
+def test_no_result_is_kept_out_of_the_caches(file: Path):
+    tags = ("external", "local", "no-cache", "no-remote", "no-remote-cache")
+    text = (ROOT / file).read_text()
+    assert [tag for tag in tags if f'"{tag}"' in text] == []
+
+
 @pytest.mark.parametrize("file", [f for f in _BUILD_FILES if "csrc" in f.parts], ids=str)
 def test_cpp_sources_are_listed_without_globs(file: Path):
     assert "glob(" not in (ROOT / file).read_text()
