@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -149,7 +150,7 @@ Results Linear(Arguments arguments) {
   if (!IsFloat(input) || weight.dim() != 2 || input.dim() < 2) return {};
   if (input.scalar_type() != weight.scalar_type() || input.size(-1) != weight.size(1)) return {};
   if (!Fits(arguments[2], input.scalar_type(), {weight.size(0)})) return {};
-  at::DimVector sizes(input.sizes());
+  std::vector<int64_t> sizes = input.sizes().vec();
   sizes.back() = weight.size(0);
   return {{Meta(sizes, input.scalar_type())}};
 }
@@ -159,7 +160,7 @@ Results Addmm(Arguments arguments) {
   const Tensor &left = arguments[1].toTensor(), &right = arguments[2].toTensor();
   if (!IsFloat(left) || left.dim() != 2 || right.dim() != 2) return {};
   if (left.scalar_type() != right.scalar_type() || left.size(1) != right.size(0)) return {};
-  const at::DimVector sizes = {left.size(0), right.size(1)};
+  const std::array sizes = {left.size(0), right.size(1)};
   const c10::ScalarType dtype = left.scalar_type();
   if (!Fits(arguments[0], dtype, {sizes[1]}) && !Fits(arguments[0], dtype, sizes)) return {};
   const bool is_complex = arguments[3].isComplexDouble() || arguments[4].isComplexDouble();
@@ -209,14 +210,14 @@ Results DropoutBackward(Arguments arguments) {
 }
 
 // The sizes of the mean of each row, for (input, normalized_shape): nothing if they do not fit.
-std::optional<at::DimVector> RowSizes(const Tensor& input, const c10::IValue& normalized) {
+std::optional<std::vector<int64_t>> RowSizes(const Tensor& input, const c10::IValue& normalized) {
   const auto shape = normalized.toDimVector();
   if (!IsWideFloat(input)) return std::nullopt;
   const auto rank = static_cast<size_t>(input.dim());
   if (shape.empty() || shape.size() > rank) return std::nullopt;
   const size_t rows = rank - shape.size();
   if (input.sizes().slice(rows) != at::IntArrayRef(shape)) return std::nullopt;
-  at::DimVector sizes(input.sizes().slice(0, rows));
+  std::vector<int64_t> sizes = input.sizes().slice(0, rows).vec();
   sizes.resize(rank, 1);
   return sizes;
 }
@@ -299,7 +300,7 @@ Results GroupNorm(Arguments arguments) {
   const c10::ScalarType dtype = input.scalar_type();
   if (!Fits(arguments[1], dtype, {input.size(1)}) || !Fits(arguments[2], dtype, {input.size(1)}))
     return {};
-  const at::DimVector sizes = {input.size(0), arguments[6].toInt()};
+  const std::array sizes = {input.size(0), arguments[6].toInt()};
   return {{Like(input), Meta(sizes, dtype), Meta(sizes, dtype)}};
 }
 
@@ -307,7 +308,7 @@ Results GroupNorm(Arguments arguments) {
 Results GroupNormBackward(Arguments arguments) {
   const Tensor& input = arguments[1].toTensor();
   if (!AreGroups(input, arguments.slice(5, 4)) || !IsLike(arguments[0], input)) return {};
-  const at::DimVector sizes = {input.size(0), arguments[8].toInt()};
+  const std::array sizes = {input.size(0), arguments[8].toInt()};
   const c10::ScalarType dtype = input.scalar_type();
   if (!Fits(arguments[2], dtype, sizes) || !Fits(arguments[3], dtype, sizes) ||
       !Fits(arguments[4], dtype, {input.size(1)}))
@@ -324,8 +325,8 @@ Results Upsample(Arguments arguments) {
   if (!IsFloat(self) || self.dim() != rank + 2 || self.numel() == 0 || output.size() != rank ||
       !std::ranges::all_of(output, is_positive))
     return {};
-  at::DimVector sizes(self.sizes().slice(0, 2));
-  sizes.append(output.begin(), output.end());
+  std::vector<int64_t> sizes = self.sizes().slice(0, 2).vec();
+  sizes.insert(sizes.end(), output.begin(), output.end());
   return {{Meta(sizes, self.scalar_type())}};
 }
 
@@ -336,7 +337,7 @@ Results GridSampler2d(Arguments arguments) {
       !Fits(arguments[1], input.scalar_type(), grid.sizes()) || grid.dim() != 4 ||
       grid.size(0) != input.size(0) || grid.size(3) != 2)
     return {};
-  const at::DimVector sizes = {input.size(0), input.size(1), grid.size(1), grid.size(2)};
+  const std::array sizes = {input.size(0), input.size(1), grid.size(1), grid.size(2)};
   return {{Meta(sizes, input.scalar_type())}};
 }
 
@@ -363,9 +364,12 @@ Results LossBackward(Arguments arguments) {
 // A reduction over `dims`, or over all dimensions if none are given.
 Results Reduce(const Tensor& self, const c10::IValue& dims, bool keeps_dims) {
   if (!IsFloat(self) || self.numel() == 0) return {};
-  const at::DimVector listed = dims.isNone()  ? at::DimVector()
-                               : dims.isInt() ? at::DimVector{dims.toInt()}
-                                              : dims.toDimVector();
+  at::DimVector listed;
+  if (dims.isInt()) {
+    listed.push_back(dims.toInt());
+  } else if (!dims.isNone()) {
+    listed = dims.toDimVector();
+  }
   std::vector<bool> is_reduced(self.dim(), listed.empty());
   for (const int64_t dim : listed) {
     if (!IsDim(dim, self)) return {};
@@ -416,7 +420,7 @@ Results Cat(Arguments arguments) {
   const auto tensors = arguments[0].toTensorVector();
   if (tensors.empty() || !IsDim(arguments[1].toInt(), tensors[0])) return {};
   const int64_t rank = tensors[0].dim(), dim = (arguments[1].toInt() + rank) % rank;
-  at::DimVector sizes(tensors[0].sizes());
+  std::vector<int64_t> sizes = tensors[0].sizes().vec();
   sizes[dim] = 0;
   int64_t length = 0;
   for (const Tensor& tensor : tensors) {
