@@ -38,8 +38,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_START_S = 60
+# Importing BuildGrid takes seconds, on a busy machine a minute.
+_START_S = 300
 _STOP_S = 10
+# In the order in which they are ended.
+_PROCESSES = ("prune", "nginx", "buildgrid")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 _NGINX = """\
@@ -219,6 +222,8 @@ def _start(folder: Path, arguments: argparse.Namespace) -> int:
     if bool(arguments.certificate) != bool(arguments.key):
         raise Failure("TLS needs both --certificate and --key.")
     nginx = _program("nginx", "Install it:  sudo apt-get install nginx-light")
+    # A server that was killed leaves parts of uploads.
+    shutil.rmtree(folder / "temporary", ignore_errors=True)
     for place in (folder, folder / "entries", folder / "temporary"):
         place.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -260,13 +265,15 @@ def _start_buildgrid(folder: Path, program: str) -> None:
     connection = folder / "buildgrid.sock"
     connection.unlink(missing_ok=True)
     _write(folder / "buildgrid.yml", _BUILDGRID.format(folder=folder))
-    _background(folder, "buildgrid", [bgd, "server", "start", folder / "buildgrid.yml"])
-    _until(connection.exists, folder / "buildgrid.log")
+    command = [bgd, "server", "start", folder / "buildgrid.yml"]
+    process = _background(folder, "buildgrid", command)
+    _until(connection.exists, folder / "buildgrid.log", process)
 
 
 def _stop(folder: Path, arguments: argparse.Namespace) -> int:
-    for name, pid in _pids(folder).items():
+    for pid in _pids(folder).values():
         _end(pid)
+    for name in _PROCESSES:
         (folder / f"{name}.pid").unlink(missing_ok=True)
     return 0
 
@@ -423,7 +430,9 @@ def _program(name: str, remedy: str) -> str:
     return found
 
 
-def _background(folder: Path, name: str, command: Sequence[str | Path | float]) -> None:
+def _background(
+    folder: Path, name: str, command: Sequence[str | Path | float]
+) -> "subprocess.Popen[bytes]":
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -434,12 +443,13 @@ def _background(folder: Path, name: str, command: Sequence[str | Path | float]) 
             start_new_session=True,
         )
     _write(folder / f"{name}.pid", str(process.pid))
+    return process
 
 
 def _pids(folder: Path) -> dict[str, int]:
-    """The processes of the server that run, in the order in which they are ended."""
+    """The processes of the server that run."""
     found = {}
-    for name in ("prune", "nginx", "buildgrid"):
+    for name in _PROCESSES:
         # A number may meanwhile belong to another process.
         with suppress(OSError, ValueError):
             pid = int((folder / f"{name}.pid").read_text())
@@ -448,9 +458,14 @@ def _pids(folder: Path) -> dict[str, int]:
     return found
 
 
-def _until(happened: Callable[[], bool], log: Path) -> None:
+def _until(
+    happened: Callable[[], bool], log: Path, process: "subprocess.Popen[bytes] | None" = None
+) -> None:
+    """Waits until a server has started; not for a process that has ended."""
     end = time.monotonic() + _START_S
     while not happened():
+        if process is not None and process.poll() is not None:
+            raise Failure(f"The server has ended; see {log}.")
         if time.monotonic() > end:
             raise Failure(f"The server does not answer after {_START_S} s; see {log}.")
         time.sleep(0.02)

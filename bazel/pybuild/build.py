@@ -138,6 +138,13 @@ def _caching(options: Options) -> list[str]:
     return [remote_cache.CONFIG]
 
 
+def _advice(options: Options) -> str:
+    """What to do if Bazel fails to use TLS; its messages do not say that."""
+    if not (options.remote_cache or "").startswith(("https:", "grpcs:")):
+        return ""
+    return "; a Bazel without TLS, such as Debian's, needs scripts/cache_tunnel.py"
+
+
 def _complain(text: str) -> None:
     notices.defer(f"torch_xla_lite: the remote cache {text}")
 
@@ -152,7 +159,7 @@ def _run(
     """
     code, outcome, problem = _call(command, root, options, environ)
     if command.caching and code in _CACHE_FAILURES:
-        problem = f"Bazel failed with exit code {code}"
+        problem = f"Bazel failed with exit code {code}{_advice(options)}"
     if problem and code != 0:
         _complain(f"was not used to the end: {problem}")
         command = command.without_cache()
@@ -181,7 +188,7 @@ def _after_warnings(
                 f"replaced or removed, such as {repaired[0]}"
             )
         elif outcome.unread:
-            _complain(f"has results that cannot be used: {outcome.unread[0]}")
+            _complain(f"has results that cannot be used: {outcome.unread[0]}{_advice(options)}")
     if outcome.unwritten:
         _complain(f"did not store all results: {outcome.unwritten[0]}")
 

@@ -3,8 +3,11 @@
 import hashlib
 import json
 import os
+import signal
+import socket
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +74,33 @@ def test_a_refused_write_leaves_the_entry_as_it_was(tmp_path: Path):
         assert _http(cache, "DELETE", path, cache.read_token) == 403
         assert file.read_bytes() == b"right"
         assert _http(cache, "GET", path, cache.read_token) == 200
+
+
+def test_a_server_that_is_killed_during_an_upload_keeps_no_part_of_it(tmp_path: Path):
+    path = _blob(b"new")
+    with server(tmp_path, "http") as cache:
+        url = urllib.parse.urlsplit(cache.url)
+        with socket.create_connection((url.hostname, url.port)) as connection:
+            lines = (
+                f"PUT {path} HTTP/1.1",
+                f"Host: {url.netloc}",
+                f"Authorization: Bearer {cache.write_token}",
+                "Content-Length: 2000000",
+            )
+            connection.sendall("\r\n".join([*lines, "", ""]).encode() + bytes(1000000))
+            parts = tmp_path / "temporary"
+            _wait_until(lambda: any(part.stat().st_size > 500000 for part in parts.iterdir()))
+            master = int((tmp_path / "nginx.pid").read_text())
+            children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
+            for pid in (master, *map(int, children)):
+                os.kill(pid, signal.SIGKILL)
+        _wait_until(lambda: not any(map(_runs, (master, *map(int, children)))))
+        assert cache.entries() == []
+        run("stop", tmp_path)
+    with server(tmp_path, "http") as cache:
+        assert [part for part in parts.iterdir() if part.is_file()] == []
+        assert _http(cache, "GET", path, cache.read_token) == 404
+        _put(cache, b"new")
 
 
 def test_everybody_may_read_but_not_write_on_request(tmp_path: Path):
@@ -189,6 +219,13 @@ def test_tls_with_half_of_what_it_needs_is_refused(tmp_path: Path, missing: str)
     process = run("start", tmp_path, missing, "x.pem")
     assert process.returncode == 1
     assert process.stderr == "error: TLS needs both --certificate and --key.\n"
+
+
+def test_a_buildgrid_that_ends_at_once_is_not_waited_for(tmp_path: Path):
+    process = run("start", tmp_path, "--protocol", "grpc", "--port", "0", "--buildgrid", "false")
+    assert process.returncode == 1
+    assert process.stderr == f"error: The server has ended; see {tmp_path / 'buildgrid.log'}.\n"
+    assert not list(tmp_path.glob("*.pid"))
 
 
 def test_a_port_in_use_is_named_and_leaves_no_process(tmp_path: Path):
