@@ -461,6 +461,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.sched_setaffinity(0, cores)
     torch.set_num_threads(len(cores))
     _XLAC.set_pending_limit(0)  # A chain whose recording is timed must not run.
+    _XLAC.set_compile_when("first")  # Small graphs would be interpreted a thousand times.
 
     console = Console()
     report = Report(machine(len(cores)))

@@ -1,8 +1,9 @@
 """Compiles recorded graphs to XLA executables.
 
 A graph that is met for the first time is interpreted, because most that run once never come back:
-its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back; of graphs
-with the same ops and other shapes, fewer and fewer are (csrc/runtime/tiering.h).
+its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back, or later if
+its arrays are small; of graphs with the same ops and other shapes, fewer and fewer are
+(csrc/runtime/tiering.h).
 
     TORCH_XLA_LITE_COMPILE=repeated      the default, as described; a count decides, not a clock, so
                                          a program gives the same bits in each run

@@ -12,6 +12,9 @@ from test.python.programs import run
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.lowering import target
 
+# Ops on so many elements are compiled when they come back.
+LARGE = 2**15
+
 
 @pytest.fixture(autouse=True)
 def _interprets_first():
@@ -30,20 +33,35 @@ def counts() -> tuple[int, int, int]:
 
 
 def test_a_graph_is_compiled_when_it_comes_back():
-    x = torch.ones(3).jax()
+    x = torch.ones(LARGE).jax()
     seen = []
     for _ in range(3):
-        assert (x * 2).tolist() == [2, 2, 2]
+        assert (x * 2).tolist() == [2] * LARGE
         seen.append(counts())
     assert seen == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
 
 
+def test_a_loop_over_small_arrays_compiles_nothing_in_a_thousand_rounds():
+    state = torch.zeros(3).jax()
+
+    def run(rounds):
+        nonlocal state
+        for _ in range(rounds):
+            state = state * 0.5 + 1
+            assert 3 <= state.sum().item() <= 6
+
+    run(1024)
+    assert counts() == (1024, 0, 0)
+    run(1)
+    assert counts() == (1024, 1, 1)
+
+
 def test_lengths_that_come_back_compile_few_graphs():
     for text in range(1, 9):
-        cache = torch.zeros(1, 4).jax()
+        cache = torch.zeros(1, LARGE).jax()
         for length in range(2, 14):
             cache = torch.cat([cache, cache[-1:] + 1])
-            assert cache[-1].tolist() == [length - 1] * 4
+            assert cache[-1].max().item() == length - 1
         # 12 lengths come back in each text; graphs are compiled in texts 2, 3 and 5, and not all.
         assert counts()[1] <= 2 * text.bit_length()
 
@@ -55,8 +73,8 @@ def test_a_device_with_memory_of_its_own_compiles_at_once(monkeypatch):
 
 
 def test_numbers_do_not_make_a_graph_new():
-    x = torch.ones(3).jax()
-    assert [(x * number).sum().item() for number in (2.0, 3.0, 4.0)] == [6, 9, 12]
+    x = torch.ones(LARGE).jax()
+    assert [(x * number).mean().item() for number in (2.0, 3.0, 4.0)] == [2, 3, 4]
     assert counts() == (1, 1, 2)
 
 
@@ -314,11 +332,11 @@ def test_batch_norm_in_evaluation_compiles_nothing():
 
 
 def test_random_numbers_are_the_same_when_it_is_compiled():
-    x = torch.ones(100).jax()
+    x = torch.ones(LARGE).jax()
     drawn = []
     for _ in range(3):
         torch.manual_seed(3)
-        drawn.append((F.dropout(x, 0.5) + torch.rand(100, device="jax")).cpu())
+        drawn.append((F.dropout(x, 0.5) + torch.rand(LARGE, device="jax")).cpu())
     assert counts()[0] == 1
     assert torch.equal(drawn[0], drawn[1])
     assert torch.equal(drawn[1], drawn[2])
@@ -327,7 +345,8 @@ def test_random_numbers_are_the_same_when_it_is_compiled():
 def drawn_twice(draw, seed, offset):
     """What a random call gives, interpreted and then compiled."""
     results = []
-    for _ in range(2):
+    for when in ("repeated", "first"):
+        _XLAC.set_compile_when(when)
         torch.jax.set_rng_state(torch.tensor([seed, offset]).view(torch.uint8))
         result = draw()
         parts = result if isinstance(result, tuple) else (result,)
@@ -437,9 +456,10 @@ def test_a_result_shares_no_memory_that_is_overwritten_later():
     alias = x.detach().view(2, 3) + 0  # Its kernel may give back its operand.
     view = x.view(3, 2).contiguous()
     torch_xla_lite.sync()
-    for _ in range(4):  # Compiled from the second time on, and x's memory donated.
+    for _ in range(4):
         x = x * 2
         torch_xla_lite.sync()
+        _XLAC.set_compile_when("first")  # Later rounds donate x's memory.
         gc.collect()
     assert alias.flatten().tolist() == view.flatten().tolist() == [0, 1, 2, 3, 4, 5]
     assert x.tolist() == [0, 16, 32, 48, 64, 80]

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 
@@ -17,6 +18,9 @@ using ir::toy::Call;
 using ir::toy::Data;
 using ir::toy::Leaf;
 using ir::toy::Result;
+
+// Ops on vectors of so many elements are compiled when they come back.
+constexpr size_t kLarge = size_t{1} << 14;
 
 TEST_F(RuntimeTest, AValueIsComputedWhenItIsReadFirst) {
   LiveValue place;
@@ -84,8 +88,8 @@ TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
   runtime.set_compile_when(CompileWhen::kRepeated);
   for (uint64_t i = 0; i < 3; ++i) {
     LiveValue place;
-    Set(place, Call("plus", {Leaf({i})}, {i}));
-    EXPECT_EQ(Read(place), Data{2 * i});
+    Set(place, Call("plus", {Leaf(Data(kLarge, i))}, {i}));
+    EXPECT_EQ(Read(place), Data(kLarge, 2 * i));
     EXPECT_EQ(interpretations(), 1u);
     EXPECT_EQ(compiles(), i == 0 ? 0u : 1u);
   }
@@ -94,7 +98,7 @@ TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
 
 TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
   runtime.set_compile_when(CompileWhen::kRepeated);
-  for (size_t size = 1; size <= 5; ++size) {
+  for (size_t size = kLarge; size < kLarge + 5; ++size) {
     LiveValue place;
     Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
     EXPECT_EQ(Read(place), Data(size, 2));
@@ -109,10 +113,10 @@ TEST_F(RuntimeTest, GraphsThatWereCompiledAtOnceDoNotDelayOthers) {
     Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
     EXPECT_EQ(Read(place), Data(size, 2));
   };
-  for (size_t size = 1; size <= 4; ++size) run(size);
+  for (size_t size = 1; size <= 4; ++size) run(kLarge + size);
   runtime.set_compile_when(CompileWhen::kRepeated);
-  run(5);
-  run(5);
+  run(kLarge + 5);
+  run(kLarge + 5);
   EXPECT_EQ(interpretations(), 1u);
 }
 
@@ -131,15 +135,15 @@ TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack
   for (int num_calls : {1, 2}) {
     for (int run = 0; run < 3; ++run) {
       LiveValue good, place;
-      Set(good, Call("plus", {Leaf({1})}, {1}));
-      Set(place, Leaf({1}));
+      Set(good, Call("plus", {Leaf(Data(kLarge, 1))}, {1}));
+      Set(place, Leaf(Data(kLarge, 1)));
       for (int i = 0; i < num_calls; ++i) Set(place, Call("refuse", {Get(place)}));
       if (run == 0) {
-        EXPECT_EQ(Read(place), Data{1});
+        EXPECT_EQ(Read(place), Data(kLarge, 1));
       } else {
         EXPECT_THROW(Read(place), std::runtime_error);
       }
-      EXPECT_EQ(Read(good), Data{2});
+      EXPECT_EQ(Read(good), Data(kLarge, 2));
     }
   }
 }
@@ -147,13 +151,13 @@ TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack
 TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
   runtime.set_compile_when(CompileWhen::kRepeated);
   LiveValue place;
-  Set(place, Leaf({1}));
+  Set(place, Leaf(Data(kLarge, 1)));
   for (int i = 0; i < 3; ++i) {
     Set(place, Call("plus", {Get(place)}, {1}));
     runtime.Sync();
     EXPECT_EQ(executor.num_donated, i);
   }
-  EXPECT_EQ(Read(place), Data{4});
+  EXPECT_EQ(Read(place), Data(kLarge, 4));
 }
 
 TEST_F(RuntimeTest, NothingWaitsForTheBackground) {

@@ -15,20 +15,30 @@ using ir::toy::Call;
 using ir::toy::Data;
 using ir::toy::Leaf;
 
-// Whether a graph is compiled that is one op on a vector of this size.
-bool Compiles(Tiering* tiering, size_t size, const std::string& op = "reversed") {
-  const ir::Value value = Call(op, {Leaf(Data(size, 1))});
+// An op on a vector of so many elements is not small.
+constexpr size_t kLarge = size_t{1} << 14;
+
+// Whether a graph is hot that is one op on a vector of this size.
+bool IsHot(Tiering* tiering, size_t size, bool is_waited_for) {
+  const ir::Value value = Call("reversed", {Leaf(Data(size, 1))});
+  const ir::Root roots[] = {{&value}};
+  return tiering->IsHot(ir::Linearize(roots), is_waited_for);
+}
+
+// Whether the graph of one op on a large vector, one of many sizes, is compiled.
+bool Compiles(Tiering* tiering, size_t number, const std::string& op = "reversed") {
+  const ir::Value value = Call(op, {Leaf(Data(kLarge + number, 1))});
   const ir::Root roots[] = {{&value}};
   const ir::Graph graph = ir::Linearize(roots);
-  if (!tiering->IsHot(graph)) return false;
+  if (!tiering->IsHot(graph, /*is_waited_for=*/true)) return false;
   tiering->NoteCompiled(graph);
   return true;
 }
 
 // How often the graph is interpreted until it is compiled.
-size_t RunsUntilCompiled(Tiering* tiering, size_t size) {
+size_t RunsUntilCompiled(Tiering* tiering, size_t number) {
   size_t runs = 0;
-  while (!Compiles(tiering, size)) ++runs;
+  while (!Compiles(tiering, number)) ++runs;
   return runs;
 }
 
@@ -36,6 +46,20 @@ TEST(TieringTest, AGraphIsCompiledWhenItComesBack) {
   Tiering tiering;
   EXPECT_FALSE(Compiles(&tiering, 1));
   EXPECT_TRUE(Compiles(&tiering, 1));
+}
+
+TEST(TieringTest, AGraphOfSmallArraysIsInterpretedAThousandTimes) {
+  Tiering tiering;
+  for (int run = 0; run < 1024; ++run) {
+    EXPECT_FALSE(IsHot(&tiering, kLarge - 1, /*is_waited_for=*/true));
+  }
+  EXPECT_TRUE(IsHot(&tiering, kLarge - 1, /*is_waited_for=*/true));
+}
+
+TEST(TieringTest, AGraphOfSmallArraysThatNothingWaitsForIsHotWhenItComesBack) {
+  Tiering tiering;
+  EXPECT_FALSE(IsHot(&tiering, 1, /*is_waited_for=*/false));
+  EXPECT_TRUE(IsHot(&tiering, 1, /*is_waited_for=*/false));
 }
 
 TEST(TieringTest, EachCompiledVariantDoublesWhatTheNextOneTakes) {
@@ -66,12 +90,12 @@ TEST(TieringTest, PathsThroughAProgramAreVariants) {
   Tiering tiering;
   // As a loop that runs as often as the data says: chains of one to seven ops.
   for (size_t length = 1; length <= 7; ++length) {
-    ir::Value value = Leaf(Data(3, 1));
+    ir::Value value = Leaf(Data(kLarge, 1));
     for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
     const ir::Root roots[] = {{&value}};
     const ir::Graph graph = ir::Linearize(roots);
     size_t runs = 0;
-    while (!tiering.IsHot(graph)) ++runs;
+    while (!tiering.IsHot(graph, /*is_waited_for=*/true)) ++runs;
     tiering.NoteCompiled(graph);
     EXPECT_EQ(runs, size_t{1} << (length - 1));
   }
@@ -80,12 +104,12 @@ TEST(TieringTest, PathsThroughAProgramAreVariants) {
 TEST(TieringTest, GraphsWithMoreResultsAreNoVariants) {
   Tiering tiering;
   RunsUntilCompiled(&tiering, 1);
-  const ir::Value one = Call("reversed", {Leaf(Data(1, 1))});
+  const ir::Value one = Call("reversed", {Leaf(Data(kLarge, 1))});
   const ir::Value other = Call("reversed", {one});
   const ir::Root roots[] = {{&one}, {&other}};
   const ir::Graph graph = ir::Linearize(roots);
-  EXPECT_FALSE(tiering.IsHot(graph));
-  EXPECT_TRUE(tiering.IsHot(graph));
+  EXPECT_FALSE(tiering.IsHot(graph, /*is_waited_for=*/true));
+  EXPECT_TRUE(tiering.IsHot(graph, /*is_waited_for=*/true));
 }
 
 TEST(TieringTest, TheNumberOfCompiledVariantsGrowsWithTheLogarithmOfTheRuns) {
@@ -100,12 +124,9 @@ TEST(TieringTest, TheNumberOfCompiledVariantsGrowsWithTheLogarithmOfTheRuns) {
 
 TEST(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   Tiering tiering;
-  const ir::Value value = Call("reversed", {Leaf({1})});
-  const ir::Root roots[] = {{&value}};
-  const ir::Graph graph = ir::Linearize(roots);
-  EXPECT_FALSE(tiering.IsHot(graph));
-  EXPECT_TRUE(tiering.IsHot(graph));
-  EXPECT_TRUE(tiering.IsHot(graph));
+  EXPECT_FALSE(IsHot(&tiering, kLarge, /*is_waited_for=*/true));
+  EXPECT_TRUE(IsHot(&tiering, kLarge, /*is_waited_for=*/true));
+  EXPECT_TRUE(IsHot(&tiering, kLarge, /*is_waited_for=*/true));
 }
 
 TEST(TieringTest, ClearingForgetsAll) {

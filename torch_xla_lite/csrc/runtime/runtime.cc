@@ -262,8 +262,9 @@ bool Runtime::IsInterpretedNow(const ir::Graph& graph) {
   if (compile_when_ == CompileWhen::kFirst) return false;
   const auto found = compilations_.find(graph.key);
   if (found != compilations_.end()) return static_cast<bool>(found->second);
-  if (!tiering_.IsHot(graph)) return true;
-  if (compile_when_ != CompileWhen::kBackground) return false;
+  const bool is_waited_for = compile_when_ != CompileWhen::kBackground;
+  if (!tiering_.IsHot(graph, is_waited_for)) return true;
+  if (is_waited_for) return false;
   compilations_.emplace(graph.key, executor_->StartCompile(graph));
   tiering_.NoteCompiled(graph);
   return true;
