@@ -10,6 +10,7 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/layout.h"
+#include "torch_xla_lite/csrc/dispatch/overlap.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -112,6 +113,7 @@ void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
     self.copy_(Download(source));
   } else {
     if (!source.is_same(self)) CheckWritable(self, "aten::copy_");
+    CheckSharing(*XTensorImpl::From(self), source, OpInfo::Sharing::kSame);
     // Broadcasting and conversion happen on the device of the data: a CPU tensor is converted
     // before it is uploaded.
     at::Tensor value = source;

@@ -148,6 +148,54 @@ bool IsRoundedDivision(std::string_view name) {
          name == "aten::div.Tensor_mode" || name == "aten::div.Scalar_mode";
 }
 
+// What torch's kernel of an op that writes allows an argument to share. `functional` is the op
+// without the write.
+OpInfo::Sharing SharingOf(const c10::OperatorHandle& functional, std::string_view argument) {
+  using enum OpInfo::Sharing;
+  using Rules = std::vector<std::pair<std::string_view, OpInfo::Sharing>>;
+  // Their kernels differ from those of pointwise ops, which allow the same elements, and from all
+  // others, which copy their operands or read what they have written.
+  static const auto* table = new std::unordered_map<std::string_view, Rules>{
+      {"aten::addbmm", {{"self", kSame}}},
+      {"aten::addmm", {{"self", kSame}}},
+      {"aten::addmv", {{"self", kSame}}},
+      {"aten::addr", {{"self", kSame}}},
+      {"aten::baddbmm", {{"self", kSame}}},
+      {"aten::bernoulli", {{"self", kSame}, {"p", kSame}}},
+      {"aten::cat", {{"tensors", kNothing}}},
+      {"aten::cumprod", {{"self", kSame}}},
+      {"aten::cumsum", {{"self", kSame}}},
+      {"aten::floor_divide", {{"self", kSame}, {"other", kSame}}},
+      {"aten::gather", {{"self", kNothing}, {"index", kSame}}},
+      {"aten::index", {{"self", kNothing}}},
+      {"aten::index_add", {{"self", kSame}, {"source", kNothing}}},
+      {"aten::index_copy", {{"self", kSame}, {"source", kNothing}}},
+      {"aten::index_put", {{"self", kSame}, {"values", kNothing}}},
+      {"aten::index_reduce", {{"self", kSame}, {"source", kNothing}}},
+      {"aten::index_select", {{"self", kNothing}}},
+      {"aten::ldexp", {}},
+      {"aten::linalg_cross", {{"self", kNothing}, {"other", kNothing}}},
+      {"aten::logcumsumexp", {{"self", kSame}}},
+      {"aten::masked_fill", {{"mask", kSame}}},
+      {"aten::mse_loss", {{"self", kSame}, {"target", kSame}}},
+      {"aten::mvlgamma", {}},
+      {"aten::normal", {{"mean", kSame}, {"std", kSame}}},
+      {"aten::put", {{"source", kNothing}}},
+      {"aten::renorm", {{"self", kSame}}},
+      {"aten::scatter", {{"self", kSame}, {"src", kNothing}}},
+      {"aten::scatter_add", {{"self", kSame}, {"src", kNothing}}},
+      {"aten::scatter_reduce", {{"self", kSame}, {"src", kNothing}}},
+      {"aten::sort", {{"self", kSame}}},
+      {"aten::stack", {{"tensors", kNothing}}},
+      {"aten::take", {{"self", kNothing}, {"index", kNothing}}},
+      {"aten::topk", {{"self", kSame}}},
+  };
+  const auto found = table->find(functional.schema().name());
+  if (found == table->end()) return functional.hasTag(at::Tag::pointwise) ? kSame : kAny;
+  const auto rule = std::ranges::find(found->second, argument, &Rules::value_type::first);
+  return rule == found->second.end() ? kAny : rule->second;
+}
+
 bool IsTensorResult(const c10::Argument& result) {
   return ElementType(result.type())->kind() == c10::TypeKind::TensorType;
 }
@@ -211,6 +259,13 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   }
   if (!std::ranges::all_of(schema.returns(), IsTensorResult)) kind = Kind::kOnCpu;
 
+  const auto functional = FindOp(name);
+  for (size_t i = 0; kind == Kind::kMutating && functional && i < arguments.size(); ++i) {
+    if (arguments[i].role != Role::kTensor) continue;
+    const bool is_written = std::ranges::find(mutated, i) != mutated.end();
+    if (!is_written) arguments[i].sharing = SharingOf(*functional, schema.arguments()[i].name());
+    limits_sharing |= arguments[i].sharing != Sharing::kAny;
+  }
   ranged_numbers = FindRangedNumbers(schema);
   if (IsRoundedDivision(name)) divisor = 1;
   is_random = op.hasTag(at::Tag::nondeterministic_seeded);

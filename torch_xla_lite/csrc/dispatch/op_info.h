@@ -60,6 +60,10 @@ struct OpInfo {
     kOther,
   };
 
+  // What an argument may share with a tensor that the op writes to, from the least on: torch's
+  // kernels refuse more. kSame: the same elements.
+  enum class Sharing : uint8_t { kNothing, kSame, kAny };
+
   struct Argument {
     Role role;
     // A Scalar with this value is part of the key: it is the default (alpha=1), which XLA
@@ -69,6 +73,7 @@ struct OpInfo {
     bool negative_is_constant = false;
     // So are small ones: x * x * x and a square root are much cheaper than a power.
     bool is_exponent = false;
+    Sharing sharing = Sharing::kAny;
   };
 
   OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered);
@@ -100,6 +105,8 @@ struct OpInfo {
   std::vector<int> mutated;
   // Whether there are out= arguments among them.
   bool has_out = false;
+  // Whether an argument may not share everything with them.
+  bool limits_sharing = false;
   // For each result: the argument that is returned (in-place, out=), or -1 for a new tensor.
   std::vector<int> results;
   const IndexArguments* index = nullptr;

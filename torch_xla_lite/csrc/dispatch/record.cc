@@ -22,6 +22,7 @@
 #include "torch_xla_lite/csrc/dispatch/numbers.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
+#include "torch_xla_lite/csrc/dispatch/overlap.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -90,14 +91,6 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   const device::RngState state = device::CheckJaxGenerator(generator).NextSeedOffset();
   call->scalars.push_back(state.seed);
   call->scalars.push_back(state.offset);
-}
-
-// Whether the op writes the same value to all elements, or nothing, so that expanded tensors are
-// allowed.
-bool MayWriteToExpanded(const OpInfo& info) {
-  // Changing the shape is not a write.
-  return info.kind == OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
-         info.name == "aten::zero";
 }
 
 // Everything below is called with the record lock held.
@@ -299,21 +292,6 @@ void AddLoweredOp(const std::string& name, bool needs_constants) {
   GetLoweredOps().insert_or_assign(name, LoweredOp(needs_constants));
 }
 
-void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded) {
-  const XTensorImpl* impl = XTensorImpl::From(tensor);
-  TORCH_CHECK(impl != nullptr, "expected all tensors on one device, found jax:0 and ",
-              tensor.device(), " (in ", op, ").\nMove the written tensor first:  tensor.to('jax')");
-  if (allow_expanded || impl->is_row_major() || impl->numel() == 0) return;
-  const auto sizes = impl->sizes();
-  const auto strides = impl->strides();
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    TORCH_CHECK(sizes[i] <= 1 || strides[i] != 0,
-                "unsupported operation: more than one element of the written-to tensor refers to a "
-                "single memory location (in ",
-                op, "). Please clone() the tensor before performing the operation.");
-  }
-}
-
 void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
 void RunBackwardOnCallingThreads() { is_backward_on_calling_threads = true; }
@@ -335,11 +313,7 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
     case Call::Status::kCpuIndices:
       return Outcome::kCpuIndices;
   }
-  for (const int i : info->mutated) {
-    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
-      if (tensor.defined()) CheckWritable(tensor, info->name, MayWriteToExpanded(*info));
-    });
-  }
+  CheckWrites(*info, arguments);
   if (info->is_random) PushSeed(*info, arguments, &call);
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
 

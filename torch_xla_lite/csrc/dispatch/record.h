@@ -27,10 +27,6 @@
 #include "torch_xla_lite/csrc/dispatch/lowered_op.h"
 #include "torch_xla_lite/csrc/dispatch/stack.h"
 
-namespace at {
-class Tensor;
-}  // namespace at
-
 namespace c10 {
 class OperatorHandle;
 }  // namespace c10
@@ -69,10 +65,6 @@ class RecordKernel final : public c10::OperatorKernel {
 void SetLoweredOps(LoweredOps lowered);
 // Adds an op. If the op was called before, its OpInfo does not change.
 void AddLoweredOp(const std::string& name, bool needs_constants);
-
-// Raises if a tensor is not on jax, or is expanded: several of its elements then share one memory
-// location, and which value it gets would be undefined. `op` is for the message.
-void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded = false);
 
 // Sets the function that returns a number for the current line of the user's program; each node
 // stores it. With nullptr, the default, nodes have no source.

@@ -1,0 +1,176 @@
+"""Writes to memory that an operand shares: refused where torch's CPU kernels refuse them."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import torch_xla_lite  # noqa: F401
+
+Write = Callable[[torch.Tensor, torch.Tensor], object]
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([2, 0, 1], device=x.device)
+
+
+# Each writes to `x` what it computes from `y`.
+ELEMENTWISE: dict[str, Write] = {
+    "add_": lambda x, y: x.add_(y),
+    "mul_": lambda x, y: x.mul_(y),
+    "copy_": lambda x, y: x.copy_(y),
+    "assignment": lambda x, y: x.__setitem__(slice(None), y),
+    "addcmul_": lambda x, y: x.addcmul_(torch.ones_like(x), y),
+    "lerp_": lambda x, y: x.lerp_(y, 0.5),
+    "floor_divide_": lambda x, y: x.floor_divide_(y),
+    "eq_": lambda x, y: x.eq_(y),
+    "exp out": lambda x, y: torch.exp(y, out=x),
+    "where out": lambda x, y: torch.where(y > 0, y, y, out=x),
+    "cumsum out": lambda x, y: torch.cumsum(y, 0, out=x),
+    "sort out": lambda x, y: torch.sort(y, out=(x, torch.empty_like(rows(x)))),
+    "mse_loss out": lambda x, y: torch.ops.aten.mse_loss.out(y, torch.ones_like(y), 0, out=x),
+}
+# These refuse to write to what they read, too.
+MOVING: dict[str, Write] = {
+    "gather out": lambda x, y: torch.gather(y, 0, rows(x), out=x),
+    "take out": lambda x, y: torch.take(y, rows(x), out=x),
+    "index_select out": lambda x, y: torch.index_select(y, 0, rows(x), out=x),
+    "index_add_": lambda x, y: x.index_add_(0, rows(x), y),
+    "index_copy_": lambda x, y: x.index_copy_(0, rows(x), y),
+    "index_put_": lambda x, y: x.index_put_((rows(x),), y),
+    "assignment through indices": lambda x, y: x.__setitem__(rows(x), y),
+    "put_": lambda x, y: x.put_(rows(x), y),
+    "scatter_": lambda x, y: x.scatter_(0, rows(x), y),
+    "scatter_add_": lambda x, y: x.scatter_add_(0, rows(x), y),
+    "scatter_reduce_": lambda x, y: x.scatter_reduce_(0, rows(x), y, "sum"),
+    "cross out": lambda x, y: torch.linalg.cross(y, torch.ones_like(y), out=x),
+    "cat out": lambda x, y: torch.cat([y[:1], y[1:]], out=x),
+}
+# These copy what they read, or read what they have written.
+OTHERS: dict[str, Write] = {
+    "masked_scatter_": lambda x, y: x.masked_scatter_(torch.ones_like(x, dtype=torch.bool), y),
+    "addmv_": lambda x, y: x.addmv_(torch.ones(3, 3, device=x.device), y),
+    "softmax out": lambda x, y: torch.softmax(y, 0, out=x),
+    "sum out": lambda x, y: torch.sum(y[None], 0, out=x),
+    "ldexp_": lambda x, y: x.ldexp_(y),
+    "masked_fill_ with a tensor": lambda x, y: x.masked_fill_(rows(x) > 1, y[1]),
+}
+
+# Two parts of a vector.
+PARTLY = {
+    "one behind": lambda b: (b[1:4], b[0:3]),
+    "one ahead": lambda b: (b[1:4], b[2:5]),
+    "of a matrix": lambda b: (b.view(2, 4)[0, 1:], b[2:5]),
+}
+APART = {
+    "beside": lambda b: (b[1:4], b[4:7]),
+    "with gaps": lambda b: (b[2:7:2], b[0:5:2]),
+    "another tensor": lambda b: (b[1:4], b.clone()[:3]),
+}
+WHOLE = {"the same": lambda b: (b[1:4],) * 2, "an equal view": lambda b: (b[1:4], b[1:4])}
+
+
+def numbers(device: str) -> torch.Tensor:
+    return torch.arange(1.0, 9.0).to(device)
+
+
+def outcome(device: str, write: Write, parts: Callable) -> tuple[bool, list[float]]:
+    """Whether it was refused, and what is in memory afterwards."""
+    memory = numbers(device)
+    try:
+        write(*parts(memory))
+    except RuntimeError as error:
+        assert "refer to a single memory location" in str(error)
+        return True, memory.tolist()
+    return False, memory.tolist()
+
+
+ALL = {**ELEMENTWISE, **MOVING, **OTHERS}
+
+
+@pytest.mark.parametrize("parts", [*PARTLY.values(), *WHOLE.values()], ids=[*PARTLY, *WHOLE])
+@pytest.mark.parametrize("write", ALL.values(), ids=ALL)
+def test_a_write_to_what_is_read_is_refused_as_on_the_cpu(write, parts):
+    ours, expected = outcome("jax", write, parts), outcome("cpu", write, parts)
+    assert ours[0] == expected[0]
+    if ours[0]:
+        assert ours == expected
+
+
+@pytest.mark.parametrize("parts", APART.values(), ids=APART)
+@pytest.mark.parametrize("write", ALL.values(), ids=ALL)
+def test_a_write_beside_what_is_read_is_not_refused(write, parts):
+    assert not outcome("jax", write, parts)[0]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_(x.t()),
+        lambda x: x.copy_(x.t()),
+        lambda x: x.div_(x[0]),
+        lambda x: x.div_(x[0, 0]),
+        lambda x: x.view(torch.int32)[0].copy_(x[0, :2]),
+    ],
+)
+def test_a_matrix_is_not_written_with_elements_at_other_places(write):
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            write(torch.ones(3, 3, dtype=torch.float64).to(device))
+
+
+def test_a_conjugated_operand_is_copied_first():
+    def added(device: str) -> torch.Tensor:
+        x = torch.tensor([1 + 2j, 3 - 1j, 2j]).to(device)
+        x[1:].add_(x[:-1].conj())
+        return x.cpu()
+
+    assert added("jax").tolist() == added("cpu").tolist()
+
+
+def test_parts_of_a_tensor_that_has_grown_are_compared_by_place():
+    x = numbers("jax")
+    tail = x[4:]
+    x.resize_(12)
+    tail[:2].add_(x[:2])
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        tail[:2].add_(x[3:5])
+
+
+# Ops in place that write to each element of an expanded tensor, which is one location.
+EXPANDED: dict[str, Callable[[torch.Tensor], object]] = {
+    "add_": lambda x: x.add_(1),
+    "mul_": lambda x: x.mul_(x),
+    "normal_": lambda x: x.normal_(),
+    "uniform_": lambda x: x.uniform_(),
+    "bernoulli_": lambda x: x.bernoulli_(0.5),
+    "random_": lambda x: x.random_(4),
+    "put_": lambda x: x.put_(rows(x), x.clone()),
+    "masked_scatter_": lambda x: x.masked_scatter_(x > 5, x.clone()),
+    "index_copy_": lambda x: x.index_copy_(0, rows(x), x.clone()),
+    "index_add_": lambda x: x.index_add_(0, rows(x), x.clone()),
+    "index_reduce_": lambda x: x.index_reduce_(0, rows(x), x.clone(), "amax"),
+    "scatter_": lambda x: x.scatter_(0, rows(x), 2.0),
+    "scatter_add_": lambda x: x.scatter_add_(0, rows(x), x.clone()),
+    "scatter_reduce_": lambda x: x.scatter_reduce_(0, rows(x), x.clone(), "sum"),
+    "cumsum_": lambda x: x.cumsum_(0),
+    "relu_": lambda x: x.relu_(),
+    "dropout": lambda x: torch.nn.functional.dropout(x, inplace=True),
+    "__iadd__": lambda x: x.__iadd__(1),
+    "_foreach_add_": lambda x: torch._foreach_add_([x], 1.0),
+    "exp out": lambda x: torch.exp(x.clone(), out=x),
+}
+
+
+@pytest.mark.parametrize("write", EXPANDED.values(), ids=EXPANDED)
+def test_an_expanded_tensor_is_not_written(write):
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            write(torch.ones(1).to(device).expand(3))
+
+
+def test_an_expanded_tensor_is_not_written_through_indices():
+    """torch's CPU kernel warns that it will not do this any more."""
+    x = torch.ones(1, device="jax").expand(3)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x[rows(x)] = x.clone()

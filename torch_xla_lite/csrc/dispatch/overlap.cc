@@ -1,0 +1,96 @@
+#include "torch_xla_lite/csrc/dispatch/overlap.h"
+
+#include <ATen/core/Tensor.h>
+
+#include "torch_xla_lite/csrc/dispatch/call.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/view_step.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using tensor::XTensorImpl;
+
+// Whether the op writes the same value to all elements, or nothing, so that expanded tensors are
+// allowed.
+bool MayWriteToExpanded(const OpInfo& info) {
+  // Changing the shape is not a write.
+  return info.kind == OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
+         info.name == "aten::zero";
+}
+
+// Other devices mark such views by bits, and copy them before they compute.
+bool IsConjugated(const XTensorImpl& tensor) {
+  const runtime::RecordScope scope;
+  const auto last = tensor.step();
+  for (const tensor::ViewStep* step = last.get(); step != nullptr; step = step->previous.get()) {
+    if (step->signature->op == "aten::_conj" || step->signature->op == "aten::_neg_view")
+      return true;
+  }
+  return false;
+}
+
+// What two tensors of one storage share. As in torch, only for tensors without gaps: it would be
+// expensive to find out for others.
+OpInfo::Sharing SharingOf(const XTensorImpl& a, const XTensorImpl& b) {
+  using Sharing = OpInfo::Sharing;
+  if (a.numel() == 0 || b.numel() == 0) return Sharing::kNothing;
+  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense())
+    return Sharing::kNothing;
+  const auto begin = [](const XTensorImpl& x) {
+    return x.storage_offset() * static_cast<int64_t>(x.itemsize());
+  };
+  const auto end = [&](const XTensorImpl& x) {
+    return begin(x) + x.numel() * static_cast<int64_t>(x.itemsize());
+  };
+  if (begin(a) == begin(b) && end(a) == end(b) && a.strides() == b.strides()) return Sharing::kSame;
+  if (begin(a) >= end(b) || begin(b) >= end(a)) return Sharing::kNothing;
+  return IsConjugated(a) || IsConjugated(b) ? Sharing::kNothing : Sharing::kAny;
+}
+
+}  // namespace
+
+void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded) {
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
+  TORCH_CHECK(impl != nullptr, "expected all tensors on one device, found jax:0 and ",
+              tensor.device(), " (in ", op, ").\nMove the written tensor first:  tensor.to('jax')");
+  if (allow_expanded || impl->is_row_major() || impl->numel() == 0) return;
+  const auto sizes = impl->sizes();
+  const auto strides = impl->strides();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    TORCH_CHECK(sizes[i] <= 1 || strides[i] != 0,
+                "unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location (in ",
+                op, "). Please clone() the tensor before performing the operation.");
+  }
+}
+
+void CheckSharing(const XTensorImpl& written, const at::Tensor& operand, OpInfo::Sharing allowed) {
+  const XTensorImpl* impl = operand.defined() ? XTensorImpl::From(operand) : nullptr;
+  // The first comparisons decide nearly all calls.
+  if (impl == nullptr || &impl->alias() != &written.alias()) return;
+  if (impl == &written && allowed != OpInfo::Sharing::kNothing) return;
+  TORCH_CHECK(SharingOf(written, *impl) <= allowed,
+              "unsupported operation: some elements of the input tensor and the written-to tensor "
+              "refer to a single memory location. Please clone() the tensor before performing the "
+              "operation.");
+}
+
+void CheckWrites(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  for (const int i : info.mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined()) CheckWritable(tensor, info.name, MayWriteToExpanded(info));
+    });
+    if (!info.limits_sharing || !arguments[i].isTensor() || !arguments[i].toTensor().defined())
+      continue;
+    const XTensorImpl& written = *XTensorImpl::From(arguments[i].toTensor());
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      const OpInfo::Sharing sharing = info.arguments[k].sharing;
+      if (sharing == OpInfo::Sharing::kAny) continue;
+      ForEachTensor(arguments[k],
+                    [&](const at::Tensor& operand) { CheckSharing(written, operand, sharing); });
+    }
+  }
+}
+
+}  // namespace torch_xla_lite::dispatch
