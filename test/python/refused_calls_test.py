@@ -103,6 +103,19 @@ def test_autocast_makes_one_dtype_of_two():
 
 
 WRONG = {
+    "celu": lambda x: F.celu(x, 0.0),
+    "celu_ of -0": lambda x: torch.celu_(x, -0.0),
+    "celu of an integer": lambda x: torch.celu(x, 0),
+    "gradient of elu_": lambda x: torch.ops.aten.elu_backward(x, -1.0, 1, 1, True, x),
+    "gradient of leaky_relu_": lambda x: torch.ops.aten.leaky_relu_backward(x, x, -1.0, True),
+    "max of nothing": lambda x: x[:0].max(),
+    "max of an empty dimension": lambda x: x[:0].max(0),
+    "min of nothing": lambda x: x[:0].min(),
+    "min of an empty dimension": lambda x: x[:0].min(-2),
+    "median of an empty dimension": lambda x: x[:0].median(0),
+    "nanmedian of an empty dimension": lambda x: x[:0].nanmedian(0),
+    "mode of an empty dimension": lambda x: x[:0].mode(0),
+    "t_ of three dimensions": lambda x: x[None].t_(),
     "softmax": lambda x: x.softmax(2),
     "softmax to another dtype": lambda x: x.int().softmax(-3, dtype=torch.float32),
     "softmax of a number": lambda x: x[0, 0].softmax(1),
@@ -217,6 +230,16 @@ def test_scatter_that_fits():
     assert x.diagonal_scatter(x[0, :0], 5).tolist() == A.tolist()
     assert x[0, 0].index_select(0, rows(x)[:1]).tolist() == 1
     assert x.bernoulli_(1).tolist() == [[1, 1], [1, 1]]
+
+
+def test_reductions_of_no_rows_or_with_slopes_that_have_a_meaning():
+    empty = A[:0].jax()
+    assert empty.median(1).values.shape == empty.max(1).values.shape == (0,)
+    assert empty.mode(1).values.shape == (0,)
+    for slope, is_result in ((-1.0, False), (0.5, True)):
+        expected = torch.ops.aten.leaky_relu_backward(A, -A, slope, is_result)
+        found = torch.ops.aten.leaky_relu_backward(A.jax(), -A.jax(), slope, is_result)
+        assert found.tolist() == expected.tolist()
 
 
 def test_what_just_fits_does_not_raise():

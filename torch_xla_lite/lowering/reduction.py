@@ -102,15 +102,11 @@ def amin(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
 
 @lower("aten::max")
 def max_(self: jax.Array) -> jax.Array:
-    if self.size == 0:
-        raise Unsupported  # The kernel raises the right error.
     return amax(self)
 
 
 @lower("aten::min")
 def min_(self: jax.Array) -> jax.Array:
-    if self.size == 0:
-        raise Unsupported
     return amin(self)
 
 

@@ -58,6 +58,11 @@ void PutNumberOnMeta(const OpInfo& info, torch::jit::Stack* stack) {
 // Calls the op on meta tensors and leaves its results on the stack. Returns the written arguments.
 std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                    torch::jit::Stack* stack) {
+  if (info.kind == OpInfo::Kind::kInplaceView && info.name == "aten::t") {
+    // Its meta function, in Python, has an assertion instead.
+    const int64_t dims = arguments[0].toTensor().dim();
+    TORCH_CHECK(dims <= 2, "t_() expects a tensor with <= 2 dimensions, but self is ", dims, "D");
+  }
   *stack = MetaOf(arguments, info.IsView());
   PutNumberOnMeta(info, stack);
   std::vector<c10::IValue> mutated;

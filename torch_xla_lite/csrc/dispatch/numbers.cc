@@ -64,7 +64,8 @@ bool AllHeld(c10::ScalarType dtype, const c10::IValue& value) {
 
 bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
   const auto number = NumberOf(value);
-  if (!number || !number->isIntegral(/*includeBool=*/true)) return false;
+  if (!number) return false;
+  if (!number->isIntegral(/*includeBool=*/true)) return number->equal(0);
   // What is left of it in a narrow dtype.
   const auto bits = 8 * c10::elementSize(dtype);
   const bool is_unsigned = number->isUnsigned();
@@ -77,7 +78,9 @@ bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
 bool NumbersFit(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::ScalarType dtype) {
   const bool held =
       std::ranges::all_of(info.ranged_numbers, [&](int i) { return AllHeld(dtype, arguments[i]); });
-  if (info.divisor < 0 || !c10::isIntegralType(dtype, /*includeBool=*/false)) return held;
+  const bool divides = info.divisor >= 0 &&
+                       (info.divides_floats || c10::isIntegralType(dtype, /*includeBool=*/false));
+  if (!divides) return held;
   return held && !IsZero(dtype, arguments[info.divisor]);
 }
 

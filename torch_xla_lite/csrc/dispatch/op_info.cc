@@ -267,7 +267,11 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     limits_sharing |= arguments[i].sharing != Sharing::kAny;
   }
   ranged_numbers = FindRangedNumbers(schema);
-  if (IsRoundedDivision(name)) divisor = 1;
+  divides_floats = name == "aten::celu";
+  if (divides_floats || IsRoundedDivision(name)) divisor = 1;
+  // Their kernels refuse negative slopes.
+  if (name == "aten::elu_backward") arguments[1].negative_is_constant = true;
+  if (name == "aten::leaky_relu_backward") arguments[2].negative_is_constant = true;
   is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   if (const auto it = lowered.find(name); it != lowered.end()) {
     is_lowered = true;

@@ -98,8 +98,10 @@ struct OpInfo {
   // Numbers that the CPU kernel converts to the dtype of its result, and refuses if that cannot
   // hold them (dispatch/numbers.h).
   std::vector<int> ranged_numbers;
-  // The divisor of a division that has an integer result for integers, or -1.
+  // The divisor of a division that has an integer result for integers, or -1. Zero is refused for
+  // integers, and by some ops for floats, too.
   int divisor = -1;
+  bool divides_floats = false;
   // Arguments that are written to, in order. The functional form returns their new values
   // after its other results.
   std::vector<int> mutated;

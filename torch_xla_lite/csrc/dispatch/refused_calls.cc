@@ -267,6 +267,21 @@ bool OfDiagonalScatter(Arguments arguments, const Limits&) {
   return arguments[1].toTensor().sizes() != sizes;
 }
 
+// (self, dim, ...): the dimension has no elements, so there is none to choose.
+bool OfEmptyDim(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t dim = DimOf(self, arguments[1]);
+  return dim >= 0 && self.size(dim) == 0;
+}
+
+bool OfNothing(Arguments arguments, const Limits&) { return arguments[0].toTensor().numel() == 0; }
+
+// A result does not tell what its operand was if the slope is negative.
+template <int kSlope, int kIsResult>
+bool OfNegativeSlope(Arguments arguments, const Limits&) {
+  return arguments[kIsResult].toBool() && arguments[kSlope].toScalar().toDouble() < 0;
+}
+
 // A number has no dimension, and one element.
 bool OfNumber(Arguments arguments, const Limits&) { return arguments[0].toTensor().dim() == 0; }
 
@@ -292,12 +307,14 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::cummax", HasForeignDim<1>},
       {"aten::cummin", HasForeignDim<1>},
       {"aten::diagonal_scatter", OfDiagonalScatter},
+      {"aten::elu_backward", OfNegativeSlope<1, 4>},
       {"aten::ge.Scalar", OfComplex},
       {"aten::ge.Tensor", OfComplex},
       {"aten::gt.Scalar", OfComplex},
       {"aten::gt.Tensor", OfComplex},
       {"aten::le.Scalar", OfComplex},
       {"aten::le.Tensor", OfComplex},
+      {"aten::leaky_relu_backward", OfNegativeSlope<2, 3>},
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
       {"aten::huber_loss", OfHuber},
@@ -305,7 +322,14 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::index_reduce", OfRows},
       {"aten::index_select", OfNumber},
       {"aten::masked_scatter", OfMask},
+      {"aten::max", OfNothing},
+      {"aten::max.dim", OfEmptyDim},
+      {"aten::median.dim", OfEmptyDim},
+      {"aten::min", OfNothing},
+      {"aten::min.dim", OfEmptyDim},
+      {"aten::mode", OfEmptyDim},
       {"aten::mvlgamma", OfMultivariateGamma},
+      {"aten::nanmedian.dim", OfEmptyDim},
       {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
       {"aten::native_group_norm", OfMixedDtypes<1, 2>},
       {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
