@@ -329,7 +329,7 @@ def _blaming_a_call(
         try:
             leaves = [(*shape, False) for shape in shapes]
             for part in _lower_graph([*(None for _ in shapes), alone], leaves, roots).parts:
-                part.compile()
+                part.compile(target.compiler_options())
         except Exception as own:
             if _is_lack_of_memory(own):
                 return None

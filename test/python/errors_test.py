@@ -163,6 +163,18 @@ def test_an_operation_that_xla_refuses_is_named_and_leaves_other_tensors_usable(
     assert recorded.endswith(" in users_function.")
 
 
+def test_an_error_that_only_the_compilers_options_cause_names_an_operation():
+    program = """
+import torch, torch_xla_lite
+from torch_xla_lite.lowering import target
+target.compiler_options = lambda: {"xla_missing_option": True}
+torch.ones(2).to("jax").cosh().tolist()
+"""
+    done = run(program)
+    assert done.returncode == 1
+    assert "aten::cosh: " in done.stderr and "xla_missing_option" in done.stderr
+
+
 # The kernel finds the error in the data, long after the call. XLA code would not check the data, so
 # the op must run as a kernel.
 FAILING_KERNEL = """
