@@ -22,6 +22,7 @@ from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.checks import index_in_range
 from torch_xla_lite.lowering.promotion import convert, is_float, is_integral, opmath
 from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
 
 _MANY = 32
 
@@ -391,12 +392,11 @@ def _even_window(sizes: Sequence[int], counts: Sequence[int]) -> Window | None:
     return Window(kernel, kernel, zeros, ones, tuple(sizes), tuple(counts))
 
 
-def _averaging(size: int, count: int, dtype: np.dtype) -> np.ndarray:
+def _averaging(size: int, count: int) -> SparseMatrix:
     """[count, size]: the matrix that averages each window of one dimension."""
     start, stop = _bounds(size, count)
-    place = np.arange(size)
-    inside = (place >= start[:, None]) & (place < stop[:, None])
-    return (inside / (stop - start)[:, None]).astype(dtype)
+    each = np.broadcast_to(1 / (stop - start)[:, None], (count, size))
+    return banded(start, stop, each)
 
 
 def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
@@ -411,9 +411,7 @@ def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
         return _divided(total, math.prod(window.kernel))
     for i, count in enumerate(counts):
         dim = x.ndim - rank + i
-        matrix = _averaging(x.shape[dim], count, x.dtype)
-        # The contracted dimension is removed and the new one is last; rotation restores the order.
-        x = jnp.moveaxis(lax.dot_general(x, matrix, (((dim,), (1,)), ((), ()))), -1, dim)
+        x = _averaging(x.shape[dim], count).times(x, dim)
     return x
 
 
@@ -438,8 +436,9 @@ def _adaptive_average_backward(grad_output: jax.Array, self: jax.Array, rank: in
     window = _even_window(self.shape[-rank:], counts)
     if window is not None:
         return _repeated(_divided(grad, math.prod(window.kernel)), window.kernel)
-    shape = jax.ShapeDtypeStruct(self.shape, grad.dtype)
-    return jax.linear_transpose(lambda x: _adaptive_average(x, counts), shape)(grad)[0]
+    for dim in range(grad.ndim - rank, grad.ndim):
+        grad = _averaging(self.shape[dim], grad.shape[dim]).transposed().times(grad, dim)
+    return grad
 
 
 def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.Array]:

@@ -5,7 +5,7 @@ matrix is a constant. Nearest gathers rows instead of multiplying. Gradients are
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,13 @@ from jax import lax
 
 from torch_xla_lite.lowering.promotion import opmath
 from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
 
 Scale = float | None
-Resize = Callable[[jax.Array], jax.Array]
+# Of images, their new sizes, scales and whether corners are aligned.
+Resize = Callable[[jax.Array, Sequence[int], list[Scale], bool], jax.Array]
+# Of size, new size, whether corners are aligned, and scale.
+Matrix = Callable[[int, int, bool, Scale], SparseMatrix]
 
 
 def _ratio(size: int, count: int, align_corners: bool, scale: Scale) -> float:
@@ -32,7 +36,7 @@ def _nearest_rows(size: int, count: int, scale: Scale, exact: bool) -> np.ndarra
     return np.minimum(np.floor(place).astype(np.int64), size - 1)
 
 
-def _nearest(x: jax.Array, counts: list[int], scales: list[Scale], exact: bool) -> jax.Array:
+def _nearest(x: jax.Array, counts: Sequence[int], scales: list[Scale], exact: bool) -> jax.Array:
     for i, (count, scale) in enumerate(zip(counts, scales, strict=True)):
         dim = i + 2
         size = x.shape[dim]
@@ -54,16 +58,19 @@ def _places(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndar
     return steps * ratio if align_corners else (steps + 0.5) * ratio - 0.5
 
 
-def _linear_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+def _matrix(columns: list[np.ndarray], weights: list[np.ndarray], size: int) -> SparseMatrix:
+    """Each row has one entry of each element of the lists."""
+    count = len(columns[0])
+    rows = np.tile(np.arange(count), len(columns))
+    return SparseMatrix(rows, np.concatenate(columns), np.concatenate(weights), (count, size))
+
+
+def _linear_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> SparseMatrix:
     place = np.maximum(_places(size, count, align_corners, scale), 0)
     low = np.minimum(np.floor(place).astype(np.int64), size - 1)
     high = np.minimum(low + 1, size - 1)
     weight = place - low
-    matrix = np.zeros((count, size))
-    rows = np.arange(count)
-    np.add.at(matrix, (rows, low), 1 - weight)
-    np.add.at(matrix, (rows, high), weight)
-    return matrix
+    return _matrix([low, high], [1 - weight, weight], size)
 
 
 def _cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
@@ -76,22 +83,17 @@ def _cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _cubic_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+def _cubic_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> SparseMatrix:
     place = _places(size, count, align_corners, scale)
     low = np.floor(place).astype(np.int64)
-    matrix = np.zeros((count, size))
-    rows = np.arange(count)
-    for offset, weight in enumerate(_cubic_weights(place - low)):
-        np.add.at(matrix, (rows, np.clip(low - 1 + offset, 0, size - 1)), weight)
-    return matrix
+    columns = [np.clip(low - 1 + offset, 0, size - 1) for offset in range(4)]
+    return _matrix(columns, _cubic_weights(place - low), size)
 
 
-def _antialiased_matrix(
-    kernel: Callable[[np.ndarray], np.ndarray], radius: float
-) -> Callable[[int, int, bool, Scale], np.ndarray]:
+def _antialiased_matrix(kernel: Callable[[np.ndarray], np.ndarray], radius: float) -> Matrix:
     """The matrix of a filter that widens if the image shrinks, so that every pixel contributes."""
 
-    def matrix(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
+    def matrix(size: int, count: int, align_corners: bool, scale: Scale) -> SparseMatrix:
         ratio = _ratio(size, count, align_corners, scale)
         filter_scale = max(ratio, 1.0)
         center = ratio * (np.arange(count) + 0.5)
@@ -100,7 +102,7 @@ def _antialiased_matrix(
         place = np.arange(size)
         weights = kernel((place + 0.5 - center[:, None]) / filter_scale)
         weights *= (place >= first[:, None]) & (place < last[:, None])
-        return weights / weights.sum(axis=1, keepdims=True)
+        return banded(first, last, weights / weights.sum(axis=1, keepdims=True))
 
     return matrix
 
@@ -116,74 +118,62 @@ def _cubic_kernel(x: np.ndarray) -> np.ndarray:
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-def _by_matrices(
-    x: jax.Array, counts: list[int], scales: list[Scale], align_corners: bool, matrix: Callable
-) -> jax.Array:
-    for i, (count, scale) in enumerate(zip(counts, scales, strict=True)):
-        dim = i + 2
-        if x.shape[dim] == count and scale in (None, 1.0):
-            continue
-        weights = matrix(x.shape[dim], count, align_corners, scale).astype(x.dtype)
-        moved = lax.dot_general(x, weights, (((dim,), (1,)), ((), ())))
-        x = jnp.moveaxis(moved, -1, dim)
-    return x
+def _by_matrices(matrix: Matrix) -> tuple[Resize, Resize]:
+    def forward(x, counts, scales, align_corners):
+        for dim, (count, scale) in enumerate(zip(counts, scales, strict=True), start=2):
+            if x.shape[dim] != count or scale not in (None, 1.0):
+                x = matrix(x.shape[dim], count, align_corners, scale).times(x, dim)
+        return x
+
+    def gradient(grad, sizes, scales, align_corners):
+        for dim, (size, scale) in enumerate(zip(sizes, scales, strict=True), start=2):
+            count = grad.shape[dim]
+            if size != count or scale not in (None, 1.0):
+                grad = matrix(size, count, align_corners, scale).transposed().times(grad, dim)
+        return grad
+
+    return forward, gradient
 
 
-def _register(name: str, rank: int, resize: Callable[..., jax.Array], has_corners: bool) -> None:
+def _by_gathering(exact: bool) -> tuple[Resize, Resize]:
+    def forward(x, counts, scales, align_corners):
+        return _nearest(x, counts, scales, exact)
+
+    def gradient(grad, sizes, scales, align_corners):
+        image = jax.ShapeDtypeStruct((*grad.shape[:2], *sizes), grad.dtype)
+        resize = functools.partial(_nearest, counts=grad.shape[2:], scales=scales, exact=exact)
+        return jax.linear_transpose(resize, image)(grad)[0]
+
+    return forward, gradient
+
+
+def _register(name: str, rank: int, resize: tuple[Resize, Resize], has_corners: bool) -> None:
     """Registers forward and backward of an op. Arguments: sizes, align_corners if any, scales."""
+    resized, gradient = resize
 
-    def bound(sizes, rest) -> Resize:
-        align_corners = rest[0] if has_corners else False
+    def options(rest) -> tuple[list[Scale], bool]:
         scales = list(rest[1:] if has_corners else rest)
-        scales += [None] * (rank - len(scales))
-        return functools.partial(
-            resize, counts=list(sizes), scales=scales, align_corners=align_corners
-        )
+        return scales + [None] * (rank - len(scales)), has_corners and rest[0]
 
     def forward(self, output_size, *rest):
-        return bound(output_size, rest)(opmath(self))
+        return resized(opmath(self), output_size, *options(rest))
 
     def backward(grad_output, output_size, input_size, *rest):
-        grad = opmath(grad_output)
-        image = jax.ShapeDtypeStruct(tuple(input_size), grad.dtype)
-        return jax.linear_transpose(bound(output_size, rest), image)(grad)[0]
+        return gradient(opmath(grad_output), input_size[2:], *options(rest))
 
     lower(f"aten::{name}")(forward)
     lower(f"aten::{name}_backward")(backward)
 
 
-def _nearest_floor(x, counts, scales, align_corners):
-    return _nearest(x, counts, scales, False)
-
-
-def _nearest_exact(x, counts, scales, align_corners):
-    return _nearest(x, counts, scales, True)
-
-
-def _linear(x, counts, scales, align_corners):
-    return _by_matrices(x, counts, scales, align_corners, _linear_matrix)
-
-
-def _cubic(x, counts, scales, align_corners):
-    return _by_matrices(x, counts, scales, align_corners, _cubic_matrix)
-
-
-def _linear_antialiased(x, counts, scales, align_corners):
-    return _by_matrices(x, counts, scales, align_corners, _antialiased_matrix(_tent, 1))
-
-
-def _cubic_antialiased(x, counts, scales, align_corners):
-    return _by_matrices(x, counts, scales, align_corners, _antialiased_matrix(_cubic_kernel, 2))
-
-
 for _rank in (1, 2, 3):
-    _register(f"upsample_nearest{_rank}d", _rank, _nearest_floor, False)
-    _register(f"_upsample_nearest_exact{_rank}d", _rank, _nearest_exact, False)
+    _register(f"upsample_nearest{_rank}d", _rank, _by_gathering(exact=False), False)
+    _register(f"_upsample_nearest_exact{_rank}d", _rank, _by_gathering(exact=True), False)
 for _rank, _name in enumerate(("linear1d", "bilinear2d", "trilinear3d"), start=1):
-    _register(f"upsample_{_name}", _rank, _linear, True)
-_register("upsample_bicubic2d", 2, _cubic, True)
-_register("_upsample_bilinear2d_aa", 2, _linear_antialiased, True)
-_register("_upsample_bicubic2d_aa", 2, _cubic_antialiased, True)
+    _register(f"upsample_{_name}", _rank, _by_matrices(_linear_matrix), True)
+_register("upsample_bicubic2d", 2, _by_matrices(_cubic_matrix), True)
+for _name, _kernel, _radius in (("bilinear2d", _tent, 1), ("bicubic2d", _cubic_kernel, 2)):
+    _resize = _by_matrices(_antialiased_matrix(_kernel, _radius))
+    _register(f"_upsample_{_name}_aa", 2, _resize, True)
 
 
 # Sampling at the points of a grid with coordinates in [-1, 1].

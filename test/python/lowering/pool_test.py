@@ -81,6 +81,15 @@ def test_adaptive_average_and_its_gradient(size):
     check(aten._adaptive_avg_pool2d_backward, torch.randn(2, 3, *size), X)
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+@pytest.mark.parametrize("size", [[4, 5], [10, 9], [2, 2]])
+def test_adaptive_average_of_one_number_that_is_not_finite(size, number):
+    image, grad = torch.ones(1, 1, 37, 37), torch.ones(1, 1, *size)
+    image[..., 3, 5], grad[..., 1, 1] = number, number
+    check(aten._adaptive_avg_pool2d, image, size)
+    check(aten._adaptive_avg_pool2d_backward, grad, image)
+
+
 @pytest.mark.parametrize("size", [41, 49])
 def test_the_mean_of_ones_is_one(size):
     ones = torch.ones(1, 1, 1, size)

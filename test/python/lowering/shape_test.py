@@ -1,3 +1,5 @@
+import math
+
 import jax
 import numpy as np
 import pytest
@@ -119,6 +121,24 @@ def test_resizing_and_its_gradient(size):
             check(getattr(aten, name), image, size, corners, **close)
             backward = getattr(aten, f"{name}_backward")
             check(backward, grad, size, [2, 3, 5, 6], corners, **close)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+@pytest.mark.parametrize("size", [[9, 7], [80, 3]])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upsample_bilinear2d",
+        "upsample_bicubic2d",
+        "_upsample_bilinear2d_aa",
+        "_upsample_bicubic2d_aa",
+    ],
+)
+def test_resizing_an_image_with_one_number_that_is_not_finite(name, size, number):
+    image, grad = torch.rand(1, 1, 40, 44), torch.rand(1, 1, *size)
+    image[..., 3, 5], grad[..., 1, 1] = number, number
+    check(getattr(aten, name), image, size, False)
+    check(getattr(aten, f"{name}_backward"), grad, size, [1, 1, 40, 44], False)
 
 
 @pytest.mark.parametrize("size", [[10, 12], [3, 2]])
