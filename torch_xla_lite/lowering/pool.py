@@ -524,7 +524,7 @@ def _unpool(x: jax.Array, indices: jax.Array, output_size: list[int]) -> jax.Arr
     lead = x.shape[: x.ndim - rank]
     rows, spatial = math.prod(lead), math.prod(output_size)
     index_in_range(indices, spatial)
-    column = lax.reshape(indices, (rows, x.size // rows))
+    column = lax.reshape(indices, (rows, math.prod(x.shape[len(lead) :])))
     row = lax.broadcasted_iota(np.int64, column.shape, 0)
     zeros = lax.full((rows, spatial), 0, x.dtype)
     values = lax.reshape(x, column.shape)

@@ -115,6 +115,12 @@ def test_unpooling_puts_values_back():
     check(aten.max_unpool2d, y, positions, [9, 8])
 
 
+def test_unpooling_no_images():
+    positions = torch.zeros(0, 3, 2, 2, 2, dtype=torch.int64)
+    check(aten.max_unpool2d, torch.ones(0, 3, 2, 2), positions[..., 0], [4, 4])
+    check(aten.max_unpool3d, torch.ones(positions.shape), positions, [4, 4, 4], [2] * 3, [0] * 3)
+
+
 @pytest.fixture(params=["cpu", "gpu"])
 def platform(request, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(target, "platform", lambda: request.param)
