@@ -193,7 +193,8 @@ def _cause(index: int) -> str:
     before = list(itertools.islice(_graphs, index))
     if not before:
         return "the first graph"
-    nearest = max(before, key=lambda other: _similarity(graph, other))
+    # Of equally similar ones the last, whose line ran shortly before.
+    nearest = max(reversed(before), key=lambda other: _similarity(graph, other))
     return _difference(graph, nearest)
 
 

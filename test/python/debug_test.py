@@ -195,6 +195,14 @@ def test_the_most_similar_graph_is_compared():
     assert found[2] == "input 0 is float32[53], was float32[51]"
 
 
+def test_of_equally_similar_graphs_the_last_is_compared():
+    def run(size):
+        return lambda: torch.ones(size).to("jax").mul(2).tolist()
+
+    found = causes(run(55), run(56), run(57))
+    assert found[2] == "input 0 is float32[57], was float32[56]"
+
+
 def test_the_users_line_is_named():
     torch.ones(54, device="jax").cosh().tolist()
     line = debug.explain_recompile()[-1].line
