@@ -3,6 +3,7 @@
 import gc
 import math
 import subprocess
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -185,6 +186,17 @@ def ctc_loss(labels: list[list[int]]) -> torch.Tensor:
     return F.ctc_loss(scores, torch.tensor(labels, device="jax"), *lengths)
 
 
+def segments(op: Callable[..., torch.Tensor] = torch.segment_reduce, **sizes) -> torch.Tensor:
+    """The sums of segments of three rows, without torch's own check."""
+    sizes = {name: torch.tensor(value, device="jax") for name, value in sizes.items()}
+    return op(torch.ones(3, 2, device="jax"), "sum", axis=0, unsafe=True, **sizes)
+
+
+def segments_gradient(data: torch.Tensor, reduce: str, unsafe: bool, **sizes) -> torch.Tensor:
+    of_segments = torch.ones(2, 2, device="jax")
+    return torch.ops.aten._segment_reduce_backward(of_segments, of_segments, data, reduce, **sizes)
+
+
 MATRIX = torch.ones(2, 2, device="jax")
 PIVOTS = torch.tensor([1, 3], dtype=torch.int32, device="jax")
 VALUES = {
@@ -207,6 +219,12 @@ VALUES = {
     "masked_scatter of nothing": (
         lambda: tensor(1.0).masked_scatter(tensor(1.0) > 0, tensor()),
         "ource",
+    ),
+    "segment_reduce": (lambda: segments(lengths=[2, 900]), "segment_reduce"),
+    "segment_reduce, with offsets": (lambda: segments(offsets=[0, 3, 900]), "segment_reduce"),
+    "gradient of segment_reduce": (
+        lambda: segments(segments_gradient, lengths=[2, 900]),
+        "segment_reduce",
     ),
     "cholesky": (lambda: MATRIX.neg().cholesky(), "positive-definite"),
     "cholesky_inverse": (lambda: torch.cholesky_inverse(MATRIX * 0), "is zero"),

@@ -156,6 +156,21 @@ bool AreRowsOfWeight(const torch::jit::Stack& stack) {
   return AreIndices(stack[2].toTensor(), stack[1].toTensor().size(0));
 }
 
+// (.., data, reduce, lengths, .., offsets, axis, ..): torch's kernel checks lengths alone, and not
+// if it is told that they are right.
+template <int kData, int kLengths, int kOffsets>
+bool AreSegments(const torch::jit::Stack& stack) {
+  const int64_t rows = stack[kData].toTensor().size(stack[kOffsets + 1].toInt());
+  const auto given = [&](int i) { return stack[i].isTensor() && stack[i].toTensor().defined(); };
+  if (given(kLengths)) {
+    const at::Tensor lengths = stack[kLengths].toTensor();
+    if (!AreIndices(lengths, rows + 1) || !AreIndices(lengths.sum(-1), rows + 1)) return false;
+  }
+  if (!given(kOffsets)) return true;
+  const at::Tensor offsets = stack[kOffsets].toTensor();
+  return AreIndices(offsets, rows + 1) && offsets.diff().ge(0).all().item<bool>();
+}
+
 using Condition = bool (*)(const torch::jit::Stack&);
 
 // What torch's kernel does not check, although it reads or writes other memory if it is not so.
@@ -165,7 +180,9 @@ Condition FindCondition(std::string_view op) {
   if (op == "aten::_embedding_bag_dense_backward") return AreRows;
   if (op == "aten::_embedding_bag_per_sample_weights_backward") return AreRowsOfWeight;
   if (op == "aten::_linalg_eigvals") return IsFinite;
+  if (op == "aten::_segment_reduce_backward") return AreSegments<2, 4, 5>;
   if (op == "aten::multi_margin_loss") return HasRows;
+  if (op == "aten::segment_reduce") return AreSegments<0, 2, 4>;
   return nullptr;
 }
 
