@@ -439,6 +439,16 @@ def test_normal_numbers_of_many_shapes_share_a_program():
     assert counts()[:2] == (24, 1)
 
 
+def test_few_normal_numbers_are_the_first_of_many():
+    drawn = []
+    for size in (128, 129, 4097):
+        torch.manual_seed(0)
+        drawn.append(torch.randn(size, device="jax").cpu())
+    assert counts()[:2] == (3, 3)
+    assert torch.equal(drawn[0], drawn[1][:128])
+    assert torch.equal(drawn[1], drawn[2][:129])
+
+
 def test_another_generator_of_jax_gives_its_numbers_at_once(monkeypatch):
     import jax
 
