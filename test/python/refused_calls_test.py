@@ -34,6 +34,7 @@ MIXED = {
     "bmm": lambda a, b: a[None].bmm(b[None]),
     "addmm": lambda a, b: torch.addmm(a, a, b),
     "addmm of another sum": lambda a, b: torch.addmm(b, a, a),
+    "index_reduce": lambda a, b: a.index_reduce(0, rows(a), b, "mean"),
     "addmm_": lambda a, b: a.clone().addmm_(a, b),
     "addbmm": lambda a, b: torch.addbmm(a, a[None], b[None]),
     "mv": lambda a, b: a.mv(b[0]),
@@ -97,6 +98,12 @@ def test_huber_loss_of_two_widths_has_that_of_the_first():
     assert F.huber_loss(A.jax(), A.double().jax()).dtype == torch.float32
 
 
+def test_an_outer_product_beside_a_wide_number_is_wide():
+    number = torch.tensor(2.5, dtype=torch.float64)
+    found, expected = (torch.addr(*(x.to(d) for x in (number, *A))) for d in ("jax", "cpu"))
+    assert found.dtype == expected.dtype and torch.equal(found.cpu(), expected)
+
+
 def test_autocast_makes_one_dtype_of_two():
     with torch.autocast("jax", torch.bfloat16):
         assert F.linear(A.jax(), A.bfloat16().jax()).dtype == torch.bfloat16
@@ -116,6 +123,8 @@ WRONG = {
     "nanmedian of an empty dimension": lambda x: x[:0].nanmedian(0),
     "mode of an empty dimension": lambda x: x[:0].mode(0),
     "t_ of three dimensions": lambda x: x[None].t_(),
+    "index_fill with int32": lambda x: x.index_fill(0, rows(x).int(), 1.0),
+    "index_fill with floats": lambda x: x.index_fill(0, rows(x).float(), x[0, 0]),
     "softmax": lambda x: x.softmax(2),
     "softmax to another dtype": lambda x: x.int().softmax(-3, dtype=torch.float32),
     "softmax of a number": lambda x: x[0, 0].softmax(1),

@@ -28,9 +28,11 @@ const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
       {"aten::_cdist_forward", {0, 1}},
       {"aten::_embedding_bag", {0, 6}},
       {"aten::_embedding_bag_forward_only", {0, 6}},
+      {"aten::_unsafe_masked_index_put_accumulate", {0, 3}},
       {"aten::addbmm", {0, 1, 2}},
       {"aten::addmm", {0, 1, 2}},
       {"aten::addmv", {0, 1, 2}},
+      {"aten::addr", {0, 1, 2}},
       {"aten::binary_cross_entropy", {0, 1, 2}},
       {"aten::convolution", {0, 1, 2}},
       {"aten::grid_sampler_2d", {0, 1}},
@@ -40,6 +42,7 @@ const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
       {"aten::index_add", {0, 3}},
       {"aten::index_copy", {0, 3}},
       {"aten::index_put", {0, 2}},
+      {"aten::index_reduce", {0, 3}},
       {"aten::linalg_cross", {0, 1}},
       {"aten::linear", {0, 1, 2}},
       {"aten::mm", {0, 1}},
@@ -189,6 +192,11 @@ bool OfRows(Arguments arguments, const Limits&) {
   return false;
 }
 
+// (self, dim, index, value)
+bool OfNarrowIndex(Arguments arguments, const Limits&) {
+  return arguments[2].toTensor().scalar_type() != at::kLong;
+}
+
 bool OfMask(Arguments arguments, const Limits&) {
   return arguments[1].toTensor().scalar_type() != at::kBool;
 }
@@ -319,6 +327,8 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::lt.Tensor", OfComplex},
       {"aten::huber_loss", OfHuber},
       {"aten::index_add", OfRows},
+      {"aten::index_fill.int_Scalar", OfNarrowIndex},
+      {"aten::index_fill.int_Tensor", OfNarrowIndex},
       {"aten::index_reduce", OfRows},
       {"aten::index_select", OfNumber},
       {"aten::masked_scatter", OfMask},
