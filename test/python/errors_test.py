@@ -248,3 +248,33 @@ def test_an_operation_with_a_data_dependent_shape_works_and_is_counted():
 def test_a_sparse_tensor_is_one_clear_error(make):
     with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
         make(torch.eye(3, device="jax"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: torch.nested.nested_tensor([x, x[:1]]),
+        lambda x: torch.nested.as_nested_tensor([x, x[:1]]),
+        lambda x: torch.nested.nested_tensor([x, x[:1]], device="jax") * 2,
+        lambda x: torch.nested.nested_tensor([x.cpu(), x.cpu()]).to("jax"),
+    ],
+    ids=["of tensors", "without a copy", "with a device", "moved"],
+)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_tensor_of_strided_layout_is_one_clear_error(make):
+    with pytest.raises(NotImplementedError, match="no nested tensors of layout"):
+        make(torch.eye(3, device="jax"))
+
+
+def test_a_nested_tensor_of_jagged_layout_works():
+    x = torch.eye(3, device="jax")
+    nested = torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)
+    assert (nested * 2).to_padded_tensor(7.0)[1].tolist() == [[2, 0, 0], [7, 7, 7], [7, 7, 7]]
+
+
+def test_attention_of_nested_tensors_is_one_clear_error():
+    x = torch.ones(3, 8, device="jax")
+    nested = torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)
+    heads = nested.unflatten(-1, [2, 4]).transpose(1, 2)
+    with pytest.raises(NotImplementedError, match="no attention of nested tensors"):
+        torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)

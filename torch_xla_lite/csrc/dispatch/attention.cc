@@ -19,6 +19,9 @@ namespace {
 int64_t ChooseAttention(const Tensor& query, const Tensor& key, const Tensor& value,
                         const std::optional<Tensor>& mask, double dropout, bool /*is_causal*/,
                         std::optional<double> /*scale*/, bool enable_gqa) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!query.is_nested(),
+                              "device jax has no attention of nested tensors.\nPad them, and mask "
+                              "what is padded:  x.to_padded_tensor(0.0)");
   const bool plain = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
   // The fused op has no dropout, no gradient for the mask and no grouped heads.
   const bool fused = plain && dropout == 0 && !enable_gqa && query.size(0) == key.size(0) &&

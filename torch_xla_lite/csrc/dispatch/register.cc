@@ -84,6 +84,18 @@ void RefuseSparse(const c10::OperatorHandle& op, torch::jit::Stack*) {
                               ").\nMake sparse tensors of tensors on the CPU:  x.cpu()");
 }
 
+void RefuseNested(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "device jax has no nested tensors of layout torch.strided (in ",
+      op.operator_name().name, ").\nUse the other layout:  layout=torch.jagged");
+}
+
+template <c10::KernelFunction::BoxedKernelFunction* refuse>
+void RefuseAll(c10::DispatchKey key) {
+  auto* library = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFromBoxedFunction<refuse>());
+}
+
 }  // namespace
 
 void RegisterKernels() {
@@ -118,11 +130,9 @@ void RegisterKernels() {
   }
   autograd->impl("linear", Linear());
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
-  for (const auto key :
-       {c10::DispatchKey::SparsePrivateUse1, c10::DispatchKey::SparseCsrPrivateUse1}) {
-    auto* sparse = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
-    sparse->fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
-  }
+  RefuseAll<&RefuseSparse>(c10::DispatchKey::SparsePrivateUse1);
+  RefuseAll<&RefuseSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
+  RefuseAll<&RefuseNested>(c10::DispatchKey::NestedTensorPrivateUse1);
   device::SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
 }
 

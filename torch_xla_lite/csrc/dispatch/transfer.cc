@@ -22,6 +22,9 @@ ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor) {
 }
 
 at::Tensor Upload(const at::Tensor& cpu_tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!cpu_tensor.is_nested(),
+                              "device jax has no nested tensors of layout torch.strided.\nUse the "
+                              "other layout:  layout=torch.jagged");
   TORCH_CHECK_NOT_IMPLEMENTED(cpu_tensor.layout() == c10::kStrided,
                               "device jax has dense tensors only, and this one is ",
                               cpu_tensor.layout(), ".\nKeep it on the CPU:  x.cpu().to_sparse()");
