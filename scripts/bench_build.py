@@ -121,7 +121,9 @@ class Clone:
             "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS": self.startup,
             "XDG_CACHE_HOME": str(shared / "cache"),
         }
-        self.environ.pop("PYTHONPATH", None)
+        # Without bytecode each command would compile the files of setup.py again.
+        for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"):
+            self.environ.pop(name, None)
 
     def run(self, command: Sequence[str | Path], folder: Path | None = None) -> float:
         """Runs a command, which must succeed, and returns the seconds that it took."""
