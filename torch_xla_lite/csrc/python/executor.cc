@@ -10,13 +10,13 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -26,45 +26,6 @@ namespace py = pybind11;
 
 namespace torch_xla_lite::python {
 namespace {
-
-// The process that may use the device.
-std::atomic<pid_t> home = 0;
-
-bool IsForked() { return getpid() != home; }
-
-// What was dropped and waits for Python's lock. A list without a lock of its own: objects die
-// anywhere, also in a process that was forked while another thread dropped one.
-struct Dropped {
-  PyObject* object;
-  Dropped* next;
-};
-std::atomic<Dropped*> dropped = nullptr;
-std::atomic<bool> is_release_scheduled = false;
-
-// With Python's lock held. In a forked process jax's arrays wait for threads that are not there.
-void ReleaseDropped() {
-  is_release_scheduled = false;
-  if (IsForked()) return;
-  for (Dropped* first = dropped.exchange(nullptr); first != nullptr;) {
-    const std::unique_ptr<Dropped> owned(std::exchange(first, first->next));
-    Py_DECREF(owned->object);
-  }
-}
-
-int ReleaseScheduled(void*) {
-  ReleaseDropped();
-  return 0;
-}
-
-void Drop(PyObject* object) {
-  auto* item = new Dropped{object, dropped.load()};
-  while (!dropped.compare_exchange_weak(item->next, item)) continue;
-  if (is_release_scheduled.exchange(true)) return;
-  // Needs no lock of Python's. Not at its end: all memory goes then.
-  if (!Py_IsInitialized() || Py_AddPendingCall(&ReleaseScheduled, nullptr) != 0) {
-    is_release_scheduled = false;
-  }
-}
 
 // Ctrl-C waits while one lives. Python raises KeyboardInterrupt between any two instructions: after
 // a graph has run, for which donated arguments are gone, and before its results are stored, say.
@@ -274,8 +235,6 @@ void PyBuffer::SetArray(py::object array) {
   if (array_ == nullptr) array_ = array.release().ptr();
 }
 
-void PyExecutor::ReleaseDropped() { python::ReleaseDropped(); }
-
 PyExecutor::PyExecutor(py::function compile, py::function start_compile, py::function can_interpret,
                        py::function note_interpreted, py::function upload, py::function copy,
                        py::function report, py::dict dtypes)
@@ -292,8 +251,6 @@ PyExecutor::PyExecutor(py::function compile, py::function start_compile, py::fun
       }) {
   UseInThisProcess();
 }
-
-void PyExecutor::UseInThisProcess() { home = getpid(); }
 
 void PyExecutor::SetInKernel(bool (*hook)()) { in_kernel = hook; }
 

@@ -84,16 +84,11 @@ class PyExecutor final : public runtime::Executor {
   // torch's number of a numpy.dtype. Throws TypeError if torch has none.
   int TorchDtype(pybind11::handle dtype) const;
 
-  // Gives up the arrays that no tensor holds any more. Needs Python's lock.
-  static void ReleaseDropped();
-
   // A function without arguments in the memory of another library that says whether its kernels run
   // on the calling thread.
   static void SetInKernel(bool (*in_kernel)());
   // The calling thread compiles in the background.
   static void SetIsCompilerThread();
-  // This process may use the device, though it was forked: XLA had not started.
-  static void UseInThisProcess();
 
   void CheckUsable() const override;
   bool IsInterruption(const std::exception& error) const override;

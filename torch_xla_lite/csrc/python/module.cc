@@ -21,6 +21,7 @@
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/register.h"
+#include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
@@ -144,7 +145,7 @@ PYBIND11_MODULE(_XLAC, module) {
         device::SetMemoryHooks({.release =
                                     [] {
                                       const py::gil_scoped_acquire gil;
-                                      PyExecutor::ReleaseDropped();
+                                      ReleaseDropped();
                                     },
                                 .info =
                                     [function = memory_info.release()] {
@@ -160,7 +161,7 @@ PYBIND11_MODULE(_XLAC, module) {
       [](uintptr_t function) { PyExecutor::SetInKernel(reinterpret_cast<bool (*)()>(function)); },
       py::arg("function"));
   module.def("set_is_compiler_thread", &PyExecutor::SetIsCompilerThread);
-  module.def("use_in_this_process", &PyExecutor::UseInThisProcess);
+  module.def("use_in_this_process", &UseInThisProcess);
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);

@@ -37,18 +37,20 @@ bool IsLibrary(const std::string& file) {
                              [&](const std::string& folder) { return file.starts_with(folder); });
 }
 
+std::string Text(py::handle object, const char* attribute) {
+  return py::str(object.attr(attribute));
+}
+
 std::string Line(py::handle frame) {
   const py::object code = frame.attr("f_code");
-  return code.attr("co_filename").cast<std::string>() + ":" +
-         std::to_string(frame.attr("f_lineno").cast<int>()) + " in " +
-         code.attr("co_name").cast<std::string>();
+  return Text(code, "co_filename") + ":" + Text(frame, "f_lineno") + " in " + Text(code, "co_name");
 }
 
 std::string FindUserLine() {
   py::object frame =
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame && !frame.is_none()) {
-    if (!IsLibrary(frame.attr("f_code").attr("co_filename").cast<std::string>())) {
+    if (!IsLibrary(Text(frame.attr("f_code"), "co_filename"))) {
       return Line(frame);
     }
     frame = frame.attr("f_back");
@@ -63,8 +65,8 @@ std::vector<py::object> RunningModules() {
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
     const py::object code = frame.attr("f_code");
-    if (code.attr("co_name").cast<std::string>() == "_call_impl" &&
-        code.attr("co_filename").cast<std::string>().ends_with("torch/nn/modules/module.py")) {
+    if (Text(code, "co_name") == "_call_impl" &&
+        Text(code, "co_filename").ends_with("torch/nn/modules/module.py")) {
       modules.push_back(frame.attr("f_locals")["self"]);
     }
   }
