@@ -371,7 +371,11 @@ def test_as_strided_copy_and_scatter_refer_to_the_storage_of_a_view():
     for op in (
         lambda x: torch.as_strided_copy(x, (2, 3), (4, 1), 1),
         lambda x: torch.as_strided_copy(x, (2, 2), (2, 1)),
+        lambda x: torch.as_strided_copy(x, (2, 3), (4, 1), 1, out=torch.empty(0, device=x.device)),
         lambda x: torch.as_strided_scatter(x, torch.ones(2, 3, device=x.device), (2, 3), (4, 1), 1),
+        lambda x: torch.ops.aten.as_strided_scatter.out(
+            x, torch.ones(2, 3, device=x.device), [2, 3], [4, 1], 1, out=torch.empty_like(x)
+        ),
     ):
         assert op(other).tolist() == op(view).tolist()
     assert other.tolist() == view.tolist()

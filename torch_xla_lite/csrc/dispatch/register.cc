@@ -62,14 +62,16 @@ bool IsRecorded(const c10::OperatorHandle& op) {
       "aten::linspace.out",     "aten::logspace.out", "aten::randperm.generator_out",
       "aten::range.out",
   };
-  if (composed->contains(name) || composed->contains(c10::toString(op.operator_name())))
-    return false;
-  // These are left to torch: the kernel of the first calls resize_, the others are about host
-  // memory.
+  const std::string full = c10::toString(op.operator_name());
+  if (composed->contains(name) || composed->contains(full)) return false;
+  // These are left to torch: the kernels of the first three call resize_, and those without out=,
+  // which know where their tensor is in its storage; the others are about host memory.
   static const auto* left = new std::unordered_set<std::string>{
-      "aten::resize_as_", "aten::_pin_memory", "aten::is_pinned"};
+      "aten::resize_as_",  "aten::as_strided_copy.out", "aten::as_strided_scatter.out",
+      "aten::_pin_memory", "aten::is_pinned",
+  };
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !left->contains(name) && !IsMadeOfOthers(op);
+         !left->contains(name) && !left->contains(full) && !IsMadeOfOthers(op);
 }
 
 bool IsExplicit(const std::string& name) {
