@@ -275,7 +275,7 @@ bool OfDiagonalScatter(Arguments arguments, const Limits&) {
   return arguments[1].toTensor().sizes() != sizes;
 }
 
-// (self, dim, ...): the dimension has no elements, so there is none to choose.
+// (self, dim, ...). A dimension without elements has no largest and no middle one.
 bool OfEmptyDim(Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t dim = DimOf(self, arguments[1]);
