@@ -10,6 +10,7 @@ of `--runs_per_test=20`.
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -17,14 +18,21 @@ import pytest
 
 
 class TorchSeed:
-    """Sets torch's seed before each test."""
+    """Sets torch's seed before each test file is imported and before each test."""
 
     def __init__(self, seed: int):
         self.seed = seed
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(self, module_path: Path) -> None:
+        # Importing torch takes a second, so the runner does it only for the files that do.
+        if re.search(r"^(import|from) torch", module_path.read_text(), re.MULTILINE):
+            import torch
+
+            torch.default_generator.manual_seed(self.seed)
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        # The runner does not import torch; the tests that use it have imported it before.
         torch = sys.modules.get("torch")
         if torch is not None:
             torch.default_generator.manual_seed(self.seed)

@@ -110,6 +110,8 @@ def test_repeated_runs_draw_different_examples(tmp_path: Path):
 _TORCH = """
 import torch
 
+DRAWN = torch.randn(2)[1].item()
+def test_zero(): print("drawn", DRAWN)
 def test_one(): print("drawn", torch.randn(()).item())
 def test_two(): print("drawn", torch.randn(()).item())
 """
@@ -122,10 +124,11 @@ def _drawn_from_torch(folder: Path, *arguments: str, **environ: str) -> list[str
 
 
 def test_random_numbers_of_a_test_do_not_depend_on_earlier_tests(tmp_path: Path):
-    first, second = _drawn_from_torch(tmp_path)
+    in_the_file, first, second = _drawn_from_torch(tmp_path)
     assert first == second
-    assert _drawn_from_torch(tmp_path, "-k", "two") == [first]
+    assert _drawn_from_torch(tmp_path, "-k", "zero or two") == [in_the_file, first]
 
 
 def test_repeated_runs_draw_different_numbers_from_torch(tmp_path: Path):
-    assert _drawn_from_torch(tmp_path) != _drawn_from_torch(tmp_path, TEST_RANDOM_SEED="2")
+    once, again = (_drawn_from_torch(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
+    assert all(x != y for x, y in zip(once, again, strict=True))

@@ -3,7 +3,7 @@ import torch
 from comparison import check, flat, run
 
 aten = torch.ops.aten
-A = torch.randn(3, 4, 4) + 3 * torch.eye(4)
+A = torch.rand(3, 4, 4) + 4 * torch.eye(4)
 POSITIVE = A @ A.mT + torch.eye(4)
 B = torch.randn(3, 4, 2)
 
