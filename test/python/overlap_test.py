@@ -174,3 +174,59 @@ def test_an_expanded_tensor_is_not_written_through_indices():
     x = torch.ones(1, device="jax").expand(3)
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         x[rows(x)] = x.clone()
+
+
+# --- lists of tensors -----------------------------------------------------------------------------
+
+# What the kernels write to the first items is what they read for the next ones. Each gets two
+# vectors of four elements and a number.
+LISTS: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {
+    "twice the same": lambda x, y, z: torch._foreach_add_([x, x], 1.0),
+    "a number for each": lambda x, y, z: torch._foreach_mul_([x, x, y], [2.0, 3.0, 4.0]),
+    "overlapping parts": lambda x, y, z: torch._foreach_mul_([x[1:], x[:-1]], 2.0),
+    "each reads the other": lambda x, y, z: torch._foreach_add_([x[1:], y], [y[1:], x]),
+    "copies": lambda x, y, z: torch._foreach_copy_([x, y], [y, x]),
+    "one operand for all": lambda x, y, z: torch._foreach_mul_([z, x], z),
+    "no operand": lambda x, y, z: torch._foreach_sqrt_([x, x]),
+    "numbers in a tensor": lambda x, y, z: torch._foreach_addcdiv_([x, x], [y, y], [x, y], y[:2]),
+    "lerp": lambda x, y, z: torch._foreach_lerp_([x, y], [y, x], 0.25),
+    "itself": lambda x, y, z: torch._foreach_mul_([x, y], [x, y]),
+    "parts that are apart": lambda x, y, z: torch._foreach_add_([x[:2], x[2:]], [x[2:], y[:2]]),
+}
+
+
+@pytest.mark.parametrize("write", LISTS.values(), ids=LISTS)
+def test_lists_of_tensors_that_share_memory_are_written_item_by_item(write):
+    def results(device: str) -> list[torch.Tensor]:
+        memory = [numbers(device)[:4].clone(), numbers(device)[4:].clone(), numbers(device)[1]]
+        write(*memory)
+        return [tensor.cpu() for tensor in memory]
+
+    torch.testing.assert_close(results("jax"), results("cpu"))
+
+
+def test_gradients_that_are_clipped_twice_are_scaled_twice():
+    def gradient(device: str) -> torch.Tensor:
+        x = torch.ones(3, device=device, requires_grad=True)
+        (x * torch.arange(3.0, device=device)).sum().backward()
+        torch.nn.utils.clip_grad_norm_([x, x], 0.5)
+        return x.grad.cpu()
+
+    torch.testing.assert_close(gradient("jax"), gradient("cpu"))
+
+
+REFUSED_LISTS: dict[str, Write] = {
+    "add": lambda x, y: torch._foreach_add_([x], [y]),
+    "add a tensor": lambda x, y: torch._foreach_add_([x[:0], x], y[1]),
+    "addcmul": lambda x, y: torch._foreach_addcmul_([x], [y], [x]),
+    "lerp": lambda x, y: torch._foreach_lerp_([x], [y], 0.5),
+    "copy": lambda x, y: torch._foreach_copy_([x], [y]),
+    "maximum": lambda x, y: torch._foreach_maximum_([x], [y]),
+    "the second": lambda x, y: torch._foreach_add_([torch.ones_like(x), x], [x, y]),
+}
+
+
+@pytest.mark.parametrize("parts", [*PARTLY.values(), *WHOLE.values()], ids=[*PARTLY, *WHOLE])
+@pytest.mark.parametrize("write", REFUSED_LISTS.values(), ids=REFUSED_LISTS)
+def test_an_item_is_not_written_where_its_operand_shares_part_of_it(write, parts):
+    assert outcome("jax", write, parts) == outcome("cpu", write, parts)

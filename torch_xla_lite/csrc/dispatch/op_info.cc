@@ -259,11 +259,15 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   }
   if (!std::ranges::all_of(schema.returns(), IsTensorResult)) kind = Kind::kOnCpu;
 
+  writes_lists = kind == Kind::kMutating && !has_out &&
+                 schema.arguments()[mutated[0]].type()->kind() == c10::TypeKind::ListType;
   const auto functional = FindOp(name);
   for (size_t i = 0; kind == Kind::kMutating && functional && i < arguments.size(); ++i) {
     if (arguments[i].role != Role::kTensor) continue;
     const bool is_written = std::ranges::find(mutated, i) != mutated.end();
     if (!is_written) arguments[i].sharing = SharingOf(*functional, schema.arguments()[i].name());
+    if (!is_written && writes_lists && name.starts_with("aten::_foreach_"))
+      arguments[i].sharing = Sharing::kSame;
     limits_sharing |= arguments[i].sharing != Sharing::kAny;
   }
   ranged_numbers = FindRangedNumbers(schema);

@@ -107,6 +107,8 @@ struct OpInfo {
   std::vector<int> mutated;
   // Whether there are out= arguments among them.
   bool has_out = false;
+  // Whether the first of them is a list, whose items the kernel writes one after the other.
+  bool writes_lists = false;
   // Whether an argument may not share everything with them.
   bool limits_sharing = false;
   // For each result: the argument that is returned (in-place, out=), or -1 for a new tensor.

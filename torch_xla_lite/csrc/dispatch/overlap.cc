@@ -1,6 +1,9 @@
 #include "torch_xla_lite/csrc/dispatch/overlap.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <algorithm>
 
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -48,6 +51,21 @@ OpInfo::Sharing SharingOf(const XTensorImpl& a, const XTensorImpl& b) {
   return IsConjugated(a) || IsConjugated(b) ? Sharing::kNothing : Sharing::kAny;
 }
 
+// Checks what the arguments share with a written tensor, which is an argument or an item of one.
+void CheckOperands(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                   const XTensorImpl& written, size_t item) {
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const OpInfo::Sharing sharing = info.arguments[k].sharing;
+    if (sharing == OpInfo::Sharing::kAny) continue;
+    size_t place = 0;
+    ForEachTensor(arguments[k], [&](const at::Tensor& operand) {
+      const bool corresponds = !info.writes_lists || !arguments[k].isList() || place == item;
+      if (corresponds) CheckSharing(written, operand, sharing);
+      ++place;
+    });
+  }
+}
+
 }  // namespace
 
 void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_expanded) {
@@ -78,19 +96,47 @@ void CheckSharing(const XTensorImpl& written, const at::Tensor& operand, OpInfo:
 
 void CheckWrites(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   for (const int i : info.mutated) {
+    size_t item = 0;
     ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
-      if (tensor.defined()) CheckWritable(tensor, info.name, MayWriteToExpanded(info));
+      if (tensor.defined()) {
+        CheckWritable(tensor, info.name, MayWriteToExpanded(info));
+        if (info.limits_sharing) CheckOperands(info, arguments, *XTensorImpl::From(tensor), item);
+      }
+      ++item;
     });
-    if (!info.limits_sharing || !arguments[i].isTensor() || !arguments[i].toTensor().defined())
-      continue;
-    const XTensorImpl& written = *XTensorImpl::From(arguments[i].toTensor());
-    for (size_t k = 0; k < arguments.size(); ++k) {
-      const OpInfo::Sharing sharing = info.arguments[k].sharing;
-      if (sharing == OpInfo::Sharing::kAny) continue;
-      ForEachTensor(arguments[k],
-                    [&](const at::Tensor& operand) { CheckSharing(written, operand, sharing); });
-    }
   }
+}
+
+bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  if (!info.writes_lists) return false;
+  const size_t size = arguments[info.mutated[0]].toListRef().size();
+  // Lists of different lengths are refused where the shapes are inferred.
+  const auto corresponds = [&](const c10::IValue& value) {
+    return !value.isList() || value.toList().empty() || value.toList().size() == size;
+  };
+  if (size < 2 || !std::ranges::all_of(arguments, corresponds)) return false;
+  ska::flat_hash_map<const tensor::Alias*, size_t> written;
+  bool shares = false;
+  for (const int i : info.mutated) {
+    if (!arguments[i].isList()) continue;
+    size_t item = 0;
+    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      const auto [entry, is_new] = written.emplace(&XTensorImpl::From(tensor)->alias(), item);
+      shares |= !is_new && entry->second != item;
+      ++item;
+    });
+  }
+  for (size_t k = 0; k < arguments.size() && !shares; ++k) {
+    const bool is_list = arguments[k].isList();
+    size_t item = 0;
+    ForEachTensor(arguments[k], [&](const at::Tensor& tensor) {
+      const XTensorImpl* impl = tensor.defined() ? XTensorImpl::From(tensor) : nullptr;
+      const auto entry = impl == nullptr ? written.end() : written.find(&impl->alias());
+      shares |= entry != written.end() && !(is_list && entry->second == item);
+      ++item;
+    });
+  }
+  return shares;
 }
 
 }  // namespace torch_xla_lite::dispatch

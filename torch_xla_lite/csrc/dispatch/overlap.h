@@ -28,8 +28,13 @@ void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_e
 void CheckSharing(const tensor::XTensorImpl& written, const at::Tensor& operand,
                   OpInfo::Sharing allowed);
 
-// Both, for all arguments of a call.
+// Both, for all arguments of a call. The items of lists correspond to each other.
 void CheckWrites(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
+// Whether an item of a list that the op writes to shares its memory with an item at another place,
+// as in _foreach_add_([x, x], 1): torch's kernels go through the lists item by item. `arguments`
+// are tensors on jax.
+bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace torch_xla_lite::dispatch
 

@@ -271,6 +271,25 @@ void RunConverted(const OpInfo& info, Stack* stack) {
   stack->push_back(self);
 }
 
+// The arguments of a call, with item `k` of each list in place of the list.
+Stack ArgumentsOfItem(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, size_t k) {
+  Stack of_item;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& value = arguments[i];
+    if (value.isTensor() && info.op.schema().arguments()[i].name() == "scalars") {
+      of_item.emplace_back(value.toTensor().narrow(0, static_cast<int64_t>(k), 1));
+    } else if (!value.isList() || value.toList().empty()) {
+      of_item.push_back(value);
+    } else {
+      const auto items = value.toList();
+      c10::impl::GenericList one(items.elementType());
+      one.push_back(items.get(k));
+      of_item.emplace_back(std::move(one));
+    }
+  }
+  return of_item;
+}
+
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
   const std::lock_guard lock(lowered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
@@ -313,6 +332,7 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
     case Call::Status::kCpuIndices:
       return Outcome::kCpuIndices;
   }
+  if (ListsShareMemory(*info, arguments)) return Outcome::kItemByItem;
   CheckWrites(*info, arguments);
   if (info->is_random) PushSeed(*info, arguments, &call);
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
@@ -361,6 +381,15 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
       return (*this)(op, keys, stack);
     case Outcome::kConverted:
       return RunConverted(*info_, stack);
+    case Outcome::kItemByItem: {
+      const Stack arguments = torch::jit::pop(*stack, count);
+      const size_t size = arguments[info_.load()->mutated[0]].toListRef().size();
+      for (size_t k = 0; k < size; ++k) {
+        Stack of_item = ArgumentsOfItem(*info_, arguments, k);
+        (*this)(op, keys, &of_item);
+      }
+      return;
+    }
   }
   ResultList all;
   auto next = results.begin();

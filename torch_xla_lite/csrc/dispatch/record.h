@@ -44,6 +44,7 @@ class RecordKernel final : public c10::OperatorKernel {
     kForeign,     // Not recorded: it has a tensor that is no XTensorImpl.
     kCpuIndices,  // Not recorded: it has indices on the CPU.
     kConverted,   // Not recorded: its result has another dtype than the tensor that it writes.
+    kItemByItem,  // Not recorded: the items of its lists share memory.
   };
   // Those results of a call that are not arguments which it has written to.
   using NewResults = c10::SmallVector<c10::IValue, 4>;
