@@ -370,16 +370,6 @@ def heaviside(self: Operand, values: Operand, *, outs) -> jax.Array:
     return lax.select(lax.eq(a, zero), b, step)
 
 
-@lower("aten::igamma")
-def igamma(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.igamma(*_rounded_pair(self, other, outs[0]))
-
-
-@lower("aten::igammac")
-def igammac(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return lax.igammac(*_rounded_pair(self, other, outs[0]))
-
-
 @lower("aten::xlogy.Tensor", "aten::xlogy.Scalar_Self", "aten::xlogy.Scalar_Other")
 def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _rounded_pair(self, other, outs[0])

@@ -306,7 +306,9 @@ def _multi_margin(
         labels = jnp.reshape(target, (x.shape[0],))
         hit = _one_hot(labels, x.shape, 1)
         own = jnp.sum(jnp.where(hit, x, 0), axis=1, keepdims=True)
-        short = jnp.maximum(margin - own + x, 0) ** p
+        missing = margin - own + x
+        # NaN misses nothing, as in torch's kernels.
+        short = jnp.where(missing > 0, missing, 0) ** p
         if weight is not None:
             short = short * weight[labels][:, None]
         each = jnp.sum(jnp.where(hit, 0, short), axis=1) / x.shape[1]

@@ -39,16 +39,16 @@ MODULES: dict[str, str] = {
         aten::div.Tensor aten::div.Tensor_mode aten::eq.Scalar aten::eq.Tensor aten::floor_divide
         aten::floor_divide.Scalar aten::fmax aten::fmin aten::fmod.Scalar aten::fmod.Tensor
         aten::gcd aten::ge.Scalar aten::ge.Tensor aten::gt.Scalar aten::gt.Tensor aten::heaviside
-        aten::hypot aten::igamma aten::igammac aten::lcm aten::ldexp.Tensor aten::le.Scalar
-        aten::le.Tensor aten::logaddexp aten::logaddexp2 aten::logical_and aten::logical_or
-        aten::logical_xor aten::lt.Scalar aten::lt.Tensor aten::maximum aten::minimum
-        aten::mul.Scalar aten::mul.Tensor aten::ne.Scalar aten::ne.Tensor aten::nextafter
-        aten::polar aten::pow.Scalar aten::pow.Tensor_Scalar aten::pow.Tensor_Tensor
-        aten::remainder.Scalar aten::remainder.Scalar_Tensor aten::remainder.Tensor
-        aten::rsub.Scalar aten::rsub.Tensor aten::special_xlog1py aten::special_xlog1py.other_scalar
-        aten::special_xlog1py.self_scalar aten::special_zeta aten::special_zeta.other_scalar
-        aten::special_zeta.self_scalar aten::sub.Scalar aten::sub.Tensor aten::xlogy.Scalar_Other
-        aten::xlogy.Scalar_Self aten::xlogy.Tensor
+        aten::hypot aten::lcm aten::ldexp.Tensor aten::le.Scalar aten::le.Tensor aten::logaddexp
+        aten::logaddexp2 aten::logical_and aten::logical_or aten::logical_xor aten::lt.Scalar
+        aten::lt.Tensor aten::maximum aten::minimum aten::mul.Scalar aten::mul.Tensor
+        aten::ne.Scalar aten::ne.Tensor aten::nextafter aten::polar aten::pow.Scalar
+        aten::pow.Tensor_Scalar aten::pow.Tensor_Tensor aten::remainder.Scalar
+        aten::remainder.Scalar_Tensor aten::remainder.Tensor aten::rsub.Scalar aten::rsub.Tensor
+        aten::special_xlog1py aten::special_xlog1py.other_scalar aten::special_xlog1py.self_scalar
+        aten::special_zeta aten::special_zeta.other_scalar aten::special_zeta.self_scalar
+        aten::sub.Scalar aten::sub.Tensor aten::xlogy.Scalar_Other aten::xlogy.Scalar_Self
+        aten::xlogy.Tensor
     """,
     "convolution": """
         aten::_convolution aten::convolution aten::convolution_backward

@@ -83,3 +83,11 @@ def test_multi_margin_loss(p):
     scores, labels = torch.randn(4, 3), torch.tensor([0, 2, 1, 1])
     check(aten.multi_margin_loss, scores, labels, p, 1.5, torch.rand(3), 1)
     check(aten.multi_margin_loss_backward, torch.tensor(1.0), scores, labels, p, 1.5, None, 1)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_multi_margin_loss_of_nan_and_of_scores_at_the_margin(p):
+    scores = torch.tensor([[1.0, float("nan"), 2.0], [float("nan"), 1.0, 2.0], [2.0, 1.0, 0.0]])
+    labels = torch.tensor([0, 0, 0])
+    check(aten.multi_margin_loss, scores, labels, p, 1.0, None, 0)
+    check(aten.multi_margin_loss_backward, torch.ones(3), scores, labels, p, 1.0, None, 0)

@@ -197,6 +197,19 @@ bool OfNarrowIndex(Arguments arguments, const Limits&) {
   return arguments[2].toTensor().scalar_type() != at::kLong;
 }
 
+// (self, target, ...). Some kernels take uint8, too.
+template <bool kTakesBytes>
+bool OfNarrowClasses(Arguments arguments, const Limits&) {
+  const c10::ScalarType target = arguments[1].toTensor().scalar_type();
+  return target != at::kLong && !(kTakesBytes && target == at::kByte);
+}
+
+// (self, kernel_size, dilation, padding, stride)
+bool OfNegativePadding(Arguments arguments, const Limits&) {
+  const auto padding = arguments[3].toDimVector();
+  return std::ranges::any_of(padding, [](int64_t size) { return size < 0; });
+}
+
 bool OfMask(Arguments arguments, const Limits&) {
   return arguments[1].toTensor().scalar_type() != at::kBool;
 }
@@ -226,6 +239,12 @@ bool OfIntegerDivision(Arguments arguments, const Limits&) {
   return std::ranges::all_of(arguments.slice(1, 2), [](const c10::IValue& value) {
     return c10::isIntegralType(value.toTensor().scalar_type(), /*includeBool=*/true);
   });
+}
+
+// (self, other, ...)
+bool OfNoFloats(Arguments arguments, const Limits&) {
+  return !c10::isFloatingType(c10::promoteTypes(arguments[0].toTensor().scalar_type(),
+                                                arguments[1].toTensor().scalar_type()));
 }
 
 // (self, target, reduction, delta)
@@ -326,6 +345,9 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
       {"aten::huber_loss", OfHuber},
+      {"aten::igamma", OfNoFloats},
+      {"aten::igammac", OfNoFloats},
+      {"aten::im2col", OfNegativePadding},
       {"aten::index_add", OfRows},
       {"aten::index_fill.int_Scalar", OfNarrowIndex},
       {"aten::index_fill.int_Tensor", OfNarrowIndex},
@@ -338,11 +360,14 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::min", OfNothing},
       {"aten::min.dim", OfEmptyDim},
       {"aten::mode", OfEmptyDim},
+      {"aten::multi_margin_loss", OfNarrowClasses</*kTakesBytes=*/false>},
       {"aten::mvlgamma", OfMultivariateGamma},
       {"aten::nanmedian.dim", OfEmptyDim},
       {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
       {"aten::native_group_norm", OfMixedDtypes<1, 2>},
       {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
+      {"aten::nll_loss2d_forward", OfNarrowClasses</*kTakesBytes=*/true>},
+      {"aten::nll_loss_forward", OfNarrowClasses</*kTakesBytes=*/true>},
       {"aten::randint", BelowHigh<0>},
       {"aten::randint.generator", BelowHigh<0>},
       {"aten::randint.low", FromLow<0>},
