@@ -163,3 +163,10 @@ def test_the_order_of_the_minor_at_which_cholesky_fails(upper, dtype):
     assert torch.linalg.cholesky_ex(x[:, :0, :0].jax()).info.tolist() == [0] * 5
     with pytest.raises(torch.linalg.LinAlgError, match="leading minor of order 3 is not positive"):
         torch.linalg.cholesky(x[3].jax())
+
+
+@pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated")
+@pytest.mark.parametrize("shape", [(0, 3), (0, 2, 3), (3, 0)], ids=str)
+def test_nothing_is_its_own_cholesky_factor(shape):
+    found = torch.cholesky(torch.zeros(shape, device="jax"))
+    assert found.cpu().shape == torch.cholesky(torch.zeros(shape)).shape

@@ -376,3 +376,32 @@ def test_a_transposed_convolution_of_integers():
     assert torch.equal(found.cpu(), F.conv_transpose1d(x, w))
     with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
         F.conv_transpose1d(x.int().jax(), w.int().jax())
+
+
+# --- losses and patches ---------------------------------------------------------------------------
+
+NARROW_CLASSES = {
+    "nll_loss": lambda x, t: F.nll_loss(x, t),
+    "cross_entropy": lambda x, t: F.cross_entropy(x, t),
+    "nll_loss of images": lambda x, t: F.nll_loss(x[..., None], t[:, None]),
+    "multi_margin_loss": lambda x, t: F.multi_margin_loss(x, t),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.uint8, torch.float32], ids=str)
+@pytest.mark.parametrize("loss", NARROW_CLASSES.values(), ids=NARROW_CLASSES.keys())
+def test_classes_of_another_dtype_raise_as_on_the_cpu(loss, dtype):
+    x, target = torch.ones(2, 3), CLASSES.to(dtype)
+    try:
+        wanted = loss(x, target)
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError, match=re.escape(str(error).partition("\n")[0])):
+            loss(x.jax(), target.jax())
+    else:
+        torch.testing.assert_close(loss(x.jax(), target.jax()).cpu(), wanted)
+
+
+def test_patches_of_an_image_with_negative_padding_raise():
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match="padding should be non-negative"):
+            F.unfold(torch.ones(1, 1, 4, 4, device=device), 2, padding=-1)

@@ -66,6 +66,8 @@ def _failing_minor(a: jax.Array) -> jax.Array:
 
 @lower("aten::cholesky")
 def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
+    if not self.size:  # Whose matrices need not be square.
+        return self
     factor, info = linalg_cholesky_ex(self, upper=upper)
     message = "cholesky: the input is not positive-definite"
     check(jnp.any(info != 0), message, LinAlgError)
