@@ -405,3 +405,50 @@ def test_patches_of_an_image_with_negative_padding_raise():
     for device in ("cpu", "jax"):
         with pytest.raises(RuntimeError, match="padding should be non-negative"):
             F.unfold(torch.ones(1, 1, 4, 4, device=device), 2, padding=-1)
+
+
+# --- indices --------------------------------------------------------------------------------------
+
+
+def mask(x: torch.Tensor, *shape: int) -> torch.Tensor:
+    return torch.ones(shape, dtype=torch.bool, device=x.device)
+
+
+def places(x: torch.Tensor, *values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int64, device=x.device)
+
+
+def assign(x: torch.Tensor, indices: object, value: object) -> torch.Tensor:
+    x[indices] = value
+    return x
+
+
+# Of a matrix [3, 2].
+REFUSED_INDICES = {
+    "a mask of one row": lambda x: assign(x, mask(x, 1), 1),
+    "a mask of one column": lambda x: assign(x, mask(x, 3, 1), 1.0),
+    "a mask of no row": lambda x: assign(x, mask(x, 0), 1.0),
+    "a mask that is too long": lambda x: assign(x, mask(x, 4), 1.0),
+    "a mask of columns": lambda x: assign(x, (slice(None), mask(x, 1)), 1.0),
+    "a mask with rows": lambda x: assign(x, mask(x, 1), x.new_ones(3, 2)),
+    "a mask with rows that need a gradient": lambda x: assign(
+        x, mask(x, 1), x.new_ones(3, 2, requires_grad=True)
+    ),
+    "a mask out of place": lambda x: x.index_put((mask(x, 3, 1),), x.new_ones(())),
+    "a mask of more dimensions": lambda x: x[0, 0].index_put((mask(x, 2),), x.new_ones(())),
+    "a mask that is added": lambda x: x.index_put((mask(x, 1),), x.new_ones(()), accumulate=True),
+    "a row of none": lambda x: x[:0][places(x, 1)],
+    "a row of none without columns": lambda x: x[:0, :0][places(x, 1)],
+    "a write to a row of none": lambda x: assign(x[:0], places(x, 1), 1.0),
+    "fewer places than elements": lambda x: x.put(places(x), x.new_ones(1)),
+    "more places than elements": lambda x: x.put(places(x, 1, 2), x.new_ones(1)),
+    "a place in nothing": lambda x: x[:0].put(places(x, 0), x.new_ones(1)),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED_INDICES.values(), ids=REFUSED_INDICES.keys())
+def test_indices_that_do_not_fit_raise_at_the_call(call):
+    with pytest.raises(IndexError) as wanted:
+        call(torch.zeros(3, 2))
+    with pytest.raises(IndexError, match=re.escape(str(wanted.value).partition("\n")[0])):
+        call(torch.zeros(3, 2, device="jax"))

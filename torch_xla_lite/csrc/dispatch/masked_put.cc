@@ -37,6 +37,11 @@ void Require(const at::Tensor& condition, std::string_view message) {
   op.call(condition, message);
 }
 
+// Whether the mask has the sizes of the dimensions of `self` from `dim` on. It is not broadcast.
+bool Fits(const at::Tensor& mask, const at::Tensor& self, int64_t dim) {
+  return self.dim() >= dim + mask.dim() && self.sizes().slice(dim, mask.dim()) == mask.sizes();
+}
+
 // Writes `values` to the elements of `self` that the mask selects, in dimension `dim` and on.
 void Put(const at::Tensor& self, int64_t dim, at::Tensor mask, const at::Tensor& values,
          bool accumulate) {
@@ -79,9 +84,7 @@ std::optional<at::Tensor> MaskOfNumber(const at::Tensor& self, const c10::IValue
   const std::optional<int64_t> dim = FindMask(indices);
   if (!dim) return std::nullopt;
   at::Tensor mask = indices.get(*dim)->to(at::kBool);
-  if (self.dim() < *dim + mask.dim() || self.sizes().slice(*dim, mask.dim()) != mask.sizes()) {
-    return std::nullopt;
-  }
+  if (!Fits(mask, self, *dim)) return std::nullopt;
   while (mask.dim() < self.dim() - *dim) mask = mask.unsqueeze(-1);
   return mask;
 }
@@ -102,7 +105,7 @@ void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stac
   const auto indices =
       needs_grad ? arguments[1].toOptionalTensorList() : c10::List<std::optional<at::Tensor>>();
   const std::optional<int64_t> dim = FindMask(indices);
-  if (!dim || self.dim() < *dim + indices.get(*dim)->dim()) {
+  if (!dim || !Fits(*indices.get(*dim), self, *dim)) {
     // torch's own kernel, which serves all devices.
     return op.getComputedKernelForDispatchKey(c10::DispatchKey::AutogradCPU)
         .callBoxed(op, keys, stack);

@@ -192,6 +192,38 @@ bool OfRows(Arguments arguments, const Limits&) {
   return false;
 }
 
+// (self, indices, ...)
+bool OfIndices(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  int64_t dim = 0;
+  bool selects_of_nothing = false, selects_nothing = false, has_mask = false;
+  for (const c10::IValue& item : arguments[1].toListRef()) {
+    const at::Tensor index = item.isTensor() ? item.toTensor() : at::Tensor();
+    if (!index.defined()) {
+      ++dim;
+    } else if (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte) {
+      // A mask is not broadcast.
+      has_mask = true;
+      if (dim + index.dim() > self.dim() || self.sizes().slice(dim, index.dim()) != index.sizes())
+        return true;
+      dim += index.dim();
+    } else {
+      if (dim >= self.dim()) return true;
+      selects_of_nothing |= self.size(dim) == 0;
+      selects_nothing |= index.numel() == 0;
+      ++dim;
+    }
+  }
+  return selects_of_nothing && !selects_nothing && !has_mask;
+}
+
+// (self, index, source, ...)
+bool OfPlaces(Arguments arguments, const Limits&) {
+  const int64_t places = arguments[1].toTensor().numel();
+  return arguments[2].toTensor().numel() != places ||
+         (places != 0 && arguments[0].toTensor().numel() == 0);
+}
+
 // (self, dim, index, value)
 bool OfNarrowIndex(Arguments arguments, const Limits&) {
   return arguments[2].toTensor().scalar_type() != at::kLong;
@@ -323,6 +355,7 @@ using Refuses = bool (*)(Arguments arguments, const Limits& limits);
 
 Refuses FindRefusal(std::string_view op) {
   static const auto* table = new std::unordered_map<std::string_view, Refuses>{
+      {"aten::_index_put_impl", OfIndices},
       {"aten::_native_batch_norm_legit_functional", OfMixedDtypes<1, 4>},
       {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
       {"aten::_softmax", HasForeignDim<1>},
@@ -351,6 +384,8 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::index_add", OfRows},
       {"aten::index_fill.int_Scalar", OfNarrowIndex},
       {"aten::index_fill.int_Tensor", OfNarrowIndex},
+      {"aten::index.Tensor", OfIndices},
+      {"aten::index_put", OfIndices},
       {"aten::index_reduce", OfRows},
       {"aten::index_select", OfNumber},
       {"aten::masked_scatter", OfMask},
@@ -368,6 +403,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
       {"aten::nll_loss2d_forward", OfNarrowClasses</*kTakesBytes=*/true>},
       {"aten::nll_loss_forward", OfNarrowClasses</*kTakesBytes=*/true>},
+      {"aten::put", OfPlaces},
       {"aten::randint", BelowHigh<0>},
       {"aten::randint.generator", BelowHigh<0>},
       {"aten::randint.low", FromLow<0>},
