@@ -153,7 +153,7 @@ class Clone:
 
     def spawns(self) -> list[execution_log.Spawn]:
         """The processes that the last `develop` ran, with their commands."""
-        return list(execution_log.read(self.root / "build" / "execution.json"))
+        return list(execution_log.read(self.root / execution_log.FILE))
 
     def bazel(self, *arguments: str) -> str:
         """Runs Bazel without setup.py and returns its output."""

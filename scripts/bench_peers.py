@@ -398,7 +398,7 @@ def main() -> None:
         try:
             clone.develop()
             root = Path(clone.bazel("info", "execution_root"))
-            objects = read_build(clone.root / "build" / "execution.json", root)
+            objects = read_build(clone.root / execution_log.FILE, root)
             for name in options.peers:
                 peer = Peer(name, place, clone, objects)
                 if name == "meson" and "comment" in options.only:

@@ -192,7 +192,7 @@ def analyse(root: Path) -> Report:
     spans = profile.read(root / "build/profile.gz").spans
     compiled: dict[str, tuple[Spawn, float]] = {}
     actions = []
-    for spawn in execution_log.read(root / "build/execution.json"):
+    for spawn in execution_log.read(root / execution_log.FILE):
         span = next((spans[path] for path in reversed(spawn.outputs) if path in spans), None)
         if spawn.hit or spawn.failed or span is None:
             continue

@@ -192,7 +192,7 @@ def _build(
     user: Sequence[str] = (),
 ) -> Path:
     """Builds a copy of this tree in a folder, and returns Bazel's log."""
-    tree, log = folder / "tree", folder / "execution.json"
+    tree = folder / "tree"
     python = _environment(folder / "environment")
     startup = [bazel, f"--output_user_root={folder / 'bazel'}", "--max_idle_secs=60"]
     variable = "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"
@@ -204,14 +204,15 @@ def _build(
             raise subprocess.CalledProcessError(process.returncode, command)
 
     run(python, "-m", "bazel.pybuild.machine.configure")
-    options = [f"--execution_log_json_file={log}", "--config=report"]
-    options += ["--run_under=/bin/true", "--noshow_progress", "--test_summary=none"]
+    (tree / execution_log.FILE).parent.mkdir(exist_ok=True)
+    options = ["--config=report", "--run_under=/bin/true", "--noshow_progress"]
+    options += ["--test_summary=none"]
     try:
         # 4: there are no tests among the targets.
         run(*startup, "test", *options, *targets, allowed=(0, 4))
     finally:
         run(*startup, "shutdown")
-    return log
+    return tree / execution_log.FILE
 
 
 def _environment(folder: Path) -> Path:

@@ -24,7 +24,7 @@ def _hits(store: Path) -> int:
 
 def _ran(tree: Nested) -> list[str]:
     """The kinds of the last build's actions."""
-    log = execution_log.read(tree.root / "build" / "execution.json")
+    log = execution_log.read(tree.root / execution_log.FILE)
     return [spawn.mnemonic for spawn in log if not spawn.hit]
 
 

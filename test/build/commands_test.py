@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild.invocation import execution_log
 from test.build.nested import Nested
 from test.build.tree import ROOT
 
@@ -120,16 +121,10 @@ def test_every_command_is_shown_on_request(
     assert "SUBCOMMAND: " in _run(built, *arguments, **uncached, **environ).stderr
 
 
-def _flags(tree: Nested) -> list[str]:
+def _flags(tree: Nested) -> tuple[str, ...]:
     """Those of the compiler in the last build, the same for every source."""
-    text = (tree.root / "build" / "execution.json").read_text()
-    decoder, position, found = json.JSONDecoder(), 0, []
-    while (position := text.find("{", position)) >= 0:
-        spawn, position = decoder.raw_decode(text, position)
-        if spawn["mnemonic"] == "CppCompile":
-            found.append(spawn["commandArgs"])
-    assert found
-    return found[0]
+    spawns = execution_log.read(tree.root / execution_log.FILE)
+    return next(spawn.arguments for spawn in spawns if spawn.mnemonic == "CppCompile")
 
 
 def _has_debug_information(file: Path) -> bool:

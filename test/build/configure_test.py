@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.invocation import execution_log
 from bazel.pybuild.machine import configure, cuda, find_bazel, packages, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
@@ -212,10 +213,16 @@ def test_settings_for_an_old_bazel_have_no_options_that_it_rejects():
     assert "gc_max_size" not in lines
 
 
-def test_a_bazel_with_a_binary_log_gets_a_path_for_it():
-    option = "--experimental_execution_log_file=build/execution.bin"
-    assert f"build:report {option}" in _settings({}, "experimental_execution_log_file")
-    assert option not in "\n".join(_settings({}))
+@pytest.mark.parametrize(
+    ("flag", "options"),
+    [
+        ("experimental_execution_log_file", "--experimental_execution_log_file={}"),
+        ("execution_log_sort", "--execution_log_binary_file={} --noexecution_log_sort"),
+    ],
+)
+def test_each_bazel_writes_the_binary_log_where_it_is_read(flag: str, options: str):
+    assert f"build:report {options.format(execution_log.FILE)}" in _settings({}, flag)
+    assert "execution_log" not in "\n".join(_settings({}))
 
 
 def test_a_bazel_with_modules_reads_no_workspace():

@@ -69,7 +69,7 @@ def _name(spawn: execution_log.Spawn) -> str:
 
 def _ran(tree: Nested) -> set[str]:
     """The files that the actions of the last build made, without those that a cache had."""
-    spawns = execution_log.read(tree.root / "build" / "execution.json")
+    spawns = execution_log.read(tree.root / execution_log.FILE)
     return {_name(spawn) for spawn in spawns if not spawn.hit}
 
 
@@ -185,12 +185,34 @@ def test_a_branch_and_back_compiles_the_branch_once(tree: Nested):
 
 
 def test_build_and_test_share_one_graph(tree: Nested):
-    log = ["--config=report", "--execution_log_json_file=build/execution.json"]
-    process = tree.bazel("test", *log, *_TESTS, "//torch_xla_lite:outputs")
+    process = tree.bazel("test", "--config=report", *_TESTS, "//torch_xla_lite:outputs")
     assert process.returncode == 0, process.stdout + process.stderr
-    spawns = execution_log.read(tree.root / "build" / "execution.json")
+    spawns = execution_log.read(tree.root / execution_log.FILE)
     assert {spawn.mnemonic for spawn in spawns} == {"TestRunner"}
     assert _build(tree) == _NOTHING
+
+
+def test_the_binary_log_says_the_same_as_json(tree: Nested):
+    def log(name: str, *options: str) -> list[execution_log.Spawn]:
+        assert tree.bazel("clean").returncode == 0
+        process = tree.bazel("build", "--disk_cache=", *options, "//torch_xla_lite:outputs")
+        assert process.returncode == 0, process.stderr
+        return sorted(execution_log.read(tree.root / name), key=lambda spawn: spawn.outputs)
+
+    # Bazel 7 writes one of them.
+    of_json = log("build/execution.json", "--execution_log_json_file=build/execution.json")
+    assert log(str(execution_log.FILE), "--config=report") == of_json != []
+
+
+def test_a_binary_log_that_a_killed_bazel_left_is_read_as_far_as_it_goes(tree: Nested):
+    tree.write("leaf_more.cc", "namespace torch_xla_lite { int Logged() { return 1; } }\n")
+    assert "leaf_more.o" in _build(tree)
+    log = tree.root / execution_log.FILE
+    whole, data = list(execution_log.read(log)), log.read_bytes()
+    for length in range(0, len(data), 499):
+        log.write_bytes(data[:length])
+        read = list(execution_log.read(log))
+        assert read == whole[: len(read)] != whole
 
 
 def test_a_new_source_compiles_itself(tree: Nested):

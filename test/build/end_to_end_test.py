@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from bazel.pybuild.invocation import execution_log
 from bazel.pybuild.machine import packages
 from test.build.environments import environment
 from test.build.nested import Nested
@@ -120,10 +121,9 @@ def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested)
     process = built.bazel("build", "//...")
     assert process.returncode == 0, process.stderr
     assert built.develop()["actions"] == _NOTHING
-    log = built.root / "build" / "bare.json"
-    process = built.bazel("build", "//...", "--config=report", f"--execution_log_json_file={log}")
+    process = built.bazel("build", "//...", "--config=report")
     assert process.returncode == 0, process.stderr
-    assert log.read_text() == ""
+    assert (built.root / execution_log.FILE).read_bytes() == b""
 
 
 def test_an_edit_of_one_source_compiles_one_source(built: Nested):

@@ -123,8 +123,8 @@ class Nested:
         self.configure(**changes)
         logs = self.root / "build"
         logs.mkdir(exist_ok=True)
-        files = [f"--execution_log_json_file={logs}/execution.json", f"--profile={logs}/profile.gz"]
-        process = self.bazel("build", "--config=report", *files, *options, _OUTPUTS, **changes)
+        options = ("--config=report", f"--profile={logs}/profile.gz", *options)
+        process = self.bazel("build", *options, _OUTPUTS, **changes)
         assert process.returncode == 0, process.stderr
 
     def bazel(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":

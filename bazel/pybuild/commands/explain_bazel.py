@@ -14,15 +14,15 @@ from pathlib import Path
 
 from bazel.pybuild import lock
 from bazel.pybuild.commands import explain
-from bazel.pybuild.invocation import events, invoke, last_build, report
+from bazel.pybuild.invocation import events, execution_log, invoke, last_build, report
 from bazel.pybuild.invocation import explain as causes
 from bazel.pybuild.options import checksums
 
 
 def main(words: list[str], count: int, root: Path) -> int:
     """Returns the exit code of Bazel."""
-    log, profile = (root / "build" / name for name in ("execution.json", "profile.gz"))
-    flags = ("--config=report", f"--execution_log_json_file={log}", f"--profile={profile}")
+    log, profile = root / execution_log.FILE, root / "build" / "profile.gz"
+    flags = ("--config=report", f"--profile={profile}")
     since = time.perf_counter()
     with lock.exclusive(root):
         for file in (log, profile):

@@ -92,7 +92,7 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
 
     Args:
       events: written by --build_event_json_file.
-      log: written by --execution_log_json_file.
+      log: Bazel's execution log.
       targets: labels whose files are returned.
       profile: written by --profile; read only if an action ran.
     """

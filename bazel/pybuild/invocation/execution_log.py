@@ -1,18 +1,22 @@
 """Reads Bazel's execution log: the processes that it started or found in a cache, and their keys.
 
-    for spawn in read(Path("build/execution.json")):
+    for spawn in read(root / FILE):
         spawn.mnemonic              # "CppCompile"
         spawn.inputs["csrc/a.h"]    # the hash of its content
 
-Every format is read: --execution_log_json_file of Bazel 4.2.3 and 7.7.1, and
---execution_log_compact_file of Bazel 7, which is compressed and contains protocol buffers. These
-are decoded here: a generated decoder would need Bazel's .proto file and the protobuf package.
+Every format of Bazel 4.2.3 and 7.7.1 is read: JSON, binary, which setup.py uses because Bazel takes
+10 ms longer for each action in JSON, and compact, which is compressed. The last two contain
+protocol buffers. These are decoded here: a generated decoder would need Bazel's .proto file and the
+protobuf package.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+# Where --config=report writes the log.
+FILE = Path("build") / "execution.bin"
 
 
 class Spawn(NamedTuple):
@@ -66,9 +70,11 @@ def read(file: Path) -> Iterator[Spawn]:
     except OSError:
         return
     if content.startswith(_ZSTD):
-        yield from _of_messages(_decompressed(content))
-    else:
+        yield from _of_compact(_decompressed(content))
+    elif content.startswith(b"{\n "):
         yield from map(_of_json, _objects(content.decode(errors="replace")))
+    else:
+        yield from _of_binary(content)
 
 
 def _mnemonic(mnemonic: str, outputs: tuple[str, ...]) -> str:
@@ -166,6 +172,9 @@ class _Message:
     def __contains__(self, field: int) -> bool:
         return field in self._values
 
+    def values(self, field: int) -> list[Any]:
+        return self._values.get(field, [])
+
     def number(self, field: int) -> int:
         return self._values.get(field, [0])[-1]
 
@@ -173,18 +182,18 @@ class _Message:
         return self._values.get(field, [b""])[-1].decode()
 
     def texts(self, field: int) -> tuple[str, ...]:
-        return tuple(value.decode() for value in self._values.get(field, ()))
+        return tuple(value.decode() for value in self.values(field))
 
     def message(self, field: int) -> "_Message":
         return _Message(self._values.get(field, [b""])[-1])
 
     def messages(self, field: int) -> "list[_Message]":
-        return [_Message(value) for value in self._values.get(field, ())]
+        return [_Message(value) for value in self.values(field)]
 
     def numbers(self, field: int) -> list[int]:
         """A repeated number, which is packed into one value."""
         found = []
-        for packed in self._values.get(field, ()):
+        for packed in self.values(field):
             position = 0
             while position < len(packed):
                 number, position = _varint(packed, position)
@@ -206,22 +215,55 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _of_messages(data: bytes) -> Iterator[Spawn]:
-    """The spawns in a sequence of ExecLogEntry, each after its length.
-
-    Bazel's spawn.proto lists the fields. An entry refers to earlier ones by number.
-    """
-    entries: dict[int, _Entry] = {0: _Entry("", {})}
+def _messages(data: bytes) -> Iterator[_Message]:
+    """Messages in a row, each after its length; the last may be cut."""
     position = 0
     while position < len(data):
         try:
             size, position = _varint(data, position)
             if position + size > len(data):
                 return
-            entry = _Message(data[position : position + size])
+            yield _Message(data[position : position + size])
         except IndexError:
             return
         position += size
+
+
+def _of_binary(data: bytes) -> Iterator[Spawn]:
+    """The spawns in a sequence of SpawnExec; Bazel's spawn.proto lists the fields."""
+    # Most actions have most headers in common.
+    known: dict[bytes, tuple[str, str]] = {}
+
+    def file(value: bytes) -> tuple[str, str]:
+        if value not in known:
+            message = _Message(value)
+            target = message.text(4)
+            known[value] = message.text(1), f"-> {target}" if target else message.message(2).text(1)
+        return known[value]
+
+    for spawn in _messages(data):
+        outputs = spawn.texts(5)
+        yield Spawn(
+            mnemonic=_mnemonic(spawn.text(10), outputs),
+            target=spawn.text(18),
+            outputs=outputs,
+            arguments=spawn.texts(1),
+            variables=spawn.pairs(2),
+            properties=spawn.message(3).pairs(1),
+            inputs=dict(map(file, spawn.values(4))),
+            products=dict(map(file, spawn.values(11))),
+            key=spawn.message(19).text(1),
+            cacheable=bool(spawn.number(7) and spawn.number(16)),
+            hit=bool(spawn.number(13)),
+            runner=spawn.text(12),
+            failed=bool(spawn.number(15) or spawn.text(14)),
+        )
+
+
+def _of_compact(data: bytes) -> Iterator[Spawn]:
+    """The spawns in a sequence of ExecLogEntry. An entry refers to earlier ones by number."""
+    entries: dict[int, _Entry] = {0: _Entry("", {})}
+    for entry in _messages(data):
         if 7 in entry:
             yield _spawn(entry.message(7), entries)
         else:

@@ -100,7 +100,7 @@ def build_command(
       caching: options for the remote cache.
     """
     events, log, profile = (
-        folder / name for name in ("events.json", "execution.json", "profile.gz")
+        folder / name for name in ("events.json", "execution.bin", "profile.gz")
     )
     # First, because --config=remote-cache also sets --jobs.
     arguments = [str(bazel.executable), *options.startup_options, "build", *caching]
@@ -119,13 +119,12 @@ def build_command(
         arguments += ["--define=link_order=on"]
     if options.max_jobs is not None:
         arguments += [f"--jobs={options.max_jobs}"]
-    # In every version of Bazel, only the log says what each action was and whether it ran. It costs
-    # 10 ms for each action that is not up to date.
-    arguments += [f"--build_event_json_file={events}", f"--execution_log_json_file={log}"]
+    arguments += [f"--build_event_json_file={events}"]
     # Bazel writes this file in any case, to a folder of its own.
     arguments += [f"--profile={profile}"]
     # With a cache by gRPC, the paths of outputs would be those of the server.
     arguments += ["--nobuild_event_json_file_path_conversion"]
+    # In every version of Bazel, only the execution log says what each action was and if it ran.
     arguments += ["--config=report"]
     arguments += options.build_options
     targets = _TARGETS[options.wheel_kind]

@@ -37,8 +37,12 @@ _FLAGS = {
         "build:rebuild --disk_cache=",
     ),
     "experimental_execution_log_file": (
-        "# This Bazel writes a binary log first; without a path it stays in /tmp.",
+        "# The processes that a build started, which is what `setup.py explain` reads.",
         "build:report --experimental_execution_log_file=build/execution.bin",
+    ),
+    "execution_log_sort": (
+        "# The processes that a build started, which is what `setup.py explain` reads.",
+        "build:report --execution_log_binary_file=build/execution.bin --noexecution_log_sort",
     ),
     "enable_bzlmod": (
         "# MODULE.bazel declares the external dependencies; WORKSPACE is for older versions.",
