@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite import compiler
+from torch_xla_lite import compiler, tracing
 
 
 def test_scalars_are_decoded_together_and_not_one_by_one():
     def numbers(packed):
-        scalars = compiler._Scalars.unpack(packed)
+        scalars = tracing.Scalars.unpack(packed)
         float32 = [scalars.take(1).number(np.dtype(np.float32)) for _ in range(50)]
         return float32 + [scalars.take(1).number(np.dtype(np.int64)) for _ in range(50)]
 
@@ -28,14 +28,14 @@ def test_scalars_are_decoded_together_and_not_one_by_one():
 
 def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
     texts = []
-    lower_graph = compiler._lower_graph
+    lower_graph = tracing.lower_graph
 
     def lower_and_keep(*arguments):
         lowered = lower_graph(*arguments)
         texts.append(lowered.parts[0].as_text())
         return lowered
 
-    monkeypatch.setattr(compiler, "_lower_graph", lower_and_keep)
+    monkeypatch.setattr(tracing, "lower_graph", lower_and_keep)
     monkeypatch.setattr(compiler.compilation_cache, "load", lambda key: None)
     x = torch.ones(3).to("jax")
     for _ in range(20):

@@ -57,7 +57,7 @@ const char* PythonClass(const std::exception& error) {
 }
 
 // Errors name the op: their readers wrote torch code and know nothing about custom calls. XLA
-// passes nothing but the text on; compiler.py, `_explained`, reads the class from it.
+// passes nothing but the text on; graph_errors.py, `explained`, reads the class from it.
 xffi::Error Failure(std::string_view op, const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const char* message = torch_error ? torch_error->what_without_backtrace() : error.what();

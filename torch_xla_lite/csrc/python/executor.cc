@@ -53,7 +53,7 @@ class InterruptsWait {
   bool is_active_ = false;
 };
 
-// Turns what the compiler says of an op (compiler.py, `_blaming`) into an OpFailure.
+// Turns what the compiler says of an op (graph_errors.py, `blaming`) into an OpFailure.
 template <typename Work>
 auto NamingOps(Work work) {
   try {

@@ -1,0 +1,265 @@
+"""Traces a recorded graph with jax, op by op in recorded order.
+
+Each op is lowered by the first of these that supports it:
+
+    lowering.registry        a lowering of this project: XLA fuses it with its neighbours
+    lowering.decomposition   PyTorch's decomposition, if all its ops have lowerings
+    lowering.ffi             the ATen CPU kernel, called by XLA; counted as a fallback
+    lowering.host            the same from devices whose memory the CPU cannot read
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from jax import lax
+
+from . import foreign_code, graph_errors, index_errors, stored_values
+from .lowering import checks, ffi, promotion, registry, target
+from .words import Decoder, argument_words, schema_name, split_name
+
+# A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
+Shape = tuple[int, tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class LoweredGraph:
+    """A graph as programs for XLA: one, or the two of foreign_code.py with the order of their
+    results. The other fields are those of `Program`."""
+
+    parts: tuple[jax.stages.Lowered, ...]
+    order: tuple[int, ...]
+    fallbacks: tuple[str, ...]
+    foreign: frozenset[str]
+    checks: tuple[tuple[int, str, str], ...]
+
+
+def lower_graph(
+    calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+) -> LoweredGraph:
+    """Traces a graph and lowers it to programs for XLA, under `jax.enable_x64(True)`.
+
+    Args:
+      calls: one for each step; None for a leaf.
+      leaves: (dtype, dims, donated) of each.
+      roots: (step, result) of each value to compute.
+
+    Raises:
+      RuntimeError: an op could not be lowered; it is marked by `graph_errors.blaming`.
+    """
+    num_scalars = sum(call.num_scalars for call in calls if call is not None)
+    by_ffi: list[str] = []
+    found: list[tuple[int, str, str]] = []
+    stored = _stored(calls)
+
+    def run(*arguments: jax.Array) -> list[jax.Array]:
+        by_ffi.clear()  # jax may trace this a second time.
+        found.clear()
+        failed: list[jax.Array] = []
+        inputs = iter(arguments)
+        scalars = Scalars.unpack(arguments[-1] if num_scalars else jnp.zeros((0, 2), np.int32))
+        results: list[list[jax.Array | None]] = []
+        for number, call in enumerate(calls):
+            if call is None:
+                results.append([next(inputs)])
+                continue
+            operands = [results[step][output] for step, output in call.operands]
+            with checks.collect(index_errors.enabled()) as of_call:
+                results.append(call.lower(operands, scalars, by_ffi))
+            if number in stored:
+                results[-1] = [None if x is None else ffi.store(x) for x in results[-1]]
+            failed += [lax.reshape(check.failed, (1,)) for check in of_call]
+            found.extend((number, check.message, check.error.__name__) for check in of_call)
+        values = [results[step][output] for step, output in roots]
+        return [*values, lax.concatenate(failed, 0)] if failed else values
+
+    structs = [_struct((dtype, dims)) for dtype, dims, _ in leaves]
+    if num_scalars:
+        structs.append(jax.ShapeDtypeStruct((num_scalars, 2), np.int32))
+    donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
+    traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
+    foreign = foreign_code.ops(traced.jaxpr)
+    about = (tuple(by_ffi), frozenset(foreign), tuple(found))
+    may_fail = foreign or (found and index_errors.immediate())
+    parts = None
+    if may_fail and not index_errors.immediate():
+        parts = foreign_code.split(traced.jaxpr, donated)
+    if parts is not None:
+        return LoweredGraph(parts.lowered, parts.order, *about)
+    if not donated or not may_fail:
+        return LoweredGraph((traced.lower(),), (), *about)
+    # A program that may fail must not use up its arguments.
+    from jax.extend import core
+
+    function = core.jaxpr_as_fun(traced.jaxpr)
+    return LoweredGraph((jax.jit(function, keep_unused=True).lower(*structs),), (), *about)
+
+
+def _stored(calls: Sequence[Call | None]) -> set[int]:
+    if not target.fuses_too_much():
+        return set()
+    return stored_values.find(
+        [call and stored_values.Op(call.op, [step for step, _ in call.operands]) for call in calls]
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One op call of a graph."""
+
+    op: str
+    words: list[int]
+    operands: list[tuple[int, int]]
+    outputs: list[Shape | None]
+    num_scalars: int
+    source: str
+
+    @property
+    def schema(self) -> str:
+        """The op, also of a write through a view that it made."""
+        return schema_name(self.op)
+
+    def description(self) -> tuple:
+        """What decides how the call is compiled, without addresses: equal in every process."""
+        arguments = argument_words(self.schema, self.words)
+        # The default dtype is in the first word, beside the op's address.
+        default_dtype = self.words[0] >> 56
+        return self.op, default_dtype, arguments, self.operands, self.outputs, self.num_scalars
+
+    def describe(self, message: str) -> str:
+        """`message`, which op it is about, and the line that recorded the op."""
+        return graph_errors.with_sources(f"{message} (in {self.op})", [self.source])
+
+    def failure(self, message: str) -> Exception:
+        """The error if this call cannot be lowered or compiled."""
+        error = RuntimeError(graph_errors.with_sources(message, [self.source]))
+        return graph_errors.blaming(self.op, error)
+
+    def lower(
+        self, operands: list[jax.Array], scalars: Scalars, by_ffi: list[str]
+    ) -> list[jax.Array | None]:
+        """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls ATen's kernel."""
+        outs = [None if shape is None else _struct(shape) for shape in self.outputs]
+        own = scalars.take(self.num_scalars)
+        try:
+            with jax.named_scope(self._scope()), promotion.default_dtype(self._default_dtype()):
+                if self.op.startswith("write:"):
+                    return [self._write_view(operands, own, outs)]
+                return self._lower(operands, own, outs, by_ffi)
+        except Exception as error:
+            if graph_errors.is_lack_of_memory(error):
+                raise
+            raise self.failure(str(error)) from error
+
+    def _scope(self) -> str:
+        """The name of its operations in traces: op and module, as far as that is known."""
+        module = self.source.partition(" (module ")[2].removesuffix(")")
+        return f"{self.op}/{module}" if module else self.op
+
+    def _default_dtype(self) -> np.dtype:
+        """torch's when the op was recorded (csrc/dispatch/call.cc)."""
+        return registry.DTYPES[self.words[0] >> 56]
+
+    def _write_view(
+        self, operands: list[jax.Array], scalars: Scalars, outs: list[Any]
+    ) -> jax.Array:
+        _, output, op = self.op.split(":", 2)
+        base, value = operands
+        args = Decoder(op, self.words, [base], scalars).args
+        several = len(torch._C._get_schema(*split_name(op)).returns) != 1 or _gives_list(op)
+        written = registry.write_view(op, args, base, value, int(output) if several else None)
+        return lax.convert_element_type(written, outs[0].dtype)
+
+    def _lower(
+        self, operands: list[jax.Array], scalars: Scalars, outs: list[Any], by_ffi: list[str]
+    ) -> list[jax.Array | None]:
+        entry = registry.find(self.op)
+        key = scalars.key() if entry is not None and entry.wants_key else None
+        decoded = Decoder(self.op, self.words, operands, scalars)
+        if entry is not None:
+            try:
+                return registry.call(self.op, decoded.args, outs, key)
+            except registry.Unsupported:
+                pass
+        # Imported here, because most programs need neither.
+        from .lowering import decomposition, host
+
+        lowered = decomposition.decompose(self.op, decoded.args, outs)
+        if lowered is not None:
+            return lowered
+        by_ffi.append(self.op)
+        if not target.has_host_memory():
+            return host.lower_by_host(self.op, decoded.args, outs)
+        words = argument_words(self.op, self.words)
+        return ffi.lower_by_ffi(self.op, words, operands, decoded.numbers, outs)
+
+
+class Scalars:
+    """Runtime scalars of a graph, handed out in order.
+
+    decoded: gives all scalars of the graph, each `[1]`, in one dtype. They are decoded together,
+        because XLA's CPU compiler takes superlinear time over one bitcast for each.
+    rows: those that are still to be handed out.
+    """
+
+    def __init__(self, decoded: Callable[[np.dtype], list[jax.Array]], rows: range) -> None:
+        self._decoded = decoded
+        self._rows = rows
+
+    @staticmethod
+    def unpack(packed: jax.Array) -> Scalars:
+        """Those of `packed`, `int32[n, 2]`: each row the low and high half of 64 bits."""
+
+        @functools.cache
+        def decoded(dtype: np.dtype) -> list[jax.Array]:
+            # Extension types such as bfloat16 have kind "V" or "f"; integers "i" or "u".
+            wide = np.int64 if dtype.kind in "iub" else np.float64
+            numbers = lax.convert_element_type(lax.bitcast_convert_type(packed, wide), dtype)
+            return lax.split(numbers, (1,) * packed.shape[0])
+
+        return Scalars(decoded, range(packed.shape[0]))
+
+    def take(self, count: int) -> Scalars:
+        """The next `count` scalars."""
+        taken, self._rows = self._rows[:count], self._rows[count:]
+        return Scalars(self._decoded, taken)
+
+    def number(self, dtype: np.dtype) -> jax.Array:
+        """The next number, `[]`. A complex one takes two scalars."""
+        if dtype.kind != "c":
+            return self._next(dtype)
+        return lax.complex(*(self._next(np.empty(0, dtype).real.dtype) for _ in range(2)))
+
+    def next_float(self) -> Callable[[np.dtype], jax.Array]:
+        """Gives the number that is next, a float, in any dtype of floats."""
+        row = self._rows[0]
+        return lambda dtype: self._at(row, dtype)
+
+    def key(self) -> jax.Array:
+        """A random key from the last two scalars: seed and offset of the generator."""
+        seed, offset = (self._at(row, np.dtype(np.uint64)) for row in self._rows[-2:])
+        return jax.random.fold_in(jax.random.key(seed), lax.convert_element_type(offset, np.uint32))
+
+    def _next(self, dtype: np.dtype) -> jax.Array:
+        row, self._rows = self._rows[0], self._rows[1:]
+        return self._at(row, dtype)
+
+    def _at(self, row: int, dtype: np.dtype) -> jax.Array:
+        return lax.squeeze(self._decoded(dtype)[row], (0,))
+
+
+@functools.cache
+def _gives_list(op: str) -> bool:
+    return isinstance(torch._C._get_schema(*split_name(op)).returns[0].type, torch.ListType)
+
+
+def _struct(shape: Shape) -> jax.ShapeDtypeStruct:
+    dtype, dims = shape
+    return jax.ShapeDtypeStruct(dims, registry.DTYPES[dtype])
