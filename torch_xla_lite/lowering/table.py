@@ -16,6 +16,12 @@ MODULES: dict[str, str] = {
         aten::softshrink aten::softshrink_backward aten::tanh_backward aten::threshold
         aten::threshold_backward
     """,
+    "adaptive_pool": """
+        aten::_adaptive_avg_pool2d aten::_adaptive_avg_pool2d_backward aten::_adaptive_avg_pool3d
+        aten::_adaptive_avg_pool3d_backward aten::adaptive_max_pool2d
+        aten::adaptive_max_pool2d_backward aten::adaptive_max_pool3d
+        aten::adaptive_max_pool3d_backward
+    """,
     "amp": """
         aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale
     """,
@@ -158,13 +164,10 @@ MODULES: dict[str, str] = {
         aten::_fused_adamw.tensor_lr aten::_fused_sgd aten::_fused_sgd.tensor_lr
     """,
     "pool": """
-        aten::_adaptive_avg_pool2d aten::_adaptive_avg_pool2d_backward aten::_adaptive_avg_pool3d
-        aten::_adaptive_avg_pool3d_backward aten::adaptive_max_pool2d
-        aten::adaptive_max_pool2d_backward aten::adaptive_max_pool3d
-        aten::adaptive_max_pool3d_backward aten::avg_pool2d aten::avg_pool2d_backward
-        aten::avg_pool3d aten::avg_pool3d_backward aten::max_pool2d_with_indices
-        aten::max_pool2d_with_indices_backward aten::max_pool3d_with_indices
-        aten::max_pool3d_with_indices_backward aten::max_unpool2d aten::max_unpool3d
+        aten::avg_pool2d aten::avg_pool2d_backward aten::avg_pool3d aten::avg_pool3d_backward
+        aten::max_pool2d_with_indices aten::max_pool2d_with_indices_backward
+        aten::max_pool3d_with_indices aten::max_pool3d_with_indices_backward aten::max_unpool2d
+        aten::max_unpool3d
     """,
     "random": """
         aten::_fused_dropout aten::_sample_dirichlet aten::_standard_gamma aten::bernoulli
