@@ -28,6 +28,10 @@ ELEMENTWISE: dict[str, Write] = {
     "where out": lambda x, y: torch.where(y > 0, y, y, out=x),
     "cumsum out": lambda x, y: torch.cumsum(y, 0, out=x),
     "sort out": lambda x, y: torch.sort(y, out=(x, torch.empty_like(rows(x)))),
+    "ldexp out": lambda x, y: torch.ldexp(y, torch.ones_like(y), out=x),
+    "solve_triangular out": lambda x, y: torch.linalg.solve_triangular(
+        torch.eye(3).to(x), y[:, None], upper=True, out=x[:, None]
+    ),
     "mse_loss out": lambda x, y: torch.ops.aten.mse_loss.out(y, torch.ones_like(y), 0, out=x),
 }
 # These refuse to write to what they read, too.
@@ -52,6 +56,9 @@ OTHERS: dict[str, Write] = {
     "addmv_": lambda x, y: x.addmv_(torch.ones(3, 3, device=x.device), y),
     "softmax out": lambda x, y: torch.softmax(y, 0, out=x),
     "sum out": lambda x, y: torch.sum(y[None], 0, out=x),
+    "clone out": lambda x, y: torch.ops.aten.clone.out(y, out=x),
+    "relu out": lambda x, y: torch.ops.aten.relu.out(y, out=x),
+    "threshold out": lambda x, y: torch.threshold(y, 3.0, 1.0, out=x),
     "ldexp_": lambda x, y: x.ldexp_(y),
     "masked_fill_ with a tensor": lambda x, y: x.masked_fill_(rows(x) > 1, y[1]),
 }

@@ -17,7 +17,14 @@ _COMPLEX = {np.dtype(np.float32): np.complex64, np.dtype(np.float64): np.complex
 
 def _scaled(x: jax.Array, count: int, normalization: int) -> jax.Array:
     factor = {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization]
-    return x if factor == 1 else lax.mul(x, lax.full_like(x, factor))
+    return x if factor == 1 else _times(x, factor)
+
+
+def _times(x: jax.Array, factor: float) -> jax.Array:
+    """A product with a real number. With a complex one, infinity would become NaN."""
+    if x.dtype.kind != "c":
+        return lax.mul(x, lax.full_like(x, factor))
+    return lax.complex(_times(lax.real(x), factor), _times(lax.imag(x), factor))
 
 
 def _transform(x: jax.Array, dims: list[int], forward: bool) -> jax.Array:
@@ -27,7 +34,7 @@ def _transform(x: jax.Array, dims: list[int], forward: bool) -> jax.Array:
         moved = jnp.moveaxis(x, dim, -1)
         length = moved.shape[-1]
         moved = lax.fft(moved, kind, (length,))
-        moved = moved if forward else lax.mul(moved, lax.full_like(moved, length))
+        moved = moved if forward else _times(moved, length)
         x = jnp.moveaxis(moved, -1, dim)
     return x
 
@@ -59,6 +66,6 @@ def fft_c2r(self: jax.Array, dim: list[int], normalization: int, last_dim_size: 
     *others, last = dim
     x = _transform(self, others, False)
     moved = lax.fft(jnp.moveaxis(x, last, -1), lax.FftType.IRFFT, (last_dim_size,))
-    moved = lax.mul(moved, lax.full_like(moved, last_dim_size))
+    moved = _times(moved, last_dim_size)
     count = _length(self, others) * last_dim_size
     return _scaled(jnp.moveaxis(moved, -1, last), count, normalization)

@@ -82,3 +82,10 @@ def test_fourier_transforms(normalization):
     close(aten._fft_c2c, z, [1], normalization, False)
     close(aten._fft_c2r, torch.fft.rfftn(x, dim=[1, 2]), [1, 2], normalization, 6)
     close(aten._fft_c2r, torch.fft.rfftn(x[..., :5], dim=[1, 2]), [1, 2], normalization, 5)
+
+
+@pytest.mark.parametrize("normalization", [0, 1, 2])
+def test_a_fourier_transform_of_infinity_has_nan_only_where_the_cpu_has_it(normalization):
+    x = torch.tensor([1.0, float("inf"), 2.0, 3.0])
+    check(aten._fft_r2c, x, [0], normalization, True)
+    check(aten._fft_r2c, x, [0], normalization, False)
