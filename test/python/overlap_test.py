@@ -58,7 +58,6 @@ OTHERS: dict[str, Write] = {
     "sum out": lambda x, y: torch.sum(y[None], 0, out=x),
     "clone out": lambda x, y: torch.ops.aten.clone.out(y, out=x),
     "relu out": lambda x, y: torch.ops.aten.relu.out(y, out=x),
-    "threshold out": lambda x, y: torch.threshold(y, 3.0, 1.0, out=x),
     "ldexp_": lambda x, y: x.ldexp_(y),
     "masked_fill_ with a tensor": lambda x, y: x.masked_fill_(rows(x) > 1, y[1]),
 }
