@@ -207,7 +207,17 @@ def test_grouped_mm_of_any_sizes_of_groups(dims, ends):
         else:
             wanted[group] = a[:, part].float() @ b[part].float()
     assert got.dtype == torch.bfloat16 and got.is_contiguous()
-    torch.testing.assert_close(got.cpu().float(), wanted, rtol=2e-2, atol=2e-2)
+    # Sums are rounded once, to bfloat16.
+    torch.testing.assert_close(got.cpu().float(), wanted, rtol=2**-8, atol=1e-5)
+
+
+def test_grouped_mm_of_another_dtype_is_refused_as_on_the_cpu():
+    a, offsets = torch.ones(8, 8, dtype=torch.bfloat16), OFFSETS[0]
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match="output dtype must match `mat_a` dtype"):
+            torch._grouped_mm(
+                a.to(device), a.to(device), offs=offsets.to(device), out_dtype=torch.float32
+            )
 
 
 def test_as_many_values_as_true_elements_are_needed():

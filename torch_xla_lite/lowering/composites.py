@@ -149,15 +149,17 @@ def grouped_mm(
         raise NotImplementedError("_grouped_mm with a bias")
     if (offs is None) != (self.dim() == 3 and mat2.dim() == 3):
         raise RuntimeError("offs must be given exactly if one of the matrices has two dimensions")
+    if out_dtype not in (None, self.dtype):
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
     if offs is None:
-        return torch.bmm(self, mat2).to(out_dtype or self.dtype)
+        return torch.bmm(self, mat2)
     if self.dim() == 2 and mat2.dim() == 2:
         result = _sums_of_groups(self.mT, mat2, offs)
     elif self.dim() == 2:
         result = _rows_of_groups(self, mat2, offs)
     else:
         result = _rows_of_groups(mat2.mT, self.mT, offs).mT.contiguous()
-    return result.to(out_dtype or self.dtype)
+    return result.to(self.dtype)
 
 
 def _blocks(total: int, offs: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
@@ -196,6 +198,8 @@ def _rows_of_groups(x: Tensor, matrices: Tensor, offs: Tensor) -> Tensor:
 def _sums_of_groups(x: Tensor, y: Tensor, offs: Tensor) -> Tensor:
     """For each group, the product of its rows of `x`, transposed, and of `y`."""
     rows, group, _, _ = _blocks(x.shape[0], offs)
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x, y = x.float(), y.float()  # The sum of a group is rounded once, and not for each block.
     products = torch.bmm(_with_zero_row(x)[rows].mT, _with_zero_row(y)[rows])
     sums = products.new_zeros(offs.shape[0], *products.shape[1:])
     return sums.index_add(0, group, products)
