@@ -31,7 +31,7 @@ def built(nested: Nested) -> Nested:
 
 
 def _edit(tree: Nested) -> None:
-    tree.write("one.cc", f"int one() {{ return {time.time_ns() % 1000 + 2}; }}\n")
+    tree.write("one.cc", f"int one() {{ return {time.time_ns() % 2**30 + 2}; }}\n")
 
 
 def _run(tree: Nested, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":

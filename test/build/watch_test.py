@@ -48,7 +48,7 @@ def _read_to(process: "subprocess.Popen[str]", start: str) -> list[str]:
 def test_a_saved_source_is_built_and_an_error_ends_nothing(
     tree: Nested, watching: "subprocess.Popen[str]"
 ):
-    tree.write("one.cc", f"int one() {{ return {time.time_ns() % 1000}; }}\n")
+    tree.write("one.cc", f"int one() {{ return {time.time_ns() % 2**30 + 8}; }}\n")
     line = _read_to(watching, "torch_xla_lite: ")[-1]
     assert "1 compiled, 1 linked" in line
     tree.write("one.cc", "int one() { return unknown_name; }\n")

@@ -70,7 +70,7 @@ def run_program(code: str, **environ: str) -> "subprocess.CompletedProcess[str]"
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -6,12 +6,12 @@ import sys
 
 def run(program: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
     )
 
 
 OP = """
-import os, sys, threading, time
+import os, sys, threading
 import torch, torch_xla_lite
 
 @torch.library.custom_op("test::op", mutates_args=(), device_types="cpu")
@@ -93,11 +93,11 @@ def test_a_child_that_is_forked_during_a_sync_gets_an_error():
     done = run(
         OP
         + """
-started = threading.Event()
+started, forked = threading.Event(), threading.Event()
 
 def lowering(x):
     started.set()
-    time.sleep(2)
+    forked.wait(60)
     return x + 1
 
 torch_xla_lite.register_lowering("test::op")(lowering)
@@ -111,6 +111,7 @@ if os.fork() == 0:
     except RuntimeError as error:
         print(str(error).splitlines()[0], flush=True)
     os._exit(0)
+forked.set()
 os.wait()
 thread.join()
 """

@@ -343,7 +343,7 @@ if os.fork() != 0:
         [sys.executable, "-W", "ignore", "-c", program],
         env={**os.environ, "TORCH_XLA_LITE_COMPILE": "repeated"},
         check=True,
-        timeout=60,
+        timeout=300,
     )
 
 
