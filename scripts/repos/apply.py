@@ -48,11 +48,11 @@ def _update(repo: Repo, run: Run, below: Settings) -> Repo:
     """Moves one repository to its target; raises Ended and GitError."""
     record = run.record(repo)
     if repo.action in (Action.REBASE, Action.MERGE):
-        repo = move.integrate(repo, run.name)
+        repo = move.integrate(repo)
     if repo.action is not Action.NOTHING:
         # Again, because other repositories may have been fetched for long since the plan was made.
         obstacles.check(repo, repo.new or "")
-        repo = move_head(repo, record, None if repo.action is Action.DETACH else repo.branch)
+        repo = move_head(repo, record, _change(repo))
     if repo.move_default:
         name = repo.default_branch or ""
         if name in inspect.refs(repo).elsewhere:
@@ -70,24 +70,19 @@ def _update(repo: Repo, run: Run, below: Settings) -> Repo:
     return repo.ended(Status.UPDATED, plan.words(repo), *remedy, new=repo.new)
 
 
-def move_head(repo: Repo, record: journal.Record, to: str | None) -> Repo:
-    """Moves HEAD with index and files to the commit `new` of the record.
+def _change(repo: Repo) -> journal.Change:
+    """What moves HEAD: the branch that is checked out, or HEAD alone, which is detached then."""
+    if repo.action is Action.DETACH:
+        return journal.Change("head", repo.head, repo.new or "", branch=repo.branch)
+    return journal.Change("ref", repo.head, repo.new or "", f"refs/heads/{repo.branch}")
 
-    `to` is the branch that is checked out then; none for a detached HEAD. The current branch moves
-    with HEAD, another one is at that commit already.
-    """
-    path, old, new = repo.place, repo.head or "", repo.new or ""
-    branch = git.branch(path)
+
+def move_head(repo: Repo, record: journal.Record, change: journal.Change) -> Repo:
+    """Moves HEAD with index and files."""
+    branch = git.branch(repo.place)
     if branch != repo.branch:
         raise _failed(repo, f"another branch was checked out meanwhile: {branch}")
-    if to is None or to != repo.branch:
-        words = move.head_to(new, to)
-        change = journal.Change("head", old, new, branch=repo.branch, to=to)
-    else:
-        is_forward = repo.action in (Action.FAST_FORWARD, Action.MERGE)
-        words = (move.fast_forward if is_forward else move.branch_to)(to, new)
-        change = journal.Change("ref", old, new, f"refs/heads/{branch}")
-    return repo.noting(*submodules.move_head(path, record, change, words))
+    return repo.noting(*submodules.move_head(repo.place, record, change))
 
 
 def _failed(repo: Repo, reason: str) -> Ended:
@@ -114,7 +109,7 @@ def _push(repo: Repo, fork: str, run: Run) -> str:
     if commit is None or branch is None:
         raise OSError("the upstream's default branch is not known")
     for url in git.ask(repo.place, "remote", "get-url", "--push", "--all", fork).split("\n"):
-        if named not in (None, fork) and not urls.same(url, named or "", str(repo.place)):
+        if named not in (None, fork) and not urls.same(url, named or "", folder=str(repo.place)):
             raise OSError(f"{fork} is pushed to {url}, and the table names {named}")
     _, ends = network.list_branch(repo.place, fork, branch, run.settings)
     if ends.get(branch) == commit:

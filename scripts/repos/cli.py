@@ -178,7 +178,7 @@ class _Invocation:
         """The records of repositories, and the run."""
         wanted, entries = list(names), self.tables.entries
         found = find.find(entries.values(), self.project, wanted)
-        run = Run(self.tables.settings, options, find.places(found))
+        run = Run(self.tables.settings, options, found.values())
         return [found[name] for name in entries if name in wanted], run
 
     def end(
@@ -219,7 +219,7 @@ def _update(invocation: _Invocation) -> int:
     done = apply.apply_all(plans, run)
     # One that failed may have moved before.
     moved = any(
-        repo.status is Status.UPDATED or (repo.head and (repo.new or repo.head) != repo.head)
+        repo.status is Status.UPDATED or (repo.head and repo.new not in (None, repo.head))
         for repo in done
     )
     commands = _rebuild(invocation, done)
@@ -246,10 +246,8 @@ def _options(invocation: _Invocation) -> tuple[Options, list[str]]:
         to = freeze.read(parsed.to, invocation.tables.entries)
         is_chosen = parsed.names or parsed.base_repo or parsed.all
         names = [name for name in to if not is_chosen or name in names]
-    same = ("integrate", "pinned", "push_fork")
-    given = {name: getattr(parsed, name) for name in same}
-    acting = not (parsed.dry_run or parsed.plan)
-    return Options(online=not parsed.dry_run, acting=acting, to=to, **given), names
+    online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
+    return Options(online, acting, parsed.integrate, parsed.pinned, to, parsed.push_fork), names
 
 
 def _rebuild(invocation: _Invocation, repos: Iterable[Repo]) -> list[str]:
@@ -296,7 +294,7 @@ def _freeze(invocation: _Invocation) -> int:
 def _undo(invocation: _Invocation) -> int:
     parsed, output = invocation.parsed, invocation.output
     found = find.find(invocation.tables.entries.values(), invocation.project, ())
-    runs = undo.recorded(find.places(found))
+    runs = undo.recorded(found.values())
     if parsed.list:
         output.runs([entry for run in reversed(runs) for entry in runs[run]])
         return 0

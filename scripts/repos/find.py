@@ -9,7 +9,7 @@ named when another one is taken.
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from scripts.repos import git, urls
@@ -30,11 +30,6 @@ def find(entries: Iterable[Entry], project: Path, wanted: Iterable[str]) -> dict
     """
     names = set(wanted)
     return {entry.name: _find(entry, project, entry.name in names) for entry in entries}
-
-
-def places(found: Mapping[str, Repo]) -> dict[str, Path]:
-    """The folders of those that were found."""
-    return {name: repo.path for name, repo in found.items() if repo.path is not None}
 
 
 def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
@@ -94,11 +89,12 @@ def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:
 
 def _has_upstream(path: Path, entry: Entry) -> bool:
     """Whether a remote is the upstream or the fork; true when the table names no upstream."""
-    wanted = [*entry.upstream, *([entry.fork] if entry.fork else [])]
+    if not entry.upstream:
+        return True
     try:
         config = (git.common_dir(path) / "config").read_text(errors="replace")
     except OSError:
-        config = ""
+        return False
     addresses = [url for remote in _REMOTE.findall(config) for url in _URL.findall(remote)]
-    is_known = any(urls.same(url, other, str(path)) for url in addresses for other in wanted)
-    return is_known or not entry.upstream
+    wanted = (*entry.upstream, *([entry.fork] if entry.fork else []))
+    return any(urls.same(url, *wanted, folder=str(path)) for url in addresses)

@@ -53,7 +53,6 @@ def read(file: Path, known: Collection[str] | None = None) -> dict[str, str]:
     for name, keys in repositories.items():
         if not (isinstance(keys, dict) and _COMMIT.fullmatch(str(keys.get("commit")))):
             raise UsageError(f"{file} names no whole commit for {name}.", f"Correct {file}.")
-        if known is not None and name not in known:
-            problem = f"{file} names {name}, which the table does not."
-            raise UsageError(problem, f"Known: {', '.join(known)}.")
+        if known is not None:
+            table.check_known(name, known, str(file))
     return {name: keys["commit"] for name, keys in repositories.items()}

@@ -2,7 +2,7 @@
 
 git checks for local work before it writes anything. It can still fail: a filter such as
 git-lfs is missing, the disk is full, a ref is locked. Then files are written and HEAD stays, and
-`to` restores the files.
+`head` restores the files.
 """
 
 import contextlib
@@ -16,36 +16,20 @@ from scripts.repos import git, journal, obstacles
 from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
-# Names that no worktree of a person has.
-_TREES = "????????T??????-??????-tree"
+# Of our worktree; no worktree of a person has this name.
+_TREE = "update-repos-tree"
 # git ends with 0 nevertheless.
 _NOT_WRITTEN = re.compile(r"(?m)^(error|warning): unable to (unlink|create|write)")
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 
 
-def fast_forward(branch: str, commit: str) -> tuple[str, ...]:
-    """Moves the checked-out branch to a commit that contains it."""
-    # The options of the branch could ask for another strategy, or a stash that unstages files.
-    options = ("-c", f"branch.{branch}.mergeOptions=")
-    return (*options, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore", commit)
-
-
-def branch_to(branch: str, commit: str) -> tuple[str, ...]:
-    """Moves the checked-out branch. Unlike `reset --keep` it keeps what is staged."""
-    return (*_CHECKOUT, "--no-track", "-B", branch, commit, "--")
-
-
-def head_to(commit: str, branch: str | None = None) -> tuple[str, ...]:
-    """Checks out a branch, or detaches HEAD at a commit."""
-    return (*_CHECKOUT, *((branch, "--") if branch else ("--detach", commit)))
-
-
-def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
-    """Calls git (`words`) so that HEAD, index and files move from one commit to another.
+def head(path: Path, change: journal.Change) -> str:
+    """Moves HEAD, index and files to the commit of a change.
 
     Nothing that differs may have local changes. Returns what a hook complained about after the
     move. When git fails (GitError), files and index are restored as far as that is possible.
     """
+    old, new, words = change.old or "", change.new, _command(path, change)
     verb = ("checkout" if words[0] == "checkout" else "merge",)
     if git.commit(path, "HEAD") != old:
         # Somebody committed while a rebase was prepared.
@@ -67,6 +51,20 @@ def to(path: Path, words: tuple[str, ...], old: str, new: str) -> str:
     raise error
 
 
+def _command(path: Path, change: journal.Change) -> tuple[str, ...]:
+    """The call of git that makes a change, and refuses to overwrite local work."""
+    if change.kind != "ref":
+        # The branch is at the commit already.
+        return (*_CHECKOUT, *((change.to, "--") if change.to else ("--detach", change.new)))
+    branch = change.ref.removeprefix("refs/heads/")
+    if git.run(path, "merge-base", "--is-ancestor", change.old or "", change.new).code == 0:
+        # The options of the branch could ask for another strategy, or a stash that unstages files.
+        options = ("-c", f"branch.{branch}.mergeOptions=")
+        return (*options, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore", change.new)
+    # Unlike `reset --keep` it keeps what is staged.
+    return (*_CHECKOUT, "--no-track", "-B", branch, change.new, "--")
+
+
 def _restore(path: Path, old: str, new: str) -> None:
     """Restores the files of `old` where git has written those of `new`; others stay."""
     # Where git has come as far as the index, it goes back by itself; elsewhere this does nothing.
@@ -82,7 +80,7 @@ def finish_checkout(place: Path, commit: str) -> None:
     """Checks out a commit where a clone ended before git had written all files, and the index."""
     listed = git.names(place, "ls-tree", "-r", "-z", "--name-only", commit)
     _remove_written(place, listed, commit)
-    git.ask(place, *head_to(commit))
+    git.ask(place, *_CHECKOUT, "--detach", commit)
 
 
 def _remove_written(path: Path, names: Iterable[str], commit: str) -> None:
@@ -103,17 +101,16 @@ def _remove_written(path: Path, names: Iterable[str], commit: str) -> None:
                 os.removedirs(file.parent)
 
 
-def integrate(repo: Repo, run: str) -> Repo:
+def integrate(repo: Repo) -> Repo:
     """With the commit `new` of a rebase or a merge, made in a temporary worktree; no ref moves.
 
     A conflict is undone by deleting the worktree, and a process that is killed leaves nothing half
     done among the user's files. Raises Ended when there is no such commit.
     """
     path, target, verb = repo.place, repo.target or "", repo.action.value
-    common_dir = git.common_dir(path)
-    tree = journal.folder(common_dir) / f"{run}-tree"
+    tree = journal.folder(git.common_dir(path)) / _TREE
     tree.parent.mkdir(exist_ok=True)
-    _clean_up(path, common_dir)
+    _remove_worktree(path, tree)
     try:
         added = ("worktree", "add", "--quiet", "--detach", str(tree), repo.head or "")
         git.ask(path, *_NO_HOOKS, *added)
@@ -127,7 +124,7 @@ def integrate(repo: Repo, run: str) -> Repo:
             return repo._replace(new=git.ask(tree, "rev-parse", "HEAD"))
         files = git.names(tree, "diff", "--name-only", "--diff-filter=U", "-z")
     finally:
-        _clean_up(path, common_dir)
+        _remove_worktree(path, tree)
     again = repo.command(verb, repo.target_ref)
     if not files:
         raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.words}", again))
@@ -138,11 +135,9 @@ def integrate(repo: Repo, run: str) -> Repo:
     raise repo.skip(reason, again, resume, files=tuple(files))
 
 
-def _clean_up(path: Path, common_dir: Path) -> None:
-    """Removes our worktrees, also those of runs that were killed. The lock keeps others out."""
-    places = (journal.folder(common_dir), common_dir / "worktrees")
-    for name in {tree.name for place in places for tree in place.glob(_TREES)}:
-        tree = str(places[0] / name)
-        git.run(path, "worktree", "remove", "--force", "--force", tree)
-        for place in places:
-            shutil.rmtree(place / name, ignore_errors=True)
+def _remove_worktree(path: Path, tree: Path) -> None:
+    """Removes our worktree, also that of a run that was killed. The lock keeps others out."""
+    git.run(path, "worktree", "remove", "--force", "--force", str(tree))
+    # git leaves behind what was half added.
+    for place in (tree, git.common_dir(path) / "worktrees" / _TREE):
+        shutil.rmtree(place, ignore_errors=True)

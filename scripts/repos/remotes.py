@@ -1,6 +1,6 @@
 """Which remote of a repository is the upstream, and which is the fork."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,33 +31,30 @@ def _effective(url: str, config: Sequence[tuple[str, str]]) -> str:
 def rewritten(url: str, config: Sequence[tuple[str, str]], entry: Entry) -> str:
     """The problem if insteadOf maps an address of the upstream elsewhere."""
     called = _effective(url, config)
-    is_official = any(urls.same(called, other) for other in entry.upstream)
+    is_official = urls.same(called, *entry.upstream)
     return "" if is_official else f"git rewrites {url} to {called} (insteadOf)"
 
 
 def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Choice:
     """Judges the remotes of a repository by its row of the table."""
-    urls_of = {
-        key[len("remote.") : -len(".url")]: value
+    # What git calls counts, not what is written: insteadOf may lead to another host.
+    called = {
+        key[len("remote.") : -len(".url")]: _effective(value, config)
         for key, value in reversed(config)
         if key.startswith("remote.") and key.endswith(".url")
     }
     # In the order of preference.
-    names = sorted(urls_of, key=lambda name: (name != "upstream", name != "origin", name))
+    names = sorted(called, key=lambda name: (name != "upstream", name != "origin", name))
 
-    def one_of(addresses: Iterable[str]) -> str | None:
-        # What git calls counts, not what is written: insteadOf may lead to another host.
-        wanted = [urls.place(url, str(folder)) for url in addresses]
-        called = {
-            name: urls.place(_effective(urls_of[name], config), str(folder)) for name in names
-        }
-        return next((name for name in names if called[name] in wanted), None)
+    def one_of(*wanted: str) -> str | None:
+        found = [name for name in names if urls.same(called[name], *wanted, folder=str(folder))]
+        return found[0] if found else None
 
     usual = next((name for name in names if name in ("upstream", "origin")), None)
-    official = one_of(entry.upstream) if entry.upstream else usual
+    official = one_of(*entry.upstream) if entry.upstream else usual
     fork = dict(config).get("remote.pushdefault")
     if entry.fork is not None:
-        fork = entry.fork if entry.fork in names else one_of([entry.fork])
+        fork = entry.fork if entry.fork in names else one_of(entry.fork)
     fork = fork if fork in names and fork != official else None
     if official is not None:
         return Choice(official, fork)
@@ -69,6 +66,6 @@ def choose(config: Sequence[tuple[str, str]], entry: Entry, folder: Path) -> Cho
         shown = ("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
         return Choice(None, fork, problem, shown)
     verb = "set-url" if "upstream" in names else "add"
-    written = ", ".join(f"{name}: {urls.redact(urls_of[name])}" for name in names[:2])
+    written = ", ".join(f"{name}: {urls.redact(called[name])}" for name in names[:2])
     problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
     return Choice(None, fork, problem, ("remote", verb, "upstream", wanted))

@@ -1,7 +1,7 @@
 """What the repositories of one run share, and how a step is done for each of them."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,12 +10,12 @@ from scripts.repos.model import Ended, Options, Repo, Settings, Status
 
 
 class Run:
-    """One call of the tool; `places` are the folders of all repositories that were found."""
+    """One call of the tool; `places` are the folders of all repositories that are there."""
 
-    def __init__(self, settings: Settings, options: Options, places: Mapping[str, Path]):
+    def __init__(self, settings: Settings, options: Options, found: Iterable[Repo]):
         self.name = journal.new_run()
         self.settings, self.options = settings, options
-        self.places = dict(places)
+        self.places = {repo.name: repo.path for repo in found if repo.path is not None}
         self._records: dict[str, journal.Record] = {}
 
     def record(self, repo: Repo) -> journal.Record:

@@ -39,20 +39,17 @@ def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], lis
     return found, gone
 
 
-def move_head(
-    path: Path, record: journal.Record, change: journal.Change, words: tuple[str, ...]
-) -> list[str]:
-    """Moves HEAD of a repository or submodule by a call of git (`words`); raises GitError.
+def move_head(path: Path, record: journal.Record, change: journal.Change) -> list[str]:
+    """Moves HEAD of a repository or submodule; returns what a person has to know.
 
-    The change is recorded first, and which submodules have to follow then. Returns what a person
-    has to know.
+    The change is recorded first, and which submodules have to follow then. Raises GitError.
     """
     record.add(change)
     old, waiting = change.old or "", inspect.waiting(path)
     following, gone = expected(path, old, change.new)
     journal.set_pending(path, {**waiting, **following})
     try:
-        complaint = move.to(path, words, old, change.new)
+        complaint = move.head(path, change)
     except git.GitError:
         if git.commit(path, "HEAD") == old:
             journal.set_pending(path, waiting)
@@ -79,8 +76,8 @@ def move_one(
     problem = before.local._replace(untracked=()).words()
     problem = problem or obstacles.find(place, old, new, before.local, emptied).words()
     if not problem:
-        change = journal.Change("submodule", old, new, path=str(place), branch=before.branch)
-        move_head(place, record, change, move.head_to(new, to))
+        change = journal.Change("submodule", old, new, "HEAD", str(place), before.branch, to)
+        move_head(place, record, change)
     return problem
 
 

@@ -3,7 +3,7 @@
 import math
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any] 
         values = {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
         entries[name] = Entry(name=name, **values)
     for name in content["default"]:
-        _check_known(str(name), entries, f"`default` in {source}")
+        check_known(str(name), entries, f"`default` in {source}")
     numbers = {name: value for name, value in given.items() if value is not None}
     _check(content["settings"], Settings._field_defaults, "settings", source)
     _check(numbers, Settings._field_defaults, "settings", "the command line")
@@ -105,7 +105,7 @@ def _in_order(entries: Mapping[str, Entry], source: Path) -> dict[str, Entry]:
     """Dependencies come first."""
     for entry in entries.values():
         for name in entry.depends:
-            _check_known(name, entries, f"`depends` of {entry.name} in {source}")
+            check_known(name, entries, f"`depends` of {entry.name} in {source}")
     graph = {entry.name: entry.depends for entry in entries.values()}
     try:
         return {name: entries[name] for name in TopologicalSorter(graph).static_order()}
@@ -118,7 +118,7 @@ def select(table: Table, names: Iterable[str], base: str | None, everything: boo
     """The given names, `base` with all that depend on it, or all; in dependency order."""
     bases = {base} if base else set()
     for name in (*names, *bases):
-        _check_known(name, table.entries, "the command line")
+        check_known(name, table.entries, "the command line")
     wanted = {*names, *with_dependents(bases, table.entries.values())}
     wanted |= set(table.entries if everything else () if wanted else table.default)
     return [name for name in table.entries if name in wanted]
@@ -133,10 +133,11 @@ def with_dependents(names: set[str], entries: Iterable[Entry]) -> set[str]:
     return found
 
 
-def _check_known(name: str, entries: Mapping[str, Entry], where: str) -> None:
-    if name not in entries:
+def check_known(name: str, known: Collection[str], where: str) -> None:
+    """Raises UsageError unless a name is one of those that are known."""
+    if name not in known:
         problem = f"No repository is named {name}, but {where} names it."
-        raise UsageError(problem, f"Known: {', '.join(entries)}.")
+        raise UsageError(problem, f"Known: {', '.join(known)}.")
 
 
 def _wrong(source: Path | str, problem: str, remedy: str = "Correct it.") -> UsageError:

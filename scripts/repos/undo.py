@@ -7,7 +7,7 @@ values that undo replaces are saved like those of any run, so an undo can be und
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from scripts.repos.model import Ended, Entry, Repo, Status
 from scripts.repos.run import guarded
 
 
-def recorded(places: Mapping[str, Path]) -> dict[str, list[journal.Record]]:
+def recorded(repos: Iterable[Repo]) -> dict[str, list[journal.Record]]:
     """All recorded runs, oldest first; also those of the peers that records name."""
     found: dict[str, list[journal.Record]] = {}
-    queue, visited = list(places.items()), set()
+    queue = [(repo.name, repo.path) for repo in repos if repo.path is not None]
+    visited = set()
     while queue:
         name, path = queue.pop(0)
         if path in visited or not git.is_repository(path):
@@ -79,17 +80,17 @@ class _Undo:
     def run(self) -> Repo:
         """Undoes the run; raises Ended when that is not possible, before anything is changed."""
         repo, old = self.repo, self.repo.head or ""
-        moves = [back for change in self._of("ref") if (back := self._ref_back(change))]
-        here = next((m for m in moves if m.ref == f"refs/heads/{repo.branch}"), None)
-        others = [back for back in moves if back is not here]
-        new, branch = (here.new, repo.branch) if here else self._head_back()
+        moves = [move for change in self._of("ref") if (move := self._ref_back(change))]
+        here = next((move for move in moves if move.ref == f"refs/heads/{repo.branch}"), None)
+        others = [move for move in moves if move is not here]
+        back = here or self._head_back()
+        new = back.new if back else old
         below = [change for change in self._of("submodule") if self._is_as_left(change)]
         made = [Path(change.path) for change in below if change.old is None]
-        if new or below or any(move.ref.startswith("refs/heads/") for move in moves):
+        if back or below or any(move.ref.startswith("refs/heads/") for move in moves):
             plan.check_ready(repo)
-        if new:
+        if back:
             obstacles.check(repo, new, [os.path.relpath(place, self.path) for place in made])
-            repo = repo._replace(new=new)
 
         # The commits that submodules go back to, by the checkout that they are in.
         left: dict[Path, dict[str, str | None]] = {self.path: {}}
@@ -99,10 +100,10 @@ class _Undo:
         self._set_pending(left)
         for place in made:
             self._remove_submodule(place)
-        if new:
-            repo = apply.move_head(repo, self.own, branch)
-        for back in others:
-            self.own.add(back)
+        if back:
+            repo = apply.move_head(repo, self.own, back)
+        for other in others:
+            self.own.add(other)
         git.update_refs(self.path, map(journal.Change.line, others))
         for change in reversed(below):
             if change.old is not None:
@@ -110,7 +111,7 @@ class _Undo:
         self._set_pending(left)
         # Those that went back wait no longer.
         self._set_pending({outer: {} for outer in left})
-        return self._finished(repo, new or old)
+        return self._finished(repo, new)
 
     def _set_pending(self, more: Mapping[Path, Mapping[str, str | None]]) -> None:
         for outer in filter(git.is_checkout, more):
@@ -157,16 +158,17 @@ class _Undo:
         reason = f"{name} has moved since this run: it is at {(now or 'nothing')[:10]}"
         return self.repo.skip(reason, log, *remedy)
 
-    def _head_back(self) -> tuple[str, str | None]:
-        """The commit and branch that HEAD goes back to after --to; empty when it stays."""
+    def _head_back(self) -> journal.Change | None:
+        """What restores HEAD after --to; None when it stays."""
         change, repo = next(iter(self._of("head")), None), self.repo
         if change is None or (repo.head, repo.branch) == (change.old, change.branch):
-            return "", None
+            return None
         if (repo.head, repo.branch) != (change.new, change.to):
             raise self._has_moved("HEAD", repo.head, change.old)
         branch = change.branch
         is_there = repo.branches.get(branch or "") == change.old and branch not in repo.elsewhere
-        return change.old or "", branch if is_there else None
+        to = branch if is_there else None
+        return journal.Change("head", repo.head, change.old or "", branch=repo.branch, to=to)
 
     def _is_as_left(self, change: journal.Change) -> bool:
         """Whether a submodule is as the run left it; a new one without local work."""

@@ -23,7 +23,7 @@ _SECRETS = (
 )
 
 
-def place(url: str, folder: str = "/") -> tuple[str, str]:
+def _place(url: str, folder: str) -> tuple[str, str]:
     """Host and path that an address means; a relative path is relative to `folder`."""
     match = _SCHEME.match(url)
     scheme = match["scheme"].lower() if match else ""
@@ -42,9 +42,9 @@ def place(url: str, folder: str = "/") -> tuple[str, str]:
     return host, path.lower() if host in ("github.com", "gitlab.com") else path
 
 
-def same(one: str, other: str, folder: str = "/") -> bool:
-    """Whether two addresses mean one repository."""
-    return place(one, folder) == place(other, folder)
+def same(one: str, *others: str, folder: str = "/") -> bool:
+    """Whether an address means the same repository as one of the others."""
+    return any(_place(one, folder) == _place(other, folder) for other in others)
 
 
 def redact(text: str) -> str:

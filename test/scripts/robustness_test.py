@@ -253,7 +253,7 @@ def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_use
     for number in range(others):
         clone.git("worktree", "add", "-q", "--detach", f"../my-tree{number}")
         shutil.rmtree(clone.path.parent / f"my-tree{number}")
-    name = "20260101T000000-000000-tree"
+    name = "update-repos-tree"
     clone.git("worktree", "add", "-q", "--detach", f".git/update-repos/{name}")
     assert world.run("--rebase").code == 0
     trees = clone.git("worktree", "list", "--porcelain")
