@@ -147,8 +147,12 @@ class Program {
 
 TEST(Graph, RandomProgramsGiveWhatEagerEvaluationGives) {
   const char* seed = std::getenv("TORCH_XLA_LITE_TEST_SEED");
-  const uint64_t first = seed != nullptr ? std::stoull(seed) : 1;
-  const uint64_t last = seed != nullptr ? first : 400;
+  // Bazel sets it with --runs_per_test: each run tries other programs.
+  const char* run = std::getenv("TEST_RANDOM_SEED");
+  const uint64_t first = seed != nullptr  ? std::stoull(seed)
+                         : run != nullptr ? 1 + 400 * std::stoull(run)
+                                          : 1;
+  const uint64_t last = seed != nullptr ? first : first + 399;
   for (uint64_t i = first; i <= last && !HasFailure(); ++i) {
     SCOPED_TRACE("TORCH_XLA_LITE_TEST_SEED=" + std::to_string(i));
     Program(i).Run(/*num_steps=*/200);
