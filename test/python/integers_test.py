@@ -486,3 +486,16 @@ def test_integers_beyond_int64_and_other_unsigned_ones_are_refused_as_on_the_cpu
 
 def test_a_divisor_beyond_int64_wraps():
     assert (torch.tensor([1, 0], device="jax") // HUGE).tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("op", [torch.gcd, torch.lcm])
+def test_common_divisors_and_multiples_of_extreme_integers(op, dtype):
+    """The smallest integer has no absolute value; XLA's loop did not end for it."""
+    limits = torch.iinfo(dtype)
+    extremes = [limits.min, limits.min + 2, limits.max - 1, limits.max]
+    numbers = torch.tensor([*extremes, 0, 1, 3, 6, 30, 100], dtype=dtype)
+    a, b = torch.meshgrid(numbers, numbers, indexing="ij")
+    # The CPU's kernel divides the smallest integer by -1 here, which ends the process.
+    a, b = (x[(a != limits.min) | (b != limits.max)] for x in (a, b))
+    assert torch.equal(op(a.jax(), b.jax()).cpu(), op(a, b))

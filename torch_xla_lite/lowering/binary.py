@@ -354,12 +354,34 @@ def ldexp(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::gcd")
 def gcd(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return jnp.gcd(*_pair(self, other, outs[0]))
+    return _gcd(*_pair(self, other, outs[0]))
 
 
 @lower("aten::lcm")
 def lcm(self: Operand, other: Operand, *, outs) -> jax.Array:
-    return jnp.lcm(*_pair(self, other, outs[0]))
+    a, b = _pair(self, other, outs[0])
+    divisor = _gcd(a, b)
+    is_zero = lax.eq(divisor, lax.full_like(divisor, 0))
+    safe = lax.select(is_zero, lax.full_like(divisor, 1), divisor)
+    # As in C++, small integers are multiplied as int32.
+    wide = np.promote_types(a.dtype, np.int32)
+    a, b, safe = (lax.convert_element_type(x, wide) for x in (a, b, safe))
+    multiple = lax.abs(lax.mul(lax.div(a, safe), b))
+    return lax.select(is_zero, lax.full_like(divisor, 0), convert(multiple, divisor.dtype))
+
+
+def _gcd(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Step by step as in torch, which is defined for the smallest integer, too: it has no absolute
+    value, and jnp.gcd does not end."""
+
+    def remainder(pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        a, b = pair
+        is_done = lax.eq(a, lax.full_like(a, 0))
+        rest = lax.rem(b, lax.select(is_done, lax.full_like(a, 1), a))
+        return lax.select(is_done, a, rest), lax.select(is_done, b, a)
+
+    pair = (jnp.abs(a), jnp.abs(b))
+    return lax.while_loop(lambda pair: jnp.any(pair[0] != 0), remainder, pair)[1]
 
 
 @lower("aten::heaviside")
