@@ -170,3 +170,12 @@ def test_initialisers_fill_the_tensor(initialise):
     weight = torch.zeros(64, 64, device="jax")
     initialise(weight)
     assert weight.std().item() > 0.01
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("draw", [torch._standard_gamma, torch._sample_dirichlet])
+def test_samples_of_small_concentrations_are_not_zero(draw, dtype):
+    """So that they have a logarithm. Most would be too small for the dtype."""
+    samples = draw(torch.full((100, 3), 0.002, dtype=dtype, device="jax"))
+    assert samples.dtype == dtype
+    assert samples.min().item() == torch.finfo(dtype).tiny

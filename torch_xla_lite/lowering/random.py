@@ -254,13 +254,18 @@ def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
 
 @lower("aten::_standard_gamma")
 def standard_gamma(self: jax.Array, *, key) -> jax.Array:
-    return jax.random.gamma(key, opmath(self))
+    return _positive(jax.random.gamma(key, opmath(self)), self.dtype)
 
 
 @lower("aten::_sample_dirichlet")
 def sample_dirichlet(self: jax.Array, *, key) -> jax.Array:
     gamma = jax.random.loggamma(key, opmath(self))
-    return jax.nn.softmax(gamma, axis=-1)
+    return _positive(jax.nn.softmax(gamma, axis=-1), self.dtype)
+
+
+def _positive(samples: jax.Array, dtype: np.dtype) -> jax.Array:
+    """As in torch, no sample is zero: programs take the logarithm of samples."""
+    return jnp.maximum(samples, np.asarray(jnp.finfo(dtype).tiny, samples.dtype))
 
 
 @lower("aten::rrelu_with_noise_functional")
