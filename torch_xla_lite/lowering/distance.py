@@ -26,7 +26,11 @@ def _difference_norm(difference: jax.Array, p: float) -> jax.Array:
 
 
 def _between(x1: jax.Array, x2: jax.Array, p: float) -> jax.Array:
-    return _difference_norm(x1[..., :, None, :] - x2[..., None, :, :], p)
+    difference = x1[..., :, None, :] - x2[..., None, :, :]
+    if np.isinf(p):
+        # As in torch's kernels, but not in those of pdist.
+        difference = jnp.where(jnp.isnan(difference), 0, difference)
+    return _difference_norm(difference, p)
 
 
 @lower("aten::_cdist_forward")

@@ -199,6 +199,13 @@ def test_distances():
     check(aten._pdist_forward, a[0], 0.0)
 
 
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, INF])
+def test_distances_of_nan_and_infinity(p):
+    x = torch.tensor([[NAN, 1.0], [INF, 2.0], [3.0, INF], [1.0, 1.0]])
+    check(aten._cdist_forward, x, x, p, None)
+    check(aten._pdist_forward, x, p)
+
+
 def struct(*sizes):
     return jax.ShapeDtypeStruct(sizes, np.float32)
 
