@@ -105,3 +105,11 @@ def test_masked_scatter_and_its_gradient():
 @pytest.mark.parametrize("size", [3, 200])
 def test_as_many_positions_of_nonzeros_as_asked_for(size):
     check(aten.nonzero_static, X > 1, size=size)
+
+
+@pytest.mark.parametrize("masked", [[True, True, True, True], [True, False, False, True]])
+def test_masked_indices_out_of_range_are_those_of_the_nearest_element(masked):
+    places, mask = torch.tensor([0, 7, -9, 2]), torch.tensor(masked)
+    values = torch.arange(1.0, 5)
+    check(aten._unsafe_masked_index_put_accumulate, torch.zeros(3), mask, [places], values)
+    check(aten._unsafe_masked_index, torch.arange(3.0), mask, [places], 9.0)
