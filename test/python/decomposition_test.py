@@ -144,6 +144,12 @@ def test_a_wrong_decomposition_of_torch_is_not_used(rows):
     )
 
 
+def test_a_wrong_shape_of_torch_is_not_used():
+    x, labels = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([0, 2, -1])
+    got = F.multilabel_margin_loss(x.jax(), labels.jax(), reduction="none")
+    torch.testing.assert_close(got.cpu(), F.multilabel_margin_loss(x, labels, reduction="none"))
+
+
 @pytest.mark.parametrize(
     ("op", "x"),
     [

@@ -89,17 +89,20 @@ def _adam(
     return tuple(merged)
 
 
-@lower("aten::_fused_adam", "aten::_fused_adam.tensor_lr", runtime_floats=["lr"])
+@lower("aten::_fused_adam.tensor_lr")
+@lower("aten::_fused_adam", runtime_floats=["lr"])
 def fused_adam(*args: Tensors, **options) -> tuple[Tensors, ...]:
     return _adam(False, *args, **options)
 
 
-@lower("aten::_fused_adamw", "aten::_fused_adamw.tensor_lr", runtime_floats=["lr"])
+@lower("aten::_fused_adamw.tensor_lr")
+@lower("aten::_fused_adamw", runtime_floats=["lr"])
 def fused_adamw(*args: Tensors, **options) -> tuple[Tensors, ...]:
     return _adam(True, *args, **options)
 
 
-@lower("aten::_fused_sgd", "aten::_fused_sgd.tensor_lr", runtime_floats=["lr"])
+@lower("aten::_fused_sgd.tensor_lr")
+@lower("aten::_fused_sgd", runtime_floats=["lr"])
 def fused_sgd(
     self: Tensors,
     grads: Tensors,

@@ -34,6 +34,17 @@ def fused_lstm_cell(
 _LIBRARY.impl("_thnn_fused_lstm_cell", fused_lstm_cell, allow_override=True)
 
 
+def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
+    loss, is_target = torch._decomp.decompositions.multilabel_margin_loss_forward(
+        self, target, reduction
+    )
+    return loss if self.dim() > 1 else loss.new_empty(()), is_target
+
+
+# torch's own gives the loss of one row the size [1].
+_LIBRARY.impl("multilabel_margin_loss_forward", multilabel_margin_loss, allow_override=True)
+
+
 @meta("_thnn_fused_gru_cell")
 def fused_gru_cell(
     input_gates: Tensor, hidden_gates: Tensor, hx: Tensor, *biases: Tensor | None

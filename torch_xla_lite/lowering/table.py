@@ -320,9 +320,6 @@ CONSTANTS = """
 """
 RUNTIME_FLOATS: dict[str, list[str]] = {
     "aten::_fused_adam": ["lr"],
-    "aten::_fused_adam.tensor_lr": ["lr"],
     "aten::_fused_adamw": ["lr"],
-    "aten::_fused_adamw.tensor_lr": ["lr"],
     "aten::_fused_sgd": ["lr"],
-    "aten::_fused_sgd.tensor_lr": ["lr"],
 }
