@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from test.python.programs import run
 
 
 class Bytes(NamedTuple):
@@ -103,3 +104,45 @@ def test_a_thread_that_only_uploads_gives_memory_back_itself():
     thread.start()
     thread.join()
     assert sizes[0] - before < 4 << 20
+
+
+# Leaves room for 2,200 mappings, and compiles graphs that take 3,000: about 100 each.
+_MANY_GRAPHS = """
+import mmap
+import torch
+import torch_xla_lite
+
+def mappings():
+    with open("/proc/self/maps") as file:
+        return sum(1 for line in file)
+
+def run(width):
+    x = y = torch.ones(4, width).to("jax")
+    sums = []
+    for factor in range(1, 31):
+        y = (y * float(factor)).sum(1, keepdim=True) + x
+        sums.append(y.sum(0))
+    torch.cat(sums).sum().item()
+
+run(1)
+with open("/proc/sys/vm/max_map_count") as file:
+    allowed = int(file.read())
+# Neighbours with the same protection would be one mapping.
+protections = (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
+held = [mmap.mmap(-1, mmap.PAGESIZE, prot=protections[i % 2])
+        for i in range(allowed - mappings() - 2200)]
+before = mappings()
+width = 1
+while torch_xla_lite.debug.metrics()["compiles"] < 32:
+    width += 1
+    run(width)
+run(2)
+print(mappings() - before)
+"""
+
+
+def test_more_graphs_than_the_system_has_mappings_for():
+    done = run(_MANY_GRAPHS, TORCH_XLA_LITE_COMPILE="first", TORCH_XLA_LITE_COMPILATION_CACHE="0")
+    assert done.returncode == 0, done.stderr
+    # Without the limit, all are kept.
+    assert int(done.stdout) < 2200

@@ -68,6 +68,16 @@ TEST(ExecutableCache, WhatIsUsedIsNotTheOldest) {
   EXPECT_FALSE(cache.Find(KeyOf({2})));
 }
 
+TEST(ExecutableCache, TheOlderHalfIsDropped) {
+  ExecutableCache cache(8);
+  for (uint64_t number = 1; number <= 5; ++number) cache.Insert(KeyOf({number}), New());
+  cache.Find(KeyOf({1}));
+  cache.DropOlderHalf();
+  EXPECT_EQ(cache.size(), 3u);
+  for (const uint64_t number : {1, 4, 5}) EXPECT_TRUE(cache.Find(KeyOf({number})));
+  for (const uint64_t number : {2, 3}) EXPECT_FALSE(cache.Find(KeyOf({number})));
+}
+
 TEST(ExecutableCache, AnExecutableInUseSurvivesBeingDropped) {
   ExecutableCache cache(1);
   cache.Insert(KeyOf({1}), New());

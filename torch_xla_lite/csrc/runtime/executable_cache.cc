@@ -50,6 +50,10 @@ void ExecutableCache::DropOldest() {
   entries_.pop_back();
 }
 
+void ExecutableCache::DropOlderHalf() {
+  for (size_t n = entries_.size() / 2; n > 0; --n) DropOldest();
+}
+
 void ExecutableCache::Clear() {
   by_hash_.clear();
   by_structure_.clear();

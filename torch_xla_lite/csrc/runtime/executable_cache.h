@@ -30,6 +30,8 @@ class ExecutableCache {
   // may keep a reference to an old state in one step, and drop it in the next.
   ir::Ref<Executable> FindAdaptable(ir::Graph* graph);
   void Insert(std::vector<uint64_t> key, ir::Ref<Executable> executable);
+  // Drops what has not been used for the longest time, and keeps as many as it drops, or one more.
+  void DropOlderHalf();
   void Clear();
   size_t size() const { return entries_.size(); }
 

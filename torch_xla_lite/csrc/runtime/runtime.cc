@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/runtime/mappings.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
@@ -288,6 +289,11 @@ void Runtime::TakeCompiled() {
 void Runtime::Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable) {
   CountCompiled(*executable);
   cache_.Insert(key, std::move(executable));
+  // A check costs up to 30 ms. An executable takes fewer mappings than its key has words.
+  unchecked_words_ += key.size();
+  if (unchecked_words_ < kCheckMappingsAfter) return;
+  unchecked_words_ = 0;
+  if (MappingsAreScarce()) cache_.DropOlderHalf();
 }
 
 ir::Graph Runtime::PendingGraph() {

@@ -100,6 +100,7 @@ class Runtime {
  private:
   // More than the distinct graphs of a typical program; an executable takes some hundred kB.
   static constexpr size_t kCacheCapacity = 1024;
+  static constexpr size_t kCheckMappingsAfter = 4096;  // Words of keys.
 
   Runtime();
 
@@ -127,6 +128,7 @@ class Runtime {
   std::mutex sync_lock_;
   std::atomic<std::thread::id> sync_owner_;
   ExecutableCache cache_;
+  size_t unchecked_words_ = 0;
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
   Tiering tiering_;
   // In the background, by the key of the graph. Nothing if it failed.
