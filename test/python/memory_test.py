@@ -122,7 +122,7 @@ def run(width):
     for factor in range(1, 31):
         y = (y * float(factor)).sum(1, keepdim=True) + x
         sums.append(y.sum(0))
-    torch.cat(sums).sum().item()
+    sum(sums).sum().item()
 
 run(1)
 with open("/proc/sys/vm/max_map_count") as file:
