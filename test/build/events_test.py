@@ -63,7 +63,7 @@ def test_a_file_that_a_killed_bazel_left_is_read_as_far_as_it_goes(tmp_path: Pat
 
 def _write(folder: Path, entries: list[dict[str, Any]], spawns: list[dict[str, Any]]) -> None:
     (folder / "events.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    (folder / "execution.json").write_text("".join(json.dumps(spawn, indent=1) for spawn in spawns))
+    (folder / "execution.json").write_text("".join(json.dumps(spawn) for spawn in spawns))
 
 
 def test_sets_of_files_within_sets_are_followed_and_no_file_is_named_twice(tmp_path: Path):

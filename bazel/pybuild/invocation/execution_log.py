@@ -71,7 +71,7 @@ def read(file: Path) -> Iterator[Spawn]:
         return
     if content.startswith(_ZSTD):
         yield from _of_compact(_decompressed(content))
-    elif content.startswith(b"{\n "):
+    elif content.startswith((b"{\n ", b'{"')):
         yield from map(_of_json, _objects(content.decode(errors="replace")))
     else:
         yield from _of_binary(content)
