@@ -341,8 +341,17 @@ bool OfNegativeSlope(Arguments arguments, const Limits&) {
   return arguments[kIsResult].toBool() && arguments[kSlope].toScalar().toDouble() < 0;
 }
 
-// A number has no dimension, and one element.
-bool OfNumber(Arguments arguments, const Limits&) { return arguments[0].toTensor().dim() == 0; }
+// (self, dim, index). A number has no dimension, and one element.
+bool OfSelection(Arguments arguments, const Limits& limits) {
+  const bool selects = arguments[2].toTensor().numel() > 0;
+  return arguments[0].toTensor().dim() == 0 || (selects && OfEmptyDim(arguments, limits));
+}
+
+// (weight, indices, ...)
+bool OfEmptyTable(Arguments arguments, const Limits&) {
+  const at::Tensor& weight = arguments[0].toTensor();
+  return weight.dim() > 0 && weight.size(0) == 0 && arguments[1].toTensor().numel() > 0;
+}
 
 // Some kernels for images take empty batches and nothing else that is empty.
 bool IsEmptyImage(std::string_view op, Arguments arguments) {
@@ -368,6 +377,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::cummin", HasForeignDim<1>},
       {"aten::diagonal_scatter", OfDiagonalScatter},
       {"aten::elu_backward", OfNegativeSlope<1, 4>},
+      {"aten::embedding", OfEmptyTable},
       {"aten::ge.Scalar", OfComplex},
       {"aten::ge.Tensor", OfComplex},
       {"aten::gt.Scalar", OfComplex},
@@ -387,7 +397,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::index.Tensor", OfIndices},
       {"aten::index_put", OfIndices},
       {"aten::index_reduce", OfRows},
-      {"aten::index_select", OfNumber},
+      {"aten::index_select", OfSelection},
       {"aten::masked_scatter", OfMask},
       {"aten::max", OfNothing},
       {"aten::max.dim", OfEmptyDim},
