@@ -57,12 +57,12 @@ void CheckOperands(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
   for (size_t k = 0; k < arguments.size(); ++k) {
     const OpInfo::Sharing sharing = info.arguments[k].sharing;
     if (sharing == OpInfo::Sharing::kAny) continue;
-    size_t place = 0;
-    ForEachTensor(arguments[k], [&](const at::Tensor& operand) {
-      const bool corresponds = !info.writes_lists || !arguments[k].isList() || place == item;
-      if (corresponds) CheckSharing(written, operand, sharing);
-      ++place;
-    });
+    // Of a list, the item at the same place: a call may have thousands.
+    const bool corresponds = info.writes_lists && arguments[k].isList();
+    if (corresponds && item >= arguments[k].toListRef().size()) continue;
+    const c10::IValue& shared = corresponds ? arguments[k].toListRef()[item] : arguments[k];
+    ForEachTensor(shared,
+                  [&](const at::Tensor& operand) { CheckSharing(written, operand, sharing); });
   }
 }
 
@@ -116,6 +116,7 @@ bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
   };
   if (size < 2 || !std::ranges::all_of(arguments, corresponds)) return false;
   ska::flat_hash_map<const tensor::Alias*, size_t> written;
+  written.reserve(size);
   bool shares = false;
   for (const int i : info.mutated) {
     if (!arguments[i].isList()) continue;
