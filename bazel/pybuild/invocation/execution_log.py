@@ -5,7 +5,7 @@
         spawn.inputs["csrc/a.h"]    # the hash of its content
 
 Every format of Bazel 4.2.3 and 7.7.1 is read: JSON, binary, which setup.py uses because Bazel takes
-10 ms longer for each action in JSON, and compact, which is compressed. The last two contain
+8 ms longer for each action in JSON, and compact, which is compressed. The last two contain
 protocol buffers. These are decoded here: a generated decoder would need Bazel's .proto file and the
 protobuf package.
 """
