@@ -289,7 +289,8 @@ void Runtime::TakeCompiled() {
 void Runtime::Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable) {
   CountCompiled(*executable);
   cache_.Insert(key, std::move(executable));
-  // A check costs up to 30 ms. An executable takes fewer mappings than its key has words.
+  // A check costs up to 30 ms. Graphs of 4, 150 and 1,040 ops took 12, 102 and 1,328 mappings; an
+  // op has two words in the key, or more.
   unchecked_words_ += key.size();
   if (unchecked_words_ < kCheckMappingsAfter) return;
   unchecked_words_ = 0;
