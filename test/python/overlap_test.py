@@ -49,12 +49,14 @@ MOVING: dict[str, Write] = {
     "scatter_reduce_": lambda x, y: x.scatter_reduce_(0, rows(x), y, "sum"),
     "cross out": lambda x, y: torch.linalg.cross(y, torch.ones_like(y), out=x),
     "cat out": lambda x, y: torch.cat([y[:1], y[1:]], out=x),
+    "masked_select out": lambda x, y: torch.masked_select(y, rows(x) >= 0, out=x),
 }
 # These copy what they read, or read what they have written.
 OTHERS: dict[str, Write] = {
     "masked_scatter_": lambda x, y: x.masked_scatter_(torch.ones_like(x, dtype=torch.bool), y),
     "addmv_": lambda x, y: x.addmv_(torch.ones(3, 3, device=x.device), y),
     "softmax out": lambda x, y: torch.softmax(y, 0, out=x),
+    "addr out": lambda x, y: torch.addr(x[None], y[:1], y, out=x[None]),
     "sum out": lambda x, y: torch.sum(y[None], 0, out=x),
     "clone out": lambda x, y: torch.ops.aten.clone.out(y, out=x),
     "relu out": lambda x, y: torch.ops.aten.relu.out(y, out=x),

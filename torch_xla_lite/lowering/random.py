@@ -52,8 +52,9 @@ def native_dropout(
 def native_dropout_backward(
     grad_output: jax.Array, mask: jax.Array, scale: float, *, outs: Outs
 ) -> jax.Array:
+    # A product, because torch keeps a NaN of what was dropped.
     grad = convert(grad_output, opmath_dtype(outs[0].dtype))
-    return lax.select(mask, lax.mul(grad, lax.full_like(grad, scale)), lax.full_like(grad, 0))
+    return lax.mul(lax.mul(grad, convert(mask, grad.dtype)), lax.full_like(grad, scale))
 
 
 # Distributions over the shape of the output. `_uniform` is in [0, 1), `_open_uniform` in (0, 1).

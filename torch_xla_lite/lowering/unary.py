@@ -78,7 +78,10 @@ def zeta(x: jax.Array, q: jax.Array) -> jax.Array:
     value = terms + special.zeta(x, q + steps)
     value = jnp.where((q <= 0) & (q == jnp.floor(q)), np.inf, value)
     value = jnp.where((q < 0) & (q != jnp.floor(q)) & (x != jnp.floor(x)), np.nan, value)
-    return jnp.where(x == 1, np.inf, jnp.where(x < 1, np.nan, value))
+    value = jnp.where(x == 1, np.inf, jnp.where(x < 1, np.nan, value))
+    # Of the terms 1 / (q + k) ** x, an infinite order leaves those of at least 1.
+    limit = jnp.where(q == 1, 1, jnp.where((q > 0) & (q < 1), np.inf, np.nan))
+    return jnp.where(x == np.inf, limit.astype(x.dtype), value)
 
 
 # Terms of a zeta function at a negative place that are still added.
@@ -386,8 +389,9 @@ def sign(self: jax.Array) -> jax.Array:
     if self.dtype == np.bool_:
         return self
     if is_float(self.dtype):
-        # torch has sign(nan) == 0.
-        return lax.select(lax.ne(self, self), lax.full_like(self, 0), lax.sign(self))
+        # torch has sign(nan) == 0, and 0 without a sign for both zeros.
+        zero = lax.full_like(self, 0)
+        return lax.select(lax.gt(lax.abs(self), zero), lax.sign(self), zero)
     return lax.sign(self)
 
 

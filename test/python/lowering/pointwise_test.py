@@ -126,6 +126,18 @@ def test_zeta_of_negative_places():
     check(aten.special_zeta, order.contiguous(), place.contiguous(), rtol=2e-4, atol=1e-6)
 
 
+def test_zeta_of_an_infinite_order():
+    place = torch.tensor([1.0, 0.5, 3.0, math.inf, math.nan])
+    check(aten.special_zeta, torch.full_like(place, math.inf), place)
+
+
+@pytest.mark.parametrize("op", [aten.sign, aten.sgn])
+def test_the_sign_of_zero_has_no_sign(op):
+    x = torch.tensor([-0.0, 0.0, -2.0, math.nan, math.inf])
+    check(op, x)
+    assert not run(op, x, expected=[x])[0].signbit()[:2].any()
+
+
 def test_reciprocal_of_zero_is_infinite():
     check(aten.reciprocal, torch.tensor([0.0, -0.0, 2.0]))
 

@@ -279,6 +279,10 @@ bool OfNoFloats(Arguments arguments, const Limits&) {
                                                 arguments[1].toTensor().scalar_type()));
 }
 
+bool OfIntegers(Arguments arguments, const Limits&) {
+  return !c10::isFloatingType(arguments[0].toTensor().scalar_type());
+}
+
 // (self, target, reduction, delta)
 bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() > 0); }
 
@@ -353,6 +357,12 @@ bool OfEmptyTable(Arguments arguments, const Limits&) {
   return weight.dim() > 0 && weight.size(0) == 0 && arguments[1].toTensor().numel() > 0;
 }
 
+// (data, reduce, lengths, indices, offsets, axis, unsafe, ...). The check of lengths needs some.
+bool OfNoLengths(Arguments arguments, const Limits&) {
+  const c10::IValue& lengths = arguments[2];
+  return lengths.isTensor() && lengths.toTensor().numel() == 0 && !arguments[6].toBool();
+}
+
 // Some kernels for images take empty batches and nothing else that is empty.
 bool IsEmptyImage(std::string_view op, Arguments arguments) {
   return (op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_") ||
@@ -387,6 +397,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::leaky_relu_backward", OfNegativeSlope<2, 3>},
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
+      {"aten::histc", OfIntegers},
       {"aten::huber_loss", OfHuber},
       {"aten::igamma", OfNoFloats},
       {"aten::igammac", OfNoFloats},
@@ -426,6 +437,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::random.to", BelowHigh<1>},
       {"aten::randperm", OfPermutation},
       {"aten::randperm.generator", OfPermutation},
+      {"aten::segment_reduce", OfNoLengths},
       {"aten::select_scatter", OfSelectScatter},
       {"aten::slice_scatter", OfSliceScatter},
       {"aten::smooth_l1_loss", OfSmoothL1},
