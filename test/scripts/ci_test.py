@@ -101,6 +101,15 @@ def test_actionlint_finds_nothing_in_the_workflow():
 
 
 @needs_workflow
+def test_one_job_tests_outside_of_sandboxes():
+    """What a sandbox hides, such as links of Bazel into the tree, fails there."""
+    workflow = WORKFLOW.read_text()
+    assert sorted(re.findall(r'sandboxes: "(\w+)"', workflow)) == ["false", "true"]
+    step = r"- run: scripts/test\.sh\n +env:\n +CI: \$\{\{ matrix\.sandboxes \}\}\n"
+    assert re.search(step, workflow)
+
+
+@needs_workflow
 def test_only_main_gets_the_write_token():
     lines = [line.strip() for line in WORKFLOW.read_text().splitlines() if "secrets." in line]
     allowed = (
