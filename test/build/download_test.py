@@ -1,7 +1,6 @@
 """Builds with bazelisk, and tests the error if it cannot download Bazel."""
 
 import os
-import pwd
 import shutil
 import socket
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from test.build import npm
 from test.build.nested import Nested
 from test.build.tree import ROOT
 
@@ -23,29 +23,7 @@ def bazelisk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = shutil.which("bazelisk")
     if found:
         return Path(found)
-    npm = shutil.which("npm")
-    if not npm:
-        pytest.skip("there is neither a bazelisk nor npm to fetch one with")
-    home = pwd.getpwuid(os.getuid()).pw_dir
-    # An audit asks a server of its own, which need not answer here: a minute of waiting.
-    # Without a network, or a certificate that it knows, npm tries thrice: another minute.
-    quick = ["--silent", "--no-audit", "--no-fund", "--fetch-retries=0"]
-    process = subprocess.run(
-        [npm, "install", *quick, "--prefix", folder, "@bazel/bazelisk"],
-        env={
-            **os.environ,
-            "HOME": home,
-            "npm_config_cache": str(folder / "npm"),
-            # npm trusts its own list only, and a network's proxy may have another certificate.
-            "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if process.returncode != 0:
-        pytest.skip(f"npm could not fetch bazelisk: {process.stderr.strip()}")
-    return folder / "node_modules" / ".bin" / "bazelisk"
+    return npm.install("@bazel/bazelisk", folder) / ".bin" / "bazelisk"
 
 
 @pytest.fixture

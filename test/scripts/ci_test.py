@@ -17,11 +17,6 @@ from test.build.nested import Nested
 from test.build.tree import ROOT, source_files
 from test.cache.servers import certificate, needs_nginx, server
 
-WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
-needs_workflow = pytest.mark.skipif(
-    not WORKFLOW.exists(), reason="a source distribution has no workflow"
-)
-
 
 @needs_nginx
 def test_a_fork_reads_what_main_wrote_and_cannot_write(tmp_path: Path):
@@ -91,44 +86,3 @@ def test_a_hit_rate_below_the_minimum_is_an_error(tmp_path: Path, minimum: str, 
     process = subprocess.run(script, capture_output=True, text=True, check=False)
     assert process.returncode == code
     assert process.stdout == "from a cache: 3 of 4 actions (75.0 %)\n"
-
-
-@needs_workflow
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
-def test_actionlint_finds_nothing_in_the_workflow():
-    process = subprocess.run(["actionlint", WORKFLOW], capture_output=True, text=True, check=False)
-    assert process.returncode == 0, process.stdout
-
-
-@needs_workflow
-def test_one_job_tests_outside_of_sandboxes():
-    """What a sandbox hides, such as links of Bazel into the tree, fails there."""
-    workflow = WORKFLOW.read_text()
-    assert sorted(re.findall(r'sandboxes: "(\w+)"', workflow)) == ["false", "true"]
-    step = r"- run: scripts/test\.sh\n +env:\n +CI: \$\{\{ matrix\.sandboxes \}\}\n"
-    assert re.search(step, workflow)
-
-
-@needs_workflow
-def test_only_main_gets_the_write_token():
-    lines = [line.strip() for line in WORKFLOW.read_text().splitlines() if "secrets." in line]
-    allowed = (
-        "TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN: "
-        "${{ github.ref == 'refs/heads/main' && secrets.REMOTE_CACHE_WRITE_TOKEN || '' }}"
-    )
-    assert set(lines) == {allowed}
-    # This event would run a fork's code with the secrets.
-    assert "pull_request_target" not in WORKFLOW.read_text()
-
-
-@needs_workflow
-def test_the_workflow_uses_nothing_that_a_fork_does_not_get():
-    # GitHub passes variables of the repository to no pull request from a fork.
-    assert "vars." not in WORKFLOW.read_text()
-
-
-@needs_workflow
-def test_the_steps_of_the_workflow_are_programs_of_this_tree():
-    steps = re.findall(r"run: (?:\S+ )?(scripts/\S+)", WORKFLOW.read_text())
-    assert len(steps) == 5
-    assert all((ROOT / step).stat().st_mode & 0o111 for step in steps)
