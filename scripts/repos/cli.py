@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from scripts.repos import apply, clone, find, freeze, git, journal, report, table, undo
+from scripts.repos import apply, find, git, journal, report, table, undo
 from scripts.repos.model import Options, Repo, Status, UsageError
 from scripts.repos.run import Run
-from scripts.repos.survey import make_plan
+from scripts.repos.survey import frozen, make_plan
 
 _ABOUT = """\
 Updates the local checkouts of PyTorch, torchvision, PyTorch/XLA and this project.
@@ -20,13 +20,10 @@ only, and every ref is saved before it moves. Nothing is rebuilt.
 
   scripts/update_repos.py                    this project's own set of repositories
   scripts/update_repos.py pytorch vision     these
-  scripts/update_repos.py -b pytorch         pytorch and all that depend on it
-  scripts/update_repos.py --plan             what would be done; fetches
   scripts/update_repos.py status             one table; no network, no change
   scripts/update_repos.py freeze FILE        write the exact commits of all repositories
   scripts/update_repos.py --to FILE          check these commits out again
   scripts/update_repos.py undo               restore all that the latest run changed
-  scripts/update_repos.py undo --list        the runs that can be undone
 """
 _CODES = """\
 exit codes:
@@ -41,14 +38,7 @@ $XDG_CONFIG_HOME/torch_xla_lite/repositories.toml. --json is stable for other pr
 scripts/repos/report.schema.json describes it.
 """
 
-_DESCRIPTIONS = {
-    "update": _ABOUT,
-    "status": "Shows all repositories in one table. No network, no change, exit code 0.",
-    "freeze": "Writes the commits of repositories to a file that --to reads.",
-    "undo": "Restores what a run changed, in all its repositories.\n"
-    "Later changes are kept and stop the undo of their repository.",
-}
-_NEED_A_PERSON = (Status.SKIPPED, Status.FAILED, Status.MISSING)
+_READING = Options(online=False, acting=False)
 
 # Signs of a container. TORCH_XLA_LITE_CONTAINER decides when it is set: 1 in the development
 # container, 0 in one that owns the checkouts.
@@ -62,14 +52,14 @@ def main(words: Sequence[str], root: Path) -> int:
     _finish_on_interrupt()
     try:
         _check_place(parsed.allow_root, os.environ)
-        invocation = _Invocation(parsed, root)
-        code = _COMMANDS[parsed.command](invocation)
+        call = _Call(parsed, root)
+        code = getattr(call, parsed.command)()
     except UsageError as error:
         text = f"error: {report.safe(error.problem)}\n{report.safe(error.remedy)}"
         print(text, file=sys.stderr)
         return 2
-    if invocation.output.problem:
-        print(f"error: the output is not whole: {invocation.output.problem}", file=sys.stderr)
+    if call.output.problem:
+        print(f"error: the output is not whole: {call.output.problem}", file=sys.stderr)
         return code or 1
     return code
 
@@ -82,7 +72,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         rest.remove(command)
     parser = argparse.ArgumentParser(
         prog="update_repos.py" if command == "update" else f"update_repos.py {command}",
-        description=_DESCRIPTIONS[command],
+        description=_ABOUT,
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -98,35 +88,26 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         add("-b", "--base-repo", metavar="NAME", help="this one and all that depend on it")
         add("-a", "--all", action="store_true", help="all of the table")
     if command == "update":
-        _add_update_arguments(parser)
+        how_far = parser.add_mutually_exclusive_group().add_argument
+        how_far("--dry-run", action="store_true", help="plan; no network, no change")
+        how_far("--plan", action="store_true", help="plan; fetch, change nothing else")
+        where = parser.add_mutually_exclusive_group().add_argument
+        for name in ("rebase", "merge"):
+            about = f"{name} feature branches, too; a conflict changes nothing and is listed"
+            where(f"--{name}", dest="integrate", action="store_const", const=name, help=about)
+        where("--to", type=Path, metavar="FILE", help="check out the commits that `freeze` wrote")
+        add("--pinned", action="store_true", help="update to what others pin, no further")
+        add("--clone", action="store_true", help="clone repositories that are missing")
+        about = "fast-forward the fork's default branch (`fork` in the table), too"
+        add("--push-fork", action="store_true", help=about)
+        add("-j", "--jobs", type=int, metavar="N", help="repositories worked on at once (8)")
+        add("--timeout", type=float, metavar="S", help="seconds a server may be silent (60)")
+        add("--retries", type=int, metavar="N", help="how often a failed call is tried again (2)")
     add("--json", action="store_true", help="print JSON, for other programs")
     add("--config", type=Path, metavar="FILE", help="the user's table")
     add("--project", type=Path, metavar="DIR", help="search around this checkout instead of ours")
     add("--allow-root", action="store_true", help="run although we are root")
     return parser.parse_args(rest)
-
-
-def _add_update_arguments(parser: argparse.ArgumentParser) -> None:
-    how_far = parser.add_mutually_exclusive_group()
-    how_far.add_argument("--dry-run", action="store_true", help="plan; no network, no change")
-    how_far.add_argument("--plan", action="store_true", help="plan; fetch, change nothing else")
-    add = parser.add_mutually_exclusive_group().add_argument
-    for name in ("rebase", "merge"):
-        words = f"{name} feature branches, too; a conflict changes nothing and is listed"
-        add(f"--{name}", dest="integrate", action="store_const", const=name, help=words)
-    add("--to", type=Path, metavar="FILE", help="check out the commits that `freeze` wrote")
-    for name, words in (
-        ("--pinned", "update to what others pin, no further"),
-        ("--clone", "clone repositories that are missing"),
-        ("--push-fork", "fast-forward the fork's default branch (`fork` in the table), too"),
-    ):
-        parser.add_argument(name, action="store_true", help=words)
-    for *names, kind, metavar, words in (
-        ("-j", "--jobs", int, "N", "repositories and submodules worked on at once (8)"),
-        ("--timeout", float, "S", "seconds a call to a server may be silent (60)"),
-        ("--retries", int, "N", "how often a failed call is tried again (2)"),
-    ):
-        parser.add_argument(*names, type=kind, metavar=metavar, help=words)
 
 
 def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
@@ -163,8 +144,8 @@ def _finish_on_interrupt() -> None:
         signal.signal(number, stop)
 
 
-class _Invocation:
-    """What all commands share."""
+class _Call:
+    """One call of the tool; a method for each command, which returns the exit code."""
 
     def __init__(self, parsed: argparse.Namespace, root: Path):
         self.parsed = parsed
@@ -174,139 +155,115 @@ class _Invocation:
         self.project = Path(os.path.realpath(parsed.project or root))
         self.output = report.Output(parsed.json, self.project.parent)
 
-    def begin(self, options: Options, names: Iterable[str]) -> tuple[list[Repo], Run]:
-        """The records of repositories, and the run."""
-        wanted, entries = list(names), self.tables.entries
-        found = find.find(entries.values(), self.project, wanted)
-        run = Run(self.tables.settings, options, found.values())
-        return [found[name] for name in entries if name in wanted], run
+    def update(self) -> int:
+        options, names = self._options()
+        repos, run = self._begin(options, names)
+        if self.parsed.clone:
+            repos = find.clone_missing(repos, self.parsed.names, run)
+        plans = make_plan(repos, run, self.tables.entries)
+        is_work = any(repo.status is Status.PLANNED for repo in plans)
+        if is_work and options.acting:
+            self.output.repositories("Plan", "what will be done", plans, details=False)
+        done = apply.apply_all(plans, run)
+        if not options.acting:
+            self.output.repositories("Plan", "what would be done", done)
+            code = self._end(done)
+            if code == 0 and not is_work:
+                asked = "As of the last fetch there is nothing to do; no server was asked."
+                self.output.say("All is current." if options.online else f"{asked} --plan asks.")
+            return code
+        # One that failed may have moved before.
+        moved = any(r.status is Status.UPDATED or r.new not in (None, r.head) for r in done)
+        commands = self._rebuild(done)
+        self.output.repositories("Result", "what was done", done)
+        code = self._end(done, run.name if moved else None, commands)
+        if moved:
+            self.output.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
+        if commands:
+            self.output.say("Next, inside the development container:")
+            for command in commands:
+                self.output.say(f"  {command}")
+        elif code == 0:
+            is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
+            current = "" if is_behind else "All is current. "
+            self.output.say(f"{current}There is nothing to rebuild.")
+        return code
 
-    def end(
+    def status(self) -> int:
+        listed = make_plan(*self._begin(_READING, self.names), {})
+        shown = [repo._replace(files=(), remedy=()) for repo in listed]
+        self.output.repositories("Status", "as of the last fetch", shown)
+        self._end(listed)
+        return 0
+
+    def freeze(self) -> int:
+        file = self.parsed.file
+        if file.exists():
+            # Not over something that `freeze` did not write.
+            table.read_commits(file)
+        repos, run = self._begin(_READING, self.names)
+        done = run.each(lambda repo: frozen(repo, run.places.values()), repos)
+        # A file that is complete is not replaced by one that is not.
+        is_whole = all(repo.status in (Status.CURRENT, Status.ABSENT) for repo in done)
+        if is_whole or not file.exists():
+            table.write_commits(file, done)
+        else:
+            self.output.say(f"{file} stays as it was: not all repositories could be frozen.")
+        self.output.repositories(f"Commits in {file}", "commit", done)
+        return self._end(done)
+
+    def undo(self) -> int:
+        found = find.find(self.tables.entries.values(), self.project, ())
+        runs = undo.recorded(found.values())
+        if self.parsed.list:
+            self.output.runs([entry for run in reversed(runs) for entry in runs[run]])
+            return 0
+        run = self.parsed.run or undo.latest(runs)
+        if run not in runs:
+            problem = f"There is no run {run or 'to undo'}."
+            raise UsageError(problem, "See:  scripts/update_repos.py undo --list")
+        own = journal.new_run()
+        # What depends on others goes back first.
+        done = [undo.undo(entry, own) for entry in reversed(runs[run])]
+        self.output.repositories(f"Undo {run}", "what was done", done)
+        return self._end(done, run)
+
+    def _options(self) -> tuple[Options, list[str]]:
+        """What is asked for, and of which repositories."""
+        parsed, names, to = self.parsed, self.names, None
+        if parsed.to is not None:
+            if parsed.pinned or parsed.push_fork:
+                raise UsageError("--to excludes --pinned and --push-fork.", "Leave one out.")
+            to = table.read_commits(parsed.to, self.tables.entries)
+            is_chosen = parsed.names or parsed.base_repo or parsed.all
+            names = [name for name in to if not is_chosen or name in names]
+        online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
+        options = Options(online, acting, parsed.integrate, parsed.pinned, to, parsed.push_fork)
+        return options, names
+
+    def _begin(self, options: Options, names: Sequence[str]) -> tuple[list[Repo], Run]:
+        """The records of repositories, and the run."""
+        entries = self.tables.entries
+        found = find.find(entries.values(), self.project, names)
+        run = Run(self.tables.settings, options, found.values())
+        return [found[name] for name in entries if name in names], run
+
+    def _rebuild(self, repos: Iterable[Repo]) -> list[str]:
+        """Commands that rebuild what was updated, and what depends on it."""
+        new = {repo.name for repo in repos if repo.status in (Status.UPDATED, Status.CLONED)}
+        stale = table.with_dependents(new, self.tables.entries.values())
+        return [
+            f"cd {shlex.quote(str(repo.path))} && {repo.entry.rebuild}"
+            for repo in repos
+            if repo.name in stale and repo.entry.rebuild and repo.found
+        ]
+
+    def _end(
         self, repos: Sequence[Repo], run: str | None = None, commands: Sequence[str] = ()
     ) -> int:
         """Prints the JSON, if it is wanted; returns the exit code."""
-        code = int(any(repo.status in _NEED_A_PERSON or repo.needs_person for repo in repos))
-        if any(repo.status is Status.UNREACHABLE or repo.unreachable for repo in repos):
-            code = 3
-        if git.STOP.is_set():
-            code = 130
+        code = 130 if git.STOP.is_set() else max((repo.code for repo in repos), default=0)
         rows = [report.as_json(repo) for repo in repos]
         about = {"command": self.parsed.command, "run": run, "exit_code": code}
         self.output.json({**about, "repositories": rows, "next": commands})
         return code
-
-
-def _update(invocation: _Invocation) -> int:
-    parsed, output, tables = invocation.parsed, invocation.output, invocation.tables
-    options, names = _options(invocation)
-    repos, run = invocation.begin(options, names)
-    if parsed.clone:
-        repos = clone.missing(repos, parsed.names, invocation.project, run)
-    plans = make_plan(repos, tables.entries, run)
-    expected = [apply.as_planned(repo) for repo in plans]
-    is_work = any(repo.status is Status.PLANNED for repo in expected)
-    if not options.acting:
-        output.repositories("Plan", "what would be done", expected)
-        for repo in expected:
-            run.finish(repo)
-        code = invocation.end(expected)
-        if code == 0 and not is_work:
-            asked = "As of the last fetch there is nothing to do; no server was asked. --plan asks."
-            output.say("All is current." if options.online else asked)
-        return code
-    if is_work:
-        output.repositories("Plan", "what will be done", expected, details=False)
-    done = apply.apply_all(plans, run)
-    # One that failed may have moved before.
-    moved = any(
-        repo.status is Status.UPDATED or (repo.head and repo.new not in (None, repo.head))
-        for repo in done
-    )
-    commands = _rebuild(invocation, done)
-    output.repositories("Result", "what was done", done)
-    code = invocation.end(done, run.name if moved else None, commands)
-    if moved:
-        output.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
-    if commands:
-        output.say("Next, inside the development container:")
-        for command in commands:
-            output.say(f"  {command}")
-    elif code == 0:
-        is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
-        output.say(("" if is_behind else "All is current. ") + "There is nothing to rebuild.")
-    return code
-
-
-def _options(invocation: _Invocation) -> tuple[Options, list[str]]:
-    """What is asked for, and of which repositories."""
-    parsed, names, to = invocation.parsed, invocation.names, None
-    if parsed.to is not None:
-        if parsed.pinned or parsed.push_fork:
-            raise UsageError("--to excludes --pinned and --push-fork.", "Leave one of them out.")
-        to = freeze.read(parsed.to, invocation.tables.entries)
-        is_chosen = parsed.names or parsed.base_repo or parsed.all
-        names = [name for name in to if not is_chosen or name in names]
-    online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
-    return Options(online, acting, parsed.integrate, parsed.pinned, to, parsed.push_fork), names
-
-
-def _rebuild(invocation: _Invocation, repos: Iterable[Repo]) -> list[str]:
-    """Commands that rebuild what was updated, and what depends on it."""
-    new = {repo.name for repo in repos if repo.status in (Status.UPDATED, Status.CLONED)}
-    stale = table.with_dependents(new, invocation.tables.entries.values())
-    return [
-        f"cd {shlex.quote(str(repo.path))} && {repo.entry.rebuild}"
-        for repo in repos
-        if repo.name in stale and repo.entry.rebuild and repo.path is not None
-    ]
-
-
-_READING = Options(online=False, acting=False)
-
-
-def _status(invocation: _Invocation) -> int:
-    repos, run = invocation.begin(_READING, invocation.names)
-    listed = [apply.as_planned(repo) for repo in make_plan(repos, {}, run)]
-    invocation.output.repositories(
-        "Status", "as of the last fetch", [repo._replace(files=(), remedy=()) for repo in listed]
-    )
-    invocation.end(listed)
-    return 0
-
-
-def _freeze(invocation: _Invocation) -> int:
-    file, output = invocation.parsed.file, invocation.output
-    if file.exists():
-        # Not over something that `freeze` did not write.
-        freeze.read(file)
-    repos, run = invocation.begin(_READING, invocation.names)
-    done = run.each(lambda repo: freeze.frozen(repo, run.places.values()), repos)
-    # A file that is complete is not replaced by one that is not.
-    is_whole = all(repo.status in (Status.CURRENT, Status.ABSENT) for repo in done)
-    if is_whole or not file.exists():
-        freeze.write(file, done)
-    else:
-        output.say(f"{file} stays as it was: not all repositories could be frozen.")
-    output.repositories(f"Commits in {file}", "commit", done)
-    return invocation.end(done)
-
-
-def _undo(invocation: _Invocation) -> int:
-    parsed, output = invocation.parsed, invocation.output
-    found = find.find(invocation.tables.entries.values(), invocation.project, ())
-    runs = undo.recorded(found.values())
-    if parsed.list:
-        output.runs([entry for run in reversed(runs) for entry in runs[run]])
-        return 0
-    run = parsed.run or undo.latest(runs)
-    if run is None or run not in runs:
-        problem = f"There is no run {parsed.run}." if parsed.run else "There is no run to undo."
-        raise UsageError(problem, "See:  scripts/update_repos.py undo --list")
-    own = journal.new_run()
-    # What depends on others goes back first.
-    done = [undo.undo(entry, own) for entry in reversed(runs[run])]
-    output.repositories(f"Undo {run}", "what was done", done)
-    return invocation.end(done, run)
-
-
-_COMMANDS = {"update": _update, "status": _status, "freeze": _freeze, "undo": _undo}

@@ -3,7 +3,6 @@
     result = git.run(folder, "rev-parse", "HEAD")
     result.code, result.out, result.err
     git.ask(folder, "rev-parse", "HEAD")      # only the output; raises GitError when the call fails
-    git.shell_command(folder, "status")       # "git -C /folder status", quoted for a shell
 
 Calls do not depend on the user's shell, nor on settings that add to what a call does: no prompts,
 no editor, no clean-up, no pruning, no submodules, no automatic stash.
@@ -20,18 +19,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from scripts.repos import urls
-
 OLDEST = (2, 30)
+
+Config = list[tuple[str, str]]  # Keys and values.
 
 # Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
 
-# Variables that a calling hook sets, or that make git print secrets.
-_UNWANTED = """
-    GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CEILING_DIRECTORIES GIT_COMMON_DIR GIT_CURL_VERBOSE GIT_DIR
-    GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_NAMESPACE GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_WORK_TREE
-"""
 # unpackLimit: git shows no progress while it unpacks few objects, however large they are.
 _SETTINGS = """
     advice.detachedHead=false color.ui=false core.quotePath=false fetch.prune=false
@@ -40,7 +34,13 @@ _SETTINGS = """
     rerere.enabled=false submodule.recurse=false
 """
 _COMMAND = ["git", *(word for setting in _SETTINGS.split() for word in ("-c", setting))]
-_VARIABLES = {
+# Variables that a calling hook sets, or that make git print secrets.
+_UNWANTED = re.compile(
+    "GIT_(ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|CURL_VERBOSE|DIR|INDEX_FILE|LITERAL_PATHSPECS"
+    "|NAMESPACE|OBJECT_DIRECTORY|PREFIX|WORK_TREE)|.*GIT_TRACE.*"
+)
+_ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not _UNWANTED.fullmatch(name)},
     **dict.fromkeys(("GIT_EDITOR", "GIT_SEQUENCE_EDITOR"), "true"),
     # Our code reads the messages.
     **dict.fromkeys(("LC_ALL", "LANGUAGE"), "C"),
@@ -51,6 +51,13 @@ _VARIABLES = {
 # What a transfer prints besides errors: "remote: Counting objects:  3% (1/3), 2 KiB | 1 KiB/s".
 _PROGRESS = re.compile(
     r"^(remote: )?[A-Z][\w ]+(:\s+\d+(%|, done| \()|ing objects: \d)|^remote: Total "
+)
+_SECRETS = (
+    # Up to the last @ before the path: a password may hold one. The user of ssh is no secret.
+    (re.compile(r"(?i)((?<!ssh)://[^/\s'\"]+|(?<=ssh)://[^/\s'\"]*:[^/\s'\"]*)@"), "://***@"),
+    (re.compile(r"(?i)(authorization\s*[:=]\s*)(?:\w+ )?[^\s'\"]+"), r"\1***"),
+    (re.compile(r"(?i)([?&](?:access_token|private_token|token|password)=)[^&\s'\"]+"), r"\1***"),
+    (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{8,}"), "***"),
 )
 
 
@@ -71,14 +78,25 @@ class Result(NamedTuple):
         lines = [line for line in lines if not line.startswith("hint:")] or lines
         errors = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
         remote = [line for line in lines if line.startswith("remote:")]
-        return urls.redact("; ".join([*errors[:3], *remote][:3] or lines[:3]))
+        return redact("; ".join([*errors[:3], *remote][:3] or lines[:3]))
 
 
-class GitError(Exception):
+def redact(text: str) -> str:
+    """A text without credentials: those in addresses, headers and tokens."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class Problem(Exception):
+    """What prevents a step, in words."""
+
+
+class GitError(Problem):
     """A call of git failed unexpectedly."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
-        words = urls.redact(" ".join(arguments[:6]))
+        words = redact(" ".join(arguments[:6]))
         full = fault(folder, result.err)
         super().__init__(f"{full}git {words} failed in {folder}: {result.words}")
         self.result = result
@@ -89,14 +107,6 @@ def fault(folder: Path, message: str) -> str:
     is_named = re.search("(?m)^(?!remote:).*(No space left|quota exceeded)", message)
     is_full = is_named or shutil.disk_usage(folder).free < 2**20
     return "the disk is full; " if is_full else ""
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    unwanted = _UNWANTED.split()
-    kept = [name for name in os.environ if name not in unwanted and "GIT_TRACE" not in name]
-    # Otherwise git would use a repository in a parent folder.
-    ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
-    return {name: os.environ[name] for name in kept} | _VARIABLES | ceiling
 
 
 def run(
@@ -114,7 +124,8 @@ def run(
         process = subprocess.Popen(
             [*_COMMAND, *arguments],
             cwd=folder,
-            env=_environment(folder),
+            # Otherwise git would use a repository in a parent folder.
+            env={**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(folder.parent)},
             stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -168,10 +179,18 @@ def version() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", output)[:3]))
 
 
-def config(folder: Path) -> list[tuple[str, str]]:
-    """All settings that hold in a repository, in git's order; a key without value is true."""
-    pairs = [entry.partition("\n") for entry in names(folder, "config", "--list", "-z")]
+def config(folder: Path, *where: str) -> Config:
+    """All settings that hold in a repository, or somewhere else, in git's order."""
+    listed = run(folder, "config", *where, "--list", "-z").out.split("\0")[:-1]
+    pairs = [entry.partition("\n") for entry in listed]
+    # A key without value is true.
     return [(key, value if separator else "true") for key, separator, value in pairs]
+
+
+def subsections(config: Config, section: str, key: str) -> list[tuple[str, str]]:
+    """The names and values of all settings `section.NAME.key`."""
+    found = [(re.fullmatch(rf"(?s){section}\.(.*)\.{key}", name), value) for name, value in config]
+    return [(match[1], value) for match, value in found if match]
 
 
 def is_checkout(path: Path) -> bool:
@@ -182,8 +201,7 @@ def is_checkout(path: Path) -> bool:
 
 def is_repository(path: Path) -> bool:
     """Whether a folder is the top of a checkout, or a bare repository."""
-    is_bare = os.path.isfile(path / "HEAD") and os.path.isdir(path / "objects")
-    return is_checkout(path) or (is_bare and os.path.isdir(path / "refs"))
+    return is_checkout(path) or all(os.path.exists(path / name) for name in ("HEAD", "objects"))
 
 
 def git_dir(path: Path) -> Path:

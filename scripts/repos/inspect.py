@@ -2,12 +2,11 @@
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from scripts.repos import git, journal
-from scripts.repos.model import LocalWork, Relation, Repo
+from scripts.repos.model import LocalWork, Repo
 
 # The problem of a submodule that holds files that git does not know, and no other local work.
 UNTRACKED = "has untracked files"
@@ -27,7 +26,7 @@ _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config
 
 def folder(repo: Repo) -> Repo:
     """With its git folder; ended where no files are, or another repository decides its commit."""
-    path = repo.place
+    path = repo.path
     result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
     if "must be run in a work tree" in result.err:
         remedy = "set `path` in the table to one of its worktrees"
@@ -49,7 +48,7 @@ def refs(repo: Repo) -> Repo:
     remote, default = f"refs/remotes/{repo.official}/", repo.entry.branch
     # Names of branches may hold what Python takes for a line end, and paths real line ends.
     form = "--format=%(refname)%00%(symref)%00%(objectname)%00%(worktreepath)%00"
-    listed = git.ask(repo.place, "for-each-ref", form, "refs/heads", f"{remote}HEAD")
+    listed = git.ask(repo.path, "for-each-ref", form, "refs/heads", f"{remote}HEAD")
     branches, elsewhere = {}, {}
     for entry in f"{listed}\n".split("\0\n")[:-1]:
         name, symref, commit, worktree = entry.split("\0")
@@ -60,7 +59,7 @@ def refs(repo: Repo) -> Repo:
             # Another name of a branch does not move: the branch may be checked out.
             branches[branch] = commit
             elsewhere |= {branch: worktree} if worktree else {}
-    common = git.common_dir(repo.place)
+    common = git.common_dir(repo.path)
     # A branch that another worktree rebases is not checked out there, but moves at the end.
     for tree in (common, *common.glob("worktrees/*")):
         link = tree / "gitdir"
@@ -70,45 +69,35 @@ def refs(repo: Repo) -> Repo:
     return repo._replace(branches=branches, elsewhere=elsewhere, default_branch=default)
 
 
-def work(repo: Repo, others: Iterable[Path]) -> Repo:
-    """With HEAD and local work; ended where nothing can be updated.
+def work(repo: Repo, others: Collection[Path]) -> Repo:
+    """With refs, HEAD and local work; ended where nothing can be updated.
 
     `others` are the checkouts of a run; inside this one they are no local work.
     """
-    path = repo.place
+    repo, path = refs(repo), repo.path
     try:
-        found = checkout(path)
+        head, branch, local = checkout(path)
     except git.GitError as error:
         repo = repo._replace(head=git.commit(path, "HEAD"), branch=git.branch(path))
-        if "index" not in error.result.err:
-            reason = f"git cannot compare its files: {error.result.words}"
-            raise repo.skip(reason, repo.command("status")) from None
-        index = f"{git.git_dir(path)}/index"
-        aside = shlex.join(("mv", index, f"{index}.damaged"))
-        reason = f"the index is damaged: {error.result.words}"
-        raise repo.skip(reason, f"{aside} && {repo.command('reset')}") from None
-    known = set(others)
-    untracked = tuple(name for name in found.local.untracked if path / name not in known)
-    local = found.local._replace(untracked=untracked)
+        reason, remedy = "git cannot compare its files", repo.command("status")
+        if "index" in error.result.err:
+            index = f"{git.git_dir(path)}/index"
+            aside = shlex.join(("mv", index, f"{index}.damaged"))
+            reason, remedy = "the index is damaged", f"{aside} && {repo.command('reset')}"
+        raise repo.skip(f"{reason}: {error.result.words}", remedy) from None
+    untracked = tuple(name for name in local.untracked if path / name not in others)
+    local = local._replace(untracked=untracked)
     # What git says of this checkout itself is not its folder where the git folder is elsewhere.
-    elsewhere = {name: place for name, place in repo.elsewhere.items() if name != found.branch}
-    repo = repo._replace(head=found.head, branch=found.branch, local=local)
+    elsewhere = {name: place for name, place in repo.elsewhere.items() if name != branch}
+    repo = repo._replace(head=head, branch=branch, local=local)
     repo = repo._replace(elsewhere=elsewhere, pending=waiting(path))
-    if found.head is None:
+    if head is None:
         raise repo.skip("no commit on the current branch", repo.command("status"))
     return repo
 
 
-class Checkout(NamedTuple):
-    """HEAD and local work."""
-
-    head: str | None
-    branch: str | None
-    local: LocalWork
-
-
-def checkout(path: Path) -> Checkout:
-    """HEAD and local work of a repository or submodule, as git's status knows them."""
+def checkout(path: Path) -> tuple[str | None, str | None, LocalWork]:
+    """HEAD, branch and local work of a repository or submodule, as git's status knows them."""
     pending = journal.pending(path)
     # git would count commit by commit how far HEAD is from its upstream.
     words = ("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames")
@@ -135,7 +124,7 @@ def checkout(path: Path) -> Checkout:
         untracked=tuple(entry[2:] for entry in listed if entry[0] == "?"),
         submodules=tuple((name, problem) for name, problem in submodules if problem),
     )
-    return Checkout(head, branch, local)
+    return head, branch, local
 
 
 def unfinished(path: Path) -> LocalWork:
@@ -156,7 +145,7 @@ def _submodule_problem(place: Path, flags: str, left_at: str | None) -> str:
     There is none when it, or one in it, is only where an earlier run left it.
     """
     words = []
-    if flags[2] == "M" and checkout(place).local._replace(untracked=()).words():
+    if flags[2] == "M" and checkout(place)[2]._replace(untracked=()).words():
         words.append("has changes")
     if flags[3] == "U":
         words.append(UNTRACKED)
@@ -181,43 +170,32 @@ def recorded(path: Path, commit: str = "HEAD") -> dict[str, tuple[str, str]]:
 
 def modules(path: Path, commit: str, key: str) -> dict[str, str]:
     """The values of a key in the .gitmodules of a commit, by name of the submodule."""
-    listed = git.run(path, "config", "--blob", f"{commit}:.gitmodules", "--list", "-z")
-    pairs = [entry.partition("\n") for entry in listed.out.split("\0")]
-    first, last = "submodule.", f".{key}"
-    return {
-        name[len(first) : -len(last)]: value
-        for name, _, value in pairs
-        if name.startswith(first) and name.endswith(last)
-    }
+    config = git.config(path, "--blob", f"{commit}:.gitmodules")
+    return dict(git.subsections(config, "submodule", key))
 
 
-def waiting(path: Path) -> dict[str, str | None]:
-    """The submodules that a run left behind, and that are still where it left them.
+def waiting(path: Path, more: Mapping[str, str | None] = {}) -> dict[str, str | None]:
+    """The submodules that a run left behind, or `more`, and that are still where it left them.
 
     By path, with the commit that each was left at: None for one that has to be cloned.
     """
     found: dict[str, str | None] = {}
-    pending = journal.pending(path)
+    pending = {**journal.pending(path), **more}
     records = recorded(path) if pending else {}
-    for name in set(pending) & set(records):
+    for name in pending.keys() & records.keys():
         place, old = path / name, pending[name]
-        waits = old is None and not is_cloned(place)
-        if old is not None and git.is_checkout(place):
-            is_left = git.commit(place, "HEAD") == old != records[name][1]
-            waits = is_left or bool(waiting(place))
+        now = git.commit(place, "HEAD") if old and git.is_checkout(place) else None
+        is_left = now == old != records[name][1] or bool(waiting(place))
+        waits = is_left if old else not is_cloned(place)
         found |= {name: old} if waits else {}
     return found
 
 
 def is_cloned(place: Path) -> bool:
     """Whether a submodule and those in it were cloned and checked out."""
-    inner = recorded(place) if is_checked_out(place) else None
-    return inner is not None and all(is_cloned(place / name) for name in inner)
-
-
-def is_checked_out(place: Path) -> bool:
-    """Whether files were checked out. git writes the index last: a clone that ended has none."""
-    return git.is_checkout(place) and (git.git_dir(place) / "index").exists()
+    # git writes the index last: a clone that ended half-way has none.
+    is_checked_out = git.is_checkout(place) and (git.git_dir(place) / "index").exists()
+    return is_checked_out and all(is_cloned(place / name) for name in recorded(place))
 
 
 def is_published(path: Path) -> bool:
@@ -225,16 +203,3 @@ def is_published(path: Path) -> bool:
     places = ("refs/remotes", "refs/tags")
     found = git.run(path, "for-each-ref", "--count=1", "--contains=HEAD", *places)
     return found.code == 0 and bool(found.out.strip())
-
-
-def relation(path: Path, one: str, other: str) -> Relation:
-    """How one commit relates to another."""
-    if one == other:
-        return Relation()
-    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{one}...{other}")
-    ahead, behind = map(int, counted.split())
-    if not ahead or not behind:
-        return Relation(ahead, behind)
-    related = git.run(path, "merge-base", one, other).code == 0
-    merges = git.ask(path, "rev-list", "--count", "--merges", f"{other}..{one}") != "0"
-    return Relation(ahead, behind, related, merges)

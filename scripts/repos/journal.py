@@ -10,11 +10,11 @@ leaves behind what `undo` and the next run need.
 """
 
 import contextlib
+import datetime
 import fcntl
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +25,6 @@ from scripts.repos import git
 PREFIX = "refs/update-repos"
 SCHEMA = "update-repos-run/1"
 
-
-class Busy(Exception):
-    """Another run works in the repository."""
-
-
 # The common git folders that this process has locked, and the turns of their worktrees.
 _turns: dict[str, threading.Lock] = {}
 # The locks of the file system, which end with the process.
@@ -38,7 +33,7 @@ _descriptors: dict[str, int] = {}
 
 @contextlib.contextmanager
 def hold(path: Path) -> Iterator[None]:
-    """Locks the common git folder of a checkout until this process ends; raises Busy if it is.
+    """Locks the common git folder of a checkout until this process ends, or BlockingIOError.
 
     Within this process the worktrees, which share that folder, take turns.
     """
@@ -46,11 +41,7 @@ def hold(path: Path) -> Iterator[None]:
     with _turns.setdefault(place, threading.Lock()):
         if place not in _descriptors:
             descriptor = os.open(place, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                raise Busy from None
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _descriptors[place] = descriptor
         yield
 
@@ -75,8 +66,7 @@ class Change(NamedTuple):
 
 def new_run() -> str:
     """The name of a new run; names sort by time."""
-    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
-    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}-{rest // 1000:06}"
+    return datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S-%f")
 
 
 def folder(path: Path) -> Path:
@@ -89,7 +79,6 @@ def file(path: Path, run: str) -> Path:
 
 
 def runs(path: Path) -> list[str]:
-    """Names of the recorded runs, oldest first."""
     return sorted({place.stem for place in folder(path).glob("*.json")} - {"state"})
 
 
@@ -149,7 +138,6 @@ class Record:
                 _expire(self.path, keep_runs)
 
     def save(self) -> None:
-        """Writes the record, whole or not at all."""
         content = {key: getattr(self, key) for key in ("command", "state", "undone")}
         changes = [change._asdict() for change in self.changes]
         peers = [[name, os.fsdecode(place)] for name, place in self.peers.items()]
@@ -158,7 +146,6 @@ class Record:
 
 
 def load(name: str, path: Path, run: str) -> Record:
-    """The record of a run in a repository."""
     try:
         content = json.loads(file(path, run).read_text())
         changes = [Change(**change) for change in content["changes"]]

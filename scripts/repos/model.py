@@ -12,7 +12,6 @@ class UsageError(Exception):
     """The tool was called in a way that it cannot serve: exit code 2."""
 
     def __init__(self, problem: str, remedy: str):
-        super().__init__(problem)
         self.problem, self.remedy = problem, remedy
 
 
@@ -88,16 +87,17 @@ class Relation(NamedTuple):
     behind: int = 0
     related: bool = True  # They have a common ancestor.
     merges: bool = False  # The commits that are ahead include merges.
+    rewritten: bool = False  # They include some that the upstream had once and no longer has.
 
 
 class Action(Enum):
-    """What is done with the checked-out branch."""
+    """What is done with the checked-out branch, in words that the target follows."""
 
     NOTHING = "nothing"
-    FAST_FORWARD = "fast-forward"
-    REBASE = "rebase"
+    FAST_FORWARD = "fast-forward to"
+    REBASE = "rebase onto"
     MERGE = "merge"
-    DETACH = "detach"
+    DETACH = "detach HEAD at"
 
 
 class Status(Enum):
@@ -116,16 +116,20 @@ class Status(Enum):
     UNDONE = "undone"
 
 
+# The exit codes of ends that need a person, or a server.
+_CODES = {Status.SKIPPED: 1, Status.FAILED: 1, Status.MISSING: 1, Status.UNREACHABLE: 3}
+
+
 class Repo(NamedTuple):
     """One repository in a run: what it is, what is planned and what happened.
 
     Each phase returns the record with its own fields filled in, or raises `Ended` with it. Once
-    `status` is set, later phases leave the repository alone.
+    `status` is set, later phases leave the repository alone; `apply` takes those that are planned.
     """
 
     entry: Entry
-    path: Path | None = None  # None when it was not found.
-    found: str = ""  # How it was found.
+    path: Path  # Where it is, or would be cloned to.
+    found: str = ""  # How it was found; empty when it was not.
     official: str | None = None  # The remote that is the upstream.
     fork: str | None = None  # The remote that is the user's fork.
     head: str | None = None  # None on a branch without commits.
@@ -147,8 +151,7 @@ class Repo(NamedTuple):
     pinned_by: str = ""
     # How HEAD relates to the target, and the local default branch when it is not checked out.
     relation: Relation = Relation()
-    default_relation: Relation | None = None
-    rewritten: bool = False  # The upstream no longer has commits that it had.
+    default_relation: Relation = Relation()
     own_commits: int = 0  # Commits of a detached HEAD that no branch or tag has.
     move_default: bool = False  # The local default branch is fast-forwarded beside HEAD.
 
@@ -159,18 +162,11 @@ class Repo(NamedTuple):
     files: tuple[str, ...] = ()
     new: str | None = None
     notes: tuple[str, ...] = ()
-    needs_person: bool = False  # Although nothing failed.
-    unreachable: bool = False  # A server, of the upstream or the fork.
+    code: int = 0  # The exit code that it asks for.
 
     @property
     def name(self) -> str:
         return self.entry.name
-
-    @property
-    def place(self) -> Path:
-        """The folder of a repository that was found."""
-        assert self.path is not None
-        return self.path
 
     @property
     def tracking(self) -> str:
@@ -180,29 +176,19 @@ class Repo(NamedTuple):
     @property
     def target_ref(self) -> str:
         """The target as commands of git name it."""
-        is_tip = self.target_name == f"{self.official}/{self.default_branch}"
-        return self.target_name if is_tip else self.target or ""
-
-    @property
-    def follow(self) -> bool:
-        """Whether submodules follow: HEAD moves, or an earlier run left some behind."""
-        return self.action is not Action.NOTHING or bool(self.pending)
-
-    @property
-    def has_work(self) -> bool:
-        """Whether the plan changes anything."""
-        return self.move_default or self.follow
+        return (self.target or "") if self.pinned_by else self.target_name
 
     def command(self, *words: str) -> str:
         """A call of git in this repository, for a person's shell."""
-        return git.shell_command(self.place, *words)
+        return git.shell_command(self.path, *words)
 
     def noting(self, *notes: str) -> "Repo":
         return self._replace(notes=(*self.notes, *(note for note in notes if note)))
 
     def ended(self, status: Status, reason: str = "", *remedy: str, **fields: Any) -> "Repo":
         """The same repository at its end; HEAD is where it was if `fields` has no `new`."""
-        end = {"status": status, "reason": reason, "remedy": remedy, "new": self.head}
+        code = _CODES.get(status, 0)
+        end = {"status": status, "code": code, "reason": reason, "remedy": remedy, "new": self.head}
         return self._replace(**{**end, **fields})
 
     def skip(self, reason: str, *remedy: str, **fields: Any) -> "Ended":
@@ -214,7 +200,6 @@ class Ended(Exception):
     """Ends the current phase for one repository, whose record it holds."""
 
     def __init__(self, repo: Repo):
-        super().__init__(repo.reason)
         self.repo = repo
 
 

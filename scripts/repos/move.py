@@ -15,7 +15,6 @@ from pathlib import Path
 from scripts.repos import git, journal, obstacles
 from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # Of our worktree; no worktree of a person has this name.
 _TREE = "update-repos-tree"
 # git ends with 0 nevertheless.
@@ -30,21 +29,16 @@ def head(path: Path, change: journal.Change) -> str:
     move. When git fails (GitError), files and index are restored as far as that is possible.
     """
     old, new, words = change.old or "", change.new, _command(path, change)
-    verb = ("checkout" if words[0] == "checkout" else "merge",)
-    if git.commit(path, "HEAD") != old:
-        # Somebody committed while a rebase was prepared.
-        raise git.GitError(path, verb, git.Result(1, "", "fatal: HEAD has moved meanwhile"))
     result = git.run(path, *words)
     has_moved = git.commit(path, "HEAD") == new != old
     if has_moved and _NOT_WRITTEN.search(result.err):
-        err = f"error: HEAD has moved, but not all files: {result.words}"
-        raise git.GitError(path, verb, git.Result(1, "", err))
+        raise git.Problem(f"HEAD has moved, but not all files: {result.words}")
     if result.code == 0:
         return ""
     if has_moved:
         return f"HEAD has moved, but a hook failed: {result.words}"
     # Before files are restored: that may free a disk that was full.
-    error = git.GitError(path, verb, result)
+    error = git.GitError(path, ("checkout" if "checkout" in words else "merge",), result)
     # git refuses before it writes anything; a file there that looks like ours is the user's.
     if "Aborting" not in result.err:
         _restore(path, old, new)
@@ -107,13 +101,13 @@ def integrate(repo: Repo) -> Repo:
     A conflict is undone by deleting the worktree, and a process that is killed leaves nothing half
     done among the user's files. Raises Ended when there is no such commit.
     """
-    path, target, verb = repo.place, repo.target or "", repo.action.value
+    path, target, verb = repo.path, repo.target or "", repo.action.name.lower()
     tree = journal.folder(git.common_dir(path)) / _TREE
     tree.parent.mkdir(exist_ok=True)
     _remove_worktree(path, tree)
     try:
         added = ("worktree", "add", "--quiet", "--detach", str(tree), repo.head or "")
-        git.ask(path, *_NO_HOOKS, *added)
+        git.ask(path, "-c", "core.hooksPath=/dev/null", *added)
         words = ("rebase", "--quiet", "--no-fork-point", target)
         if repo.action is Action.MERGE:
             kind = "commit" if repo.pinned_by else "remote-tracking branch"
@@ -129,9 +123,8 @@ def integrate(repo: Repo) -> Repo:
     if not files:
         raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.words}", again))
     resume = f"{repo.command('add', 'FILES')} && {repo.command(verb, '--continue')}"
-    reason = (
-        f"{verb} onto {repo.target_name} conflicts in {shortened(files, 5)}; nothing was changed"
-    )
+    conflicts = f"conflicts in {shortened(files, 5)}; nothing was changed"
+    reason = f"{verb} onto {repo.target_name} {conflicts}"
     raise repo.skip(reason, again, resume, files=tuple(files))
 
 

@@ -1,7 +1,5 @@
 """Calls of git that talk to a server: ended when they fall silent, tried again when that may help.
 
-network.call(folder, settings, "no answer", "ls-remote", "origin")   # its output, or Unreachable
-
 Transfers are called with --progress. A call that prints nothing is silent unless one of its
 processes computes, reads or writes: a filter or a hook may take long.
 """
@@ -36,7 +34,7 @@ _FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-he
 _FETCH += ("--no-recurse-submodules", "--refmap=")
 
 
-class Unreachable(Exception):
+class Unreachable(git.Problem):
     """A server could not be reached, or `refused`: then another attempt does not help."""
 
     def __init__(self, problem: str, refused: bool):
@@ -50,10 +48,7 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
     Raises Unreachable when all attempts fail; `failure` is how its message begins.
     """
 
-    is_silent = False
-
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
-        nonlocal is_silent
         heard = checked = time.monotonic()
         printed = work = 0
         while True:
@@ -68,17 +63,16 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
             if (printed, work) != before:
                 heard = now
             if git.STOP.is_set() or now - heard > settings.timeout:
-                is_silent = True
                 _end(process)
-                return
+                raise TimeoutError
 
     problem = ""
     for attempt in range(settings.retries + 1):
         if attempt and git.STOP.wait(settings.backoff * 2 ** (attempt - 1)):
             break
-        is_silent = False
-        result = git.run(folder, *arguments, wait=wait)
-        if is_silent:
+        try:
+            result = git.run(folder, *arguments, wait=wait)
+        except TimeoutError:
             problem = f"no answer in {settings.timeout:g} s"
             continue
         if result.code == 0:
@@ -142,13 +136,5 @@ def list_branch(
 
 def fetch(folder: Path, remote: str, wanted: str, settings: Settings, *options: str) -> None:
     """Fetches one commit by its name, or one refspec; no other ref moves."""
-    name = wanted.partition(":")[0].removeprefix("+refs/heads/")
-    failure = f"{name} cannot be fetched from {remote}"
+    failure = f"{wanted.partition(':')[0].lstrip('+')} cannot be fetched from {remote}"
     call(folder, settings, failure, *_FETCH, *options, remote, wanted)
-
-
-def push(folder: Path, remote: str, commit: str, branch: str, settings: Settings) -> None:
-    """Moves a branch of a remote forward; the server refuses what is not forward."""
-    words = ("--progress", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
-    failure, refspec = f"{remote}/{branch} did not take it", f"{commit}:refs/heads/{branch}"
-    call(folder, settings, failure, "push", *words, remote, refspec)

@@ -26,43 +26,33 @@ class Change(NamedTuple):
     new_id: str
 
 
-class Obstacles(NamedTuple):
-    """Files whose content would be lost, and submodules that cannot move, with the reason."""
-
-    files: tuple[str, ...]
-    submodules: tuple[tuple[str, str], ...]
-
-    def words(self) -> str:
-        """All of it in one line; empty when there is nothing."""
-        if self.submodules:
-            return ", ".join(f"submodule {path} {problem}" for path, problem in self.submodules)
-        return f"in the way: {shortened(self.files)}" if self.files else ""
-
-
 def check(repo: Repo, new: str, emptied: Collection[str] | None = None) -> None:
     """Raises Ended when something is in the way of the commit that HEAD would move to."""
-    found = find(repo.place, repo.head or "", new, repo.local, emptied)
-    if found.submodules:
-        places = [repo.place / path for path, _ in found.submodules[:3]]
-        raise repo.skip(found.words(), *(git.shell_command(place, "status") for place in places))
-    if found.files:
-        is_change = not set(repo.local.changed).isdisjoint(found.files)
+    problem, files = find(repo.path, repo.head or "", new, repo.local, emptied)
+    if problem:
+        is_change = not set(repo.local.changed).isdisjoint(files)
         remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
-        raise repo.skip(found.words(), repo.command("status"), remedy, files=found.files)
+        remedies = (repo.command("status"), *([remedy] if files else []))
+        raise repo.skip(problem, *remedies, files=files)
 
 
 def find(
     path: Path, old: str, new: str, local: LocalWork, emptied: Collection[str] | None = None
-) -> Obstacles:
-    """Finds what is in the way of a checkout that moves from one commit to another.
+) -> tuple[str, tuple[str, ...]]:
+    """What is in the way of a checkout that moves from one commit to another, in words.
 
+    Also the files whose content would be lost; none where it is submodules that cannot move.
     `emptied`: submodules whose folders undo empties first. Submodules that an undo restores were
     here before with what is in them now.
     """
     search = _Search(path, changes(path, old, new), emptied)
-    files = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
     renamed = _renamed(path, old, new) if ".gitmodules" in search.names else ()
-    return Obstacles(tuple(dict.fromkeys(files)), (*search.moving(local), *renamed))
+    staying = [f"submodule {name} {why}" for name, why in (*search.moving(local), *renamed)]
+    if staying:
+        return ", ".join(staying), ()
+    found = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
+    files = tuple(dict.fromkeys(found))
+    return f"in the way: {shortened(files)}" if files else "", files
 
 
 @functools.cache
@@ -106,8 +96,7 @@ class _Search:
     def changed(self, local: LocalWork) -> Iterator[str]:
         """Local changes at the paths that differ, above or below them."""
         for name in local.changed:
-            is_at_or_above = name in self.names or name in self.above
-            if is_at_or_above or not self.names.isdisjoint(_folders(name)):
+            if name in self.above or not self.names.isdisjoint((name, *_folders(name))):
                 yield name
 
     def unknown(self) -> Iterator[str]:
@@ -125,9 +114,7 @@ class _Search:
         problems = dict(local.submodules)
         for name, old_mode, new_mode, _ in self.changes:
             if old_mode == new_mode == SUBMODULE:
-                problem = problems.get(name, "")
-                if not problem and git.is_checkout(self.path / name):
-                    problem = inspect.unfinished(self.path / name).words()
+                problem = problems.get(name) or inspect.unfinished(self.path / name).words()
                 if problem not in ("", inspect.UNTRACKED):
                     yield name, problem
 

@@ -1,23 +1,20 @@
-"""What is to be done with one repository: a pure function of its record and the options.
-
-make(repo, options)     # the record with its plan; raises Ended where that is not possible
-"""
+"""What is to be done with one repository: a pure function of its record and the options."""
 
 import shlex
 
 from scripts.repos import git
-from scripts.repos.model import Action, Options, Relation, Repo
+from scripts.repos.model import Action, Options, Relation, Repo, Status
 
 
 def make(repo: Repo, options: Options) -> Repo:
-    """Plans one repository."""
-    relations = (repo.relation, repo.default_relation or Relation())
+    """The record, planned or at its end; raises Ended where neither is possible."""
+    relations = (repo.relation, repo.default_relation)
     is_elsewhere = options.to is not None and repo.head != repo.target
     if repo.local.in_progress and (is_elsewhere or any(one.behind for one in relations)):
         check_ready(repo)
     if repo.target is None:
-        return repo._replace(reason=f"{repo.target_name} is not known before a fetch")
-    if options.to is not None:
+        repo = repo._replace(reason=f"{repo.target_name} is not known before a fetch")
+    elif options.to is not None:
         repo = _exact(repo)
     elif repo.branch is None:
         repo = _detached(repo)
@@ -25,22 +22,21 @@ def make(repo: Repo, options: Options) -> Repo:
         repo = _default_branch(repo)
     else:
         repo = _feature_branch(repo, options)
-    if repo.has_work:
+    if repo.move_default or repo.action is not Action.NOTHING or repo.pending:
         check_ready(repo)
-    return repo
+        return repo._replace(status=Status.PLANNED, reason=_words(repo))
+    is_default = repo.branch == repo.default_branch or repo.head == repo.target
+    status = Status.CURRENT if is_default and not repo.code else Status.KEPT
+    return repo._replace(status=status, new=repo.head)
 
 
 def check_ready(repo: Repo) -> None:
     """Raises Ended when something is in progress, locked or conflicted."""
-    local, status = repo.local, repo.command("status")
-    if local.in_progress:
-        raise repo.skip(f"{', '.join(local.in_progress)} in progress", status)
-    if local.locked:
-        locks = [str(git.git_dir(repo.place) / name) for name in local.locked]
-        command = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
-        raise repo.skip(f"locked: {' and '.join(locks)}", command)
-    if local.conflicted:
-        raise repo.skip(f"{len(local.conflicted)} conflicted", status)
+    local = repo.local._replace(staged=(), unstaged=(), untracked=(), submodules=())
+    if local.words():
+        locks = [str(git.git_dir(repo.path) / name) for name in local.locked]
+        remove = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
+        raise repo.skip(local.words(), remove if locks else repo.command("status"))
 
 
 def _default_branch(repo: Repo) -> Repo:
@@ -60,7 +56,7 @@ def _default_branch(repo: Repo) -> Repo:
 def _diverged(repo: Repo, branch: str, relation: Relation) -> tuple[str, ...]:
     """Reason and commands for a default branch that cannot be fast-forwarded."""
     reason = f"{branch} and {repo.target_name} have diverged"
-    if repo.rewritten:
+    if relation.rewritten:
         reason = f"{repo.target_name} was rewritten; {branch} has commits that it no longer has"
     keep = ("switch", "-c") if repo.branch == branch else ("branch",)
     return (
@@ -84,7 +80,7 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
     if not relation.related:
         deepen = f"{repo.command('fetch', '--unshallow')}   # in a shallow clone"
         raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
-    if repo.rewritten:
+    if relation.rewritten:
         raise repo.skip(
             f"{repo.target_name} was rewritten; git cannot tell your commits from its old ones",
             repo.command("rebase", "-i", repo.target_ref),
@@ -96,7 +92,7 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
             repo.command("rebase", "--rebase-merges", repo.target_ref),
         )
     # The new commit is made when the plan is carried out.
-    return repo._replace(action=Action(options.integrate))
+    return repo._replace(action=Action[options.integrate.upper()])
 
 
 def _detached(repo: Repo) -> Repo:
@@ -124,7 +120,7 @@ def _beside(repo: Repo, words: str) -> Repo:
     """What happens to the local default branch when something else is checked out."""
     repo, start = repo._replace(reason=words), f"{words}; " if words else ""
     relation, name = repo.default_relation, repo.default_branch or ""
-    if relation is None or not relation.behind:
+    if not relation.behind:
         return repo
     if name in repo.elsewhere:
         place = repo.elsewhere[name]
@@ -137,24 +133,17 @@ def _beside(repo: Repo, words: str) -> Repo:
 
 
 def _needs_person(repo: Repo, reason: str, *remedy: str) -> Repo:
-    return repo._replace(reason=reason, remedy=(*remedy, *repo.remedy), needs_person=True)
+    return repo._replace(reason=reason, remedy=(*remedy, *repo.remedy), code=1)
 
 
 def _commits(count: int) -> str:
     return f"{count} commit{'s' if count != 1 else ''}"
 
 
-_WORDS = {
-    Action.FAST_FORWARD: "fast-forward to",
-    Action.REBASE: "rebase onto",
-    Action.MERGE: "merge",
-    Action.DETACH: "detach HEAD at",
-}
-
-
-def words(repo: Repo) -> str:
+def _words(repo: Repo) -> str:
     """A plan in words, for the table."""
-    parts = [f"{_WORDS[repo.action]} {repo.target_name}"] if repo.action in _WORDS else []
+    moves = repo.action is not Action.NOTHING
+    parts = [f"{repo.action.value} {repo.target_name}"] if moves else []
     parts += [f"fast-forward {repo.default_branch}, not checked out"] * repo.move_default
     parts += ["submodules follow"] if repo.pending else []
     return ", ".join([*parts, *([repo.reason] if repo.reason else [])])

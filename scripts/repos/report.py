@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.repos import journal, urls
+from scripts.repos import git, journal
 from scripts.repos.model import Repo, Status, shortened
 
 SCHEMA = "update-repos/1"
@@ -20,7 +20,7 @@ SCHEMA = "update-repos/1"
 
 def safe(text: str) -> str:
     """A text in one line that a terminal may get: without credentials and control characters."""
-    text = urls.redact(text)
+    text = git.redact(text)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -37,21 +37,18 @@ class Output:
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
 
     def say(self, text: str) -> None:
-        """Prints one line."""
         if not self._wants_json:
             self._write(safe(text))
 
     def json(self, content: Mapping[str, Any]) -> None:
-        """Prints JSON."""
         if self._wants_json:
             # Names stay exact: JSON escapes what a terminal must not get.
-            self._write(urls.redact(json.dumps({"schema": SCHEMA, **content}, indent=2)))
+            self._write(git.redact(json.dumps({"schema": SCHEMA, **content}, indent=2)))
 
     def repositories(
-        self, title: str, heading: str, repos: Iterable[Repo], *, details: bool = True
+        self, title: str, heading: str, repos: Sequence[Repo], *, details: bool = True
     ) -> None:
         """Prints a row for each repository; then, as `details`, notes, files and commands."""
-        repos = list(repos)
         names = ("repository", "folder", "branch", "↑↓", "local work", heading)
         self._table(title, names, [self._row(repo) for repo in repos])
         for repo in repos if details else ():
@@ -60,7 +57,7 @@ class Output:
                 self.say(f"{repo.name}: {line}")
 
     def _row(self, repo: Repo) -> tuple[str, ...]:
-        folder = os.path.relpath(repo.path, self._around) if repo.path else ""
+        folder = os.path.relpath(repo.path, self._around) if repo.found else ""
         # How it was found, where the table does not say it.
         folder += f" ({repo.found})" if repo.found not in ("", "configured") else ""
         branch = repo.branch or (f"(detached {repo.head[:10]})" if repo.head else "")
@@ -110,7 +107,6 @@ class Output:
 
 
 def as_json(repo: Repo) -> dict[str, Any]:
-    """A repository for programs."""
     counted = ("staged", "unstaged", "conflicted", "untracked")
     submodules = [{"path": path, "problem": words} for path, words in repo.local.submodules]
     local = repo.local._asdict() | {"submodules": submodules}
@@ -120,6 +116,6 @@ def as_json(repo: Repo) -> dict[str, Any]:
         **{key: getattr(repo, key) for key in same},
         **{"ahead": repo.relation.ahead, "behind": repo.relation.behind, "local": local},
         **{"remote": repo.official, "old": repo.head, "new": repo.new or repo.head},
-        "path": None if repo.path is None else os.fsdecode(repo.path),
+        "path": os.fsdecode(repo.path) if repo.found else None,
         "status": (repo.status or Status.CURRENT).value,
     }

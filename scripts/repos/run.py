@@ -15,16 +15,14 @@ class Run:
     def __init__(self, settings: Settings, options: Options, found: Iterable[Repo]):
         self.name = journal.new_run()
         self.settings, self.options = settings, options
-        self.places = {repo.name: repo.path for repo in found if repo.path is not None}
+        self.places = {repo.name: repo.path for repo in found if repo.found}
         self._records: dict[str, journal.Record] = {}
 
     def record(self, repo: Repo) -> journal.Record:
-        """The record of what this run changes in a repository."""
-        new = journal.Record(repo.name, repo.place, self.name, "update", self.places)
+        new = journal.Record(repo.name, repo.path, self.name, "update", self.places)
         return self._records.setdefault(repo.name, new)
 
     def finish(self, repo: Repo) -> None:
-        """Ends the record of a repository, if there is one."""
         if repo.name in self._records:
             self._records[repo.name].finish(self.settings.keep_runs)
 
@@ -42,16 +40,18 @@ class Run:
 
 def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     """Does a step for one repository; whatever goes wrong ends this repository alone."""
+    if git.STOP.is_set() and repo.status in (None, Status.PLANNED):
+        return repo.skip("interrupted before it was begun").repo
     try:
         return step(repo)
     except Ended as end:
         return end.repo
-    except journal.Busy:
+    except BlockingIOError:
         return repo.skip("another run is at work here", "wait for it to end").repo
     except network.Unreachable as error:
         again = [repo.command("fetch", repo.official)] if repo.official else []
         return repo.ended(Status.UNREACHABLE, str(error), *again)
-    except git.GitError as error:
+    except git.Problem as error:
         reason = str(error)
     except OSError as error:
         # Without the number that Python puts before the words.
@@ -59,9 +59,10 @@ def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     except Exception as error:
         # A bug of this tool must not stop the other repositories.
         reason = f"internal error, {type(error).__name__}: {error}"
-    folder = repo.path if repo.path is not None and repo.path.is_dir() else Path("/")
+    folder = repo.path if repo.path.is_dir() else Path("/")
     full, remedy = git.fault(folder, reason), git.shell_command(folder, "status")
     reason = full + reason.removeprefix(full)
     if reason.startswith("the disk is full"):
         remedy = shlex.join(("df", "-h", str(folder)))
-    return repo.ended(Status.FAILED, reason, remedy, new=git.commit(folder, "HEAD"))
+    now = git.commit(folder, "HEAD")
+    return repo.ended(Status.FAILED, reason, remedy, head=repo.head or now, new=now)

@@ -2,15 +2,14 @@
 
 Which submodules are to follow is written to the state.json of their repository before its HEAD
 moves (`expected`), and `follow` takes it from there, so an interrupted run is continued by the next
-one. Submodules move recursively, several at once, and never over local changes. Each keeps its old
-commit under refs/update-repos/<run>/ in its own git folder before it moves.
+one. Submodules move recursively, several at once, and never over local changes.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from scripts.repos import git, inspect, journal, move, network, obstacles
 from scripts.repos.model import Settings, shortened
@@ -20,11 +19,7 @@ def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], lis
     """Submodules that have to follow from one commit to another, and those that are gone.
 
     The first by path, with the commit that each has now: None for one that has to be cloned.
-    The folders of the others stay.
     """
-    changes = obstacles.changes(path, old, new)
-    if not any(obstacles.SUBMODULE in (change.old_mode, change.new_mode) for change in changes):
-        return {}, []
     before, after = inspect.recorded(path, old), inspect.recorded(path, new)
     # Where the user left out some, new ones are not wanted either.
     all_there = all(git.is_checkout(path / place) for place in before)
@@ -42,43 +37,36 @@ def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], lis
 def move_head(path: Path, record: journal.Record, change: journal.Change) -> list[str]:
     """Moves HEAD of a repository or submodule; returns what a person has to know.
 
-    The change is recorded first, and which submodules have to follow then. Raises GitError.
+    The change is recorded first, and which submodules have to follow then. Raises git.Problem.
     """
-    record.add(change)
     old, waiting = change.old or "", inspect.waiting(path)
+    if (git.commit(path, "HEAD"), git.branch(path)) != (old, change.branch):
+        raise git.Problem("a new commit or another branch was checked out meanwhile")
+    record.add(change)
     following, gone = expected(path, old, change.new)
     journal.set_pending(path, {**waiting, **following})
     try:
         complaint = move.head(path, change)
-    except git.GitError:
+    except git.Problem:
         if git.commit(path, "HEAD") == old:
             journal.set_pending(path, waiting)
         raise
     notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
-    return [note for note in (complaint, *notes) if note]
+    return [complaint, *notes]
 
 
-def move_one(
-    place: Path,
-    new: str,
-    record: journal.Record,
-    to: str | None = None,
-    emptied: Collection[str] | None = None,
-) -> str:
-    """Moves a submodule to a commit, and to the branch that is at it; returns what prevents it.
-
-    `emptied` as in obstacles.find. Raises GitError.
-    """
-    before = inspect.checkout(place)
-    old = before.head or ""
+def move_one(place: Path, new: str, record: journal.Record, to: str | None = None) -> None:
+    """Moves a submodule to a commit, and to the branch that is at it; raises git.Problem."""
+    old, branch, local = inspect.checkout(place)
     if old == new:
-        return ""
-    problem = before.local._replace(untracked=()).words()
-    problem = problem or obstacles.find(place, old, new, before.local, emptied).words()
-    if not problem:
-        change = journal.Change("submodule", old, new, "HEAD", str(place), before.branch, to)
-        move_head(place, record, change)
-    return problem
+        return
+    emptied = () if record.command == "undo" else None
+    problem = local._replace(untracked=()).words()
+    problem = problem or obstacles.find(place, old or "", new, local, emptied)[0]
+    if problem:
+        raise git.Problem(problem)
+    change = journal.Change("submodule", old, new, "HEAD", str(place), branch, to)
+    move_head(place, record, change)
 
 
 def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
@@ -102,8 +90,7 @@ def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
     return [problem for found in problems for problem in found]
 
 
-@dataclass(frozen=True)
-class _Followers:
+class _Followers(NamedTuple):
     """Submodules of one repository that have to follow; `records` are all that HEAD has."""
 
     path: Path
@@ -113,53 +100,44 @@ class _Followers:
 
     def one(self, name: str, left_at: str | None) -> list[str]:
         """Moves one submodule with those in it; returns what could not be done."""
-        place = self.path / name
-        full = os.path.relpath(place, self.record.path)
-        try:
-            problem = self._clone(name) if left_at is None else self._move(name)
-            if not problem:
-                # Those in it one by one, so that no more than `jobs` move at once.
-                return follow(place, self.record, self.settings._replace(jobs=1))
-        except (git.GitError, network.Unreachable, OSError) as error:
-            problem = str(error)
-        return [f"submodule {full}: {problem}"]
-
-    def _clone(self, name: str) -> str:
-        """Clones a submodule, or finishes its clone; those in it are pending then."""
         place, (key, commit) = self.path / name, self.records[name]
+        try:
+            if left_at is None:
+                self._clone(name, place, key, commit)
+            else:
+                how = dict(git.config(self.path)).get(f"submodule.{key}.update", "checkout")
+                if how != "checkout":
+                    raise git.Problem(f"submodule.{key}.update is {how}")
+                self._fetch(place, key, commit)
+                move_one(place, commit, self.record)
+            # Those in it one by one, so that no more than `jobs` move at once.
+            return follow(place, self.record, self.settings._replace(jobs=1))
+        except (git.Problem, OSError) as error:
+            return [f"submodule {os.path.relpath(place, self.record.path)}: {error}"]
+
+    def _clone(self, name: str, place: Path, key: str, commit: str) -> None:
+        """Clones a submodule, or finishes its clone; those in it are pending then."""
         git_dir = git.git_dir(self.path) / "modules" / key
         if git.is_checkout(place) and git_dir.exists() and git_dir.samefile(git.git_dir(place)):
-            if not inspect.is_checked_out(place):
+            if not (git_dir / "index").exists():
                 self._fetch(place, key, commit)
                 move.finish_checkout(place, commit)
         else:
             # git would replace the files there without a word.
             found = sorted(os.listdir(place)) if place.is_dir() else [name] * os.path.lexists(place)
             if found:
-                return f"in the way of its clone: {shortened(found)}"
+                raise git.Problem(f"in the way of its clone: {shortened(found)}")
             if (git_dir / "HEAD").exists():
-                problem = _use_of(git_dir)
-                if problem:
-                    return problem
+                _check_unused(git_dir)
                 place.mkdir(parents=True, exist_ok=True)
-                _worktree(git_dir, os.path.relpath(place, git_dir))
+                setting = ("--file", str(git_dir / "config"), "core.worktree")
+                git.ask(git_dir.parent, "config", *setting, os.path.relpath(place, git_dir))
                 kept = journal.Change("submodule", git.commit(git_dir, "HEAD"), commit)
                 journal.keep(git_dir, self.record.run, kept)
             words = ("--literal-pathspecs", "submodule", "update", "--init", "--progress", "--")
             network.call(self.path, self.settings, "cannot be cloned", *words, name)
-        inner = [one for one in inspect.recorded(place) if not inspect.is_cloned(place / one)]
-        waiting = {**inspect.waiting(place), **dict.fromkeys(inner)}
-        journal.set_pending(place, waiting)
-        return ""
-
-    def _move(self, name: str) -> str:
-        """Moves a submodule, unless it is configured otherwise; returns the problem."""
-        place, (key, new) = self.path / name, self.records[name]
-        configured = dict(git.config(self.path)).get(f"submodule.{key}.update", "checkout")
-        if configured != "checkout":
-            return f"submodule.{key}.update is {configured}"
-        self._fetch(place, key, new)
-        return move_one(place, new, self.record)
+        inner = {**dict.fromkeys(inspect.recorded(place)), **journal.pending(place)}
+        journal.set_pending(place, inspect.waiting(place, inner))
 
     def _fetch(self, place: Path, key: str, commit: str) -> None:
         """Fetches a commit into a submodule; its remote-tracking refs stay as they are."""
@@ -185,26 +163,23 @@ class _Followers:
         raise problem
 
 
-def _use_of(git_dir: Path) -> str:
-    """Why a git folder that an earlier submodule of the same name left behind cannot be used.
+def _check_unused(git_dir: Path) -> None:
+    """Raises git.Problem if a git folder of an earlier submodule of the same name is in use.
 
     git would reset its index and HEAD, and take it from the earlier submodule's files.
     """
-    place = Path(os.path.normpath(git_dir / _worktree(git_dir)))
+    config = dict(git.config(git_dir.parent, "--file", str(git_dir / "config")))
+    place = Path(os.path.normpath(git_dir / config.get("core.worktree", "")))
     if git.is_checkout(place) and git_dir.samefile(git.git_dir(place)):
-        return f"{git_dir} belongs to the submodule that was at {place}; move both elsewhere"
+        words = f"{git_dir} belongs to the submodule that was at {place}; move both elsewhere"
+        raise git.Problem(words)
     # git does not work where the folder of the files is gone.
     anywhere = (f"--git-dir={git_dir}", f"--work-tree={git_dir}")
     words = (*anywhere, "diff-index", "--cached", "--name-only", "HEAD")
     is_staged = (git_dir / "index").exists() and git.run(git_dir.parent, *words).out
     problem = inspect.unfinished(git_dir).words() or ("has staged files" if is_staged else "")
-    return problem and f"{git_dir}, of an earlier submodule of that name: {problem}"
-
-
-def _worktree(git_dir: Path, *new: str) -> str:
-    """Reads or sets where the files of a git folder are; works where they are gone."""
-    words = ("config", "--file", str(git_dir / "config"), "core.worktree", *new)
-    return git.run(git_dir.parent, *words).out.strip()
+    if problem:
+        raise git.Problem(f"{git_dir}, of an earlier submodule of that name: {problem}")
 
 
 def is_pristine(place: Path) -> bool:

@@ -1,14 +1,17 @@
-"""Which repositories there are: repositories.toml, and the user's own file over it."""
+"""The table of repositories, the user's own file over it, and the file of frozen commits."""
 
+import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.repos.model import Entry, Settings, UsageError
+from scripts.repos import journal
+from scripts.repos.model import Entry, Repo, Settings, Status, UsageError
 
 FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 
@@ -25,6 +28,14 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     float: ((int, float), "a number"),
 }
 _MINIMUM = {"jobs": 1, "timeout": 0.001}
+
+_SCHEMA = "update-repos-freeze/1"
+_COMMIT = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
+_HEAD = f"""\
+# Commits of repositories. Written by:  scripts/update_repos.py freeze FILE
+# Check them out again by:              scripts/update_repos.py --to FILE
+schema = "{_SCHEMA}"
+"""
 
 
 class Table(NamedTuple):
@@ -138,6 +149,30 @@ def check_known(name: str, known: Collection[str], where: str) -> None:
     if name not in known:
         problem = f"No repository is named {name}, but {where} names it."
         raise UsageError(problem, f"Known: {', '.join(known)}.")
+
+
+def write_commits(file: Path, repos: Iterable[Repo]) -> None:
+    """Writes the commits of all repositories that are `frozen`."""
+    written = [repo for repo in repos if repo.status is Status.CURRENT]
+    rows = [f'\n[repository.{json.dumps(r.name)}]\ncommit = "{r.head}"\n' for r in written]
+    try:
+        journal.write(file, "".join([_HEAD, *rows]))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error}", "Name another file.") from None
+
+
+def read_commits(file: Path, known: Collection[str] | None = None) -> dict[str, str]:
+    """The commits that a file names, of `known` repositories if given; raises UsageError."""
+    content = load(file)
+    repositories = content.get("repository", {})
+    if content.get("schema") != _SCHEMA or not isinstance(repositories, dict):
+        raise UsageError(f"{file} was not written by `freeze`.", "Name a file that was.")
+    for name, keys in repositories.items():
+        if not (isinstance(keys, dict) and _COMMIT.fullmatch(str(keys.get("commit")))):
+            raise UsageError(f"{file} names no whole commit for {name}.", f"Correct {file}.")
+        if known is not None:
+            check_known(name, known, str(file))
+    return {name: keys["commit"] for name, keys in repositories.items()}
 
 
 def _wrong(source: Path | str, problem: str, remedy: str = "Correct it.") -> UsageError:

@@ -5,13 +5,14 @@ the old files would have to come back, stop the undo of that repository before i
 values that undo replaces are saved like those of any run, so an undo can be undone by its own name.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.repos import apply, git, inspect, journal, obstacles, plan, submodules
+from scripts.repos import git, inspect, journal, obstacles, plan, submodules
 from scripts.repos.model import Ended, Entry, Repo, Status
 from scripts.repos.run import guarded
 
@@ -19,53 +20,34 @@ from scripts.repos.run import guarded
 def recorded(repos: Iterable[Repo]) -> dict[str, list[journal.Record]]:
     """All recorded runs, oldest first; also those of the peers that records name."""
     found: dict[str, list[journal.Record]] = {}
-    queue = [(repo.name, repo.path) for repo in repos if repo.path is not None]
-    visited = set()
-    while queue:
-        name, path = queue.pop(0)
-        if path in visited or not git.is_repository(path):
-            continue
-        visited.add(path)
-        try:
-            names = journal.runs(path)
-        except OSError:
-            continue
-        for run in names:
-            record = journal.load(name, path, run)
-            if record.changes or record.state == "damaged":
-                found.setdefault(run, []).append(record)
-            queue += record.peers.items()
+    names = {repo.path: repo.name for repo in repos if repo.found}
+    places = list(names)
+    for path in places:  # It grows by the peers that records name.
+        with contextlib.suppress(OSError):
+            for run in journal.runs(path):
+                record = journal.load(names[path], path, run)
+                if record.changes or record.state == "damaged":
+                    found.setdefault(run, []).append(record)
+                new = {place: name for name, place in record.peers.items() if place not in names}
+                names |= new
+                places += new
     return {run: found[run] for run in sorted(found)}
 
 
 def latest(runs: Mapping[str, list[journal.Record]]) -> str | None:
     """The latest run that is not undone, and is no undo itself."""
-    for run in reversed(list(runs)):
-        if any(not record.undone and record.command == "update" for record in runs[run]):
-            return run
-    return None
+    return max(
+        (r for r in runs if any(one.command == "update" and not one.undone for one in runs[r])),
+        default=None,
+    )
 
 
 def undo(record: journal.Record, own: str) -> Repo:
     """Undoes a run in one repository; `own` is the name of this undo."""
     path = record.path
     head, branch = git.commit(path, "HEAD"), git.branch(path)
-    repo = Repo(Entry(record.name), path=path, head=head, branch=branch)
-    return guarded(lambda repo: _undo(repo, record, own), repo)
-
-
-def _undo(repo: Repo, record: journal.Record, own: str) -> Repo:
-    if git.STOP.is_set():
-        raise repo.skip("interrupted before it was begun")
-    if record.state == "damaged":
-        file = journal.file(record.path, record.run)
-        kept = repo.command("for-each-ref", f"{journal.PREFIX}/{record.run}")
-        raise repo.skip(f"the record {file} is damaged; its old values are in refs", kept)
-    if any(change.kind == "clone" for change in record.changes):
-        return repo.ended(Status.KEPT, f"cloned by {record.run}, and stays")
-    with journal.hold(record.path):
-        repo = inspect.work(inspect.refs(inspect.folder(repo)), ())
-        return _Undo(repo, record, own).run()
+    repo = Repo(Entry(record.name), path, found="recorded", head=head, branch=branch)
+    return guarded(_Undo(repo, record, own).run, repo)
 
 
 class _Undo:
@@ -74,60 +56,64 @@ class _Undo:
     def __init__(self, repo: Repo, record: journal.Record, own: str):
         self.repo, self.path, self.record = repo, record.path, record
         self.own = replace(record, run=own, command="undo", state="begun", undone=None, changes=[])
-        self.notes: list[str] = []
-        self.left = False  # Whether something could not be restored.
 
-    def run(self) -> Repo:
+    def run(self, repo: Repo) -> Repo:
         """Undoes the run; raises Ended when that is not possible, before anything is changed."""
-        repo, old = self.repo, self.repo.head or ""
+        record = self.record
+        if record.state == "damaged":
+            kept = repo.command("for-each-ref", f"{journal.PREFIX}/{record.run}")
+            file = journal.file(record.path, record.run)
+            raise repo.skip(f"the record {file} is damaged; its old values are in refs", kept)
+        if any(change.kind == "clone" for change in record.changes):
+            return repo.ended(Status.KEPT, f"cloned by {record.run}, and stays")
+        with journal.hold(self.path):
+            self.repo = inspect.work(inspect.folder(repo), ())
+            return self._restored()
+
+    def _restored(self) -> Repo:
+        branch = self.repo.branch
         moves = [move for change in self._of("ref") if (move := self._ref_back(change))]
-        here = next((move for move in moves if move.ref == f"refs/heads/{repo.branch}"), None)
-        others = [move for move in moves if move is not here]
-        back = here or self._head_back()
-        new = back.new if back else old
+        here = [move for move in moves if move.ref == f"refs/heads/{branch}"]
+        others = [move for move in moves if move not in here]
+        back = here[0]._replace(branch=branch) if here else self._head_back()
+        new = back.new if back else self.repo.head or ""
         below = [change for change in self._of("submodule") if self._is_as_left(change)]
         made = [Path(change.path) for change in below if change.old is None]
         if back or below or any(move.ref.startswith("refs/heads/") for move in moves):
-            plan.check_ready(repo)
+            plan.check_ready(self.repo)
         if back:
-            obstacles.check(repo, new, [os.path.relpath(place, self.path) for place in made])
+            obstacles.check(self.repo, new, [os.path.relpath(place, self.path) for place in made])
 
         # The commits that submodules go back to, by the checkout that they are in.
         left: dict[Path, dict[str, str | None]] = {self.path: {}}
         for change in below:
             outer, name = _outer(Path(change.path))
             left.setdefault(outer, {})[name] = change.old
-        self._set_pending(left)
+        for outer, old in left.items():
+            journal.set_pending(outer, {**inspect.waiting(outer), **old})
         for place in made:
             self._remove_submodule(place)
         if back:
-            repo = apply.move_head(repo, self.own, back)
+            self._note(*submodules.move_head(self.path, self.own, back))
         for other in others:
             self.own.add(other)
         git.update_refs(self.path, map(journal.Change.line, others))
         for change in reversed(below):
             if change.old is not None:
                 self._submodule_back(change)
-        self._set_pending(left)
-        # Those that went back wait no longer.
-        self._set_pending({outer: {} for outer in left})
-        return self._finished(repo, new)
-
-    def _set_pending(self, more: Mapping[Path, Mapping[str, str | None]]) -> None:
-        for outer in filter(git.is_checkout, more):
-            journal.set_pending(outer, {**inspect.waiting(outer), **more[outer]})
-
-    def _finished(self, repo: Repo, new: str) -> Repo:
-        """The end of the undo: the record of the run says so from now on."""
+        for outer in filter(git.is_checkout, left):
+            # Those that went back wait no longer.
+            journal.set_pending(outer, inspect.waiting(outer, left[outer]))
         self.own.finish()
         self.record.undone = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.record.save()
-        files = tuple(c.name for c in obstacles.changes(self.path, repo.head or "", new))
-        reason = f"as before {self.record.run}"
-        if self.left:
-            reason += ", except what the notes name"
-        repo = repo.ended(Status.UNDONE, reason, new=new, files=files, needs_person=self.left)
-        return repo.noting(*self.notes)
+        files = tuple(c.name for c in obstacles.changes(self.path, self.repo.head or "", new))
+        left_out = ", except what the notes name" if self.repo.code else ""
+        reason = f"as before {self.record.run}{left_out}"
+        return self.repo.ended(Status.UNDONE, reason, code=self.repo.code, new=new, files=files)
+
+    def _note(self, *notes: str) -> None:
+        self.repo = self.repo.noting(*notes)
 
     def _of(self, kind: str) -> list[journal.Change]:
         """The changes of a kind, the last first."""
@@ -138,13 +124,13 @@ class _Undo:
         ref, old, new = change.ref, change.old, change.new
         if change.pushed:
             branch = ref.rpartition("/")[2]
-            self.notes.append(f"{change.pushed}/{branch} on the server stays as it was pushed")
+            self._note(f"{change.pushed}/{branch} on the server stays as it was pushed")
         now = git.commit(self.path, ref)
         name = ref.removeprefix("refs/heads/")
         if now == old:
             return None
         if now != new and ref.startswith("refs/remotes/"):
-            self.notes.append(f"{ref} has moved since, and stays")
+            self._note(f"{ref} has moved since, and stays")
             return None
         if now != new:
             keep = self.repo.command("branch", f"{name}-before", (old or "")[:10])
@@ -190,8 +176,7 @@ class _Undo:
     def _leave(self, place: Path, problem: str) -> None:
         """Notes why a submodule could not be restored, if there is a problem."""
         if problem:
-            self.notes.append(f"submodule {place} stays: {problem}")
-            self.left = True
+            self.repo = self.repo.noting(f"submodule {place} stays: {problem}")._replace(code=1)
 
     def _remove_submodule(self, place: Path) -> None:
         """Removes the files of a submodule that the run cloned; its git folder stays."""
@@ -205,10 +190,9 @@ class _Undo:
         place, old, branch = Path(change.path), change.old or "", change.branch
         is_there = branch is not None and git.commit(place, f"refs/heads/{branch}") == old
         try:
-            problem = submodules.move_one(place, old, self.own, branch if is_there else None, ())
-        except git.GitError as error:
-            problem = error.result.words
-        self._leave(place, problem)
+            submodules.move_one(place, old, self.own, branch if is_there else None)
+        except git.Problem as error:
+            self._leave(place, str(error))
 
 
 def _outer(place: Path) -> tuple[Path, str]:

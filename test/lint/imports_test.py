@@ -47,7 +47,7 @@ _TABLE = [
     (_PACKAGE, ["__config__.py", "compile_mode.py", "environment.py", "lightning.py", "ops.py"]),
     (_PACKAGE, ["opcheck.py", "serialization.py", "commands"]),
     (_PACKAGE, ["__init__.py", "__main__.py", "examples"]),
-    ("scripts/repos", ["git.py", "urls.py"]),
+    ("scripts/repos", ["git.py"]),
     ("scripts/repos", ["journal.py", "model.py", "network.py"]),
     ("scripts/repos", [""]),
     ("scripts/repos", ["report.py", "undo.py"]),

@@ -170,7 +170,7 @@ _IN_THE_WAY = [
     (_ignored_link_where_a_folder_comes, "in the way: folder"),
     (_assumed_unchanged, "in the way: file (hidden from git by a flag)"),
     (_skip_worktree, "in the way: file (hidden from git by a flag)"),
-    (_locked_index, "locked: "),
+    (_locked_index, "index.lock exists"),
     (_merge, "merge in progress"),
     (_rebase, "rebase in progress"),
     (_cherry_pick, "cherry-pick in progress"),

@@ -7,6 +7,7 @@ import pytest
 
 from scripts.repos import remotes
 from scripts.repos.model import Entry
+from scripts.repos.model import Repo as Record
 from test.scripts.servers import silent_port
 from test.scripts.world import Repo, World
 
@@ -17,9 +18,12 @@ _OFFICIAL = Entry(
 _FORK = "git@github.com:me/pytorch.git"
 
 
-def _choose(**urls: str):
-    config = [(f"remote.{name}.url", url) for name, url in urls.items()]
-    return remotes.choose(config, _OFFICIAL, Path("/"))
+def _judge(config: list[tuple[str, str]], entry: Entry = _OFFICIAL) -> Record:
+    return remotes.choose(Record(entry, path=Path("/")), config)
+
+
+def _choose(**urls: str) -> Record:
+    return _judge([(f"remote.{name}.url", url) for name, url in urls.items()])
 
 
 def test_the_official_one_is_found_under_any_name():
@@ -35,21 +39,21 @@ def test_upstream_is_preferred():
 
 def test_origin_may_be_a_fork():
     choice = _choose(origin=_FORK, upstream="https://github.com/pytorch/pytorch")
-    assert (choice.official, choice.problem) == ("upstream", "")
+    assert (choice.official, choice.reason) == ("upstream", "")
 
 
 @pytest.mark.parametrize("fork", [_FORK, "https://github.com/me/pytorch", "mine"])
 def test_a_fork_is_what_the_table_names_by_address_or_by_remote(fork: str):
     config = [("remote.upstream.url", _OFFICIAL.upstream[0]), ("remote.mine.url", _FORK)]
     entry = _OFFICIAL._replace(fork=fork)
-    assert remotes.choose(config, entry, Path("/")).fork == "mine"
+    assert _judge(config, entry).fork == "mine"
 
 
 @pytest.mark.parametrize(("named", "fork"), [("mine", "mine"), ("upstream", None), ("gone", None)])
 def test_a_fork_is_what_git_pushes_to_unless_that_is_the_upstream(named: str, fork: str | None):
     config = [("remote.upstream.url", _OFFICIAL.upstream[0]), ("remote.mine.url", _FORK)]
     config.append(("remote.pushdefault", named))
-    assert remotes.choose(config, _OFFICIAL, Path("/")).fork == fork
+    assert _judge(config).fork == fork
 
 
 @pytest.mark.parametrize("url", [_FORK, "git@github.com:openxla/pytorch.git"])
@@ -64,19 +68,16 @@ def test_origin_is_official_beside_an_upstream_that_is_something_else():
 
 def test_a_missing_one_is_added_by_the_first_address_of_the_table():
     choice = _choose(origin=_FORK)
-    assert choice.problem.startswith("no remote is https://github.com/pytorch/pytorch.git")
-    assert choice.remedy == ("remote", "add", "upstream", "https://github.com/pytorch/pytorch.git")
+    assert choice.reason.startswith("no remote is https://github.com/pytorch/pytorch.git")
+    added = "git -C / remote add upstream https://github.com/pytorch/pytorch.git"
+    assert choice.remedy == (added,)
 
 
 def test_a_wrong_one_is_set():
     choice = _choose(origin="https://github.com/me/pytorch", upstream="https://example.invalid/x")
-    assert "upstream: https://example.invalid/x, origin: https://github.com/me/" in choice.problem
-    assert choice.remedy == (
-        "remote",
-        "set-url",
-        "upstream",
-        "https://github.com/pytorch/pytorch.git",
-    )
+    assert "upstream: https://example.invalid/x, origin: https://github.com/me/" in choice.reason
+    corrected = "git -C / remote set-url upstream https://github.com/pytorch/pytorch.git"
+    assert choice.remedy == (corrected,)
 
 
 def test_addresses_that_git_rewrites_are_compared_as_rewritten_too():
@@ -84,7 +85,7 @@ def test_addresses_that_git_rewrites_are_compared_as_rewritten_too():
         ("remote.origin.url", "gh:pytorch/pytorch"),
         ("url.https://github.com/.insteadof", "gh:"),
     ]
-    assert remotes.choose(config, _OFFICIAL, Path("/")).official == "origin"
+    assert _judge(config).official == "origin"
 
 
 def test_an_address_that_git_rewrites_to_another_host_is_not_the_official_one():
@@ -92,9 +93,9 @@ def test_an_address_that_git_rewrites_to_another_host_is_not_the_official_one():
         ("remote.origin.url", "https://github.com/pytorch/pytorch"),
         ("url.https://mirror.invalid/.insteadof", "https://github.com/"),
     ]
-    choice = remotes.choose(config, _OFFICIAL, Path("/"))
-    assert (choice.official, choice.remedy[0]) == (None, "config")
-    assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in choice.problem
+    choice = _judge(config)
+    assert (choice.official, choice.remedy[0].split()[3]) == (None, "config")
+    assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in choice.reason
 
 
 @pytest.fixture

@@ -326,8 +326,8 @@ def test_a_full_disk_is_named_and_is_no_problem_of_the_network(world: World, fre
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(world: World):
     copy = world.folder / "copy"
     shutil.copytree(TOOL.parent, copy / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-    urls = copy / "scripts" / "repos" / "urls.py"
-    urls.write_text(f"import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n{urls.read_text()}")
+    git = copy / "scripts" / "repos" / "git.py"
+    git.write_text(f"import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n{git.read_text()}")
     words = [sys.executable, str(copy / "scripts" / TOOL.name)]
     done = subprocess.run(words, env=world.environ, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

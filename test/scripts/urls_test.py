@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.repos import urls
+from scripts.repos import git, remotes
 
 _OFFICIAL = "https://github.com/pytorch/pytorch.git"
 
@@ -28,7 +28,7 @@ _OFFICIAL = "https://github.com/pytorch/pytorch.git"
     ],
 )
 def test_forms_of_one_address_are_the_same(url: str):
-    assert urls.same(url, _OFFICIAL)
+    assert remotes.same(url, _OFFICIAL)
 
 
 @pytest.mark.parametrize(
@@ -45,18 +45,18 @@ def test_forms_of_one_address_are_the_same(url: str):
     ],
 )
 def test_other_addresses_are_not(url: str):
-    assert not urls.same(url, _OFFICIAL)
+    assert not remotes.same(url, _OFFICIAL)
 
 
 def test_case_matters_where_the_host_is_not_known_to_ignore_it():
-    assert not urls.same("https://example.invalid/A/b", "https://example.invalid/a/b")
+    assert not remotes.same("https://example.invalid/A/b", "https://example.invalid/a/b")
 
 
 @pytest.mark.parametrize(
     "url", ["/srv/a", "/srv/a.git", "/srv/a/.git", "file:///srv/a", "../srv/a"]
 )
 def test_folders_are_compared_as_places(url: str):
-    assert urls.same(url, "file:///srv/a.git", folder="/home")
+    assert remotes.same(url, "file:///srv/a.git", folder="/home")
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_folders_are_compared_as_places(url: str):
     ],
 )
 def test_credentials_are_hidden(text: str):
-    assert "s3cret" not in urls.redact(text)
+    assert "s3cret" not in git.redact(text)
 
 
 def test_what_is_no_credential_is_printed():
     text = "https://github.com/pytorch/pytorch.git, git@github.com:pytorch/pytorch.git"
     text += ", ssh://git@github.com/pytorch/pytorch.git"
-    assert urls.redact(text) == text
+    assert git.redact(text) == text
