@@ -1,4 +1,4 @@
-// The memory of the device, as torch's functions report it.
+// Counts the memory of the device, for the functions of torch that report it.
 //
 //   torch.accelerator.memory_allocated()     # bytes of the arrays that tensors hold
 //   torch.accelerator.get_memory_info()      # free and total bytes, from XLA

@@ -28,7 +28,8 @@ class Call {
  public:
   enum class Status {
     kOk,
-    kForeign,  // An argument has our dispatch key but is no XTensorImpl: a fake tensor, a wrapper.
+    // An argument has our dispatch key but is not an XTensorImpl: a fake tensor or a wrapper.
+    kForeign,
     kCpuIndices,  // An index tensor is on the CPU; move it and read again.
   };
 

@@ -4,8 +4,7 @@
 // (equal), and invalid calls, for which the CPU kernel raises the error that users know. Pending
 // operands are computed first.
 //
-//   RunOnCpu(info, stack);      // as the op: pops the arguments from the stack and pushes the
-//   results
+//   RunOnCpu(info, stack);      // pops the arguments from the stack and pushes the results
 
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_CPU_FALLBACK_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_CPU_FALLBACK_H_

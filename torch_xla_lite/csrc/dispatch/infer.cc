@@ -127,7 +127,8 @@ bool MayPromote(const c10::IValue& operand, const at::Tensor& self) {
 }
 
 // Whether an op computes in another dtype than that of an argument to which it writes its results.
-// Only out= arguments tell so of ops that are not pointwise: others compute in the dtype of `self`.
+// For ops that are not pointwise, only out= arguments show this: others compute in the dtype of
+// `self`.
 bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (!info.has_out) {
     if (!IsPointwise(info) || info.mutated != std::vector<int>{0} || !arguments[0].isTensor())
@@ -160,7 +161,7 @@ bool Resizes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
   return false;
 }
 
-// Whether the result is zeros; memory that is not initialised is (lowering/factories.py).
+// Whether the result is all zeros, as uninitialised memory is here (lowering/factories.py).
 bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   static const auto* names = new std::unordered_set<std::string_view>{
       "aten::empty.memory_format", "aten::empty_like", "aten::empty_strided", "aten::new_empty",

@@ -1,4 +1,4 @@
-// Calls ATen's CPU kernels and nothing else: autograd, autocast and Python stay out.
+// Makes a thread call ATen's CPU kernels directly, without autograd, autocast and Python modes.
 //
 //   const KernelKeysGuard guard;      // until the end of the scope
 //   op.callBoxed(&stack);

@@ -1,4 +1,4 @@
-// Tensors with other strides than row-major ones: memory_format=torch.channels_last, empty_strided.
+// Makes tensors whose strides are not row-major: memory_format=torch.channels_last, empty_strided.
 //
 // Every value is row-major. A tensor whose dimensions lie in another order in memory is a base in
 // that order and a view of it with the dimensions permuted back.

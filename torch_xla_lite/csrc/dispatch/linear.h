@@ -1,7 +1,7 @@
-// aten::linear, which is recorded whole, under forward-mode differentiation and of complex numbers.
+// The autograd kernel of aten::linear, which the recorder records as a single op.
 //
 // As a single op it has no forward derivative in torch, and no second derivative for complex
-// numbers. Of these and of dual numbers it is made of a product and a sum, as on the CPU.
+// numbers. For complex and for dual numbers this kernel calls a product and a sum, as on the CPU.
 //
 //   autograd_library.impl("linear", Linear());
 

@@ -1,4 +1,4 @@
-// x[mask] = values, where the values need a gradient.
+// The autograd kernel of x[mask] = values, where the values need a gradient.
 //
 // torch's gradient of the values is `grad[mask]`, whose shape depends on data, so a backward pass
 // would have to be interrupted to read the mask. Here the assignment consists of ops whose

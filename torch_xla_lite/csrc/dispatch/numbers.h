@@ -1,5 +1,5 @@
-// Numbers that torch's CPU kernels refuse: what the dtype cannot hold, and integer division by
-// zero.
+// Finds numbers that torch's CPU kernels refuse: those that the dtype cannot hold, and zero as the
+// divisor of integers.
 //
 //   NumbersFit(info, arguments, c10::ScalarType::Byte);     // x.fill_(300): false
 //   NumbersFit(info, arguments, c10::ScalarType::Half);     // x.add(x, alpha=70000.): false

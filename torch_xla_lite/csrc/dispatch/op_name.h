@@ -1,4 +1,4 @@
-// Names of ops as one text, such as "aten::add.Tensor".
+// Converts the names of ops to and from text such as "aten::add.Tensor".
 //
 //   FindOp("aten::add.Tensor")->operator_name();   // {"aten::add", "Tensor"}
 //   FullName({"aten::relu", ""});                  // "aten::relu"

@@ -1,5 +1,5 @@
-// Writes to tensors that share memory with others, or with themselves, which torch's kernels
-// refuse.
+// Refuses writes to tensors whose memory overlaps itself or another argument, as torch's kernels
+// do.
 //
 //   x[1:].add_(x[:-1])        // Raises: which elements are read before they are written?
 //   x.expand(3).add_(1)       // Raises: one location would be written three times.

@@ -37,20 +37,20 @@ struct OpInfo;
 
 class RecordKernel final : public c10::OperatorKernel {
  public:
-  // What became of a call.
+  // How a call was handled.
   enum class Outcome {
     kRecorded,
     kOnCpu,       // Not recorded: the CPU kernel serves it.
-    kForeign,     // Not recorded: it has a tensor that is no XTensorImpl.
+    kForeign,     // Not recorded: it has a tensor that is not an XTensorImpl.
     kCpuIndices,  // Not recorded: it has indices on the CPU.
     kConverted,   // Not recorded: its result has another dtype than the tensor that it writes.
     kItemByItem,  // Not recorded: the items of its lists share memory.
   };
-  // Those results of a call that are not arguments which it has written to.
+  // The results of a call, without the arguments that it writes to.
   using NewResults = c10::SmallVector<c10::IValue, 4>;
 
   // Records a call. The arguments may be borrowed: no reference to them is kept. If many ops are
-  // pending now, the caller calls Runtime::StartPending when it holds the arguments no more.
+  // pending now, the caller calls Runtime::StartPending after it has released the arguments.
   Outcome Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                  NewResults* results, bool* is_at_limit);
   // Records a call, or serves it in another way.

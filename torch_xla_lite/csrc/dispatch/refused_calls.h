@@ -1,4 +1,4 @@
-// Calls that torch's CPU kernels refuse, and its meta functions do not.
+// Finds calls that torch's CPU kernels refuse although its meta functions accept them.
 //
 //   IsRefused(info, {floats, ints}, ..., signature);     // aten::mm of two dtypes: true
 //

@@ -1,7 +1,7 @@
-// Shapes of the results of common ops, for which torch's meta functions are written in Python.
+// Infers the shapes of results of common ops whose meta functions in torch are written in Python.
 //
-// Those take 50 to 1,000 us for a new shape. A rule takes one, and knows only the plain cases:
-// calls that may be wrong, and dtypes that torch promotes, are left to the meta function.
+// Those functions take 50 to 1,000 us for a new shape. A rule takes one, and knows only the plain
+// cases: calls that may be wrong, and dtypes that torch promotes, are left to the meta function.
 //
 //   if (!ApplyShapeRule(info, &stack)) info.op.callBoxed(&stack);    // of meta tensors
 

@@ -1,5 +1,6 @@
-// nn.Embedding(sparse=True): the gradient of the weight would be a sparse tensor, which the device
-// does not have. The error is raised by the forward pass, at the line that the user can change.
+// Refuses nn.Embedding(sparse=True), for which the device has no gradient: a sparse tensor.
+//
+// The error is raised by the forward pass, at the line that the user can change.
 //
 //   autograd_library.impl("embedding", RefuseSparseGradient());
 

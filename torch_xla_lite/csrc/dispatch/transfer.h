@@ -1,4 +1,4 @@
-// Copies tensors to the device and back.
+// Copies tensors between the CPU and the device.
 //
 //   at::Tensor on_jax = Upload(cpu_tensor);      // a copy; returns at once
 //   at::Tensor on_cpu = Download(on_jax);        // computes what is pending and waits for it

@@ -1,4 +1,4 @@
-// The element types of XLA's buffers as torch's dtypes.
+// Converts the element types of XLA's buffers to torch's dtypes.
 //
 //   ScalarTypeOf(XLA_FFI_DataType_F32) == c10::ScalarType::Float;
 

@@ -1,4 +1,4 @@
-// One recorded call, or write through a view, as a call of ATen's CPU kernel.
+// Runs a recorded call, or a write through a view, by ATen's CPU kernel.
 //
 //   CpuCall call(node.signature());
 //   if (call.is_possible()) results = call.Run({a, b}, node.scalars());
@@ -25,7 +25,7 @@
 
 namespace torch_xla_lite::interpreter {
 
-// The kernel gives something else than what the graph expects.
+// Thrown when the kernel returns other results than the graph expects.
 struct OtherResults : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -36,11 +36,11 @@ class CpuCall {
 
   // Whether there is a kernel that gives what the op's lowering gives. Not all random numbers can
   // be those of jax, the strides of torch's views are unknown to the graph, and kernels read the
-  // default dtype of now, not of the recording.
+  // current default dtype, not the one at recording time.
   bool is_possible() const;
 
-  // Gives one tensor for each output of the signature, undefined where that has none. `scalars` are
-  // those of the node. Raises what the kernel raises, or OtherResults.
+  // Returns one tensor for each output of the signature, undefined where the signature has none.
+  // `scalars` are those of the node. Raises what the kernel raises, or OtherResults.
   std::vector<at::Tensor> Run(std::vector<at::Tensor> operands,
                               std::span<const uint64_t> scalars) const;
 
@@ -57,9 +57,12 @@ class CpuCall {
   std::optional<size_t> written_;
   std::optional<dispatch::CallPlan> plan_;
   bool is_seeded_ = false;
-  void (*kernel_)(torch::jit::Stack*) = nullptr;           // instead of torch's
-  bool (*condition_)(const torch::jit::Stack&) = nullptr;  // what torch's takes for granted
-  Draw draw_ = nullptr;                                    // of a random op
+  // Replaces torch's kernel.
+  void (*kernel_)(torch::jit::Stack*) = nullptr;
+  // A precondition that torch's kernel does not check.
+  bool (*condition_)(const torch::jit::Stack&) = nullptr;
+  // Draws the numbers of a random op.
+  Draw draw_ = nullptr;
   const dispatch::IndexArguments* index_ = nullptr;
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;

@@ -1,5 +1,6 @@
-// Random ops whose numbers are made of random bits by exact arithmetic, so that they can be
-// computed here: the same as by their lowerings (lowering/random.py), without a compilation.
+// Random ops computed from random bits by exact arithmetic.
+//
+// They give bit for bit the numbers of their lowerings (lowering/random.py), without a compilation.
 //
 //   if (const Draw* draw = FindDraw("aten::rand", shape)) results = draw(arguments, key, *shape);
 //

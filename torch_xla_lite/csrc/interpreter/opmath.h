@@ -1,4 +1,4 @@
-// The dtype that ATen's kernels compute in: 16-bit floats in 32 bits.
+// Converts 16-bit floats to float32, the dtype in which ATen's kernels compute them.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_OPMATH_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_OPMATH_H_

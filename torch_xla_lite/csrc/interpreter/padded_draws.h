@@ -1,4 +1,4 @@
-// Random ops whose numbers XLA alone computes to the last bit: normal ones, say.
+// Random ops whose numbers only XLA computes to the last bit, such as normal numbers.
 //
 //   PaddedDraws draws(run_lowering);
 //   std::optional<at::Tensor> drawn = draws.Run(call);      // nothing: an op of another kind

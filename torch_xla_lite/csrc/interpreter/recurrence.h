@@ -1,4 +1,4 @@
-// The recurrence of an LSTM, GRU or RNN layer, and its gradient, by ATen's CPU kernels.
+// Computes the recurrence of an LSTM, GRU or RNN layer, and its gradient, by ATen's CPU kernels.
 //
 // The arguments and results are those of torch_xla_lite::recurrence (lowering/recurrent_ops.py),
 // whose lowerings (lowering/recurrent.py) compute the same as scans. Only the loop over time steps

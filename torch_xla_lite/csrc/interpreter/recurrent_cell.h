@@ -1,4 +1,4 @@
-// One step of an LSTM or GRU and its gradient, by ATen's CPU kernels.
+// Computes one step of an LSTM or GRU, and its gradient, by ATen's CPU kernels.
 //
 // nn.LSTMCell and nn.GRUCell call these ops on every device but the CPU, for which torch has no
 // kernel of them. The arguments, results and workspaces are those of the lowerings

@@ -1,8 +1,7 @@
 // jax's default generator: Threefry 2x32 with a counter for each number.
 //
 //   Threefry key = Threefry::Of(seed, offset);    // fold_in(key(seed), offset)
-//   const auto [high, low] = key.Block(i);        // of bits(key, shape, uint64), four from element
-//   i
+//   const auto [high, low] = key.Block(i);        // i to i + 3 of bits(key, shape, uint64)
 //
 // A number depends on the key and on its index in row-major order alone, not on the shape.
 

@@ -60,7 +60,7 @@ struct Root {
   const Value* value;
   // The leaf that the holder had before, or nullptr. Only compared: it may have been freed.
   const Node* replaced = nullptr;
-  // Whether it is a root only if the others need its node, so that it is computed anyhow.
+  // Whether it is a root only if the others need its node, so that it is computed in any case.
   bool if_needed = false;
 };
 

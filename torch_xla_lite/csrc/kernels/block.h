@@ -1,8 +1,7 @@
 // Block: up to 1,024 elements of any floating type, read and written as floats or doubles.
 //
 //   Block<BFloat16> block;
-//   const float* x = block.Read(row, n);        // converted; the row itself if it is float or
-//   double
+//   const float* x = block.Read(row, n);        // a copy only if the row has another type
 //
 //   float* y = block.Target(row);               // compute the results there ...
 //   block.Write(row, n);                        // ... and store them in the row's type

@@ -1,8 +1,8 @@
-// Releases Python objects that die where Python's lock must not be taken: on any thread, and under
-// any lock of ours.
+// Defers the release of Python objects that are dropped where the GIL must not be taken: on any
+// thread, and under any lock of this project.
 //
 //   Drop(array);            // needs no lock
-//   ReleaseDropped();       // later, with Python's lock; the main thread does it, too, when it can
+//   ReleaseDropped();       // later, with the GIL; the main thread does it, too, when it can
 //
 // A forked process keeps what it drops: jax's arrays would wait for threads that were not forked.
 
@@ -16,7 +16,7 @@ namespace torch_xla_lite::python {
 // Takes over a reference.
 void Drop(PyObject* object);
 
-// With Python's lock held.
+// Requires the GIL.
 void ReleaseDropped();
 
 // This process may use the device, though it was forked: XLA had not started.

@@ -27,11 +27,12 @@ namespace py = pybind11;
 namespace torch_xla_lite::python {
 namespace {
 
-// Ctrl-C waits while one lives. Python raises KeyboardInterrupt between any two instructions: after
-// a graph has run, for which donated arguments are gone, and before its results are stored, say.
-class InterruptsWait {
+// Defers Ctrl-C during its lifetime. Python raises KeyboardInterrupt between any two instructions:
+// for example after a graph has run, when donated arguments no longer exist, and before its results
+// are stored.
+class DeferredInterrupts {
  public:
-  InterruptsWait() {
+  DeferredInterrupts() {
     // Python handles signals on the main thread only.
     if (getpid() != gettid()) return;
     struct sigaction remember = {};
@@ -39,13 +40,13 @@ class InterruptsWait {
     remember.sa_flags = SA_RESTART;
     is_active_ = sigaction(SIGINT, &remember, &before_) == 0;
   }
-  ~InterruptsWait() {
+  ~DeferredInterrupts() {
     if (!is_active_) return;
     sigaction(SIGINT, &before_, nullptr);
     if (std::exchange(came, 0) != 0) raise(SIGINT);
   }
-  InterruptsWait(const InterruptsWait&) = delete;
-  InterruptsWait& operator=(const InterruptsWait&) = delete;
+  DeferredInterrupts(const DeferredInterrupts&) = delete;
+  DeferredInterrupts& operator=(const DeferredInterrupts&) = delete;
 
  private:
   static inline volatile std::sig_atomic_t came = 0;
@@ -301,7 +302,7 @@ bool PyExecutor::CanInterpret() const {
   return can_interpret;
 }
 
-// Whatever goes wrong: the graph is compiled then, and errors name op and line.
+// After any error the graph is compiled instead, so that the error names op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   if (!CanInterpret()) return std::nullopt;
@@ -426,7 +427,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     scalars = PackScalars(graph.scalars);
     arguments.push_back(scalars.ptr());
   }
-  const InterruptsWait wait;
+  const DeferredInterrupts deferred;
   const py::sequence returned = Call(executable, arguments);
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
@@ -449,7 +450,8 @@ ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
 }
 
 ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {
-  // Those of numpy, which passes data to jax. It would say so when a graph needs the array.
+  // numpy, which passes data to jax, has at most this many dimensions, and would report it only
+  // when a graph needs the array.
   constexpr int64_t kMostDims = 64;
   if (tensor.dim() > kMostDims) {
     throw std::runtime_error("a tensor on jax has at most 64 dimensions, and this one has " +

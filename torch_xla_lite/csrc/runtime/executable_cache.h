@@ -30,7 +30,7 @@ class ExecutableCache {
   // may keep a reference to an old state in one step, and drop it in the next.
   ir::Ref<Executable> FindAdaptable(ir::Graph* graph);
   void Insert(std::vector<uint64_t> key, ir::Ref<Executable> executable);
-  // Drops what has not been used for the longest time, and keeps as many as it drops, or one more.
+  // Drops the least recently used half, rounded down.
   void DropOlderHalf();
   void Clear();
   size_t size() const { return entries_.size(); }

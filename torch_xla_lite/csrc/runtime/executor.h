@@ -1,4 +1,4 @@
-// The executor: the interface of the runtime to a compiler and a device.
+// Executor: the runtime's interface to a compiler and a device.
 //
 // The runtime decides what runs and when; an Executor turns a graph's description into an
 // executable, runs it on buffers, and moves data in and out. The implementation for users
@@ -7,7 +7,7 @@
 // All methods are called without the record lock and may throw; Compile, StartCompile, Execute and
 // Interpret are never called concurrently.
 //
-// An OpFailure says which op of a graph failed: what does not need a call of it can be computed
+// An OpFailure says which op of a graph failed: values that need no call of it can be computed
 // without it. Any other exception, an interrupt or lack of memory, concerns the whole graph.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_

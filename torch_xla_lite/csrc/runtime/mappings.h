@@ -1,6 +1,7 @@
-// Whether the process may run out of memory mappings. The code of an executable takes dozens of
-// them, Linux allows a process 65,530 unless it is configured otherwise (vm.max_map_count), and XLA
-// crashes when it gets no more.
+// Tells whether the process may soon run out of memory mappings.
+//
+// The code of an executable takes dozens of them, Linux allows a process 65,530 unless it is
+// configured otherwise (vm.max_map_count), and XLA crashes when it gets no more.
 //
 //   if (MappingsAreScarce()) cache.DropOlderHalf();
 

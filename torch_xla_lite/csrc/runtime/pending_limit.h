@@ -1,4 +1,4 @@
-// PendingLimit: where to cut a graph that grows because nothing is read.
+// PendingLimit: decides where to cut a graph that grows because the program reads no value.
 //
 //   PendingLimit limit;
 //   limit.set_limit(2000);

@@ -35,12 +35,12 @@ NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
 
 }  // namespace
 
-// The sync lock, and who has it.
+// Holds the sync lock, and records the thread that holds it.
 class Runtime::SyncScope {
  public:
   explicit SyncScope(Runtime* runtime) : runtime_(*runtime) {
     const auto self = std::this_thread::get_id();
-    // First: the one who had the lock when a process was forked does not exist there.
+    // Checked first: in a forked process, the thread that held the lock does not exist.
     runtime_.executor_->CheckUsable();
     if (runtime_.sync_owner_ == self || runtime_.executor_->IsInKernel()) {
       throw std::runtime_error(
@@ -136,9 +136,9 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
   }
 }
 
-// What a request computes, without what needs a failed call. That leaves the list of pending
-// values, so that it cannot fail the next sync too; who reads it meets the error again. To be
-// called with the record lock held.
+// What a request computes. Values that need a failed call are removed from it and from the list of
+// pending values, so that they cannot fail the next sync; reading one raises the error again.
+// Requires the record lock.
 Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed) {
   const std::vector<LiveValue*> pending = PendingValues();
   Roots all;

@@ -48,15 +48,15 @@ struct Counters {
   std::atomic<uint64_t> cache_hits = 0;
 };
 
-// When a graph is compiled that no executable was found for.
+// When a graph without an executable is compiled.
 enum class CompileWhen {
   // At once: the first time that it runs.
   kFirst,
   // When it comes back (tiering.h); until then it is interpreted. Counts decide, not a clock, so
   // that a program gives the same bits in each run.
   kRepeated,
-  // Likewise, but nothing waits for the compiler: the graph is interpreted until its executable is
-  // there. A clock decides.
+  // As kRepeated, but compiled by another thread; until then the graph is interpreted. How often
+  // depends on timing.
   kBackground,
 };
 
@@ -80,7 +80,7 @@ class Runtime {
   // it are computed as one graph; then the error is thrown. After an interrupt or for lack of
   // memory all values stay as they were, and the error is thrown at once.
   void Sync();
-  // Likewise those of all threads, then waits until the device is idle.
+  // Computes the pending live values of all threads, and waits until the device is idle.
   void Synchronize();
   // Like Sync, and computes the value; of ops that fail, throws only the error of one that the
   // value needs.

@@ -1,4 +1,4 @@
-// Tiering: whether a graph is interpreted once more or compiled.
+// Tiering: decides whether a graph is interpreted again or compiled.
 //
 //   Tiering tiering;
 //   if (tiering.IsHot(graph, /*is_waited_for=*/true)) {

@@ -1,4 +1,4 @@
-// Wraps memory of somebody else as a tensor of the CPU, without a copy.
+// Wraps borrowed memory as a CPU tensor, without a copy.
 //
 //   at::Tensor view(HostView(c10::ScalarType::Float, {2, 3}, data));
 //
