@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what the first time costs: new graphs, new shapes, a second process.
+"""Measures the cost of first runs: new graphs, new shapes, a second process.
 
     python scripts/bench_compile.py                       # everything, about half an hour
     python scripts/bench_compile.py --only chain-1000 mlp

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times what the checks of indices cost: each program with them and without, alternately.
+"""Measures the cost of index checks: runs programs with and without them, alternately.
 
     python scripts/bench_index_checks.py
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says where the time of a build goes: seconds of files, layers of headers and includes.
+"""Reports the time that a build spends on each file, layer of headers and include.
 
     python setup.py rebuild                            # a cold build, of which this is the report
     python scripts/build_report.py                     # tables of the last build by setup.py
@@ -336,8 +336,8 @@ def _label(box: Box, text: str) -> str:
     room = int(box.width / 6.5)
     if box.height < 15 or room < 4:
         return ""
-    shown = text if len(text) <= room else text[: room - 1] + "…"
-    return f'<text x="{box.x + 4:.1f}" y="{box.y + 13:.1f}">{html.escape(shown)}</text>'
+    label = text if len(text) <= room else text[: room - 1] + "…"
+    return f'<text x="{box.x + 4:.1f}" y="{box.y + 13:.1f}">{html.escape(label)}</text>'
 
 
 def _treemap_svg(report: Report, colours: Mapping[str, str]) -> Iterator[str]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says why a build misses the cache entries of another one: compares the keys of all actions.
+"""Finds out why a build misses the cache entries of another: compares the keys of all actions.
 
     python scripts/cache_doctor.py A B                     # two execution logs of Bazel
     python scripts/cache_doctor.py --make                  # makes both: the package, all tests

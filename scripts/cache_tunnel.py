@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Encrypts the way to a cache server, for a Bazel that cannot use TLS, such as Debian's.
+"""Encrypts the connection to a cache server, for a Bazel without TLS, such as Debian's.
 
     python scripts/cache_tunnel.py https://cache.example &        # listens on http://127.0.0.1:9092
     export TORCH_XLA_LITE_REMOTE_CACHE=http://127.0.0.1:9092

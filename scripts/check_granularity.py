@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names targets that make an edit compile or test more than it has to.
+"""Finds Bazel targets that make an edit compile or test more than necessary.
 
     bazel build //... && python scripts/check_granularity.py
 

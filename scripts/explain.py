@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls Bazel, and says why it ran what it ran. `python setup.py explain` is for setup.py.
+"""Calls Bazel and prints why each action ran; for setup.py, see `python setup.py explain`.
 
     python setup.py develop                     # once, to configure Bazel
     python scripts/explain.py build //...       # any command and options of Bazel

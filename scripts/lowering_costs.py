@@ -137,7 +137,7 @@ def _call_samples(op: Any, dtype: torch.dtype) -> None:
 
 @contextlib.contextmanager
 def _without(name: str) -> Iterator[None]:
-    """The op has no lowering meanwhile: its decomposition may call it."""
+    """Removes the op's lowering temporarily, because its decomposition may call the op."""
     registry.find(name)
     entry, declared = registry.LOWERINGS.pop(name), registry.DECLARED.pop(name)
     try:

@@ -119,7 +119,7 @@ def _run(op: Any, job: Job, num_samples: int) -> Result:
 
 def _samples(op: Any, job: Job, limit: int) -> Iterator[Any]:
     """Sample inputs on the CPU, from the whole range of what the database has. For a dtype that the
-    op is not said to take: those of float32, converted, so that what the CPU refuses is met too."""
+    database does not list for the op: its float32 samples, converted, to include refused calls."""
     dtype = getattr(torch, job.dtype)
     grad = job.mode == "backward"
     torch.manual_seed(0)

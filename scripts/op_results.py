@@ -1,4 +1,4 @@
-"""The results of op_coverage.py: the file that has them, the table, and the document with it."""
+"""Stores the results of op_coverage.py, and writes them as a table and as docs/op_coverage.md."""
 
 from __future__ import annotations
 

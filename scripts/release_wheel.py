@@ -105,13 +105,13 @@ def main() -> int:
             print(f"error: {released.name} differs from the one that was built with a cache in:")
             print("".join(f"  {name}\n" for name in different), end="")
             if shutil.which("diffoscope"):
-                shown = subprocess.run(
+                difference = subprocess.run(
                     ["diffoscope", "--max-report-size=20000", cached, released],
                     stdout=subprocess.PIPE,
                     text=True,
                     check=False,
                 )
-                print(shown.stdout)
+                print(difference.stdout)
             return 1
         target.mkdir(parents=True, exist_ok=True)
         shutil.copy2(released, target)

@@ -1,4 +1,4 @@
-"""Where this project keeps files that can be made again, under the user's folder of caches."""
+"""Finds the folders below the user's cache folder in which this project keeps files."""
 
 from __future__ import annotations
 

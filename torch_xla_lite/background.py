@@ -1,11 +1,11 @@
-"""Runs functions in the background: one after the other, in a thread of their own.
+"""Runs functions one after the other in a background thread.
 
     worker = Worker("my worker")
     future = worker.submit(function)     # a concurrent.futures.Future
 
-The thread ends when nothing waits, and the next function starts another one. So a program that ends
-waits for the function that runs, which may be in the middle of native code, and those that still
-wait never run. concurrent.futures.ThreadPoolExecutor would run them all.
+The thread ends when no function is left, and the next one starts another thread. So a program that
+ends waits for the function that runs, which may be in the middle of native code, and the functions
+after it never run. concurrent.futures.ThreadPoolExecutor would run them all.
 """
 
 import collections
@@ -26,7 +26,8 @@ class Worker:
         self._is_running = False
 
     def submit(self, function: Callable[[], Any]) -> Future:
-        """Has the function run unless its future is cancelled, or the program ends, before that."""
+        """Schedules a function, which does not run if its future is cancelled or the program ends
+        first."""
         future: Future = Future()
         with self._lock:
             self._waiting.append((future, function))

@@ -1,4 +1,4 @@
-"""Compiled programs on disk: what one process compiled, other processes of the user load.
+"""Stores compiled programs on disk, from where other processes of the same user load them.
 
     key = compilation_cache.key(description)     # None where nothing can be kept
     program = compilation_cache.load(key)
@@ -205,7 +205,7 @@ def _load_executable(data: bytes, num_arguments: int, num_results: int) -> Calla
 
 @functools.cache
 def _folder() -> Path | None:
-    """Where the entries are; None when the cache is off, or no folder is the user's alone."""
+    """Where the entries are; None when the cache is off, or no folder is private to the user."""
     if not _variables.enabled(os.environ, _VARIABLE, default="1"):
         return None
     try:
@@ -222,7 +222,7 @@ def _folder() -> Path | None:
 
 
 def _remove_oldest(folder: Path, limit: int) -> None:
-    """Brings the size of a folder below a limit, by the time at which its files were last used."""
+    """Removes the least recently used files until the size of a folder is within a limit."""
     files = []
     with os.scandir(folder) as entries:
         for entry in entries:

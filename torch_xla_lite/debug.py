@@ -1,4 +1,4 @@
-"""What happened to recorded ops: counts, new graphs and their causes, the pending graph.
+"""Shows what happened to recorded ops: counts, new graphs and their causes, the pending graph.
 
     torch_xla_lite.debug.reset_metrics()
     train_one_step()

@@ -1,4 +1,4 @@
-"""default_env(): where tensors are created when the code names no device.
+"""default_env(): chooses where tensors are created when the code names no device.
 
     env = torch_xla_lite.default_env()
 

@@ -1,4 +1,4 @@
-"""Graphs that call code outside XLA, which may fail while they run.
+"""Splits graphs that call code outside XLA, because such a call may fail while the graph runs.
 
     parts = foreign_code.split(jaxpr, donated)        # None: the graph stays whole
     run = foreign_code.joined(executables, parts.order)

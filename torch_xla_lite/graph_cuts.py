@@ -1,4 +1,4 @@
-"""Starts the recorded ops of a program that reads nothing: after each step of an optimizer.
+"""Starts the recorded ops after each step of an optimizer, also if the program reads no value.
 
     for batch in loader:
         loss = criterion(model(batch))

@@ -1,4 +1,4 @@
-"""Errors of graphs: which op failed, and the line that recorded it."""
+"""Finds the op that made a graph fail, and the line that recorded it, for the error message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pending graph as text and as a picture: behind debug.graph().
+"""Shows the pending graph as text and as a picture, for debug.graph().
 
     graph = torch_xla_lite.debug.graph()
     print(graph)

@@ -1,4 +1,4 @@
-"""Lightning on device 'jax'. Lightning's `accelerator="auto"` knows only its own devices.
+"""Runs Lightning on device 'jax', which Lightning's `accelerator="auto"` does not know.
 
     from torch_xla_lite.lightning import JaxStrategy
 

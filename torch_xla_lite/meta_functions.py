@@ -24,25 +24,25 @@ _MARK = "__dynamo_disable"
 
 def register() -> None:
     """Sets what the decorated functions of torch._refs call instead, where it is not set yet."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     for module in (torch._refs, torch._refs.special, torch._refs.nn.functional, torch._refs.linalg):
         for value in vars(module).values():
-            for function in _decorated(value, seen):
+            for function in _decorated(value, visited):
                 if not hasattr(function, _MARK):
                     setattr(function, _MARK, _marked_later(function))
 
 
-def _decorated(value: Any, seen: set[int]) -> Iterator[types.FunctionType]:
+def _decorated(value: Any, visited: set[int]) -> Iterator[types.FunctionType]:
     """The functions that _disable_dynamo decorates, below other decorators: those hold what they
     decorate in their closures."""
-    if not isinstance(value, types.FunctionType) or id(value) in seen:
+    if not isinstance(value, types.FunctionType) or id(value) in visited:
         return
-    seen.add(id(value))
+    visited.add(id(value))
     inner = [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
     if value.__code__ is _DECORATOR:
         yield from (function for function in inner if isinstance(function, types.FunctionType))
     for function in inner:
-        yield from _decorated(function, seen)
+        yield from _decorated(function, visited)
 
 
 def _is_set(cell: types.CellType) -> bool:

@@ -1,4 +1,4 @@
-"""Which graphs were new, why, and where: behind debug.explain_recompile() and debug.report().
+"""Records new graphs and their causes, for debug.explain_recompile() and debug.report().
 
     with new_graphs.timed(steps, roots) as graph:      # around everything that a new graph costs
         ...
@@ -106,8 +106,8 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 def timed(
     steps: list[tuple], roots: list[tuple[int, int]], of: Place | None = None
 ) -> Iterator[NewGraph]:
-    """Remembers a new graph of a place, of the program's by default, and how long the body takes to
-    get its program."""
+    """Records a new graph with a program line, by default the one that runs, and the time that the
+    body takes to compile or load it."""
     file, line, function = of or place()
     info = NewGraph(line=_text(file, line, function))
     info.num_ops = sum(isinstance(step[0], str) for step in steps)

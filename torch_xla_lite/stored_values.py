@@ -49,23 +49,23 @@ def find(graph: Sequence[Op | None]) -> set[int]:
     Args:
       graph: the op of each step, None for a leaf; a step follows its operands.
     """
-    # A view can be larger than what it shows, so that is stored instead.
-    shown = list(range(len(graph)))
+    # A view may be larger than its base, so the base is stored.
+    base_of = list(range(len(graph)))
     uses = [0] * len(graph)
     for step, op in enumerate(graph):
         if op is None:
             continue
         if _is_view(op):
-            shown[step] = shown[op.operands[0]]
+            base_of[step] = base_of[op.operands[0]]
             continue
         for operand in op.operands:
-            uses[shown[operand]] += 2 if _module(op) in _REPEATED_USE else 1
+            uses[base_of[operand]] += 2 if _module(op) in _REPEATED_USE else 1
     chains = [0] * len(graph)
     found: set[int] = set()
     for step, op in enumerate(graph):
         if op is None or _is_view(op) or (cost := _COSTS.get(_module(op))) is None:
             continue
-        chains[step] = cost + sum(chains[base] for base in {shown[at] for at in op.operands})
+        chains[step] = cost + sum(chains[base] for base in {base_of[at] for at in op.operands})
         if chains[step] > _LONGEST_CHAIN and uses[step] > 1:
             found.add(step)
             chains[step] = 0

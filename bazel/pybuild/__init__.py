@@ -1,4 +1,4 @@
-"""The setuptools half of the build: what happens before, around and after the one call of Bazel.
+"""The Python part of the build: everything that setup.py does around its one call of Bazel.
 
 Folders and files, from the lowest to the highest. A file imports only what stands above it here
 (test/lint/imports_test.py):

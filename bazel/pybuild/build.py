@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bazel.pybuild.invocation.explain import Action
     from bazel.pybuild.invocation.report import Report
 
-_AS_BEFORE = "The installed files are as they were."
+_AS_BEFORE = "The installed files have not changed."
 # Bazel's exit codes for errors of remote caches, for its own crash, and for results that a remote
 # cache has lost. Debian's Bazel 4 crashes when it uses TLS with gRPC.
 _CACHE_FAILURES = (32, 34, 37, 39)

@@ -1,4 +1,4 @@
-"""One command at a time writes into a tree: builds, wheels and `clean` wait for each other.
+"""Locks a tree, so that one command at a time writes to it: a build, a wheel or `clean`.
 
     with lock.exclusive(root):
         ...         # the same process may take the lock again
@@ -48,7 +48,7 @@ def _acquire(path: Path, wait: bool) -> IO[str]:
         except BlockingIOError:
             if not wait:
                 raise BuildError(
-                    "Another command works in this tree, and --noblock_for_lock forbids to wait.",
+                    "Another command works in this tree, and --noblock_for_lock forbids waiting.",
                     f"To wait, remove the option from {PREFIX}BAZEL_STARTUP_OPTIONS.",
                 ) from None
             print("torch_xla_lite: waiting for another command in this tree", flush=True)

@@ -265,9 +265,9 @@ def _value(variable: Variable, environ: Mapping[str, str]) -> Any:
         return variable.kind.parse(text)
     except ValueError:
         # A URL may contain a password.
-        shown = "..." if variable.kind in (CACHE_URL, SECRET) else repr(text)
+        printed = "..." if variable.kind in (CACHE_URL, SECRET) else repr(text)
         raise BuildError(
-            f"{variable.name}={shown} is not {variable.kind.description}.",
+            f"{variable.name}={printed} is not {variable.kind.description}.",
             f"Correct it, or unset it for the default ({variable.default}):  unset {variable.name}",
         ) from None
 

@@ -240,7 +240,7 @@ def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree:
     bazel.write_text("#!/bin/sh\ncase $1 in build) kill -INT $$ ;; esac\n")
     process = _run(tree, "develop")
     assert process.returncode == 130
-    assert process.stderr == "error: interrupted. The installed files are as they were.\n"
+    assert process.stderr == "error: interrupted. The installed files have not changed.\n"
 
 
 def test_a_bazel_that_rejects_the_path_of_the_tree_is_quoted_in_one_line(tree: Path):

@@ -230,13 +230,13 @@ def test_a_cross_compiler_that_is_missing_is_named_with_the_way_to_get_it(built:
     assert "apt-get install g++-aarch64-linux-gnu" in process.stderr
 
 
-def test_a_compile_error_is_shown_and_leaves_the_installed_files_as_they_were(built: Nested):
+def test_a_compile_error_is_shown_and_does_not_change_the_installed_files(built: Nested):
     before = _identity(built)
     built.write("one.cc", "int one() { return unknown_name; }\n")
     process = built.setup("develop")
     assert process.returncode == 1
     assert "unknown_name" in process.stderr
-    assert "The installed files are as they were." in process.stderr
+    assert "The installed files have not changed." in process.stderr
     assert process.stderr.splitlines()[-1].endswith("VERBOSE=1 python setup.py develop")
     # Bazel says so twice.
     assert "Build did NOT complete" not in process.stderr
@@ -254,7 +254,7 @@ def test_a_library_that_would_not_work_elsewhere_is_not_installed(built: Nested)
     assert _identity(built) == before
 
 
-def test_a_develop_that_was_killed_is_made_good_by_the_next(built: Nested):
+def test_a_develop_that_was_killed_is_repaired_by_the_next(built: Nested):
     built.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
     before = _identity(built)
     process = _at_work(built, TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS="--disk_cache=")

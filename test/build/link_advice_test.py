@@ -98,9 +98,7 @@ def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(
 
 
 @pytest.mark.parametrize("variable", ["USE_CUDA", "USE_PRIORITIZED_TEXT_FOR_LD"])
-def test_who_builds_without_cuda_or_has_decided_is_left_alone(
-    environ: dict[str, str], variable: str
-):
+def test_no_advice_without_cuda_or_with_the_variable_set(environ: dict[str, str], variable: str):
     process = _python({**environ, variable: "0"}, "setup.py", "build_ext")
     assert "error: " in process.stderr
     assert "+---" not in process.stderr

@@ -61,7 +61,7 @@ def test_a_second_process_says_that_it_waits_and_then_has_the_tree(
     assert other.stdout.readline() == _HAS
 
 
-def test_who_waited_for_a_lock_that_clean_removed_has_the_one_that_others_ask_for(
+def test_a_waiter_whose_lock_file_clean_removed_locks_the_new_one(
     holder: int, other: "subprocess.Popen[str]", tmp_path: Path
 ):
     assert other.stdout.readline() == _WAITS

@@ -92,7 +92,7 @@ class Nested:
         }
 
     def run(self, *command: str | Path, **changes: str) -> "subprocess.CompletedProcess[str]":
-        """Runs a command in the tree, whatever comes of it."""
+        """Runs a command in the tree; its exit code is not checked."""
         return subprocess.run(
             command,
             cwd=self.root,

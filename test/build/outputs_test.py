@@ -62,7 +62,7 @@ def test_a_repeated_install_writes_nothing(tmp_path: Path, root: Path):
     assert {file: file.stat().st_ctime_ns for file in root.rglob("*")} == before
 
 
-def test_a_file_that_somebody_changed_is_put_right(tmp_path: Path, root: Path):
+def test_a_modified_file_is_restored(tmp_path: Path, root: Path):
     built = _built(tmp_path, b"one")
     outputs.install([built], root)
     (root / _PATH).write_bytes(b"bad")

@@ -100,7 +100,7 @@ def test_a_server_that_is_killed(built: Nested):
     os.kill(server, signal.SIGKILL)
     _, errors = process.communicate()
     assert process.returncode == 1
-    assert "Bazel's server ended during the build.\nThe installed files are as they were." in errors
+    assert "Bazel's server ended during the build.\nThe installed files have not changed." in errors
     assert _answer(built) == 1
     built.develop()
     assert _answer(built) == 2
@@ -124,7 +124,7 @@ def test_a_source_that_is_deleted_during_the_build(built: Nested):
     assert _answer(built) == 4
 
 
-def test_who_does_not_want_to_wait_is_refused(built: Nested):
+def test_noblock_for_lock_fails_instead_of_waiting(built: Nested):
     _set_answer(built, 5)
     process = _develop_at_work(built, **_NO_CACHE)
     options = built.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"] + " --noblock_for_lock"

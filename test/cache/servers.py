@@ -69,7 +69,7 @@ class Server(NamedTuple):
 
 
 def run(command: str, folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a command of the script, whatever comes of it."""
+    """Runs a command of the script; its exit code is not checked."""
     return subprocess.run(
         [sys.executable, SCRIPT, command, folder, *options],
         capture_output=True,

@@ -48,7 +48,7 @@ def run(source: str, cache: Path, **environ: str) -> tuple:
     return counts(programs.run(PROGRAM + source, **(variables(cache) | environ)))
 
 
-def run_anew(source: str, cache: Path, package: Path = PACKAGE, **environ: str) -> tuple:
+def run_in_new_process(source: str, cache: Path, package: Path = PACKAGE, **environ: str) -> tuple:
     """The same in a process that starts an interpreter and imports everything."""
     command = [sys.executable, "-P", "-c", PROGRAM + source]
     environ = {**os.environ, "PYTHONPATH": str(package.parent), **variables(cache), **environ}
@@ -87,11 +87,11 @@ def cache(added: Path, tmp_path: Path) -> Path:
 
 
 def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: Path):
-    compiled, loaded, fallbacks, values = run_anew(STEPS, tmp_path)
+    compiled, loaded, fallbacks, values = run_in_new_process(STEPS, tmp_path)
     assert compiled >= 1
     assert loaded == 0
     assert fallbacks != []
-    assert run_anew(STEPS, tmp_path) == (0, compiled, fallbacks, values)
+    assert run_in_new_process(STEPS, tmp_path) == (0, compiled, fallbacks, values)
 
 
 # LAPACK's kernels are bound when jax lowers the first of them, which a loaded program does not do.
@@ -106,8 +106,8 @@ report(torch.cat([result.flatten() for result in results]))
 
 
 def test_programs_with_calls_of_lapack_are_loaded(tmp_path: Path):
-    compiled, _, fallbacks, values = run_anew(LINALG, tmp_path)
-    assert run_anew(LINALG, tmp_path) == (0, compiled, fallbacks, values)
+    compiled, _, fallbacks, values = run_in_new_process(LINALG, tmp_path)
+    assert run_in_new_process(LINALG, tmp_path) == (0, compiled, fallbacks, values)
 
 
 CONVOLUTION = """
@@ -146,7 +146,7 @@ def test_a_graph_with_a_callback_is_compiled_in_each_process(tmp_path: Path):
 
 def test_two_processes_at_once_leave_entries_that_work(tmp_path: Path):
     with ThreadPoolExecutor() as pool:
-        first, second = pool.map(lambda _: run_anew(ADD, tmp_path), range(2))
+        first, second = pool.map(lambda _: run_in_new_process(ADD, tmp_path), range(2))
     assert first[3] == second[3] == [0.5, 1.5, 2.5]
     assert run(ADD, tmp_path)[:2] == (0, 1)
 
@@ -216,7 +216,7 @@ def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Pa
     ids=["default dtype", "setting of jax", "XLA_FLAGS"],
 )
 def test_settings_that_change_the_code_are_in_the_key(before: str, environ: dict, cache: Path):
-    assert run_anew(before + ADD, cache, **environ)[:2] == (1, 0)
+    assert run_in_new_process(before + ADD, cache, **environ)[:2] == (1, 0)
 
 
 def test_the_same_program_is_loaded(cache: Path):
@@ -225,10 +225,10 @@ def test_the_same_program_is_loaded(cache: Path):
 
 def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):
     package = copy_of_the_package(tmp_path)
-    run_anew(ADD, tmp_path, package)
+    run_in_new_process(ADD, tmp_path, package)
     with (package / "lowering" / "binary.py").open("a") as file:
         file.write("# Changed.\n")
-    assert run_anew(ADD, tmp_path, package)[:2] == (1, 0)
+    assert run_in_new_process(ADD, tmp_path, package)[:2] == (1, 0)
 
 
 def test_it_can_be_switched_off(tmp_path: Path):

@@ -344,8 +344,8 @@ def test_that_holds_where_nothing_is_overwritten(monkeypatch: pytest.MonkeyPatch
     wait = jax.block_until_ready
     monkeypatch.setattr(jax, "block_until_ready", lambda x: awaited.append(len(x)) or wait(x))
     x = torch.linspace(0, 1, 1000).to("jax")
-    seen, rest = checked(x + 1, 1000), x.cos()
+    incremented, rest = checked(x + 1, 1000), x.cos()
     torch_xla_lite.sync()
     assert awaited == [1]
-    torch.testing.assert_close(seen.cpu(), x.cpu() + 1)
+    torch.testing.assert_close(incremented.cpu(), x.cpu() + 1)
     torch.testing.assert_close(rest.cpu(), x.cpu().cos())

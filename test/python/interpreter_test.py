@@ -34,11 +34,11 @@ def counts() -> tuple[int, int, int]:
 
 def test_a_graph_is_compiled_when_it_comes_back():
     x = torch.ones(LARGE).jax()
-    seen = []
+    counts_by_step = []
     for _ in range(3):
         assert (x * 2).tolist() == [2] * LARGE
-        seen.append(counts())
-    assert seen == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
+        counts_by_step.append(counts())
+    assert counts_by_step == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
 
 
 def test_a_loop_over_small_arrays_compiles_nothing_in_a_thousand_rounds():

@@ -173,13 +173,13 @@ def test_a_browser_shows_the_treemap_and_the_timeline_in_their_colours_and_sizes
         capture_output=True,
         timeout=120,
     )
-    seen = _colours(picture.read_bytes())
+    areas = _colours(picture.read_bytes())
     area = build_report._WIDTH * build_report._HEIGHT
-    shares = [seen[colour] / area for colour in build_report._COLOURS[:4]]
+    shares = [areas[colour] / area for colour in build_report._COLOURS[:4]]
     # The first one is also that of compilations in the timeline; labels hide some pixels.
     assert shares == pytest.approx([0.5, 0.3, 0.2, 0], rel=0.1)
     # A seventh of the width, without the white border.
-    link = seen[build_report._KINDS["CppLink"]]
+    link = areas[build_report._KINDS["CppLink"]]
     assert link == pytest.approx(build_report._WIDTH / 7 * build_report._ROW, rel=0.5)
 
 

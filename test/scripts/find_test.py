@@ -51,7 +51,7 @@ def test_others_are_found_by_the_address_of_a_remote(world: World):
     assert one["found"] == "by its remote"
 
 
-def test_a_checkout_of_something_else_at_the_usual_place_is_passed_by(world: World):
+def test_a_checkout_of_something_else_at_the_usual_place_is_ignored(world: World):
     world.init(world.folder / "src" / "usual")
     clone = _unconfigured(world, "my-own-name")
     assert _run(world).one()["path"] == str(clone.path)

@@ -271,7 +271,7 @@ def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
 
 
 @pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
-def test_local_work_is_no_hindrance_where_nothing_is_to_do(
+def test_local_work_does_not_matter_where_nothing_is_to_do(
     advanced: Template[Repo], work: Callable[[Repo], None]
 ):
     world, clone = advanced.copy()

@@ -35,7 +35,7 @@ def test_a_pinned_repository_stops_at_its_pin(world: World, pair: tuple[Repo, Re
     assert world.run("--pinned").one("torch")["status"] == "current"
 
 
-def test_without_the_option_pins_are_not_looked_at(world: World, pair: tuple[Repo, Repo, Repo]):
+def test_without_the_option_pins_are_ignored(world: World, pair: tuple[Repo, Repo, Repo]):
     server, clone, xla = pair
     _pin(xla, server.commit())
     new = server.commit()

@@ -32,7 +32,7 @@ def _can_drop_rights() -> bool:
 
 
 @pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
-def test_a_neighbour_that_may_not_be_read_is_passed_by(world: World):
+def test_a_neighbour_that_may_not_be_read_is_ignored(world: World):
     server = world.server("a")
     clone = world.clone(server, "my-own-name")
     upstream = world.table.pop("my-own-name")["upstream"]
@@ -361,7 +361,7 @@ def test_a_link_in_the_place_of_a_submodule_is_named(world: World):
 
 
 @pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
-def test_a_folder_of_settings_that_may_not_be_read_is_passed_by(world: World):
+def test_a_folder_of_settings_that_may_not_be_read_is_ignored(world: World):
     words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command("status")]
     (world.home / ".config").chmod(0)
     done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)

@@ -126,7 +126,7 @@ def test_untracked_files_in_a_submodule_stay_beside_its_move(world: World, nest:
 
 
 @pytest.mark.parametrize("work", [_changed, _changed_below, _staged, _unpushed, _bisect])
-def test_local_work_in_a_submodule_that_upstream_does_not_touch_is_no_hindrance(
+def test_local_work_in_a_submodule_that_upstream_does_not_touch_does_not_matter(
     world: World, nest: Nest, work: Callable[[Nest], None]
 ):
     work(nest)

@@ -96,7 +96,7 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
         ("default = ['nobody']", "named nobody"),
     ],
 )
-def test_a_table_that_makes_no_sense_is_named(tmp_path: Path, text: str, problem: str):
+def test_an_invalid_table_is_reported(tmp_path: Path, text: str, problem: str):
     with pytest.raises(UsageError) as error:
         _read(tmp_path, text)
     assert problem in error.value.problem

@@ -1,4 +1,4 @@
-"""Attention: torch's fused attention kernels, as products and a softmax.
+"""Attention: torch's fused attention kernels as matrix products and a softmax.
 
 `scaled_dot_product_attention` is recorded as one op if it fits `flash_attention_for_cpu`, otherwise
 as the ops that it is made of; csrc/dispatch/attention.cc decides.

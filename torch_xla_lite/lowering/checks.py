@@ -1,6 +1,7 @@
-"""Checks of values, mostly of indices: what a graph reports of the values that it met.
+"""Registers checks of values, mostly of indices, that a graph reports when it has run.
 
-A graph of XLA cannot raise. A lowering says what must not be, such as an index out of range:
+A graph of XLA cannot raise. A lowering registers conditions that must not hold, such as an index
+out of range:
 
     index_in_range(indices, size=10)     # while jax traces
     check(jnp.any(x < 0), "x is negative", RuntimeError)

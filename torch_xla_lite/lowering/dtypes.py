@@ -1,4 +1,4 @@
-"""The dtypes that torch's CPU kernels refuse, or compute in a way of their own.
+"""The dtypes that torch's CPU kernels refuse, or compute differently from lowerings.
 
     operands, results = refused("aten::mse_loss")     # bits: bool, integers, complex dtypes
 

@@ -1,4 +1,4 @@
-"""Rearranging: joining, repeating, reordering, padding and cutting out triangles.
+"""Rearranges tensors: joining, repeating, reordering, padding and cutting out triangles.
 
 The gradient of a padding is its transpose, from `jax.linear_transpose`.
 """

@@ -1,4 +1,4 @@
-"""Products of a dimension with a constant sparse matrix, which resize images and average windows.
+"""Multiplies a dimension by a constant sparse matrix, to resize images and to average windows.
 
 A dense product would multiply all other elements by zero, too, and spread NaN and infinity to all
 results. Sums of the few elements that count are faster if the image shrinks, and slower if it

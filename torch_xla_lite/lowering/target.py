@@ -1,4 +1,4 @@
-"""What XLA compiles for. Lowerings that choose by platform ask here, and nowhere else.
+"""Describes the platform that XLA compiles for; lowerings that depend on it use only this file.
 
 target.platform()                     # "cpu", "gpu", "tpu"
 target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers

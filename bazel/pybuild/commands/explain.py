@@ -1,4 +1,4 @@
-"""Prints why the last build did what it did, from build/report.json.
+"""Prints why each action of the last build ran, from build/report.json.
 
     1 action ran in 1.20 s; 0 from a cache
 

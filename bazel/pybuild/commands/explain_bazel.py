@@ -1,4 +1,4 @@
-"""Calls Bazel and prints why it ran what it ran, for scripts/explain.py.
+"""Calls Bazel and prints why each action ran, for scripts/explain.py.
 
 python -m bazel.pybuild.commands.explain_bazel 2 bazel build //...
 

@@ -59,8 +59,8 @@ def check(changed: Iterable[Output], built: Iterable[Output], root: Path) -> Non
     found += [f"  {info} {problem}" for info in infos for problem in _other_torch(info, torch)]
     if found:
         raise BuildError(
-            "The built files would not work, or not on every machine. The installed files are as "
-            "they were.\n" + "\n".join(found),
+            "The built files would not work, or not on every machine. The installed files have "
+            "not changed.\n" + "\n".join(found),
             "If torch or the compiler was replaced, build again:  "
             "python setup.py clean && python setup.py develop",
         )

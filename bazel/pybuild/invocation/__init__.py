@@ -1,4 +1,4 @@
-"""The call of Bazel.
+"""Calls Bazel and reports what it did.
 
 In:  the options, and the Bazel that machine/ found.
 Out: the files that were built, and a report of what was done for them.

@@ -1,4 +1,4 @@
-"""What is installed on this machine, as far as the build depends on it.
+"""Inspects what is installed on this machine, and configures Bazel for it.
 
 In:  the options, the environment variables and the file system.
 Out: which Bazel to call (find_bazel), the file .bazelrc.generated (configure), or an error that

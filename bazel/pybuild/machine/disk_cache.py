@@ -1,4 +1,4 @@
-"""Repairs the disk cache: Bazel 4 never replaces an entry, so a damaged one would stay for ever.
+"""Repairs the disk cache, in which Bazel 4 never replaces an entry, not even a damaged one.
 
     damaged(folder)                   # all entries whose content cannot be right
     repair(folder, outcome.made, root)

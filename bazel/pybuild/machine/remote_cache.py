@@ -1,4 +1,4 @@
-"""The remote cache: its options for Bazel, and a request that finds out whether the server works.
+"""Configures the remote cache for Bazel, and checks by a request whether the server works.
 
     lines(options)      # ["build:remote-cache --remote_cache=https://cache.example", ...]
     answer = probe(options)

@@ -105,14 +105,14 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_xla_lite.lowering import registry
 
-seen = []
+intercepted = []
 class Function(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        seen.append(function)
+        intercepted.append(function)
         return function(*args, **(kwargs or {}))
 class Dispatch(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        seen.append(function)
+        intercepted.append(function)
         return function(*args, **(kwargs or {}))
 
 def loaded():
@@ -137,7 +137,7 @@ print([
     (name, key) for name, module in sys.modules.items() if name.startswith("torch_xla_lite.")
     for key, value in vars(module).items() if isinstance(value, jax.core.Tracer)
 ])
-print(seen)
+print(intercepted)
 """
 
 
