@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.variables import (
     CACHE_URL,
-    DIGIT,
     PREFIX,
     SECRET,
     VARIABLES,
@@ -178,7 +177,7 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
         setting_name(variable.name): variable.name
         for variable in VARIABLES
         # Everybody on the machine can read a front end's command line.
-        if variable.kind not in (DIGIT, SECRET)
+        if variable.read_by_build and variable.kind is not SECRET
     }
     found: dict[str, str] = {}
     for setting, value in (settings or {}).items():

@@ -141,12 +141,15 @@ class Variable(NamedTuple):
       kind: its type.
       default: description of the value that replaces an unset or empty variable.
       meaning: one sentence.
+      read_by_build: whether builds read it. The others are in the table so that builds do not call
+        them misspelt: this package reads them at run time, or a script does.
     """
 
     name: str
     kind: Kind
     default: str
     meaning: str
+    read_by_build: bool = True
 
 
 VARIABLES = (
@@ -276,18 +279,21 @@ VARIABLES = (
         "unset: an index out of range raises when a value is read",
         "Read at run time: 1 raises when the graph runs, with the line that recorded the "
         "operation; 0 checks nothing.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_IR_DEBUG",
         DIGIT,
         "0",
         "Read at run time: each operation remembers the line and the module that recorded it.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_COMPILATION_CACHE",
         DIGIT,
         "1",
         "Read at run time: compiled programs are stored on disk for other processes.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_COMPILE",
@@ -295,18 +301,21 @@ VARIABLES = (
         "repeated",
         "Read at run time: a graph is compiled the first time, or interpreted and compiled when it "
         "comes back, or in that case compiled in a background thread.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_REBUILD_ON_IMPORT",
         DIGIT,
         "0",
         "Read at run time: importing the package from a checkout builds the checkout first.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_SYNC_AFTER_STEP",
         DIGIT,
         "1",
         "Read at run time: the end of an optimizer's step runs what is recorded.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_PENDING_LIMIT",
@@ -314,12 +323,14 @@ VARIABLES = (
         "2000",
         "Read at run time: the runtime starts a graph after about this many recorded operations, "
         "even if no value is read; 0: no limit.",
+        read_by_build=False,
     ),
     Variable(
         "TORCH_XLA_LITE_CONTAINER",
         DIGIT,
         "detected from files and variables of containers",
         "Read by scripts/update_repos.py, which refuses to run in the development container.",
+        read_by_build=False,
     ),
 )
 

@@ -199,9 +199,11 @@ def test_an_unknown_setting_is_an_error_that_names_the_nearest():
     )
 
 
-def test_a_variable_that_only_programs_read_is_no_build_setting():
-    with pytest.raises(BuildError, match="no build setting ir-debug"):
-        from_settings({"ir-debug": "1"})
+@pytest.mark.parametrize("name", [row.name for row in VARIABLES if row.meaning.startswith("Read ")])
+def test_a_variable_that_only_programs_read_is_no_build_setting(name: str):
+    setting = setting_name(name)
+    with pytest.raises(BuildError, match=f"no build setting {setting}"):
+        from_settings({setting: "1"})
 
 
 @pytest.mark.parametrize("settings", [{"cuda": ["on", "off"]}, {"cuda": "on", "USE_CUDA": "off"}])
