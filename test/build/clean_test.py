@@ -138,6 +138,18 @@ def test_an_older_bazel_does_not_read_settings_for_a_newer_one(root: Path, tmp_p
     assert (root / ".bazelrc.generated").read_text() == "common --noenable_bzlmod\n"
 
 
+@pytest.mark.parametrize("name", [".bazelrc.generated", ".bazelrc.generated.aside"])
+def test_the_printed_plan_calls_bazel_without_these_settings_too(
+    root: Path, tmp_path: Path, name: str
+):
+    (root / name).write_text("common --noenable_bzlmod\n")
+    options = _bazel(tmp_path, "! grep -qs bzlmod .bazelrc.generated")
+    for command in clean.plan(root, options, {}):
+        subprocess.run(command, cwd=root, check=True)
+    assert (root / ".bazelrc.generated").read_text() == "common --noenable_bzlmod\n"
+    assert not (root / "dist").exists()
+
+
 def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
     options = _bazel(tmp_path, "kill -INT $PPID; sleep 5")
     script = (

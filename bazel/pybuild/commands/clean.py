@@ -61,9 +61,9 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
 
 def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[str]]:
     """Commands with the same effect as `clean`, in the same order."""
-    paths = _paths(root)
-    commands = [_bazel_command(options, environ), ["rm", "-r", *paths] if paths else []]
-    return [command for command in commands if command]
+    command, paths = _bazel_command(options, environ), _paths(root)
+    commands = configure.commands_without_settings(root, command) if command else []
+    return [*commands, ["rm", "-r", *paths]] if paths else commands
 
 
 def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:

@@ -25,6 +25,7 @@ from bazel.pybuild.variables import PREFIX, without_secrets
 
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
+_ASIDE = f"{FILE}.aside"
 REMOTE_CACHE = f"{FILE}.remote-cache"
 
 # Flags that older versions of Bazel reject -> lines for a Bazel that has the flag.
@@ -375,7 +376,7 @@ def _option(command: str, option: str) -> str:
 @contextmanager
 def without_settings(root: Path) -> Iterator[None]:
     """Moves .bazelrc.generated away during a block: another Bazel may reject its options."""
-    current, aside = root / FILE, root / f"{FILE}.aside"
+    current, aside = root / FILE, root / _ASIDE
     if current.exists():
         current.replace(aside)
     try:
@@ -384,6 +385,14 @@ def without_settings(root: Path) -> Iterator[None]:
         # It may also be left from a process that was killed.
         if aside.exists():
             aside.replace(current)
+
+
+def commands_without_settings(root: Path, command: list[str]) -> list[list[str]]:
+    """Commands that run a command as inside `without_settings`."""
+    is_there, is_aside = (root / FILE).exists(), (root / _ASIDE).exists()
+    before = [["mv", FILE, _ASIDE]] if is_there else []
+    after = [["mv", _ASIDE, FILE]] if is_there or is_aside else []
+    return [*before, command, *after]
 
 
 def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
