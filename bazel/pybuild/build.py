@@ -75,9 +75,9 @@ def build(
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.exclusive(root, wait=options.waits):
         try:
-            gpu = configure.ensure(root, bazel, options, environ).cuda
-            _print_once(f"torch_xla_lite: CUDA {gpu}")
-            if gpu.startswith("on") and options.prioritized_text is None:
+            state = configure.ensure(root, bazel, options, environ)
+            _print_once(f"torch_xla_lite: CUDA {state.cuda}")
+            if state.has_cuda and options.prioritized_text is None:
                 notices.defer(_ADVICE)
             if options.wheel_kind is WheelKind.PYTHON:
                 _check_library(root, options, cuda.inspect(options, environ))
@@ -86,7 +86,7 @@ def build(
                 options,
                 root / "build",
                 headers=into is not None,
-                cuda=gpu.startswith("on"),
+                cuda=state.has_cuda,
                 caching=_caching(options),
             )
             code, outcome = _run(command, root, options, environ)
@@ -106,7 +106,7 @@ def build(
         variables = checksums(environ)
         actions = _explain(outcome, variables, root)
         wall = time.perf_counter() - since
-        done = report.Report(succeeded, wall, outcome, changed, gpu, actions, variables)
+        done = report.Report(succeeded, wall, outcome, changed, state.cuda, actions, variables)
         report.write(done, root)
     if not succeeded:
         if outcome.exit_name:

@@ -13,7 +13,9 @@ from bazel.pybuild.invocation import execution_log
 from bazel.pybuild.machine import configure, cuda, find_bazel, packages, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
+from test.build.toolkit import write_toolkit
 
+_OFF = Options(cuda=Switch.OFF)
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
 
 
@@ -90,10 +92,10 @@ class _Tree:
         monkeypatch.setattr(packages, "own_folders", lambda: [str(self.site)])
         monkeypatch.setattr(sys, "prefix", str(folder))
 
-    def ensure(self, **changes: str) -> configure.State:
+    def ensure(self, options: Options = _OFF, **changes: str) -> configure.State:
         bazel = find_bazel.Bazel(self._bazel, False)
         environ = {**os.environ, "XDG_CACHE_HOME": str(self.root), **changes}
-        return configure.ensure(self.root, bazel, Options(cuda=Switch.OFF), environ)
+        return configure.ensure(self.root, bazel, options, environ)
 
     def writes(self) -> bool:
         """Whether to configure the tree writes the file."""
@@ -114,6 +116,16 @@ def test_the_file_is_written_once(tree: _Tree):
     assert tree.writes()
     assert not tree.writes()
     assert configure.read(tree.root) == tree.ensure()
+
+
+def test_whether_there_is_a_cuda_library_is_stored_beside_the_line_about_it(
+    tree: _Tree, tmp_path: Path
+):
+    write_toolkit(tmp_path / "cuda")
+    on = Options(cuda=Switch.ON, cuda_home=str(tmp_path / "cuda"))
+    for options, has_cuda in ((_OFF, False), (on, True)):
+        assert tree.ensure(options).has_cuda is has_cuda
+        assert configure.read(tree.root).has_cuda is has_cuda
 
 
 def test_an_uninstalled_package_is_missed(tree: _Tree):

@@ -28,6 +28,7 @@ STATE = f"{FILE}.json"
 _ASIDE = f"{FILE}.aside"
 REMOTE_CACHE = f"{FILE}.remote-cache"
 
+_LOG = "# The processes that a build started, which is what `setup.py explain` reads."
 # Flags that older versions of Bazel reject -> lines for a Bazel that has the flag.
 _FLAGS = {
     "experimental_disk_cache_gc_max_size": (
@@ -38,11 +39,11 @@ _FLAGS = {
         "build:rebuild --disk_cache=",
     ),
     "experimental_execution_log_file": (
-        "# The processes that a build started, which is what `setup.py explain` reads.",
+        _LOG,
         "build:report --experimental_execution_log_file=build/execution.bin",
     ),
     "execution_log_sort": (
-        "# The processes that a build started, which is what `setup.py explain` reads.",
+        _LOG,
         "build:report --execution_log_binary_file=build/execution.bin --noexecution_log_sort",
     ),
     "enable_bzlmod": (
@@ -95,12 +96,14 @@ class State(NamedTuple):
       facts: everything that the settings depend on.
       toolchain: files of the compiler and of what it uses -> their times.
       settings: the content of .bazelrc.generated.
-      cuda: whether the package gets a CUDA library, and why: "on: ..." or "off: ...".
+      has_cuda: whether the package gets a CUDA library.
+      cuda: that, and the reason, as a line for the user.
     """
 
     facts: Facts
     toolchain: dict[str, int | None]
     settings: str
+    has_cuda: bool
     cuda: str
 
 
@@ -146,7 +149,8 @@ def _ensure_settings(
     if "enable_bzlmod" in flags and _is_debians(bazel):
         lines += _replaced_modules(root)
     text = "".join(f"{line}\n" for line in lines)
-    state = State(facts, _times([*host.files, *cross.files]), text, decision.line)
+    tools = _times([*host.files, *cross.files])
+    state = State(facts, tools, text, decision.packaged, decision.line)
     import json
 
     files.replace(root / FILE, state.settings)
