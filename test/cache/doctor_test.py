@@ -4,8 +4,10 @@ import hashlib
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -98,6 +100,56 @@ def test_what_is_missing_is_found_with_the_command_that_mends_it(
     findings = doctor.inspect(Options(), {**os.environ, **variables}, repair=False)
     found = next(finding for finding in findings if finding.name == name)
     assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("#!/bin/false\n", "exits with 1"),
+        ("#!/bin/sh\necho bazel is not here\nexit 127\n", "bazel is not here"),
+        ("#!/bin/sh\necho make 4.3\n", "make 4.3"),
+        ("#!/bin/sh\nsleep 300\n", "nothing within 1 s"),
+        ("#!/nowhere/sh\n", "No such file or directory"),
+    ],
+    ids=["silent", "failure", "another_program", "hangs", "no_interpreter"],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_program_that_is_not_bazel_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str, named: bool
+):
+    monkeypatch.setattr(doctor, "_BAZEL_TIMEOUT_S", 1)
+    program = tmp_path / "bazel"
+    program.write_text(script)
+    program.chmod(0o755)
+    options = Options(bazel=str(program) if named else None)
+    environ = {**os.environ, "PATH": f"{tmp_path}:/bin"}
+    found = next(doctor.inspect(options, environ, repair=False))
+    assert (found.name, found.ok) == ("Bazel", False)
+    assert said in found.detail
+    assert ("unset TORCH_XLA_LITE_BAZEL" if named else f"{program} --version") in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "value", "problem"),
+    [
+        (sysconfig, "get_path", "/nowhere", "there is no /nowhere/Python.h"),
+        (os, "getuid", 4242, "User 4242 has no name"),
+    ],
+    ids=["headers", "user"],
+)
+def test_what_a_build_refuses_is_a_problem_for_the_doctor_too(
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    function: str,
+    value: str | int,
+    problem: str,
+):
+    environ = {name: text for name, text in os.environ.items() if name != "USER"}
+    monkeypatch.setattr(module, function, lambda *_: value)
+    findings = doctor.inspect(Options(), environ, repair=False)
+    found = next(finding for finding in findings if finding.name == "packages")
+    assert not found.ok
+    assert problem in found.detail
 
 
 def _flip(content: bytes) -> bytes:

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,10 +30,12 @@ from bazel.pybuild.machine import (
     toolchain,
 )
 from bazel.pybuild.options import Options
-from bazel.pybuild.variables import PREFIX, VARIABLES
+from bazel.pybuild.variables import PREFIX, VARIABLES, without_secrets
 
 _ROOT = Path(__file__).resolve().parents[3]
 _GIB = 1 << 30
+# Bazelisk may have to download a Bazel first.
+_BAZEL_TIMEOUT_S = 30
 
 
 class Finding(NamedTuple):
@@ -60,11 +63,11 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
       repair: whether to remove damaged entries from the disk cache.
     """
     checks: dict[str, Callable[[], Finding | str]] = {
-        "Bazel": lambda: str(find_bazel.find(options.bazel, environ.get("PATH", "")).executable),
+        "Bazel": lambda: _bazel(options, environ),
         "Bazel's servers": _servers,
         "compiler": lambda: _compiler(environ),
         "linker": lambda: _linker(environ),
-        "packages": _packages,
+        "packages": lambda: _packages(environ),
         "CUDA toolkit": lambda: cuda.inspect(options, environ).line,
         "remote cache": lambda: _remote_cache(options),
         "disk cache": lambda: _disk_cache(configure.disk_cache(options, environ), repair),
@@ -77,6 +80,40 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
         except BuildError as error:
             found = Finding(name, False, error.problem, error.remedy)
         yield Finding(name, True, found) if isinstance(found, str) else found
+
+
+def _bazel(options: Options, environ: Mapping[str, str]) -> str:
+    """The Bazel that builds call. It is started, because any program can have its name."""
+    bazel = find_bazel.find(options.bazel, environ.get("PATH", ""))
+    command = [str(bazel.executable), "--version"]
+    # A file and not a pipe: after the time is up, nothing waits for processes of the program.
+    with tempfile.TemporaryFile() as file:
+        try:
+            process = subprocess.run(
+                command,
+                cwd=_ROOT,
+                env=without_secrets(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=_BAZEL_TIMEOUT_S,
+                check=False,
+            )
+            file.seek(0)
+            output = file.read().decode(errors="replace")
+            if process.returncode == 0 and "bazel" in output:
+                return str(bazel.executable)
+            problem = output.strip() or f"nothing, and exits with {process.returncode}"
+        except subprocess.TimeoutExpired:
+            problem = f"nothing within {_BAZEL_TIMEOUT_S} s"
+        except OSError as error:
+            problem = str(error)
+    if not options.bazel:
+        raise find_bazel.cannot_start(bazel, command, _ROOT, problem)
+    raise BuildError(
+        f"TORCH_XLA_LITE_BAZEL={options.bazel} is not a Bazel that works; it says:\n{problem}",
+        "Correct it, or unset it to use what is on PATH:  unset TORCH_XLA_LITE_BAZEL",
+    )
 
 
 def _servers() -> str:
@@ -108,10 +145,9 @@ def _linker(environ: Mapping[str, str]) -> Finding | str:
     return Finding("linker", True, "ld.gold is missing; other linkers are slower", remedy)
 
 
-def _packages() -> str:
+def _packages(environ: Mapping[str, str]) -> str:
     installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
-    preflight.check_packages(packages.wanted(_ROOT), installed)
-    preflight.check_files(installed)
+    preflight.check(_ROOT, installed, environ)
     found = ", ".join(f"{name} {package.version}" for name, package in sorted(installed.items()))
     return f"{found}, as requirements.txt asks"
 
