@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bazel.pybuild import files
+
 MODES = ("forward", "backward", "inplace", "out")
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool", "complex64")
 # The other dtypes that --dtype takes.
@@ -115,9 +117,7 @@ def write(results: Results, file: Path) -> None:
         ops.setdefault(result.op, []).append(result)
     lines = (f"{json.dumps(op)}: {json.dumps(_encode(found))}" for op, found in ops.items())
     # An interrupted run leaves the old file.
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    temporary.replace(file)
+    files.replace(file, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def table(results: Results) -> str:

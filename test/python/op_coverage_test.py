@@ -101,6 +101,14 @@ def test_a_file_keeps_the_results_in_one_line_for_each_op(tmp_path: Path) -> Non
     assert "| `add` | out float32 | because |" in op_results.failures(jobs)
 
 
+def test_an_error_of_a_write_leaves_no_other_file(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    file.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        op_results.write({}, file)
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_the_document_has_the_table_of_the_results() -> None:
     docs = Path(__file__).parents[2] / "docs"
     results = op_results.read(docs / "op_coverage.json")
