@@ -16,8 +16,9 @@ VARIABLE = "TORCH_XLA_LITE_REBUILD_ON_IMPORT"
 def rebuild(package: Path) -> None:
     """Runs `setup.py develop` in the checkout of the package, before anything of it is loaded.
 
-    Not in an installed wheel, and not in pytest or a Bazel test, whose inputs must not change. The
-    processes that this one starts build nothing: they use the code that it uses.
+    Not in an installed wheel, and not in pytest, `python -m unittest` or a Bazel test, whose inputs
+    must not change. The processes that this one starts build nothing: they use the code that it
+    uses.
 
     Args:
       package: the folder of the package.
@@ -28,7 +29,7 @@ def rebuild(package: Path) -> None:
     if os.environ.get(VARIABLE) != "1":
         return
     script = package.resolve().parent / "setup.py"
-    if not script.exists() or "pytest" in sys.modules or "TEST_SRCDIR" in os.environ:
+    if not script.exists() or _is_test_runner():
         return
     os.environ[VARIABLE] = "0"
     command = [sys.executable, script, "develop"]
@@ -41,3 +42,10 @@ def rebuild(package: Path) -> None:
     line = process.stdout.splitlines()[-1]
     if "up to date" not in line:
         print(line, file=sys.stderr)
+
+
+def _is_test_runner() -> bool:
+    """Whether this process collects tests; a script that calls unittest.main() is a program."""
+    if "pytest" in sys.modules or "TEST_SRCDIR" in os.environ:
+        return True
+    return getattr(sys.modules["__main__"], "__package__", None) == "unittest"

@@ -67,6 +67,29 @@ def test_nothing_is_built(tree: Nested, first: str, changes: dict[str, str]):
     assert tree.outputs[1].read_bytes() == before
 
 
+_UNITTEST = """
+import unittest
+import torch_xla_lite
+if __name__ == "__main__":
+    unittest.main(argv=["test_it"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "builds"),
+    [(["-m", "unittest", "discover"], False), (["test_it.py"], True)],
+    ids=["runner", "script"],
+)
+def test_the_runner_of_unittest_builds_nothing_and_a_script_with_tests_does(
+    tree: Nested, command: list[str], builds: bool
+):
+    (tree.root / "test_it.py").write_text(_UNITTEST)
+    tree.write("one.cc", f"int one() {{ return {4 + builds}; }}\n")
+    before = tree.outputs[1].read_bytes()
+    tree.run(tree.python, *command, TORCH_XLA_LITE_REBUILD_ON_IMPORT="1")
+    assert (tree.outputs[1].read_bytes() != before) is builds
+
+
 def test_a_failure_is_an_import_error_that_ends_in_the_command(tree: Nested):
     tree.write("one.cc", "int one() { return unknown_name; }\n")
     process = _import(tree)
