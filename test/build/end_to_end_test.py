@@ -274,7 +274,7 @@ def test_an_interrupted_develop_says_so_without_a_traceback(built: Nested):
     process = _at_work(built)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate()
-    assert process.returncode != 0
+    assert process.returncode == 130
     assert "interrupted" in errors
     assert "Traceback" not in errors
     assert _identity(built) == before
