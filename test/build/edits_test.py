@@ -138,11 +138,28 @@ def test_a_declaration_that_nothing_uses_yet_links_nothing(
     assert _build(tree) == _objects(*compiled)
 
 
-def test_code_in_a_header_links_what_contains_the_changed_objects(tree: Nested):
-    file = tree.root / "torch_xla_lite" / "core.h"
-    file.write_text(file.read_text().replace("kOffset = 0", "kOffset = 5"))
-    changed = ["core", "tensor"]
+@pytest.mark.parametrize(
+    ("name", "constant", "changed"),
+    [("core.h", "kOffset", ["core", "tensor"]), ("tensor.h", "kShift", ["tensor", "leaf"])],
+)
+def test_code_in_a_header_links_what_contains_the_changed_objects(
+    tree: Nested, name: str, constant: str, changed: list[str]
+):
+    file = tree.root / "torch_xla_lite" / name
+    assert f"{constant} = 0;" in file.read_text()
+    file.write_text(file.read_text().replace(f"{constant} = 0;", f"{constant} = 5;"))
     assert _build(tree) == _objects(*changed) | _archives(*changed) | _LINKED
+
+
+def test_a_damaged_output_is_linked_again_and_nothing_else(tree: Nested):
+    library = tree.root / "bazel-bin" / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so"
+    linked = library.read_bytes()
+    library.chmod(0o755)
+    library.write_bytes(b"damaged")
+    # With the disk cache, the output is copied from there.
+    tree.build("--disk_cache=")
+    assert _ran(tree) == {library.name}
+    assert library.read_bytes() == linked
 
 
 def test_code_in_the_python_module_links_the_module_alone(tree: Nested):
