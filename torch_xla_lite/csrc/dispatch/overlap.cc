@@ -57,11 +57,14 @@ void CheckOperands(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
   for (size_t k = 0; k < arguments.size(); ++k) {
     const OpInfo::Sharing sharing = info.arguments[k].sharing;
     if (sharing == OpInfo::Sharing::kAny) continue;
+    const c10::IValue* shared = &arguments[k];
     // Of a list, the item at the same place: a call may have thousands.
-    const bool corresponds = info.writes_lists && arguments[k].isList();
-    if (corresponds && item >= arguments[k].toListRef().size()) continue;
-    const c10::IValue& shared = corresponds ? arguments[k].toListRef()[item] : arguments[k];
-    ForEachTensor(shared,
+    if (info.writes_lists && shared->isList()) {
+      const c10::ArrayRef<c10::IValue> items = shared->toListRef();
+      if (item >= items.size()) continue;
+      shared = &items[item];
+    }
+    ForEachTensor(*shared,
                   [&](const at::Tensor& operand) { CheckSharing(written, operand, sharing); });
   }
 }
