@@ -139,10 +139,12 @@ def _caching(options: Options) -> list[str]:
 
 
 def _advice(options: Options) -> str:
-    """What to do if Bazel fails to use TLS; its messages do not say that."""
-    if not (options.remote_cache or "").startswith(("https:", "grpcs:")):
+    """What to do if Bazel fails to use TLS or a Unix socket; its messages do not say that."""
+    scheme = (options.remote_cache or "").partition(":")[0]
+    missing = {"https": "TLS", "grpcs": "TLS", "unix": "Unix sockets"}.get(scheme)
+    if missing is None:
         return ""
-    return "; a Bazel without TLS, such as Debian's, needs scripts/cache_tunnel.py"
+    return f"; a Bazel without {missing}, such as Debian's, needs scripts/cache_tunnel.py"
 
 
 def _complain(text: str) -> None:

@@ -98,9 +98,10 @@ def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
 
 
 @contextmanager
-def tunnel(url: str, authority: Path) -> Iterator[str]:
-    """The URL of a tunnel to a server whose certificate the authority has signed."""
-    command = [sys.executable, TUNNEL, url, "--port", "0", "--certificate", authority]
+def tunnel(url: str, authority: Path | None = None) -> Iterator[str]:
+    """The URL of a tunnel to a server; the authority has signed its certificate."""
+    command = [sys.executable, TUNNEL, url, "--port", "0"]
+    command += ["--certificate", str(authority)] if authority else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
