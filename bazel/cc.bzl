@@ -1,5 +1,7 @@
 """C++ rules: Bazel's rules with this project's flags, and shared objects that do not contain each other's code."""
 
+# Fails if the compiler was changed after this tree was configured.
+load("@compiler//:compiler.bzl", "IS_CONFIGURED")
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:link_order.bzl", "ordered_link")

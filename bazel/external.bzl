@@ -2,6 +2,7 @@
 
 load("//third_party:pip.bzl", "pins_repository")
 load("//third_party/aarch64_gcc:repository.bzl", "aarch64_gcc_repository")
+load("//third_party/compiler:repository.bzl", "compiler_files_repository", "compiler_repository")
 load("//third_party/cuda:repository.bzl", "cuda_repository")
 load("//third_party/googletest:repository.bzl", "googletest_repository")
 load("//third_party/jaxlib:repository.bzl", "jaxlib_repository")
@@ -12,6 +13,8 @@ load("//third_party/torch_xla_lite_lib:repository.bzl", "torch_xla_lite_lib_repo
 
 _REPOSITORIES = {
     "aarch64_gcc": aarch64_gcc_repository,
+    "compiler": compiler_repository,
+    "compiler_files": compiler_files_repository,
     "cuda": cuda_repository,
     "googletest": googletest_repository,
     "jaxlib": jaxlib_repository,

@@ -313,6 +313,42 @@ def test_another_toolchain_at_the_same_place_never_hits(shared: Path, tmp_path: 
     assert reports[2]["cache_hits"]["disk"] > 0
 
 
+def test_bazel_refuses_a_compiler_that_was_changed_until_the_tree_is_configured_for_it(
+    shared: Path, tmp_path: Path
+):
+    compiler = tmp_path / "cc"
+
+    def install(options: str) -> None:
+        compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} {options} "$@"\n')
+        compiler.chmod(0o755)
+
+    tree = Nested(tmp_path / "clone", shared)
+
+    def build() -> "subprocess.CompletedProcess[str]":
+        return tree.bazel("build", "//torch_xla_lite:outputs", CC=str(compiler))
+
+    try:
+        for before, after, configured in (("-O1", "-O2", "-O2"), ("-O2", "-O1", "-O2")):
+            install(before)
+            tree.configure(CC=str(compiler))
+            assert build().returncode == 0
+            install(after)
+            process = build()
+            assert process.returncode != 0
+            assert f"The compiler was changed after this tree was configured: {compiler}\n" in (
+                process.stderr
+            )
+            assert "python setup.py develop" in process.stderr
+            # The second time it is the one before.
+            install(configured)
+            tree.configure(CC=str(compiler))
+            assert build().returncode == 0
+        compiler.unlink()
+        assert f"configured: {compiler}\n" in build().stderr
+    finally:
+        tree.close()
+
+
 def _fetched_torch(built: Nested) -> Path:
     """The folder that the repository rule filled. Modules call it _main~external~torch."""
     base = Path(built.bazel("info", "output_base").stdout.strip())

@@ -146,6 +146,15 @@ def test_all_that_the_fingerprint_reads_is_watched(tmp_path: Path):
     assert any((folder / "vector").is_file() for folder in files)
 
 
+def test_bazel_watches_a_file_of_each_package_of_the_toolchain(tmp_path: Path):
+    link = tmp_path / "gcc"
+    link.symlink_to(_GCC)
+    watched = toolchain.inspect({**os.environ, "CC": str(link)}).watched
+    # The link itself, because an upgrade may give it another target.
+    assert watched[0] == link
+    assert [file.name for file in watched[1:]] == ["as", "ld", "crti.o"]
+
+
 def test_programs_on_path_are_watched_without_starting_one(tmp_path: Path):
     environ = _wrapper(tmp_path, "", before="exit 3")
     assert tmp_path / "cc" in toolchain.files(environ)

@@ -91,6 +91,7 @@ SHIPPED = {
 NOT_SHIPPED = {
     "aarch64_gcc": "a compiler; its libraries are those of the system that the code runs on",
     "bazel_rules": "tells Bazel how to build",
+    "compiler": "checks that it is the one that the tree is configured for",
     "googletest": "only in tests",
     "python": "its headers only declare the C API of the interpreter that loads the module",
     "torch_xla_lite_lib": "our own library",

@@ -327,6 +327,7 @@ def settings(
         "ENVIRONMENT": environment,
         **{f"CUDA_{name}": value for name, value in cuda.facts(gpu).items()},
         "AARCH64": cross.fingerprint,
+        "TOOLCHAIN": ":".join(map(str, host.watched)),
     }
     if buildgrid := packages.buildgrid():
         # Tests of cache servers run again when it changes.

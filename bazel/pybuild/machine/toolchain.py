@@ -27,6 +27,9 @@ _NEEDED = ("as", "ld")
 _OPTIONAL = ("cc1plus", "collect2", "ld.bfd", "ld.gold", "ld.lld", "mold")
 # Programs that Bazel starts itself, found on the user's PATH.
 _TOOLS = ("ar", "dwp", "nm", "objcopy", "strip")
+# Compiler, assembler, linker and C library are in packages of their own. Bazel reads all of a file
+# that it watches, so it watches nothing large.
+_WATCHED = (*_NEEDED, "crti.o")
 # Files that the compiler adds to a link.
 _LINKED = (
     *("Scrt1.o", "crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o"),
@@ -56,10 +59,12 @@ class Toolchain(NamedTuple):
     Attributes:
       fingerprint: twelve hexadecimal digits that differ when the toolchain does.
       files: those that the fingerprint depends on, and the folders of the standard headers.
+      watched: a few of the files, small ones, at least one of which changes with each upgrade.
     """
 
     fingerprint: str
     files: list[Path]
+    watched: tuple[Path, ...] = ()
 
 
 def inspect(environ: Mapping[str, str]) -> Toolchain:
@@ -137,6 +142,8 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     return Toolchain(
         hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
         sorted({*(file.resolve() for file in contents), *folders}),
+        # Not resolved: a link may get another target.
+        (program, *(file for file in contents if file.name in _WATCHED)),
     )
 
 
