@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the steps of .github/workflows/ci.yml on this machine, as main and as a fork.
 
-    python scripts/ci/local.py                     # build, warm clone, wheel and release
-    python scripts/ci/local.py --steps build       # of: build, warm_clone, test, wheel, release
+    python scripts/ci/local.py                         # build, warm_clone, wheel, release
+    python scripts/ci/local.py --steps build cuda      # of these, test and cuda
 
 A cache server (scripts/cache_server.py) runs meanwhile. Main and fork are clones of the committed
 files of this tree, in a temporary folder, with separate environments that see the packages of this
@@ -29,11 +29,13 @@ from scripts.bench_cache import server  # noqa: E402
 
 STEPS = {
     "build": ("scripts/ci/build.sh",),
-    "warm_clone": ("scripts/ci/warm_clone.sh",),
     "test": ("scripts/test.sh",),
-    "wheel": ("scripts/ci/wheel.sh",),
+    "warm_clone": ("scripts/ci/warm_clone.sh",),
+    "wheel": ("scripts/ci/wheel.sh", "cpu"),
+    "cuda": ("scripts/ci/wheel.sh", "cuda"),
     "release": ("scripts/ci/wheel.sh", "cpu", "release"),
 }
+_LONG = ("test", "cuda")
 _CHANGED = "torch_xla_lite/csrc/ir/shape.cc"
 _CACHE = "TORCH_XLA_LITE_REMOTE_CACHE"
 
@@ -115,11 +117,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--steps", nargs="+", choices=STEPS, help="default: all but test")
+    parser.add_argument("--steps", nargs="+", choices=STEPS, help="default: all but test and cuda")
     parser.add_argument("--tree", type=Path, default=ROOT, help=argparse.SUPPRESS)
     parser.add_argument("--changed", default=_CHANGED, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    steps = arguments.steps or [name for name in STEPS if name != "test"]
+    steps = arguments.steps or [name for name in STEPS if name not in _LONG]
     with tempfile.TemporaryDirectory(prefix="ci_local_") as folder:
         try:
             run(arguments.tree, arguments.changed, steps, Path(folder))

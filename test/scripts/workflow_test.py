@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.ci import local
 from test.build import npm
 from test.build.tree import ROOT
 
@@ -78,3 +79,11 @@ def test_the_steps_of_the_workflow_are_programs_of_this_tree():
     steps = re.findall(r"run: (?:\S+ )?(scripts/\S+)", WORKFLOW.read_text())
     assert len(steps) == 5
     assert all((ROOT / step).stat().st_mode & 0o111 for step in steps)
+    # Only a tunnel is no step of its own: it is for a server with TLS.
+    assert {*steps} - {"scripts/ci/tunnel.sh"} == {command[0] for command in local.STEPS.values()}
+
+
+def test_the_local_script_makes_each_kind_of_wheel():
+    (kinds,) = re.findall(r"kind: \[(.*)\]", WORKFLOW.read_text())
+    made = {command[1] for command in local.STEPS.values() if command[1:]}
+    assert made == {*kinds.split(", ")}
