@@ -218,7 +218,7 @@ class Doctor(_Command):
 class Explain(_Command):
     """`explain`."""
 
-    description = "say why the last build did what it did"
+    description = "say why each action of the last build ran"
 
     def run(self) -> None:
         print(explain.explain(self.distribution.root))
