@@ -110,6 +110,8 @@ def test_what_only_reads_metadata_is_no_fallback():
     assert not torch.ops.aten.is_same_size(x, x[:2])
     assert x.is_set_to(x)
     assert not x.is_set_to(x.clone())
+    assert torch.ops.aten._has_same_storage_numel(x, x[2:4])
+    assert not torch.ops.aten._has_same_storage_numel(x, x[2:4].clone())
     assert not torch._use_cudnn_ctc_loss(x, x, [1], [1], 0)
     assert debug.metrics()["fallbacks"] == {}
     assert debug.metrics()["executions"] == 0

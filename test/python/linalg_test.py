@@ -74,6 +74,22 @@ def test_a_recorded_beta_of_zero_drops_nan(product):
     torch.testing.assert_close(product(added.jax(), a.jax(), b.jax()).cpu(), wanted)
 
 
+UNUSED = {
+    "addmm": lambda x, a: torch.addmm(x, a, a, alpha=0),
+    "addmv": lambda x, a: torch.addmv(x[0], a, a[0], alpha=0),
+    "addbmm": lambda x, a: torch.addbmm(x, a[None], a[None], alpha=0),
+    "addr": lambda x, a: torch.addr(x, a[0], a[0], alpha=0),
+    "baddbmm": lambda x, a: torch.baddbmm(x[None], a[None], a[None], alpha=0),
+}
+
+
+@pytest.mark.parametrize("product", UNUSED.values(), ids=UNUSED.keys())
+def test_an_alpha_of_zero_drops_nan_where_it_does_on_the_cpu(product):
+    added, nan = torch.randn(3, 3), torch.full((3, 3), float("nan"))
+    found, wanted = product(added.jax(), nan.jax()).cpu(), product(added, nan)
+    torch.testing.assert_close(found, wanted, equal_nan=True)
+
+
 def test_the_gradient_of_logcumsumexp_is_as_exact_as_on_the_cpu():
     """Its formula subtracts results, so it needs all their digits."""
     x = 500 * torch.sin(torch.arange(125.0)).view(5, 25)

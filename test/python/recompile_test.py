@@ -140,6 +140,40 @@ def test_a_learning_rate_of_a_fused_optimizer_that_changes_each_step(optimizer):
     torch.testing.assert_close(weight.detach().cpu(), reference.detach())
 
 
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1, fused=True),
+        lambda p: torch.optim.Adam(p, 0.1, weight_decay=0.1, fused=True),
+        lambda p: torch.optim.AdamW(p, 0.1, fused=True),
+        lambda p: torch.optim.Adagrad(p, 0.1, lr_decay=0.1, fused=True),
+    ],
+    ids=["SGD", "Adam", "AdamW", "Adagrad"],
+)
+def test_settings_of_a_fused_optimizer_that_change_each_step(optimizer):
+    pairs = [
+        (p, optimizer([p]))
+        for p in (torch.nn.Parameter(torch.ones(3, device=device)) for device in ("jax", "cpu"))
+    ]
+    fallbacks = torch_xla_lite.debug.metrics()["fallbacks"]
+
+    def step(index):
+        for parameter, steps in pairs:
+            for group in steps.param_groups:
+                for name, value in group.items():
+                    if isinstance(value, float) and value:
+                        group[name] = value * 0.9
+                if "betas" in group:
+                    group["betas"] = tuple(beta * 0.9 for beta in group["betas"])
+            parameter.grad = torch.ones_like(parameter) * (1 + index)
+            steps.step()
+        torch_xla_lite.sync()
+
+    assert compiles_of(step) == 0
+    assert torch_xla_lite.debug.metrics()["fallbacks"] == fallbacks
+    torch.testing.assert_close(pairs[0][0].detach().cpu(), pairs[1][0].detach())
+
+
 def test_another_seed():
     def draw(index):
         torch.manual_seed(index)

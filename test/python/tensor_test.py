@@ -223,6 +223,15 @@ def test_a_deleted_array_is_refused():
         XLATensor2(array)
 
 
+@pytest.mark.parametrize("read", [torch.Tensor.tolist, torch.Tensor.cpu, lambda x: (x + 1).cpu()])
+def test_the_error_of_an_array_that_was_deleted_later_is_raised(read):
+    array = jax.numpy.ones(2)
+    tensor = XLATensor2(array)
+    array.delete()
+    with pytest.raises(RuntimeError, match="(?i)array has been deleted"):
+        read(tensor)
+
+
 def test_arrays_on_other_devices_are_refused_and_those_of_the_same_are_not():
     program = """
 import jax, torch_xla_lite

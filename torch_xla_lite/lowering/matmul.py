@@ -1,8 +1,8 @@
 """Matrix products.
 
 16-bit floats are multiplied without conversion and accumulated in float32; integers stay integers.
-`alpha` and `beta` cost nothing if they are 1, and with a `beta` of 0 the added tensor is ignored,
-including its NaNs, as in torch.
+`alpha` and `beta` cost nothing if they are 1. As in torch, a tensor that is multiplied by 0 is
+ignored, including its NaNs, but for the products of `addr` and `baddbmm`.
 """
 
 import jax
@@ -72,21 +72,24 @@ def vdot(self: jax.Array, other: jax.Array) -> jax.Array:
     return dot(lax.conj(self) if self.dtype.kind == "c" else self, other, (((0,), (0,)), ((), ())))
 
 
-def _plus(self: Operand, product: jax.Array, beta: Operand, alpha: Operand) -> jax.Array:
-    product = scaled(product, alpha)
-    added = scaled(broadcast(convert(self, product.dtype), product.shape), beta)
-    if not is_number(beta, 1):
-        none = full(product.shape, convert(beta, product.dtype), product.dtype)
-        none = lax.eq(none, lax.full_like(none, 0))
-        added = lax.select(none, lax.full_like(added, 0), added)
-    return lax.add(added, product)
+def _plus(self: Operand, product: jax.Array, beta: Operand) -> jax.Array:
+    added = broadcast(convert(self, product.dtype), product.shape)
+    return lax.add(_times(added, beta), product)
+
+
+def _times(x: jax.Array, factor: Operand) -> jax.Array:
+    """The product; zero if the factor is, also where x is NaN."""
+    if is_number(factor, 1):
+        return x
+    is_zero = lax.eq(convert(factor, x.dtype), np.array(0, x.dtype))
+    return jnp.where(is_zero, lax.full_like(x, 0), scaled(x, factor))
 
 
 @lower("aten::addmm")
 def addmm(
     self: Operand, mat1: jax.Array, mat2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
-    return _plus(self, dot(mat1, mat2, _MM), beta, alpha)
+    return _plus(self, _times(dot(mat1, mat2, _MM), alpha), beta)
 
 
 @lower("aten::addmm.dtype")
@@ -99,14 +102,14 @@ def addmm_dtype(
     beta: Operand = 1,
     alpha: Operand = 1,
 ) -> jax.Array:
-    return _plus(self, dot(mat1, mat2, _MM, out_dtype), beta, alpha)
+    return _plus(self, _times(dot(mat1, mat2, _MM, out_dtype), alpha), beta)
 
 
 @lower("aten::addmv")
 def addmv(
     self: Operand, mat: jax.Array, vec: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
-    return _plus(self, mv(mat, vec), beta, alpha)
+    return _plus(self, _times(mv(mat, vec), alpha), beta)
 
 
 @lower("aten::addr")
@@ -119,14 +122,14 @@ def addr(
         return broadcast(convert(self, dtype), shape) & full(shape, beta, dtype) | product
     rows = lax.broadcast_in_dim(convert(vec1, dtype), shape, (0,))
     columns = lax.broadcast_in_dim(convert(vec2, dtype), shape, (1,))
-    return _plus(self, lax.mul(rows, columns), beta, alpha)
+    return _plus(self, scaled(lax.mul(rows, columns), alpha), beta)
 
 
 @lower("aten::baddbmm")
 def baddbmm(
     self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
-    return _plus(self, dot(batch1, batch2, _BMM), beta, alpha)
+    return _plus(self, scaled(dot(batch1, batch2, _BMM), alpha), beta)
 
 
 @lower("aten::baddbmm.dtype")
@@ -139,7 +142,7 @@ def baddbmm_dtype(
     beta: Operand = 1,
     alpha: Operand = 1,
 ) -> jax.Array:
-    return _plus(self, dot(batch1, batch2, _BMM, out_dtype), beta, alpha)
+    return _plus(self, scaled(dot(batch1, batch2, _BMM, out_dtype), alpha), beta)
 
 
 @lower("aten::addbmm")
@@ -147,7 +150,7 @@ def addbmm(
     self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
     product = dot(batch1, batch2, (((0, 2), (0, 1)), ((), ())))
-    return _plus(self, product, beta, alpha)
+    return _plus(self, _times(product, alpha), beta)
 
 
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:

@@ -1,13 +1,15 @@
 """Fused optimizer steps (`fused=True`): the whole update of all parameters as one op.
 
 torch's kernels update in place; their functional forms return new lists, of the gradients too.
+Settings are operands, because a schedule may change each of them in every step; only a zero that
+turns a term off is a constant.
 """
 
 import jax
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.promotion import Operand, convert, full, opmath
+from torch_xla_lite.lowering.promotion import Operand, convert, full, is_number, opmath
 from torch_xla_lite.lowering.registry import lower
 
 Tensors = list[jax.Array]
@@ -44,10 +46,10 @@ def _adam(
     state_steps: Tensors,
     *,
     lr: Operand,
-    beta1: float,
-    beta2: float,
-    weight_decay: float,
-    eps: float,
+    beta1: Operand,
+    beta2: Operand,
+    weight_decay: Operand,
+    eps: Operand,
     amsgrad: bool,
     maximize: bool,
     grad_scale: jax.Array | None = None,
@@ -58,7 +60,7 @@ def _adam(
         x = opmath(param)
         left_grad, grad = _gradient(grads[i], grad_scale, maximize)
         rate = _like(x, lr)
-        if weight_decay:
+        if not is_number(weight_decay, 0):
             if decoupled:
                 decay = lax.mul(rate, _like(x, weight_decay))
                 x = lax.sub(x, lax.mul(decay, x))
@@ -71,8 +73,8 @@ def _adam(
         # In float32, 1 - 0.999 has four digits.
         step = convert(lax.reshape(state_steps[i], ()), np.dtype(np.float64))
         one = np.array(1, np.float64)
-        correction1 = one - lax.pow(np.array(beta1, np.float64), step)
-        correction2 = one - lax.pow(np.array(beta2, np.float64), step)
+        correction1 = one - lax.pow(convert(beta1, np.dtype(np.float64)), step)
+        correction2 = one - lax.pow(convert(beta2, np.dtype(np.float64)), step)
         largest = square
         if amsgrad:
             largest = lax.max(opmath(max_exp_avg_sqs[i]), square)
@@ -89,29 +91,32 @@ def _adam(
     return tuple(merged)
 
 
-@lower("aten::_fused_adam.tensor_lr")
-@lower("aten::_fused_adam", runtime_floats=["lr"])
+_ADAM = ["lr", "beta1", "beta2", "weight_decay", "eps"]
+
+
+@lower("aten::_fused_adam", "aten::_fused_adam.tensor_lr", runtime_floats=_ADAM)
 def fused_adam(*args: Tensors, **options) -> tuple[Tensors, ...]:
     return _adam(False, *args, **options)
 
 
-@lower("aten::_fused_adamw.tensor_lr")
-@lower("aten::_fused_adamw", runtime_floats=["lr"])
+@lower("aten::_fused_adamw", "aten::_fused_adamw.tensor_lr", runtime_floats=_ADAM)
 def fused_adamw(*args: Tensors, **options) -> tuple[Tensors, ...]:
     return _adam(True, *args, **options)
 
 
-@lower("aten::_fused_sgd.tensor_lr")
-@lower("aten::_fused_sgd", runtime_floats=["lr"])
+_SGD = ["lr", "weight_decay", "momentum", "dampening"]
+
+
+@lower("aten::_fused_sgd", "aten::_fused_sgd.tensor_lr", runtime_floats=_SGD)
 def fused_sgd(
     self: Tensors,
     grads: Tensors,
     momentum_buffer_list: Tensors,
     *,
-    weight_decay: float,
-    momentum: float,
+    weight_decay: Operand,
+    momentum: Operand,
     lr: Operand,
-    dampening: float,
+    dampening: Operand,
     nesterov: bool,
     maximize: bool,
     is_first_step: bool,
@@ -123,9 +128,9 @@ def fused_sgd(
         x = opmath(param)
         left_grad, grad = _gradient(grads[i], grad_scale, maximize)
         left.append(left_grad)
-        if weight_decay:
+        if not is_number(weight_decay, 0):
             grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
-        if momentum:
+        if not is_number(momentum, 0):
             buffer = grad
             if not is_first_step:
                 kept = lax.mul(opmath(momentum_buffer_list[i]), _like(x, momentum))
@@ -140,3 +145,45 @@ def fused_sgd(
         _unless(found_inf, grads, left),
         _unless(found_inf, momentum_buffer_list, buffers),
     )
+
+
+@lower(
+    "aten::_fused_adagrad",
+    "aten::_fused_adagrad.tensor_lr",
+    runtime_floats=["lr", "lr_decay", "weight_decay", "eps"],
+)
+def fused_adagrad(
+    self: Tensors,
+    grads: Tensors,
+    state_sums: Tensors,
+    state_steps: Tensors,
+    *,
+    lr: Operand,
+    lr_decay: Operand,
+    weight_decay: Operand,
+    eps: Operand,
+    maximize: bool,
+    grad_scale: jax.Array | None = None,
+    found_inf: jax.Array | None = None,
+    outs,
+) -> tuple[Tensors, ...]:
+    params, left, sums = [], [], []
+    for i, param in enumerate(self):
+        x = opmath(param)
+        left_grad, grad = _gradient(grads[i], grad_scale, maximize)
+        left.append(left_grad)
+        if not is_number(weight_decay, 0):
+            grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
+        sums.append(lax.add(opmath(state_sums[i]), lax.mul(grad, grad)))
+        done = lax.sub(_like(x, state_steps[i]), _like(x, 1))
+        decayed = lax.add(_like(x, 1), lax.mul(done, _like(x, lr_decay)))
+        rate = lax.div(_like(x, lr), decayed)
+        root = lax.add(lax.sqrt(sums[i]), _like(x, eps))
+        params.append(lax.sub(x, lax.mul(rate, lax.div(grad, root))))
+    results = (
+        _unless(found_inf, self, params),
+        _unless(found_inf, grads, left),
+        _unless(found_inf, state_sums, sums),
+    )
+    # The overload with a tensor as the learning rate returns no steps.
+    return (*results, state_steps) if len(outs) > 3 * len(self) else results

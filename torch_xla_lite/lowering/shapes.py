@@ -62,6 +62,14 @@ def fused_gru_cell_backward(
     return *gates, grad_hy.new_empty((batch, width)), *biases
 
 
+@meta("_fused_adagrad_")
+@meta("_fused_adagrad_.tensor_lr")
+@meta("_fused_sgd_")
+@meta("_fused_sgd_.tensor_lr")
+def fused_step(*lists: list[Tensor], **settings: object) -> None:
+    """Writes to its arguments and returns nothing."""
+
+
 @meta("_masked_softmax")
 def masked_softmax(
     self: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None

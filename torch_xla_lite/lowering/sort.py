@@ -17,6 +17,7 @@ from torch_xla_lite.lowering.promotion import (
     is_float,
     is_integral,
     opmath,
+    result_dtype,
 )
 from torch_xla_lite.lowering.reduction import restore_dims
 from torch_xla_lite.lowering.registry import Unsupported, lower
@@ -149,7 +150,7 @@ def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
 
 def _searchsorted(boundaries: jax.Array, values: jax.Array, right: bool) -> jax.Array:
     """torch's binary search, step by step: so boundaries may have NaN, and need not be sorted."""
-    dtype = np.result_type(boundaries.dtype, values.dtype)
+    dtype = result_dtype(boundaries, values)
     boundaries, values = convert(boundaries, dtype), convert(values, dtype)
     length = boundaries.shape[-1]
     start = lax.full(values.shape, 0, np.int64)

@@ -160,8 +160,9 @@ MODULES: dict[str, str] = {
         aten::native_layer_norm aten::native_layer_norm_backward
     """,
     "optimizer": """
-        aten::_fused_adam aten::_fused_adam.tensor_lr aten::_fused_adamw
-        aten::_fused_adamw.tensor_lr aten::_fused_sgd aten::_fused_sgd.tensor_lr
+        aten::_fused_adagrad aten::_fused_adagrad.tensor_lr aten::_fused_adam
+        aten::_fused_adam.tensor_lr aten::_fused_adamw aten::_fused_adamw.tensor_lr aten::_fused_sgd
+        aten::_fused_sgd.tensor_lr
     """,
     "pool": """
         aten::avg_pool2d aten::avg_pool2d_backward aten::avg_pool3d aten::avg_pool3d_backward
@@ -319,7 +320,12 @@ CONSTANTS = """
     aten::var.correction aten::var_mean.correction
 """
 RUNTIME_FLOATS: dict[str, list[str]] = {
-    "aten::_fused_adam": ["lr"],
-    "aten::_fused_adamw": ["lr"],
-    "aten::_fused_sgd": ["lr"],
+    "aten::_fused_adagrad": ["eps", "lr", "lr_decay", "weight_decay"],
+    "aten::_fused_adagrad.tensor_lr": ["eps", "lr", "lr_decay", "weight_decay"],
+    "aten::_fused_adam": ["beta1", "beta2", "eps", "lr", "weight_decay"],
+    "aten::_fused_adam.tensor_lr": ["beta1", "beta2", "eps", "lr", "weight_decay"],
+    "aten::_fused_adamw": ["beta1", "beta2", "eps", "lr", "weight_decay"],
+    "aten::_fused_adamw.tensor_lr": ["beta1", "beta2", "eps", "lr", "weight_decay"],
+    "aten::_fused_sgd": ["dampening", "lr", "momentum", "weight_decay"],
+    "aten::_fused_sgd.tensor_lr": ["dampening", "lr", "momentum", "weight_decay"],
 }

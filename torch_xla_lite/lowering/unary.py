@@ -5,6 +5,7 @@ that torch infers. Compositions compute 16-bit floats in float32, as torch does,
 once, by `registry.call`.
 """
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -345,8 +346,10 @@ def polygamma(n: int, self: jax.Array, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     if n < 2:
         return trigamma(x) if n else digamma(x)
-    factorial = lax.exp(lax.lgamma(lax.full_like(x, n + 1)))
-    value = lax.mul(factorial, zeta(lax.full_like(x, n + 1), x))
+    # The terms of even orders cancel each other. The factorial of 170 is the last that is finite.
+    x = convert(x, np.dtype(np.float64))
+    factorial = math.factorial(n) if n <= 170 else math.inf
+    value = lax.mul(zeta(lax.full_like(x, n + 1), x), lax.full_like(x, factorial))
     return value if n % 2 else lax.neg(value)
 
 

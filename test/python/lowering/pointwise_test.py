@@ -119,6 +119,12 @@ def test_polygamma_at_its_poles_and_beside_them(n, dtype):
         check(aten.digamma, x, rtol=rtol, atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 10])
+def test_polygamma_of_high_orders_is_exact_to_a_few_ulp(n):
+    x = torch.tensor([-10.5, -7.5, -3.5, -0.5, 0.5, 2.5, 9.0])
+    check(aten.polygamma, n, x, rtol=2e-6, atol=0)
+
+
 def test_zeta_of_negative_places():
     order, place = torch.meshgrid(
         torch.tensor([0.5, 1, 1.5, 2, 3, 7, -1]), torch.tensor(NEAR_POLES), indexing="ij"

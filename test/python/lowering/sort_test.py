@@ -59,6 +59,10 @@ def test_search_in_sorted_numbers(right):
     check(aten.searchsorted.Tensor, torch.randint(9, (8,)), FLOATS, right=right)
 
 
+def test_search_for_integers_that_the_dtype_of_the_boundaries_rounds():
+    check(aten.bucketize.Tensor, torch.tensor([2**24 + 1, 3, 7]), torch.tensor([2.0**24 + 0.5]))
+
+
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 2, 5, 8])
 def test_search_in_numbers_with_nan_or_without_order(length, right):

@@ -382,6 +382,16 @@ void UnsafeView(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   torch::jit::push(*stack, self.reshape(size));
 }
 
+// _has_same_storage_numel(Tensor self, Tensor other) -> bool
+void HasSameStorageNumel(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const at::Tensor other = torch::jit::pop(*stack).toTensor();
+  const at::Tensor self = torch::jit::pop(*stack).toTensor();
+  const auto size = [](const at::Tensor& tensor) {
+    return tensor.storage().nbytes() / tensor.itemsize();
+  };
+  torch::jit::push(*stack, size(self) == size(other));
+}
+
 // is_same_size(Tensor self, Tensor other) -> bool
 void IsSameSize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor other = torch::jit::pop(*stack).toTensor();
@@ -437,6 +447,7 @@ torch::CppFunction Boxed() {
 }
 
 constexpr ExplicitKernel kKernels[] = {
+    {"_has_same_storage_numel", Boxed<HasSameStorageNumel>},
     {"_linalg_det", Boxed<Determinant>},
     {"_linalg_slogdet", Boxed<Determinant>},
     {"_local_scalar_dense", Boxed<LocalScalarDense>},

@@ -290,9 +290,13 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     refused_results = it->second.refused_results;
     for (size_t i = 0; i < arguments.size(); ++i) {
       const auto& floats = it->second.runtime_floats;
-      const bool is_runtime =
-          std::ranges::find(floats, schema.arguments()[i].name()) != floats.end();
-      if (is_runtime) arguments[i].role = Role::kScalar;
+      const std::string& argument = schema.arguments()[i].name();
+      // Overloads with a tensor as `lr` have the same lowering.
+      if (arguments[i].role == Role::kTensor) continue;
+      if (std::ranges::find(floats, argument) == floats.end()) continue;
+      arguments[i].role = Role::kScalar;
+      // Zero turns a term off, but for the rate of a schedule that starts there.
+      if (argument != "lr") arguments[i].constant = 0;
     }
   }
   // An ATen kernel would draw from the CPU's generator whenever the graph runs.

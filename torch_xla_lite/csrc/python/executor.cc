@@ -180,8 +180,10 @@ std::pair<py::list, py::list> DescribeCall(const ir::Node& call) {
 
 // The data of a jax array, in its own memory where numpy can read that. Waits for it.
 py::array HostArray(py::handle array) {
-  auto host = py::array::ensure(array, py::array::c_style);
-  if (!host) throw py::error_already_set();
+  // The constructor raises the error of jax, which `ensure` would drop.
+  const py::array converted(py::reinterpret_borrow<py::object>(array));
+  auto host = py::array::ensure(converted, py::array::c_style);
+  if (!host) throw std::bad_alloc();
   return host;
 }
 
