@@ -11,15 +11,15 @@ from scripts.repos.run import Run, guarded
 def apply_all(plans: Sequence[Repo], run: Run) -> list[Repo]:
     # With their submodules, too, no more than `jobs` move at once.
     moving = sum(repo.status is Status.PLANNED for repo in plans)
-    below = run.settings._replace(jobs=max(1, run.settings.jobs // max(1, moving)))
-    return run.each(lambda repo: _apply(repo, run, below), plans, ended=True)
+    per_repository = run.settings._replace(jobs=max(1, run.settings.jobs // max(1, moving)))
+    return run.each(lambda repo: _apply(repo, run, per_repository), plans, ended=True)
 
 
-def _apply(repo: Repo, run: Run, below: Settings) -> Repo:
+def _apply(repo: Repo, run: Run, per_repository: Settings) -> Repo:
     done = repo
     if run.options.acting and repo.status is Status.PLANNED:
         with journal.hold(repo.path):
-            done = guarded(lambda one: _update(one, run, below), repo)
+            done = guarded(lambda one: _update(one, run, per_repository), repo)
     if run.options.acting and run.options.push_fork and done.official is not None:
         done = _push_fork(done, run)
     run.finish(done)
@@ -27,7 +27,7 @@ def _apply(repo: Repo, run: Run, below: Settings) -> Repo:
     return done._replace(status=Status.CLONED) if is_new else done
 
 
-def _update(repo: Repo, run: Run, below: Settings) -> Repo:
+def _update(repo: Repo, run: Run, per_repository: Settings) -> Repo:
     """Moves one repository to its target; raises Ended and git.Problem."""
     record = run.record(repo)
     if repo.action in (Action.REBASE, Action.MERGE):
@@ -48,7 +48,7 @@ def _update(repo: Repo, run: Run, below: Settings) -> Repo:
         moved = journal.Change("ref", old, repo.target or "", ref)
         record.add(moved)
         git.update_refs(repo.path, [moved.line()])
-    problems = submodules.follow(repo.path, record, below)
+    problems = submodules.follow(repo.path, record, per_repository)
     if problems:
         # `git submodule update` would overwrite files, and not finish a clone that ended half-way.
         again = shlex.join(("scripts/update_repos.py", repo.name))

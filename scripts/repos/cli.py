@@ -191,8 +191,8 @@ class _Call:
 
     def status(self) -> int:
         listed = make_plan(*self._begin(_READING, self.names), {})
-        shown = [repo._replace(files=(), remedy=()) for repo in listed]
-        self.output.repositories("Status", "as of the last fetch", shown)
+        listed = [repo._replace(files=(), remedy=()) for repo in listed]
+        self.output.repositories("Status", "as of the last fetch", listed)
         self._end(listed)
         return 0
 

@@ -69,7 +69,7 @@ class Result(NamedTuple):
     err: str
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """What git said when it failed, in one line, without credentials and progress."""
         # Names of files follow in lines of their own.
         err = self.err.replace(":\n\t", ": ").replace("\n\t", ", ")
@@ -96,14 +96,13 @@ class GitError(Problem):
     """A call of git failed unexpectedly."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
-        words = redact(" ".join(arguments[:6]))
-        full = fault(folder, result.err)
-        super().__init__(f"{full}git {words} failed in {folder}: {result.words}")
+        call = f"{fault(folder, result.err)}git {redact(' '.join(arguments[:6]))}"
+        super().__init__(f"{call} failed in {folder}: {result.message}")
         self.result = result
 
 
 def fault(folder: Path, message: str) -> str:
-    """ "the disk is full; " where that is so; git does not always report it."""
+    """How a message begins where the disk is full, which git does not always report; else empty."""
     is_named = re.search("(?m)^(?!remote:).*(No space left|quota exceeded)", message)
     is_full = is_named or shutil.disk_usage(folder).free < 2**20
     return "the disk is full; " if is_full else ""
@@ -224,7 +223,9 @@ def common_dir(path: Path) -> Path:
 
 def line(file: Path) -> str:
     """The content of a file without its last line break; paths may hold others, and any bytes."""
-    return os.fsdecode(file.read_bytes()).rstrip("\n")
+    if b"\0" in (content := file.read_bytes()):
+        raise OSError(f"{file} is damaged")
+    return os.fsdecode(content).rstrip("\n")
 
 
 def shell_command(folder: Path | str, *words: str) -> str:

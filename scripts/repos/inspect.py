@@ -25,14 +25,14 @@ _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config
 
 
 def folder(repo: Repo) -> Repo:
-    """With its git folder; ended where no files are, or another repository decides its commit."""
+    """Raises Ended for a bare repository, and for a submodule, whose commit another one decides."""
     path = repo.path
     result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
     if "must be run in a work tree" in result.err:
         remedy = "set `path` in the table to one of its worktrees"
         raise repo.skip("a bare repository, without files to update", remedy)
     if result.code != 0:
-        reason = f"git does not take it for a repository: {result.words}"
+        reason = f"git does not accept it as a repository: {result.message}"
         raise repo.skip(reason, repo.command("status"))
     outer = result.out.removeprefix(f"{path}\n").removesuffix("\n")
     if not result.out.startswith(f"{path}\n"):
@@ -44,7 +44,7 @@ def folder(repo: Repo) -> Repo:
 
 
 def refs(repo: Repo) -> Repo:
-    """With local branches and where they are checked out, and the upstream's default branch."""
+    """Adds local branches, where they are checked out, and the upstream's default branch."""
     remote, default = f"refs/remotes/{repo.official}/", repo.entry.branch
     # Names of branches may hold what Python takes for a line end, and paths real line ends.
     form = "--format=%(refname)%00%(symref)%00%(objectname)%00%(worktreepath)%00"
@@ -70,9 +70,9 @@ def refs(repo: Repo) -> Repo:
 
 
 def work(repo: Repo, others: Collection[Path]) -> Repo:
-    """With refs, HEAD and local work; ended where nothing can be updated.
+    """Adds refs, HEAD and local work; raises Ended where nothing can be updated.
 
-    `others` are the checkouts of a run; inside this one they are no local work.
+    `others`: the checkouts of this run, which do not count as untracked files.
     """
     repo, path = refs(repo), repo.path
     try:
@@ -84,7 +84,7 @@ def work(repo: Repo, others: Collection[Path]) -> Repo:
             index = f"{git.git_dir(path)}/index"
             aside = shlex.join(("mv", index, f"{index}.damaged"))
             reason, remedy = "the index is damaged", f"{aside} && {repo.command('reset')}"
-        raise repo.skip(f"{reason}: {error.result.words}", remedy) from None
+        raise repo.skip(f"{reason}: {error.result.message}", remedy) from None
     untracked = tuple(name for name in local.untracked if path / name not in others)
     local = local._replace(untracked=untracked)
     # What git says of this checkout itself is not its folder where the git folder is elsewhere.
@@ -128,7 +128,7 @@ def checkout(path: Path) -> tuple[str | None, str | None, LocalWork]:
 
 
 def unfinished(path: Path) -> LocalWork:
-    """What is in progress, and which locks there are; read from the git folders alone."""
+    """Operations in progress, and lock files; read from the git folders alone."""
     git_dir = git.git_dir(path)
     words = [word for name, word in _IN_PROGRESS.items() if (git_dir / name).exists()]
     places = dict.fromkeys((git_dir, git.common_dir(path)))
@@ -145,7 +145,7 @@ def _submodule_problem(place: Path, flags: str, left_at: str | None) -> str:
     There is none when it, or one in it, is only where an earlier run left it.
     """
     words = []
-    if flags[2] == "M" and checkout(place)[2]._replace(untracked=()).words():
+    if flags[2] == "M" and checkout(place)[2]._replace(untracked=()).describe():
         words.append("has changes")
     if flags[3] == "U":
         words.append(UNTRACKED)

@@ -26,7 +26,7 @@ PREFIX = "refs/update-repos"
 SCHEMA = "update-repos-run/1"
 
 # The common git folders that this process has locked, and the turns of their worktrees.
-_turns: dict[str, threading.Lock] = {}
+_thread_locks: dict[str, threading.Lock] = {}
 # The locks of the file system, which end with the process.
 _descriptors: dict[str, int] = {}
 
@@ -38,7 +38,7 @@ def hold(path: Path) -> Iterator[None]:
     Within this process the worktrees, which share that folder, take turns.
     """
     place = os.path.realpath(git.common_dir(path))
-    with _turns.setdefault(place, threading.Lock()):
+    with _thread_locks.setdefault(place, threading.Lock()):
         if place not in _descriptors:
             descriptor = os.open(place, os.O_RDONLY)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,7 +59,7 @@ class Change(NamedTuple):
     pushed: str | None = None  # The remote that the ref is pushed to.
 
     def line(self) -> str:
-        """It for `git.update_refs`."""
+        """The line of this change for `git.update_refs`."""
         verb = f"update {self.ref}\0{self.new}" if self.new else f"delete {self.ref}"
         return f"{verb}\0{self.old}\0"
 
@@ -116,8 +116,8 @@ class Record:
     undone: str | None = None  # When.
     _guard: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def words(self) -> str:
-        """How it ended, for the list of runs."""
+    def describe(self) -> str:
+        """Its state, for the list of runs."""
         if self.undone is not None:
             return f"undone {self.undone}"
         return {"begun": "interrupted", "done": self.command}.get(self.state, self.state)

@@ -71,7 +71,7 @@ class LocalWork(NamedTuple):
         """Paths of files that git knows."""
         return (*self.staged, *self.unstaged, *self.conflicted)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """All of it in one line; empty when there is nothing."""
         parts = [f"{name} in progress" for name in self.in_progress]
         kinds = ("conflicted", "staged", "unstaged", "untracked")

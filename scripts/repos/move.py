@@ -32,11 +32,11 @@ def head(path: Path, change: journal.Change) -> str:
     result = git.run(path, *words)
     has_moved = git.commit(path, "HEAD") == new != old
     if has_moved and _NOT_WRITTEN.search(result.err):
-        raise git.Problem(f"HEAD has moved, but not all files: {result.words}")
+        raise git.Problem(f"HEAD has moved, but not all files: {result.message}")
     if result.code == 0:
         return ""
     if has_moved:
-        return f"HEAD has moved, but a hook failed: {result.words}"
+        return f"HEAD has moved, but a hook failed: {result.message}"
     # Before files are restored: that may free a disk that was full.
     error = git.GitError(path, ("checkout" if "checkout" in words else "merge",), result)
     # git refuses before it writes anything; a file there that looks like ours is the user's.
@@ -121,7 +121,7 @@ def integrate(repo: Repo) -> Repo:
         _remove_worktree(path, tree)
     again = repo.command(verb, repo.target_ref)
     if not files:
-        raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.words}", again))
+        raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.message}", again))
     resume = f"{repo.command('add', 'FILES')} && {repo.command(verb, '--continue')}"
     conflicts = f"conflicts in {shortened(files, 5)}; nothing was changed"
     reason = f"{verb} onto {repo.target_name} {conflicts}"

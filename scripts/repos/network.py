@@ -1,4 +1,4 @@
-"""Calls of git that talk to a server: ended when they fall silent, tried again when that may help.
+"""Calls of git to a server: ended when they make no progress, repeated when that may help.
 
 Transfers are called with --progress. A call that prints nothing is silent unless one of its
 processes computes, reads or writes: a filter or a hook may take long.
@@ -49,7 +49,7 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
     """
 
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
-        heard = checked = time.monotonic()
+        last_progress = checked = time.monotonic()
         printed = work = 0
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -61,8 +61,8 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
             if now - checked > settings.timeout / 10:
                 checked, work = now, _work(process.pid)
             if (printed, work) != before:
-                heard = now
-            if git.STOP.is_set() or now - heard > settings.timeout:
+                last_progress = now
+            if git.STOP.is_set() or now - last_progress > settings.timeout:
                 _end(process)
                 raise TimeoutError
 
@@ -79,7 +79,7 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
             return result.out
         if git.fault(folder, result.err) or _LOCAL.search(result.err):
             raise git.GitError(folder, arguments, result)
-        problem = result.words or f"git ended with {result.code}"
+        problem = result.message or f"git ended with {result.code}"
         # A push prints to its output which refs were refused.
         if _REFUSED.search(result.err + result.out):
             raise Unreachable(f"{failure}: {problem}", refused=True)
@@ -117,7 +117,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def list_branch(
     folder: Path, remote: str, branch: str | None, settings: Settings
 ) -> tuple[str | None, dict[str, str]]:
-    """The default branch that a server names, if any; and the ends of that and a given branch."""
+    """The server's default branch, if any, and the tips of it and of `branch`."""
     words = ("--symref", remote, "HEAD", *([f"refs/heads/{branch}"] if branch else []))
     listed = call(folder, settings, f"{remote} cannot be reached", "ls-remote", *words)
     refs, default = {}, None

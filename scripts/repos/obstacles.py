@@ -114,7 +114,7 @@ class _Search:
         problems = dict(local.submodules)
         for name, old_mode, new_mode, _ in self.changes:
             if old_mode == new_mode == SUBMODULE:
-                problem = problems.get(name) or inspect.unfinished(self.path / name).words()
+                problem = problems.get(name) or inspect.unfinished(self.path / name).describe()
                 if problem not in ("", inspect.UNTRACKED):
                     yield name, problem
 

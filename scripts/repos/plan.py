@@ -24,7 +24,7 @@ def make(repo: Repo, options: Options) -> Repo:
         repo = _feature_branch(repo, options)
     if repo.move_default or repo.action is not Action.NOTHING or repo.pending:
         check_ready(repo)
-        return repo._replace(status=Status.PLANNED, reason=_words(repo))
+        return repo._replace(status=Status.PLANNED, reason=_describe(repo))
     is_default = repo.branch == repo.default_branch or repo.head == repo.target
     status = Status.CURRENT if is_default and not repo.code else Status.KEPT
     return repo._replace(status=status, new=repo.head)
@@ -33,10 +33,10 @@ def make(repo: Repo, options: Options) -> Repo:
 def check_ready(repo: Repo) -> None:
     """Raises Ended when something is in progress, locked or conflicted."""
     local = repo.local._replace(staged=(), unstaged=(), untracked=(), submodules=())
-    if local.words():
+    if local.describe():
         locks = [str(git.git_dir(repo.path) / name) for name in local.locked]
         remove = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
-        raise repo.skip(local.words(), remove if locks else repo.command("status"))
+        raise repo.skip(local.describe(), remove if locks else repo.command("status"))
 
 
 def _default_branch(repo: Repo) -> Repo:
@@ -70,11 +70,11 @@ def _diverged(repo: Repo, branch: str, relation: Relation) -> tuple[str, ...]:
 def _feature_branch(repo: Repo, options: Options) -> Repo:
     relation, words = repo.relation, f"on {repo.branch}"
     if not relation.behind:
-        return _beside(repo, words)
+        return _move_default(repo, words)
     if options.integrate is None:
         hint = "--rebase or --merge integrates it"
-        return _beside(repo, f"{words}, {relation.behind} behind; {hint}")
-    repo = _beside(repo, "")
+        return _move_default(repo, f"{words}, {relation.behind} behind; {hint}")
+    repo = _move_default(repo, "")
     if not relation.ahead:
         return repo._replace(action=Action.FAST_FORWARD, new=repo.target)
     if not relation.related:
@@ -98,8 +98,8 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
 def _detached(repo: Repo) -> Repo:
     words = f"HEAD is detached at {(repo.head or '')[:10]}"
     if not repo.relation.behind:
-        return _beside(repo, words)
-    repo = _beside(repo, f"{words}, {repo.relation.behind} behind, and stays there")
+        return _move_default(repo, words)
+    repo = _move_default(repo, f"{words}, {repo.relation.behind} behind, and stays there")
     if repo.own_commits:
         own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
         return _needs_person(repo, own, repo.command("switch", "-c", "my-work"))
@@ -116,7 +116,7 @@ def _exact(repo: Repo) -> Repo:
     return repo._replace(action=Action.DETACH, new=repo.target)
 
 
-def _beside(repo: Repo, words: str) -> Repo:
+def _move_default(repo: Repo, words: str) -> Repo:
     """What happens to the local default branch when something else is checked out."""
     repo, start = repo._replace(reason=words), f"{words}; " if words else ""
     relation, name = repo.default_relation, repo.default_branch or ""
@@ -140,7 +140,7 @@ def _commits(count: int) -> str:
     return f"{count} commit{'s' if count != 1 else ''}"
 
 
-def _words(repo: Repo) -> str:
+def _describe(repo: Repo) -> str:
     """A plan in words, for the table."""
     moves = repo.action is not Action.NOTHING
     parts = [f"{repo.action.value} {repo.target_name}"] if moves else []

@@ -65,7 +65,7 @@ class Output:
         counted = f"+{ahead} -{behind}" if ahead or behind else ""
         status = (repo.status or Status.CURRENT).value
         end = f"{status}: {repo.reason}" if repo.reason else status
-        return repo.name, folder, branch, counted, repo.local.words(), end
+        return repo.name, folder, branch, counted, repo.local.describe(), end
 
     def runs(self, listed: Iterable[journal.Record]) -> None:
         """Prints what can be undone."""
@@ -73,15 +73,15 @@ class Output:
         for record in listed:
             moves = [change for change in record.changes if change.kind in ("ref", "head")]
             about = {"run": record.run, "name": record.name, "path": os.fsdecode(record.path)}
-            shown = [{"ref": move.ref, "old": move.old, "new": move.new} for move in moves]
-            content.append({**about, "state": record.words(), "moves": shown})
+            moved = [{"ref": move.ref, "old": move.old, "new": move.new} for move in moves]
+            content.append({**about, "state": record.describe(), "moves": moved})
             parts = []
             for move in moves:
                 old, new = (commit[:10] if commit else "nothing" for commit in move[1:3])
                 parts.append(f"{move.ref.removeprefix('refs/')} {old} → {new}")
             others = Counter(c.kind for c in record.changes if c not in moves)
             parts += [f"{count} {kind}" for kind, count in others.items()]
-            rows.append((record.run, record.name, record.words(), ", ".join(parts)))
+            rows.append((record.run, record.name, record.describe(), ", ".join(parts)))
         if rows:
             self._table("Runs", ("run", "repository", "state", "what moved"), rows)
         else:

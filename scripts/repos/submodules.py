@@ -35,7 +35,7 @@ def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], lis
 
 
 def move_head(path: Path, record: journal.Record, change: journal.Change) -> list[str]:
-    """Moves HEAD of a repository or submodule; returns what a person has to know.
+    """Moves HEAD of a repository or submodule; returns what the user has to know.
 
     The change is recorded first, and which submodules have to follow then. Raises git.Problem.
     """
@@ -61,7 +61,7 @@ def move_one(place: Path, new: str, record: journal.Record, to: str | None = Non
     if old == new:
         return
     emptied = () if record.command == "undo" else None
-    problem = local._replace(untracked=()).words()
+    problem = local._replace(untracked=()).describe()
     problem = problem or obstacles.find(place, old or "", new, local, emptied)[0]
     if problem:
         raise git.Problem(problem)
@@ -75,7 +75,7 @@ def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
     Returns what could not be done, in words.
     """
     pending = inspect.waiting(path)
-    followers = _Followers(path, record, settings, inspect.recorded(path) if pending else {})
+    followers = _SubmoduleUpdater(path, record, settings, inspect.recorded(path) if pending else {})
     new_ones = [name for name, left_at in pending.items() if left_at is None]
     for name in new_ones:
         # Before `init`, which writes settings.
@@ -84,13 +84,13 @@ def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
     if new_ones:
         git.ask(path, "--literal-pathspecs", "submodule", "init", "--", *new_ones)
     with ThreadPoolExecutor(settings.jobs) as pool:
-        problems = [*pool.map(followers.one, pending, pending.values())]
+        problems = [*pool.map(followers.update, pending, pending.values())]
     failed = [name for name, found in zip(pending, problems, strict=True) if found]
     journal.set_pending(path, {name: pending[name] for name in failed})
     return [problem for found in problems for problem in found]
 
 
-class _Followers(NamedTuple):
+class _SubmoduleUpdater(NamedTuple):
     """Submodules of one repository that have to follow; `records` are all that HEAD has."""
 
     path: Path
@@ -98,7 +98,7 @@ class _Followers(NamedTuple):
     settings: Settings
     records: Mapping[str, tuple[str, str]]
 
-    def one(self, name: str, left_at: str | None) -> list[str]:
+    def update(self, name: str, left_at: str | None) -> list[str]:
         """Moves one submodule with those in it; returns what could not be done."""
         place, (key, commit) = self.path / name, self.records[name]
         try:
@@ -177,7 +177,7 @@ def _check_unused(git_dir: Path) -> None:
     anywhere = (f"--git-dir={git_dir}", f"--work-tree={git_dir}")
     words = (*anywhere, "diff-index", "--cached", "--name-only", "HEAD")
     is_staged = (git_dir / "index").exists() and git.run(git_dir.parent, *words).out
-    problem = inspect.unfinished(git_dir).words() or ("has staged files" if is_staged else "")
+    problem = inspect.unfinished(git_dir).describe() or ("has staged files" if is_staged else "")
     if problem:
         raise git.Problem(f"{git_dir}, of an earlier submodule of that name: {problem}")
 

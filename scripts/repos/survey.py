@@ -43,15 +43,15 @@ def _survey(repo: Repo, run: Run) -> Repo:
 def frozen(repo: Repo, others: Collection[Path]) -> Repo:
     """The final record of a repository if `freeze` writes its commit; raises Ended, GitError."""
     repo = inspect.work(inspect.folder(repo), others)
-    if repo.local.words():
-        repo = repo.noting(f"local work is not in the file: {repo.local.words()}")
+    if repo.local.describe():
+        repo = repo.noting(f"local work is not in the file: {repo.local.describe()}")
     if not inspect.is_published(repo.path):
         repo = repo.noting("its commit is on no remote branch; others cannot fetch it")
     return repo.ended(Status.CURRENT, f"at {(repo.head or '')[:10]}")
 
 
 def _ask(repo: Repo, run: Run) -> Repo:
-    """Asks the server for the end of its default branch, and reports that it has another one."""
+    """Asks the server for the tip of its default branch; reports a renamed default branch."""
     remote, before = repo.official or "", repo.default_branch
     default, ends = network.list_branch(repo.path, remote, repo.entry.branch, run.settings)
     branch = repo.entry.branch or default
@@ -85,9 +85,9 @@ def _planned(repo: Repo, run: Run) -> Repo:
 
 
 def _with_pin(repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry], run: Run) -> Repo:
-    """With the commit to stop at, as the pinning repository will name it after this run.
+    """Sets the target to the commit that the pinning repository names after this run.
 
-    That is the first line of its file that is no comment.
+    That is the first line of the pin file that is not a comment.
     """
     for by, file in [(e.name, e.pins[repo.name]) for e in table.values() if repo.name in e.pins]:
         path, pinning, named = run.places.get(by), known.get(by), ""

@@ -181,10 +181,9 @@ class _Undo:
     def _remove_submodule(self, place: Path) -> None:
         """Removes the files of a submodule that the run cloned; its git folder stays."""
         outer, name = _outer(place)
-        words = ("--literal-pathspecs", "submodule", "--quiet", "deinit", "--", name)
-        result = git.run(outer, *words)
+        result = git.run(outer, "--literal-pathspecs", "submodule", "--quiet", "deinit", "--", name)
         if result.code != 0 and git.is_checkout(place):
-            self._leave(place, result.words)
+            self._leave(place, result.message)
 
     def _submodule_back(self, change: journal.Change) -> None:
         place, old, branch = Path(change.path), change.old or "", change.branch

@@ -45,6 +45,22 @@ def test_a_neighbour_that_may_not_be_read_is_ignored(world: World):
     assert (done.returncode, done.stderr, clone.head) == (0, "", new)
 
 
+@pytest.mark.parametrize(
+    "content", ["\0" * 60, "junk\xff", "gitdir: "], ids=["zeros", "junk", "nothing"]
+)
+@pytest.mark.parametrize("words", [["status"], ["--dry-run"], ["undo", "--list"]], ids=str)
+def test_a_neighbour_with_a_damaged_git_file_is_ignored(world: World, words: list[str], content):
+    server = world.server("a")
+    world.clone(server, "my-own-name")
+    upstream = world.table.pop("my-own-name")["upstream"]
+    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    for name in ("neighbour", "usual"):
+        (world.folder / "src" / name).mkdir()
+        (world.folder / "src" / name / ".git").write_text(content)
+    done = world.run(*words)
+    assert (done.code, done.err) == (0, "")
+
+
 _CHANGES_WITHOUT_FIELDS = (
     '{"schema": "update-repos-run/1", "state": "done", "undone": null, "peers": [],'
     ' "changes": [{"kind": "ref"}]}'
