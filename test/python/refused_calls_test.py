@@ -157,7 +157,6 @@ WRONG = {
     "huber_loss of width NaN": lambda x: F.huber_loss(x, x + 1, delta=float("nan")),
     "smooth_l1_loss": lambda x: torch.ops.aten.smooth_l1_loss(x, x + 1, 1, -1.0),
     "conv_transpose1d": lambda x: F.conv_transpose1d(x[None], x[:, None], output_padding=1),
-    "histc of integers": lambda x: x.int().histc(4),
     "segment_reduce of no lengths": lambda x: torch.segment_reduce(x, "sum", lengths=rows(x)[:0]),
     "uniform_": lambda x: x.uniform_(2, 1),
     "uniform_ to NaN": lambda x: x.uniform_(2, float("nan")),

@@ -462,3 +462,43 @@ def tensor_and_view(view, device, in_inference_mode: tuple[bool, bool]) -> list:
 def test_views_in_and_outside_inference_mode_are_what_they_are_on_the_cpu(view, in_inference_mode):
     expected = tensor_and_view(view, "cpu", in_inference_mode)
     assert tensor_and_view(view, "jax", in_inference_mode) == expected
+
+
+PARTS = {
+    "unbind": lambda x: x.unbind(0),
+    "unbind of another dimension": lambda x: x.t().unbind(-1),
+    "split": lambda x: x.split(1),
+    "split with a rest": lambda x: x.split(3),
+    "split with sizes": lambda x: x.split([0, 1, *[3] * 16, 0, 1]),
+    "chunk": lambda x: x.chunk(10),
+    "iteration": list,
+}
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_reading_many_parts_takes_one_step_for_each(parts):
+    x = arange(50, 2)
+    torch_xla_lite.sync()
+    read = [part + 1 for part in parts(x)]
+    views = str(torch_xla_lite.debug.graph()).count("= aten::s")
+    assert 0 < views <= len(read)
+    for found, wanted in zip(read, parts(x.cpu()), strict=True):
+        assert torch.equal(found.cpu(), wanted + 1)
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_writes_through_many_parts_reach_the_base(parts):
+    ours, wanted = arange(50, 2), arange(50, 2).cpu()
+    for x in (ours, wanted):
+        views = parts(x)
+        x.add_(1)
+        views[2].mul_(3)
+        views[-1].add_(views[4].sum())
+    assert torch.equal(ours.cpu(), wanted)
+
+
+@pytest.mark.parametrize("dim", [2, -3])
+@pytest.mark.parametrize("parts", [torch.unbind, lambda x, d: x.split(1, d)])
+def test_parts_of_a_missing_dimension_raise(parts, dim):
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        parts(arange(50, 2), dim)

@@ -160,7 +160,7 @@ def test_a_damaged_repository_is_refused_and_the_others_go_on(world: World):
     (clone.path / ".git" / "HEAD").write_text("")
     ran = world.run()
     assert (ran.code, ran.one("a")["status"]) == (1, "skipped")
-    assert "does not take it for a repository" in ran.one("a")["reason"]
+    assert "does not accept it as a repository" in ran.one("a")["reason"]
     assert other.head == new
 
 

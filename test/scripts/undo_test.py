@@ -228,7 +228,7 @@ def test_undo_names_a_damaged_repository_and_restores_the_others(world: World):
     a.write(".git/HEAD", "")
     ran = world.run("undo")
     assert (ran.code, b.everything()) == (1, before)
-    assert "does not take it for a repository" in ran.one("a")["reason"]
+    assert "does not accept it as a repository" in ran.one("a")["reason"]
 
 
 def test_undo_stops_at_something_in_progress(world: World):

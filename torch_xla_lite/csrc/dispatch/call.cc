@@ -15,6 +15,8 @@
 namespace torch_xla_lite::dispatch {
 namespace {
 
+thread_local bool are_indices_constant = false;
+
 using tensor::XTensorImpl;
 
 // Shapes and infos are addresses, whose upper 16 bits are free.
@@ -258,9 +260,9 @@ void Call::ReadIndex(c10::ArrayRef<c10::IValue> arguments) {
     // The length is part of the key, the start is not.
     layouts_.push_back(static_cast<uint64_t>(slice_end_ - start));
   }
-  is_runtime_index_ = start != 0;
+  is_runtime_index_ = start != 0 && !are_indices_constant;
   if (!is_runtime_index_) {
-    PushInt(0);
+    PushInt(start);
     return;
   }
   PushRuntimeNumber(start, ScalarTypeWord(c10::ScalarType::Long));
@@ -276,5 +278,9 @@ void Call::ReadIndexEnd(const c10::IValue& value) {
     PushInt(slice_end_);
   }
 }
+
+ConstantIndices::ConstantIndices() { are_indices_constant = true; }
+
+ConstantIndices::~ConstantIndices() { are_indices_constant = false; }
 
 }  // namespace torch_xla_lite::dispatch

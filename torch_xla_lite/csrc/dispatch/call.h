@@ -67,6 +67,16 @@ class Call {
   int64_t slice_end_ = 0;
 };
 
+// While it exists, the indices of views that this thread records are constants of the graph. Slices
+// at constant places compile faster than those at operands.
+class ConstantIndices {
+ public:
+  ConstantIndices();
+  ~ConstantIndices();
+  ConstantIndices(const ConstantIndices&) = delete;
+  ConstantIndices& operator=(const ConstantIndices&) = delete;
+};
+
 // torch's default dtype when a call was recorded, from its words.
 c10::ScalarType DefaultDtypeOf(std::span<const uint64_t> words);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/device/guard.h"
+#include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/layout.h"
 #include "torch_xla_lite/csrc/dispatch/overlap.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
@@ -337,6 +338,64 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
   (*recorder)(op, keys, stack);
 }
 
+// Reading one result of a view op computes all of them. That of a few is one op of XLA; many are
+// views of their own, so that reading n of them is not n times n slices.
+constexpr int64_t kMostResultsOfOneView = 8;
+
+// unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]
+void Unbind(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  static auto* recorder = new RecordKernel;
+  const auto arguments = torch::jit::last(*stack, 2);
+  const at::Tensor self = arguments[0].toTensor();
+  const int64_t dim = arguments[1].toInt();
+  const bool is_valid = -self.dim() <= dim && dim < self.dim();
+  if (!is_valid || self.size(dim) <= kMostResultsOfOneView) return (*recorder)(op, keys, stack);
+  const ConstantIndices constants;
+  std::vector<at::Tensor> parts;
+  for (int64_t i = 0; i < self.size(dim); ++i) parts.push_back(self.select(dim, i));
+  torch::jit::drop(*stack, 2);
+  torch::jit::push(*stack, std::move(parts));
+}
+
+// split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
+void Split(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  static auto* recorder = new RecordKernel;
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor self = arguments[0].toTensor();
+  const int64_t size = arguments[1].toInt(), dim = arguments[2].toInt();
+  const bool is_valid = -self.dim() <= dim && dim < self.dim() && size > 0;
+  if (!is_valid || self.size(dim) / size < kMostResultsOfOneView)
+    return (*recorder)(op, keys, stack);
+  const ConstantIndices constants;
+  std::vector<at::Tensor> parts;
+  for (int64_t start = 0; start < self.size(dim); start += size)
+    parts.push_back(self.slice(dim, start, start + size));
+  torch::jit::drop(*stack, 3);
+  torch::jit::push(*stack, std::move(parts));
+}
+
+// split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
+void SplitWithSizes(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  static auto* recorder = new RecordKernel;
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor self = arguments[0].toTensor();
+  const std::vector<int64_t> sizes = arguments[1].toIntVector();
+  const int64_t dim = arguments[2].toInt();
+  const bool is_valid = -self.dim() <= dim && dim < self.dim() &&
+                        std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }) &&
+                        std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == self.size(dim);
+  if (!is_valid || std::ssize(sizes) <= kMostResultsOfOneView) return (*recorder)(op, keys, stack);
+  const ConstantIndices constants;
+  std::vector<at::Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t size : sizes) {
+    parts.push_back(self.slice(dim, start, start + size));
+    start += size;
+  }
+  torch::jit::drop(*stack, 3);
+  torch::jit::push(*stack, std::move(parts));
+}
+
 // _linalg_det(Tensor A) -> ..., _linalg_slogdet(Tensor A) -> ...
 // torch factorises the transpose of a contiguous real matrix, otherwise the matrix itself, and its
 // gradient formula checks the strides again. Recorded values have no strides, so the lowering
@@ -477,6 +536,9 @@ constexpr ExplicitKernel kKernels[] = {
     {"set_.source_Storage", Boxed<SetToStorage>},
     {"set_.source_Storage_storage_offset", Boxed<SetToStorageAt>},
     {"set_.source_Tensor", Boxed<SetToTensor>},
+    {"split.Tensor", Boxed<Split>},
+    {"split_with_sizes", Boxed<SplitWithSizes>},
+    {"unbind.int", Boxed<Unbind>},
 };
 
 }  // namespace

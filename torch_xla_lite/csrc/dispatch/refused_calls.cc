@@ -279,10 +279,6 @@ bool OfNoFloats(Arguments arguments, const Limits&) {
                                                 arguments[1].toTensor().scalar_type()));
 }
 
-bool OfIntegers(Arguments arguments, const Limits&) {
-  return !c10::isFloatingType(arguments[0].toTensor().scalar_type());
-}
-
 // (self, target, reduction, delta)
 bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() > 0); }
 
@@ -397,7 +393,6 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::leaky_relu_backward", OfNegativeSlope<2, 3>},
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
-      {"aten::histc", OfIntegers},
       {"aten::huber_loss", OfHuber},
       {"aten::igamma", OfNoFloats},
       {"aten::igammac", OfNoFloats},

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -125,11 +124,7 @@ PYBIND11_MODULE(_XLAC, module) {
       },
       py::arg("enabled"));
   module.def(
-      "set_pending_limit",
-      [](size_t limit) {
-        const std::lock_guard lock(Runtime::Get().record_lock());
-        Runtime::Get().pending_limit().set_limit(limit);
-      },
+      "set_pending_limit", [](size_t limit) { Runtime::Get().set_most_pending(limit); },
       py::arg("limit"));
   module.def("set_compile_when", &SetCompileWhen, py::arg("value"));
   module.def("run_backward_on_calling_threads", &dispatch::RunBackwardOnCallingThreads);

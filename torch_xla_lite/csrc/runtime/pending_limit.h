@@ -10,7 +10,7 @@
 // not while the program records ops that it never recorded before: it may have no loop. Soon it
 // waits longer than a round of the loop takes; then few graphs repeat.
 //
-// Not thread-safe.
+// Not thread-safe: each thread has its own.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_PENDING_LIMIT_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_PENDING_LIMIT_H_
@@ -26,6 +26,7 @@ namespace torch_xla_lite::runtime {
 class PendingLimit {
  public:
   // 0: no limit.
+  size_t limit() const { return limit_; }
   void set_limit(size_t limit) {
     limit_ = limit;
     patience_ = 2 * limit;

@@ -123,7 +123,7 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
   for (;;) {
     try {
       RecordScope scope;
-      pending_limit_.Reset();
+      pending_limit().Reset();
       UploadInitialZeros(scope);
       Run(PendingRoots(request, failed), scope);
       return error;

@@ -88,8 +88,15 @@ class Runtime {
 
   void set_compile_when(CompileWhen value) { compile_when_ = value; }
 
-  // How many pending ops start a graph that nothing else has started. Guarded by the record lock.
-  PendingLimit& pending_limit() { return pending_limit_; }
+  // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
+  void set_most_pending(size_t value) { most_pending_ = value; }
+  // That of the calling thread: what other threads run is not what this one has recorded.
+  PendingLimit& pending_limit() {
+    thread_local PendingLimit own;
+    const size_t limit = most_pending_.load(std::memory_order_relaxed);
+    if (own.limit() != limit) own.set_limit(limit);
+    return own;
+  }
   // Starts what this thread has recorded, because it is at the limit. An op that fails is reported
   // when its value is read.
   void StartPending();
@@ -135,7 +142,7 @@ class Runtime {
   std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;
   Executor* executor_ = nullptr;
   Counters counters_;
-  PendingLimit pending_limit_;
+  std::atomic<size_t> most_pending_ = 0;
 };
 
 // Holds the record lock. Values that are replaced meanwhile are freed at the end of the scope,
