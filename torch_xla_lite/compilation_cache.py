@@ -26,6 +26,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -107,7 +108,11 @@ def load(key: str | None) -> Program | None:
         return None
     path = folder / key
     try:
-        content = path.read_bytes()
+        # A pipe of that name would be read for ever.
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
+            content = file.read()
         if content[:_DIGEST] != _checksum(key, content[_DIGEST:]):
             return None
         header, _, executables = content[_DIGEST:].partition(b"\n")
@@ -145,6 +150,10 @@ def store(key: str | None, program: Program) -> None:
     }
     body = json.dumps(header).encode() + b"\n" + b"".join(data for data, _, _ in serialized)
     try:
+        # It may have been removed since the program began.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (folder / key).is_dir():
+            shutil.rmtree(folder / key)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
             try:
                 file.write(_checksum(key, body) + body)

@@ -7,8 +7,8 @@
 A graph is new when it is compiled or loaded, and no graph of this process had its key. Its cause is
 what differs from the most similar graph that came before. The graphs are kept as the bridge
 describes them, the last ones only, so that they take little memory; they are compared when
-explain_recompile is called, or when a line of the program has had its tenth new graph, which is
-worth a warning.
+explain_recompile is called, or when a line of the program has compiled its tenth new graph, which
+is worth a warning.
 """
 
 from __future__ import annotations
@@ -120,8 +120,9 @@ def timed(
         _graphs.append(_Graph(steps, roots, info))
         while len(_graphs) > 1 and sum(len(graph.steps) for graph in _graphs) > _MOST_STEPS:
             _graphs.popleft()
-        _new_graphs_of[info.line] += 1
-        is_many = info.line and _new_graphs_of[info.line] == _MANY
+        # A program that was on disk costs little.
+        _new_graphs_of[info.line] += not info.loaded
+        is_many = info.line and not info.loaded and _new_graphs_of[info.line] == _MANY
         cause = _cause(len(_graphs) - 1) if is_many else ""
     if is_many:
         # As if that line warned, so that Python shows it.

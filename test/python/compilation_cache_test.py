@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -164,16 +165,28 @@ def exchange(path: Path) -> None:
     other.replace(path)
 
 
+def replace_by(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return damage
+
+
 DAMAGES = [
     flip,
     lambda path: path.write_bytes(path.read_bytes()[:-100]),
     lambda path: path.write_bytes(b""),
     lambda path: path.write_bytes(compilation_cache._checksum(path.name, b"{}\n") + b"{}\n"),
     exchange,
+    replace_by(os.mkfifo),
+    replace_by(lambda path: (path / "inside").mkdir(parents=True)),
 ]
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=["flip", "truncate", "empty", "foreign", "other"])
+@pytest.mark.parametrize(
+    "damage", DAMAGES, ids=["flip", "truncate", "empty", "foreign", "other", "pipe", "folder"]
+)
 def test_a_damaged_entry_is_ignored_and_replaced(damage, cache: Path):
     (entry,) = entries(cache)
     damage(entry)
@@ -182,6 +195,20 @@ def test_a_damaged_entry_is_ignored_and_replaced(damage, cache: Path):
     size = compilation_cache._DIGEST
     assert content[:size] == compilation_cache._checksum(entry.name, content[size:])
     assert len(content) > 1000
+
+
+REMOVED = """
+import shutil
+from torch_xla_lite import compilation_cache
+(torch.arange(3.0, device="jax") * 0.5).tolist()
+shutil.rmtree(compilation_cache._folder())
+report(torch.arange(5.0, device="jax") + 1)
+"""
+
+
+def test_a_folder_that_is_removed_while_a_program_runs_is_made_again(tmp_path: Path):
+    run(REMOVED, tmp_path)
+    assert len(entries(tmp_path)) == 1
 
 
 REGISTERED = """
