@@ -61,11 +61,11 @@ TEST_F(TypedKernelTest, AnOpWithGradientsIsNotedByAutograd) {
 }
 
 TEST_F(TypedKernelTest, ManyPendingOpsAreStarted) {
-  runtime.pending_limit().set_limit(10);
+  runtime.set_most_pending(10);
   at::Tensor x = Upload(Iota({2, 3}));
   for (int i = 0; i < 100; ++i) x = x.mul(x);
   EXPECT_GT(runtime.counters().executions, 0u);
-  runtime.pending_limit().set_limit(0);
+  runtime.set_most_pending(0);
 }
 
 TEST_F(TypedKernelTest, AViewWithoutGradientsIsAViewForAutograd) {

@@ -88,6 +88,13 @@ void Runtime::Synchronize() {
   executor_->AwaitAll();
 }
 
+PendingLimit& Runtime::pending_limit() {
+  thread_local PendingLimit own;
+  const size_t limit = most_pending_.load(std::memory_order_relaxed);
+  if (own.limit() != limit) own.set_limit(limit);
+  return own;
+}
+
 void Runtime::StartPending() {
   // An op that is recorded while a graph is compiled or run waits for the next sync.
   if (sync_owner_ == std::this_thread::get_id() || executor_->IsInKernel()) return;

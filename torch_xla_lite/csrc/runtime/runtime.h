@@ -91,12 +91,7 @@ class Runtime {
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }
   // That of the calling thread: what other threads run is not what this one has recorded.
-  PendingLimit& pending_limit() {
-    thread_local PendingLimit own;
-    const size_t limit = most_pending_.load(std::memory_order_relaxed);
-    if (own.limit() != limit) own.set_limit(limit);
-    return own;
-  }
+  PendingLimit& pending_limit();
   // Starts what this thread has recorded, because it is at the limit. An op that fails is reported
   // when its value is read.
   void StartPending();
