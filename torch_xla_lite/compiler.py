@@ -196,31 +196,50 @@ def _raising_with_source(
 def _blaming_a_call(
     error: Exception, calls: Sequence[Call | None], steps: Sequence[tuple]
 ) -> Exception | None:
-    """The error of the first call that cannot be compiled alone either, if XLA has refused a graph
-    without naming an op."""
+    """The error of the first call that XLA refuses also apart from the others, if it has refused
+    the graph without naming an op."""
     if hasattr(error, "_torch_xla_lite_op") or graph_errors.is_lack_of_memory(error):
         return None
-    tried: set[str] = set()
+    different: dict[str, tuple[Call, list[tuple]]] = {}
     for call in filter(None, calls):
         shapes = [
             calls[step].outputs[output] if calls[step] else steps[step][:2]
             for step, output in call.operands
         ]
         alone = dataclasses.replace(call, operands=[(i, 0) for i in range(len(shapes))])
-        if (description := repr((alone.description(), shapes))) in tried:
-            continue
-        tried.add(description)
-        outputs = [i for i, shape in enumerate(call.outputs) if shape is not None]
-        roots = [(len(shapes), i) for i in outputs]
-        try:
-            leaves = [(*shape, False) for shape in shapes]
-            for part in tracing.lower_graph([*(None for _ in shapes), alone], leaves, roots).parts:
-                part.compile(target.compiler_options())
-        except Exception as own:
-            if graph_errors.is_lack_of_memory(own):
-                return None
-            return call.failure(f"{call.op}: {own}")
-    return None
+        leaves = [(*shape, False) for shape in shapes]
+        different.setdefault(repr((alone.description(), leaves)), (alone, leaves))
+    return _first_refused(list(different.values()))
+
+
+def _first_refused(suspects: list[tuple[Call, list[tuple]]]) -> Exception | None:
+    """The error of the first of n calls that XLA refuses, by 2 log2(n) + 1 compilations."""
+    try:
+        _compile_apart(suspects)
+        return None
+    except Exception as error:
+        if graph_errors.is_lack_of_memory(error):
+            return None
+        if len(suspects) == 1:
+            call, _ = suspects[0]
+            return call.failure(f"{call.op}: {error}")
+    half = len(suspects) // 2
+    return _first_refused(suspects[:half]) or _first_refused(suspects[half:])
+
+
+def _compile_apart(suspects: Sequence[tuple[Call, list[tuple]]]) -> None:
+    """Compiles calls that have leaves of their own: each of them (call, its leaves)."""
+    steps: list[Call | None] = []
+    leaves: list[tuple] = []
+    roots: list[tuple[int, int]] = []
+    for call, of_call in suspects:
+        first = len(steps)
+        leaves += of_call
+        operands = [(first + i, 0) for i in range(len(of_call))]
+        steps += [*(None for _ in of_call), dataclasses.replace(call, operands=operands)]
+        roots += [(len(steps) - 1, i) for i, shape in enumerate(call.outputs) if shape is not None]
+    for part in tracing.lower_graph(steps, leaves, roots).parts:
+        part.compile(target.compiler_options())
 
 
 def _upload(array: np.ndarray) -> jax.Array:

@@ -175,6 +175,31 @@ torch.ones(2).to("jax").cosh().tolist()
     assert "aten::cosh: " in done.stderr and "xla_missing_option" in done.stderr
 
 
+def test_an_operation_that_xla_refuses_is_found_in_few_compilations(tmp_path):
+    script = tmp_path / "users_program.py"
+    counting = """
+import jax.monitoring
+compiled = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+)
+values = [torch.ones(n, device="jax") + 1 for n in range(2, 66)]
+broken = users_function()
+try:
+    torch.cat([*values, broken]).tolist()
+except RuntimeError as error:
+    print(error)
+print(len(compiled))
+"""
+    script.write_text(REFUSED.partition("broken, whole")[0] + counting)
+    done = run(f"import runpy; runpy.run_path({str(script)!r})", TORCH_XLA_LITE_COMPILE="first")
+    assert done.returncode == 0, done.stderr
+    problem, *_, compilations = done.stdout.splitlines()
+    assert problem.startswith("aten::cosh: ")
+    # Of 131 different calls. One for each call would be 134.
+    assert int(compilations) < 32
+
+
 # The kernel finds the error in the data, long after the call. XLA code would not check the data, so
 # the op must run as a kernel.
 FAILING_KERNEL = """
