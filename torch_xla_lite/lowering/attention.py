@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.activation import gelu
+from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.matmul import dot, linear
 from torch_xla_lite.lowering.norm import layer_norm
 from torch_xla_lite.lowering.promotion import broadcast, convert, opmath
@@ -64,13 +65,19 @@ def native_multi_head_attention(
     *,
     outs: Sequence[jax.ShapeDtypeStruct | None] = (None, None),
 ) -> tuple[jax.Array, jax.Array | None]:
-    weights = jnp.split(qkv_weight, 3)
-    biases = jnp.split(qkv_bias, 3)
-    q, k, v = (
-        _heads(linear(x, w, b), num_head)
-        for x, w, b in zip((query, key_, value), weights, biases, strict=True)
-    )
+    parts = zip((query, key_, value), jnp.split(qkv_weight, 3), jnp.split(qkv_bias, 3), strict=True)
+    q, k, v = (_heads(linear(x, weight, bias), num_head) for x, weight, bias in parts)
     q = lax.div(q, lax.full_like(q, math.sqrt(q.shape[-1])))
+    if not need_weights:
+        visible = None if mask is None else _visible(mask, mask_type)
+        mixed, total = flash_attention_for_cpu(q, k, v, attn_mask=visible, scale=1.0)
+        # As a softmax of nothing is.
+        is_nothing = _rows(lax.eq(total, lax.full_like(total, -np.inf)), mixed)
+        mixed = lax.select(is_nothing, lax.full_like(mixed, np.nan), mixed)
+        # torch's meta function promises empty weights, its kernel gives none.
+        unused = outs[1]
+        weights = None if unused is None else lax.full(unused.shape, 0, unused.dtype)
+        return linear(_merged(convert(mixed, query.dtype)), proj_weight, proj_bias), weights
     scores = dot(q, k, _SCORES)
     if mask is None:
         probabilities = softmax_along(scores, -1)
@@ -78,16 +85,19 @@ def native_multi_head_attention(
         probabilities = masked_softmax(scores, mask, -1, mask_type)
     mixed = convert(dot(convert(probabilities, v.dtype), v, _MIX), query.dtype)
     output = linear(_merged(mixed), proj_weight, proj_bias)
-    if not need_weights:
-        # torch's meta function promises an empty tensor, its kernel gives none.
-        unused = outs[1]
-        return output, None if unused is None else lax.full(unused.shape, 0, unused.dtype)
     if average_attn_weights:
         probabilities = lax.div(
             lax.reduce_sum(probabilities, (1,)),
             np.array(num_head, probabilities.dtype)[None, None, None],
         )
     return output, probabilities
+
+
+def _visible(mask: jax.Array, mask_type: int | None) -> jax.Array:
+    """What a mask as of `masked_softmax` does not hide; it fits [batch, heads, queries, keys]."""
+    visible = lax.bitwise_not(to_bool(mask))
+    is_for_keys = mask_type == 1 and mask.ndim == 2
+    return lax.expand_dims(visible, (1, 2)) if is_for_keys else visible
 
 
 @lower("aten::_transformer_encoder_layer_fwd")

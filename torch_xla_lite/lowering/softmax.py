@@ -89,7 +89,7 @@ def log_softmax_backward(
 def masked_softmax(
     self: jax.Array, mask: jax.Array, dim: int | None = None, mask_type: int | None = None
 ) -> jax.Array:
-    """Softmax of the elements for which `mask` is not True.
+    """Softmax of the elements for which `mask` is not True; NaN where there are none.
 
     Shape of the mask by `mask_type`: 0 [L, L]; 1 [B, L], for keys; 2 or None that of `self`.
     """
@@ -102,9 +102,7 @@ def masked_softmax(
         mask = jnp.broadcast_to(mask, x.shape)
     hidden = lax.select(mask, lax.full_like(x, -np.inf), x)
     dims = _along(x, -1 if dim is None else dim)
-    top = lax.reduce_max(hidden, dims)
-    nothing = _spread(lax.eq(top, lax.full_like(top, -np.inf)), dims, x.shape)
-    return lax.select(nothing, lax.full_like(x, 0), softmax_along(hidden, dims[0]))
+    return softmax_along(hidden, dims[0])
 
 
 @lower("aten::_masked_softmax_backward")

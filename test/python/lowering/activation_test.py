@@ -113,6 +113,13 @@ def test_softmax_of_huge_numbers_does_not_overflow():
     check(aten._softmax, torch.tensor([1e30, -1e30, 1e30]), 0, False)
 
 
+@pytest.mark.parametrize(("shape", "mask_type"), [((3, 3), 0), ((2, 3), 1), ((2, 2, 3, 3), 2)])
+def test_masked_softmax_of_nothing_is_not_a_number(shape, mask_type):
+    mask = torch.rand(shape) > 0.5
+    mask[0] = True
+    check(aten._masked_softmax, torch.randn(2, 2, 3, 3), mask, 3, mask_type)
+
+
 def test_softmax_backward():
     y = torch.softmax(torch.randn(3, 5), 1)
     check(aten._softmax_backward_data, torch.randn(3, 5), y, 1, torch.float32)

@@ -14,7 +14,14 @@ NORMS = (torch.randn(E), torch.randn(E), torch.randn(E), torch.randn(E))
 FEED_FORWARD = (torch.randn(16, E), torch.randn(16), torch.randn(E, 16), torch.randn(E))
 CAUSAL = torch.ones(5, 5, dtype=torch.bool).triu(1)
 PADDING = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
-MASKS = {"none": (None, None), "causal": (CAUSAL, 0), "padding": (PADDING, 1)}
+WHOLE = torch.randn(2, HEADS, 5, 5) > 0
+MASKS = {
+    "none": (None, None),
+    "causal": (CAUSAL, 0),
+    "padding": (PADDING, 1),
+    "whole": (WHOLE, 2),
+    "nothing visible": (torch.ones(5, 5, dtype=torch.bool), 0),
+}
 masks = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
 
 
@@ -32,7 +39,9 @@ def test_a_whole_encoder_layer(gelu, norm_first, mask):
 
 
 @masks
-def test_multi_head_attention(mask):
+@pytest.mark.parametrize("queries_at_once", [1, 2, 5])
+def test_multi_head_attention(mask, queries_at_once, monkeypatch):
+    monkeypatch.setattr(attention, "_MOST_SCORES", queries_at_once * 2 * HEADS * 5)
     args = (X, X, X, E, HEADS, *PROJECTIONS, mask[0], False, True, mask[1])
     close(aten._native_multi_head_attention, *args, compare=[0])
 
@@ -84,7 +93,7 @@ def test_fused_attention_to_nothing_is_zero():
 
 @pytest.mark.parametrize("queries", [64, 4096])
 def test_attention_of_long_sequences_does_not_store_all_scores(queries):
-    """The scores of 4,096 queries are 512 MiB."""
+    """The scores of 4,096 queries are 512 MiB, those of `whole` 1 GiB."""
     q = jax.ShapeDtypeStruct((1, 8, queries, 32), np.float32)
     total = jax.ShapeDtypeStruct(q.shape[:3], np.float32)
 
@@ -94,7 +103,20 @@ def test_attention_of_long_sequences_does_not_store_all_scores(queries):
     def backward(grad, q, k, v, out, total):
         return attention.flash_attention_for_cpu_backward(grad, q, k, v, out, total, 0.0, True)
 
-    for function, arguments in ((forward, (q,) * 3), (backward, (*(q,) * 5, total))):
+    def whole(x, *parameters):
+        op = attention.native_multi_head_attention
+        return op(x, x, x, 64, 16, *parameters, need_weights=False)[0]
+
+    x = jax.ShapeDtypeStruct((1, queries, 64), np.float32)
+    parameters = [
+        jax.ShapeDtypeStruct(shape, np.float32) for shape in ((192, 64), (192,), (64, 64), (64,))
+    ]
+    programs = (
+        (forward, (q,) * 3),
+        (backward, (*(q,) * 5, total)),
+        (whole, (x, *parameters)),
+    )
+    for function, arguments in programs:
         compiled = jax.jit(function).lower(*arguments).compile()
         assert ("while" in compiled.as_text()) == (queries == 4096)
         assert compiled.memory_analysis().temp_size_in_bytes < 100 * 2**20
