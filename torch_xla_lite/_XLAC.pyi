@@ -13,10 +13,10 @@ from .debug import Metrics
 # --- the compiler (torch_xla_lite/compiler.py) ---
 
 def set_callbacks(
-    compile: Callable[[list[tuple], list[tuple[int, int]]], tuple],
-    start_compile: Callable[[list[tuple], list[tuple[int, int]]], Future[tuple]],
+    compile: Callable[[list[tuple], list[tuple[int, int]], int | None], tuple],
+    start_compile: Callable[[list[tuple], list[tuple[int, int]], int], Future[tuple]],
     can_interpret: Callable[[], bool],
-    note_interpreted: Callable[[int, float], None],
+    note_interpreted: Callable[[int, float, int, Callable[[], tuple[list, list]] | None], None],
     upload: Callable[[np.ndarray], jax.Array],
     copy: Callable[[jax.Array], jax.Array],
     report: Callable[[], None],
@@ -24,8 +24,9 @@ def set_callbacks(
 ) -> None:
     """Connects the compiler: functions that compile a graph, begin to compile one in another
     thread, say whether kernels of the CPU can read the device's memory, are told of a graph that
-    was interpreted (number of ops, seconds), upload an array and copy one, and the dtypes by
-    torch's numbers."""
+    was interpreted (number of ops, seconds, structure, and for a new one what describes it), upload
+    an array and copy one, and the dtypes by torch's numbers. Graphs that differ in donation alone
+    have one structure; the program of a single op in an interpreted graph has none."""
 
 def set_lowered_ops(
     lowered: Mapping[

@@ -73,13 +73,15 @@ def register() -> None:
     )
 
 
-def _start_compile(steps: list[tuple], roots: list[tuple[int, int]]) -> Future[Compiled]:
+def _start_compile(
+    steps: list[tuple], roots: list[tuple[int, int]], structure: int
+) -> Future[Compiled]:
     """Compiles a graph in the background, after those that came before."""
     place = new_graphs.place()
 
     def compile_here() -> Compiled:
         _XLAC.set_is_compiler_thread()
-        return compile_graph(steps, roots, place)
+        return compile_graph(steps, roots, structure, place)
 
     return _worker.submit(compile_here)
 
@@ -92,7 +94,10 @@ def _can_interpret() -> bool:
 
 
 def compile_graph(
-    steps: list[tuple], roots: list[tuple[int, int]], place: Place | None = None
+    steps: list[tuple],
+    roots: list[tuple[int, int]],
+    structure: int | None,
+    place: Place | None = None,
 ) -> Compiled:
     """Compiles one graph.
 
@@ -101,6 +106,9 @@ def compile_graph(
         donated); a call is (op, words, operands, outputs, number of scalars, source line), where an
         operand is (step, result) and an output a `Shape` or None.
       roots: (step, result) of each value to compute.
+      structure: the same for graphs that differ in donation alone; None for an op that an
+        interpreted graph runs compiled.
+      place: of the program, which needed a value; by default the one that runs.
 
     Returns:
       A function of the leaves' arrays, in order, and, if any call has scalars, of all scalars as
@@ -112,7 +120,7 @@ def compile_graph(
     """
     calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
     leaves = [step for step in steps if not isinstance(step[0], str)]
-    with jax.enable_x64(True), new_graphs.timed(steps, roots, place) as graph:
+    with jax.enable_x64(True), new_graphs.timed(steps, roots, structure, place) as graph:
         try:
             program, graph.loaded = _program(calls, leaves, roots)
         except Exception as error:

@@ -7,7 +7,7 @@
     #  'recorded_ops': 46, 'fallbacks': {}}
     print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
     # train.py:31 in <module>: the first graph
-    # train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784]
+    # train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784] (interpreted)
     print(torch_xla_lite.debug.report())      # seconds and executions of each graph
     print(torch_xla_lite.debug.graph())       # what would run now
 
@@ -54,14 +54,16 @@ def reset_metrics() -> None:
 
 def explain_recompile() -> list[NewGraph]:
     """Each graph that was new, with the line that needed it and what differs from the most similar
-    graph before it: the shape of an input, a constant of an op, an op, or donation.
+    graph before it: an op, the shape of an input, a constant, torch's default dtype, or donation.
 
-    Graphs are forgotten, oldest first, when there are more than 20,000 ops in all. A line of the
-    program that has its tenth new graph gets a `RecompilationWarning` with the cause.
+    A graph that is interpreted and later compiled is one graph. Graphs are forgotten, oldest first,
+    when there are more than 1,000, or more than 20,000 ops in all. A line of the program that
+    compiles its tenth graph gets a `RecompilationWarning` with the cause.
 
     Example:
       >>> print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
-      train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784]
+      train.py:31 in <module>: the first graph
+      train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784] (interpreted)
     """
     return new_graphs.explain()
 
@@ -69,7 +71,8 @@ def explain_recompile() -> list[NewGraph]:
 def report() -> str:
     """A table of the graphs of this process, the most expensive first: what they cost to compile or
     to load, how often they ran, and the line of the program that needed them first. Graphs that
-    were interpreted are added up for each line, with the seconds that they took to run."""
+    were interpreted are added up for each line, with the seconds that they took to run; an op
+    that they run compiled has a row of its own for its compilation."""
     executions = dict(enumerate(_XLAC.executions()))
     new, interpreted = new_graphs.all_graphs(), new_graphs.interpreted()
     rows = []

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import _XLAC
-from .new_graphs import shape_text
+from .graph_differences import shape_text
 
 # A picture of more steps cannot be read; the text has them all.
 _MOST_STEPS = 300

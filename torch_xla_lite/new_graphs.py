@@ -1,14 +1,13 @@
 """Records new graphs and their causes, for debug.explain_recompile() and debug.report().
 
-    with new_graphs.timed(steps, roots) as graph:      # around everything that a new graph costs
+    with new_graphs.timed(steps, roots, structure) as graph:     # around the compilation
         ...
-    explain()     # [NewGraph(line="train.py:12 in step", cause="input 3 float32[7,4], was [8,4]")]
+    explain()     # [NewGraph(line="train.py:12 in step", cause="input 3 is float32[7,4], was ...")]
 
-A graph is new when it is compiled or loaded, and no graph of this process had its key. Its cause is
-what differs from the most similar graph that came before. The graphs are kept as the bridge
-describes them, the last ones only, so that they take little memory; they are compared when
-explain_recompile is called, or when a line of the program has compiled its tenth new graph, which
-is worth a warning.
+A graph is new when it is interpreted, compiled or loaded, and no graph of this process had its
+structure, or donated the same inputs when it was compiled. Its cause is what differs from the most
+similar graph that came before. The last graphs are kept; they are compared when explain_recompile
+is called, or when a line of the program has compiled its tenth graph, which is worth a warning.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 
-from . import words
-from .lowering import registry
+from . import graph_differences
+from .graph_differences import Graph
 
-# How many steps the graphs that are kept may have in all: about 10 MB.
-_MOST_STEPS = 20_000
+# How many graphs are kept, and how many ops they may have in all: about 10 MB.
+_MOST_GRAPHS = 1_000
+_MOST_OPS = 20_000
 
-# A line of the program that has so many new graphs is worth a warning.
+# A line of the program that compiles so many graphs is worth a warning.
 _MANY = 10
 
 _LIBRARIES = tuple(f"{Path(file).parent}/" for file in (torch.__file__, __file__))
@@ -54,6 +54,7 @@ class NewGraph:
       seconds: for compiling it, or for loading its program.
       loaded: whether its program was on disk.
       number: of the executable; see _XLAC.executions.
+      interpreted: whether it has not been compiled by now.
     """
 
     line: str
@@ -62,23 +63,60 @@ class NewGraph:
     seconds: float = 0.0
     loaded: bool = False
     number: int = -1
+    interpreted: bool = False
 
     def __str__(self) -> str:
-        return f"{self.line}: {self.cause}"
+        return f"{self.line}: {self.cause}" + (" (interpreted)" if self.interpreted else "")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Graph:
-    """What decides a graph, as compiler.compile_graph gets it."""
+@dataclasses.dataclass
+class _Known:
+    """A graph that is kept. Those that differ in donation alone have one structure; the program of
+    an op that interpreted graphs run compiled has none."""
 
-    steps: list[tuple]
-    roots: list[tuple[int, int]]
+    structure: int | None
+    graph: Graph
     info: NewGraph
 
-    @property
-    def ops(self) -> list[str]:
-        """The op of each step; empty for a leaf."""
-        return [step[0] if isinstance(step[0], str) else "" for step in self.steps]
+
+class _History:
+    """The graphs that are kept, oldest first: the last ones."""
+
+    def __init__(self) -> None:
+        self._graphs: collections.deque[_Known] = collections.deque()
+        self._latest: dict[int | None, _Known] = {}  # of each structure
+        self._num_ops = 0
+
+    def __iter__(self) -> Iterator[_Known]:
+        return iter(list(self._graphs))
+
+    def add(self, new: _Known) -> _Known:
+        """Keeps a graph unless it is known already: one that was interpreted is compiled later."""
+        known = self._latest.get(new.structure)
+        if known is not None and new.info.interpreted:
+            return known
+        if known is not None and known.info.interpreted:
+            known.graph, known.info = new.graph, new.info
+            return known
+        self._graphs.append(new)
+        if new.structure is not None:
+            self._latest[new.structure] = new
+        self._num_ops += new.info.num_ops
+        while len(self._graphs) > 1 and (
+            len(self._graphs) > _MOST_GRAPHS or self._num_ops > _MOST_OPS
+        ):
+            self._drop_oldest()
+        return new
+
+    def clear(self) -> None:
+        while self._graphs:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        known = self._graphs.popleft()
+        self._num_ops -= known.info.num_ops
+        if self._latest.get(known.structure) is known:
+            del self._latest[known.structure]
 
 
 @dataclasses.dataclass
@@ -96,7 +134,7 @@ Place = tuple[str, int, str]
 
 # Guards what follows: graphs may be compiled in the background.
 _lock = threading.Lock()
-_graphs: collections.deque[_Graph] = collections.deque()
+_history = _History()
 _infos: list[NewGraph] = []
 _interpreted: dict[str, Interpreted] = {}
 _new_graphs_of: collections.Counter[str] = collections.Counter()
@@ -104,10 +142,13 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 
 @contextlib.contextmanager
 def timed(
-    steps: list[tuple], roots: list[tuple[int, int]], of: Place | None = None
+    steps: list[tuple],
+    roots: list[tuple[int, int]],
+    structure: int | None,
+    of: Place | None = None,
 ) -> Iterator[NewGraph]:
     """Records a new graph with a program line, by default the one that runs, and the time that the
-    body takes to compile or load it."""
+    body takes to compile or load it. Arguments as in compiler.compile_graph."""
     file, line, function = of or place()
     info = NewGraph(line=_text(file, line, function))
     info.num_ops = sum(isinstance(step[0], str) for step in steps)
@@ -117,17 +158,14 @@ def timed(
     with _lock:
         info.number = len(_infos)
         _infos.append(info)
-        _graphs.append(_Graph(steps, roots, info))
-        while len(_graphs) > 1 and sum(len(graph.steps) for graph in _graphs) > _MOST_STEPS:
-            _graphs.popleft()
+        known = _history.add(_Known(structure, Graph(lambda: (steps, roots)), info))
         # A program that was on disk costs little.
         _new_graphs_of[info.line] += not info.loaded
         is_many = info.line and not info.loaded and _new_graphs_of[info.line] == _MANY
-        cause = _cause(len(_graphs) - 1) if is_many else ""
     if is_many:
         # As if that line warned, so that Python shows it.
         warnings.warn_explicit(
-            f"{function} has its tenth new graph here: {cause}.\n"
+            f"{function} has its tenth new graph here: {_cause(known, list(_history))}.\n"
             "Each new graph is compiled. See them all:  "
             'print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")',
             RecompilationWarning,
@@ -136,13 +174,27 @@ def timed(
         )
 
 
-def note_interpreted(num_ops: int, seconds: float) -> None:
-    """Remembers that a graph ran without being compiled; called by the bridge."""
+def note_interpreted(
+    num_ops: int,
+    seconds: float,
+    structure: int,
+    describe: Callable[[], tuple[list[tuple], list[tuple[int, int]]]] | None,
+) -> None:
+    """Remembers that a graph ran without being compiled; called by the bridge.
+
+    Args:
+      structure: see compiler.compile_graph.
+      describe: gives its steps and roots; None if the graph has been interpreted before.
+    """
     line = _text(*place())
-    found = _interpreted.setdefault(line, Interpreted(line))
-    found.graphs += 1
-    found.num_ops += num_ops
-    found.seconds += seconds
+    with _lock:
+        found = _interpreted.setdefault(line, Interpreted(line))
+        found.graphs += 1
+        found.num_ops += num_ops
+        found.seconds += seconds
+        if describe is not None:
+            info = NewGraph(line, num_ops=num_ops, seconds=seconds, interpreted=True)
+            _history.add(_Known(structure, Graph(describe), info))
 
 
 def interpreted() -> Sequence[Interpreted]:
@@ -152,11 +204,18 @@ def interpreted() -> Sequence[Interpreted]:
 
 def explain() -> list[NewGraph]:
     """The new graphs that are kept, each with its cause, oldest first."""
-    with _lock:
-        return [
-            dataclasses.replace(graph.info, cause=_cause(index))
-            for index, graph in enumerate(_graphs)
-        ]
+    graphs = list(_history)
+    return [dataclasses.replace(known.info, cause=_cause(known, graphs)) for known in graphs]
+
+
+def _cause(new: _Known, graphs: list[_Known]) -> str:
+    """Why a graph of the list is new."""
+    is_part = new.structure is None
+    before = itertools.takewhile(lambda known: known is not new, graphs)
+    alike = [known.graph for known in before if (known.structure is None) == is_part]
+    cause = graph_differences.cause(new.graph, alike)
+    op = f"{new.graph.ops[-1]}, which interpreted graphs run compiled: " if is_part else ""
+    return op + cause
 
 
 def all_graphs() -> Sequence[NewGraph]:
@@ -166,7 +225,7 @@ def all_graphs() -> Sequence[NewGraph]:
 
 def reset() -> None:
     """Forgets the causes: graphs are compared with those that come later."""
-    _graphs.clear()
+    _history.clear()
     _new_graphs_of.clear()
 
 
@@ -183,100 +242,3 @@ def place() -> Place:
 
 def _text(file: str, line: int, function: str) -> str:
     return f"{file}:{line} in {function}" if file else ""
-
-
-# --- comparing ------------------------------------------------------------------------------------
-
-
-def _cause(index: int) -> str:
-    """What differs between a graph and the most similar one before it."""
-    graph = _graphs[index]
-    before = list(itertools.islice(_graphs, index))
-    if not before:
-        return "the first graph"
-    # Of equally similar ones the last, whose line ran shortly before.
-    nearest = max(reversed(before), key=lambda other: _similarity(graph, other))
-    return _difference(graph, nearest)
-
-
-def _similarity(graph: _Graph, other: _Graph) -> tuple[int, int]:
-    """Larger for graphs that are more alike: how many steps agree in their ops from the beginning,
-    and in everything."""
-    same_ops = sum(
-        1 for _ in itertools.takewhile(_is_pair, zip(graph.ops, other.ops, strict=False))
-    )
-    equal = sum(map(_is_pair, zip(graph.steps, other.steps, strict=False)))
-    return same_ops - abs(len(graph.steps) - len(other.steps)), equal
-
-
-def _is_pair(items: tuple) -> bool:
-    return items[0] == items[1]
-
-
-def _difference(graph: _Graph, other: _Graph) -> str:
-    if graph.ops != other.ops:
-        return _other_ops(graph, other)
-    found = _other_inputs(graph, other) or _other_arguments(graph, other)
-    if found:
-        return "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
-    if sorted(graph.roots) != sorted(other.roots):
-        return f"{len(graph.roots)} values are needed, was {len(other.roots)}, or other ones"
-    return "another old value may be overwritten (donation)"
-
-
-def _other_ops(graph: _Graph, other: _Graph) -> str:
-    for new, old in itertools.zip_longest(graph.steps, other.steps):
-        if old is None:
-            return f"{_named(new)} comes after the ops of a graph before{_recorded_at(new)}"
-        if new is None:
-            return f"it ends before {_named(old)}"
-        if _named(new) != _named(old):
-            return f"{_named(new)} where {_named(old)} was{_recorded_at(new)}"
-    return "another order"
-
-
-def _other_inputs(graph: _Graph, other: _Graph) -> list[str]:
-    pairs = zip(_inputs(graph), _inputs(other), strict=True)
-    return [
-        f"input {number} is {shape_text(new)}, was {shape_text(old)}"
-        for number, (new, old) in enumerate(pairs)
-        if new != old
-    ]
-
-
-def _inputs(graph: _Graph) -> list[tuple]:
-    return [step[:2] for step in graph.steps if not isinstance(step[0], str)]
-
-
-def _other_arguments(graph: _Graph, other: _Graph) -> list[str]:
-    found = []
-    for new, old in zip(graph.steps, other.steps, strict=True):
-        if not isinstance(new[0], str) or (new[1], new[3]) == (old[1], old[3]):
-            continue
-        values, were = words.constants(*new[:2]), words.constants(*old[:2])
-        changed = [
-            f"{name} of {new[0]} is {value}, was {were[name]}"
-            for name, value in values.items()
-            if value != were[name]
-        ]
-        if not changed:
-            shapes = [" and ".join(map(shape_text, step[3])) for step in (new, old)]
-            changed = [f"{new[0]} gives {shapes[0]}, was {shapes[1]}"]
-        found += [change + _recorded_at(new) for change in changed]
-    return found
-
-
-def _named(step: tuple) -> str:
-    return step[0] if isinstance(step[0], str) else f"an input {shape_text(step[:2])}"
-
-
-def _recorded_at(step: tuple) -> str:
-    return f" (recorded at {step[5]})" if isinstance(step[0], str) and step[5] else ""
-
-
-def shape_text(shape: tuple | None) -> str:
-    """A dtype and dimensions, as in `float32[8,4]`."""
-    if shape is None:
-        return "nothing"
-    dtype, dims = shape
-    return f"{registry.DTYPES[dtype]}[{','.join(map(str, dims))}]"

@@ -23,7 +23,7 @@ from jax import lax
 
 from . import foreign_code, graph_errors, index_errors, stored_values
 from .lowering import checks, ffi, promotion, registry, target
-from .words import Decoder, argument_words, schema_name, split_name
+from .words import Decoder, argument_words, default_dtype, schema_name, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -129,9 +129,8 @@ class Call:
     def description(self) -> tuple:
         """What decides how the call is compiled, without addresses: equal in every process."""
         arguments = argument_words(self.schema, self.words)
-        # The default dtype is in the first word, beside the op's address.
-        default_dtype = self.words[0] >> 56
-        return self.op, default_dtype, arguments, self.operands, self.outputs, self.num_scalars
+        default = str(default_dtype(self.words))
+        return self.op, default, arguments, self.operands, self.outputs, self.num_scalars
 
     def describe(self, message: str) -> str:
         """`message`, which op it is about, and the line that recorded the op."""
@@ -149,7 +148,7 @@ class Call:
         outs = [None if shape is None else _struct(shape) for shape in self.outputs]
         own = scalars.take(self.num_scalars)
         try:
-            with jax.named_scope(self._scope()), promotion.default_dtype(self._default_dtype()):
+            with jax.named_scope(self._scope()), promotion.default_dtype(default_dtype(self.words)):
                 if self.op.startswith("write:"):
                     return [self._write_view(operands, own, outs)]
                 return self._lower(operands, own, outs, by_ffi)
@@ -162,10 +161,6 @@ class Call:
         """The name of its operations in traces: op and module, as far as that is known."""
         module = self.source.partition(" (module ")[2].removesuffix(")")
         return f"{self.op}/{module}" if module else self.op
-
-    def _default_dtype(self) -> np.dtype:
-        """torch's when the op was recorded (csrc/dispatch/call.cc)."""
-        return registry.DTYPES[self.words[0] >> 56]
 
     def _write_view(
         self, operands: list[jax.Array], scalars: Scalars, outs: list[Any]

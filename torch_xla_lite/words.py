@@ -126,7 +126,21 @@ def constants(op: str, words: list[int]) -> dict[str, Any]:
     scalars are only named as such."""
     schema = torch._C._get_schema(*split_name(schema_name(op)))
     values = Decoder(schema_name(op), words, itertools.repeat("a tensor"), _AnyScalars()).args
-    return {argument.name: value for argument, value in zip(schema.arguments, values, strict=False)}
+    return {
+        argument.name: _with_dtype_names(value, str(argument.real_type))
+        for argument, value in zip(schema.arguments, values, strict=False)
+    }
+
+
+def _with_dtype_names(value: Any, kind: str) -> Any:
+    is_dtype = "ScalarType" in kind and isinstance(value, int)
+    return str(registry.DTYPES[value]) if is_dtype else value
+
+
+def default_dtype(words: list[int]) -> np.dtype:
+    """torch's when the call was recorded: it is in the first word, beside the op's address
+    (csrc/dispatch/call.cc)."""
+    return registry.DTYPES[words[0] >> 56]
 
 
 class _AnyScalars:

@@ -39,8 +39,9 @@ _TABLE = [
     # The Python half of the runtime, the device's interface, the whole package.
     (_PACKAGE, ["_caches.py", "_preflight.py", "_rebuild.py", "_variables.py"]),
     (_PACKAGE, ["background.py", "device.py", "stored_values.py", "words.py"]),
-    (_PACKAGE, ["compilation_cache.py", "foreign_code.py", "index_errors.py", "new_graphs.py"]),
-    (_PACKAGE, ["graph_errors.py"]),
+    (_PACKAGE, ["compilation_cache.py", "foreign_code.py"]),
+    (_PACKAGE, ["graph_differences.py", "index_errors.py"]),
+    (_PACKAGE, ["graph_errors.py", "new_graphs.py"]),
     (_PACKAGE, ["tracing.py"]),
     (_PACKAGE, ["compiler.py", "graph_cuts.py", "graph_view.py", "meta_functions.py"]),
     (_PACKAGE, ["custom_ops.py", "debug.py", "tensor.py", "utils"]),

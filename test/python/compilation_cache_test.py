@@ -284,3 +284,25 @@ def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
     os.utime(tmp_path / "0")
     compilation_cache._remove_oldest(tmp_path, limit=25)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "3"]
+
+
+MANY_GRAPHS = """
+import warnings
+warnings.simplefilter("error", torch_xla_lite.new_graphs.RecompilationWarning)
+for size in range(*sizes):
+    x = torch.ones(size, device="jax").cosh().cpu()
+report(x[:1].round())
+"""
+
+
+def test_only_the_tenth_graph_that_is_compiled_warns_not_those_that_are_loaded(tmp_path):
+    def run_sizes(first, after):
+        return run(f"sizes = {first}, {after}" + MANY_GRAPHS, tmp_path)
+
+    assert run_sizes(1, 10) == (9, 0, [], [2])
+    assert run_sizes(11, 20) == (9, 0, [], [2])
+    assert run_sizes(1, 20) == (1, 18, [], [2])
+    # Nineteen are loaded, and nine are compiled.
+    assert run_sizes(1, 29) == (9, 19, [], [2])
+    with pytest.raises(AssertionError, match="has its tenth new graph here: size of aten::ones"):
+        run_sizes(1, 39)

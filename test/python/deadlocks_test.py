@@ -56,10 +56,10 @@ def kernel(x):
 
 value = op(x)
 compile_graph = torch_xla_lite.compiler.compile_graph
-def record_another(steps, roots):
+def record_another(*graph):
     global later
     later = torch.zeros(2, device="jax") + 2
-    return compile_graph(steps, roots)
+    return compile_graph(*graph)
 torch_xla_lite.compiler.compile_graph = record_another
 torch_xla_lite.compiler.register()
 message(lambda: value.tolist())

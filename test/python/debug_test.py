@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 import torch_xla_lite
-from torch_xla_lite import debug, new_graphs
+from torch_xla_lite import _XLAC, debug, graph_differences, new_graphs
 
 
 def test_metrics_have_these_names():
@@ -162,7 +163,139 @@ def test_another_op_is_named():
 def test_more_ops_are_named():
     x = torch.ones(48).to("jax")
     found = causes(lambda: x.sinh().tolist(), lambda: x.sinh().tan().tolist())
-    assert found[1] == "aten::tan comes after the ops of a graph before"
+    assert found[1] == "it also has aten::tan"
+
+
+@pytest.mark.parametrize(
+    ("program", "other", "difference"),
+    [
+        (
+            lambda x: x.sinh().exp().sum(),
+            lambda x: x.neg().sinh().exp().sum(),
+            "it also has aten::neg",
+        ),
+        (
+            lambda x: x.neg().sinh().exp().sum(0),
+            lambda x: x.sinh().exp().sum(0),
+            "it lacks aten::neg",
+        ),
+        (
+            lambda x: x.cos().exp().sum(),
+            lambda x: x.neg().cos().neg().exp().tan().sum(),
+            "it also has 2 x aten::neg, aten::tan",
+        ),
+        (
+            lambda x: x.exp().tan().cos().sinh(),
+            lambda x: x.sinh().cos().tan().exp(),
+            "the same ops in another order, from aten::sinh on",
+        ),
+    ],
+)
+def test_only_ops_that_differ_are_named_wherever_they_are(program, other, difference):
+    x = torch.ones(2, 48).to("jax")
+    assert causes(lambda: program(x).tolist(), lambda: other(x).tolist())[1] == difference
+
+
+def test_other_operands_are_named():
+    x, y = torch.ones(58).to("jax"), torch.ones(58).to("jax")
+
+    def compute(swapped):
+        first, second = x.sinh(), y.sinh()
+        pair = (second, first) if swapped else (first, second)
+        return (pair[0] - pair[1]).tolist()
+
+    found = causes(lambda: compute(False), lambda: compute(True))
+    assert found[1] == "aten::sub.Tensor takes the results of other ops"
+
+
+def test_an_input_of_another_shape_is_named_beside_another_op():
+    def run(size, function):
+        return lambda: function(torch.ones(size).to("jax").sinh()).tolist()
+
+    found = causes(run(159, torch.exp), run(160, torch.tan))[1]
+    assert found == "aten::tan where aten::exp was; input 0 is float32[160], was float32[159]"
+
+
+def test_the_input_of_an_op_that_is_new_is_no_other_input():
+    x, y = torch.ones(2, 49).to("jax"), torch.ones(3).to("jax")
+    found = causes(lambda: x.sinh().tolist(), lambda: (y.sum() + x.sinh()).tolist())[1]
+    assert found == "it also has aten::sum, an input, aten::add.Tensor"
+
+
+def test_the_line_of_an_op_that_differs_is_named(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        """
+import torch, torch_xla_lite
+x = torch.ones(2).to("jax")
+x.sinh().tolist()
+y = x.tan()
+y.sinh().tolist()
+x.sinh().tolist()
+print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "TORCH_XLA_LITE_IR_DEBUG": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        f"{script}:4 in <module>: the first graph",
+        f"{script}:6 in <module>: it also has aten::tan (recorded at {script}:5 in <module>)",
+    ]
+
+
+def test_results_whose_shapes_follow_from_others_are_not_named():
+    def run(size):
+        return lambda: (torch.ones(size, device="jax").cosh().sum() * 2).tolist()
+
+    assert causes(run(153), run(154))[1] == "size of aten::ones is [154], was [153]"
+
+
+def test_another_dtype_argument_is_named():
+    x = torch.ones(161).to("jax")
+    found = causes(
+        lambda: x.sum(dtype=torch.float32).item(), lambda: x.sum(dtype=torch.float64).item()
+    )
+    assert found[1] == "dtype of aten::sum is float64, was float32"
+
+
+def test_another_default_dtype_is_named():
+    def compute(dtype):
+        torch.set_default_dtype(dtype)
+        (torch.arange(162).to("jax") / 3).sum().item()
+        torch.set_default_dtype(torch.float32)
+
+    found = causes(lambda: compute(torch.float32), lambda: compute(torch.float64))
+    assert found[1] == "torch's default dtype is float64, was float32"
+
+
+def test_a_graph_whose_program_was_dropped_has_no_difference():
+    x = torch.ones(163).to("jax")
+
+    def compute():
+        _XLAC.clear_cache()
+        (x * 3).tolist()
+
+    assert causes(compute, compute)[1] == "none: its program was dropped from memory"
+
+
+def test_a_graph_of_3000_ops_is_explained_in_little_time():
+    def steps(first):
+        words = [0] * 8
+        leaf = (6, (4,), False)
+        calls = [("aten::neg", words, [(i, 0)], [(6, (4,))], 0, "") for i in range(3000)]
+        return [leaf, *first, *calls], [(3000, 0)]
+
+    graphs = [graph_differences.Graph(lambda: steps([])) for _ in range(10)]
+    tan = ("aten::tan", [0] * 8, [(0, 0)], [(6, (4,))], 0, "")
+    new = graph_differences.Graph(lambda: steps([tan]))
+    start = time.process_time()
+    assert graph_differences.cause(new, graphs) == "it also has aten::tan"
+    assert time.process_time() - start < 0.5
 
 
 def test_other_needed_values_are_named():
@@ -185,7 +318,7 @@ def test_donation_is_reported():
         nonlocal state
         state = state * 3
 
-    assert causes(update, update)[1] == "another old value may be overwritten (donation)"
+    assert causes(update, update)[1] == "input 0 float32[50] may be overwritten (donation)"
     assert kept.tolist() == [1] * 50
 
 
@@ -227,7 +360,7 @@ def test_the_tenth_new_graph_of_a_line_warns_once():
 
 
 def test_old_graphs_are_forgotten(monkeypatch):
-    monkeypatch.setattr(new_graphs, "_MOST_STEPS", 10)
+    monkeypatch.setattr(new_graphs, "_MOST_OPS", 10)
     for size in range(80, 90):
         torch.ones(size, device="jax").cosh().tolist()
     assert len(debug.explain_recompile()) <= 5

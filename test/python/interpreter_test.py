@@ -1,6 +1,7 @@
 """A graph that is met for the first time is interpreted, with the results that it is to have."""
 
 import gc
+import time
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_xla_lite
 from test.python.programs import run
-from torch_xla_lite import _XLAC, debug
+from torch_xla_lite import _XLAC, debug, new_graphs
 from torch_xla_lite.lowering import target
 
 # Ops on so many elements are compiled when they come back.
@@ -525,3 +526,75 @@ def test_the_report_has_a_row_for_each_line():
     line = test_the_report_has_a_row_for_each_line.__code__.co_firstlineno + 2
     (row,) = [row.split() for row in rows if f"interpreter_test.py:{line} in " in row]
     assert row[1:4] == ["interpreted", "3", "3"]
+
+
+def three_of(name, seconds=0.0):
+    """An op of the user whose program takes some time to compile."""
+
+    @torch.library.custom_op(f"interpreter_test::{name}", mutates_args=())
+    def op(x: torch.Tensor) -> torch.Tensor:
+        return x * 0 + 3
+
+    def lowering(x):
+        time.sleep(seconds)
+        return x * 0 + 3
+
+    op.register_fake(lambda x: torch.empty_like(x))
+    torch_xla_lite.register_lowering(f"interpreter_test::{name}")(lowering)
+    return op
+
+
+def test_the_report_counts_the_compilation_of_an_op_once():
+    op = three_of("reported", seconds=0.5)
+    before = sum(line.seconds for line in new_graphs.interpreted())
+    assert (op(torch.ones(2).jax()) + 1).tolist() == [4, 4]
+    assert counts() == (1, 1, 0)
+    assert new_graphs.all_graphs()[-1].seconds > 0.5
+    assert sum(line.seconds for line in new_graphs.interpreted()) - before < 0.5
+
+
+def explained():
+    return [str(graph).partition(": ")[2] for graph in debug.explain_recompile()]
+
+
+def test_an_interpreted_graph_is_explained_once():
+    new_graphs.reset()
+    for size in (131, 131, 132, 131, 132):
+        (torch.ones(size).jax() * 5).cpu()
+    assert explained() == [
+        "the first graph (interpreted)",
+        "input 0 is float32[132], was float32[131] (interpreted)",
+    ]
+
+
+def test_a_graph_that_is_compiled_later_keeps_its_cause():
+    new_graphs.reset()
+    for size in (LARGE + 1, LARGE + 2, LARGE + 2):
+        (torch.ones(size).jax() * 5).cpu()
+    assert explained() == [
+        "the first graph (interpreted)",
+        f"input 0 is float32[{LARGE + 2}], was float32[{LARGE + 1}]",
+    ]
+    assert debug.explain_recompile()[1].seconds > 0
+
+
+def test_an_interpreted_graph_is_explained_after_its_tensors_are_gone():
+    new_graphs.reset()
+    for op in (torch.sinh, torch.cosh):
+        (op(torch.ones(133).jax()) + 1).cpu()
+    gc.collect()
+    assert explained()[1] == "aten::cosh where aten::sinh was (interpreted)"
+
+
+def test_the_program_of_an_op_in_an_interpreted_graph_is_explained():
+    op = three_of("explained")
+    new_graphs.reset()
+    for size in (134, 135):
+        (op(torch.ones(size).jax()) + 1).cpu()
+    part = "interpreter_test::explained, which interpreted graphs run compiled: "
+    assert explained() == [
+        f"{part}the first graph",
+        "the first graph (interpreted)",
+        f"{part}input 0 is float32[135], was float32[134]",
+        "input 0 is float32[135], was float32[134] (interpreted)",
+    ]

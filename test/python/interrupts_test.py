@@ -82,8 +82,8 @@ import jax, torch, torch_xla_lite
 
 compile_graph = torch_xla_lite.compiler.compile_graph
 
-def compile_wrapped(steps, roots):
-    compiled, info = compile_graph(steps, roots)
+def compile_wrapped(*graph):
+    compiled, info = compile_graph(*graph)
     return lambda *arguments: run(compiled, arguments), info
 
 torch_xla_lite.compiler.compile_graph = compile_wrapped

@@ -16,6 +16,7 @@
 
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/hash.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -130,7 +131,7 @@ py::tuple PositionTuple(ir::Position position) {
 
 // (dtype, dims, donated) of a leaf; (op, words, operands, outputs, number of scalars, source) of a
 // call.
-py::tuple StepTuple(const ir::Step& step, const ir::Node& node) {
+py::tuple StepTuple(const ir::Step& step, uint32_t source) {
   if (step.signature == nullptr) {
     return ShapeTuple(step.leaf) + py::make_tuple(step.donated);
   }
@@ -143,8 +144,35 @@ py::tuple StepTuple(const ir::Step& step, const ir::Node& node) {
     outputs.append(output == nullptr ? py::none() : py::object(ShapeTuple(output)));
   }
   return py::make_tuple(step.signature->op, words, operands, outputs, step.num_scalars,
-                        SourceText(node.source));
+                        SourceText(source));
 }
+
+// Steps and roots of a graph, as `compile` gets them. sources: one for each step.
+std::pair<py::list, py::list> DescribeKey(std::span<const uint64_t> key,
+                                          std::span<const uint32_t> sources) {
+  const ir::Description description = ir::Describe(key);
+  py::list steps;
+  for (size_t i = 0; i < description.steps.size(); ++i) {
+    steps.append(StepTuple(description.steps[i], sources[i]));
+  }
+  py::list roots;
+  for (ir::Position root : description.roots) roots.append(PositionTuple(root));
+  return {steps, roots};
+}
+
+std::vector<uint32_t> SourcesOf(const ir::Graph& graph) {
+  std::vector<uint32_t> sources;
+  for (const ir::Node* node : graph.nodes) sources.push_back(node->source);
+  return sources;
+}
+
+// A function that describes a graph when it is asked, also when the nodes no longer exist.
+py::cpp_function Describer(const ir::Graph& graph) {
+  return {[key = graph.key, sources = SourcesOf(graph)] { return DescribeKey(key, sources); }};
+}
+
+// The same for graphs that compute the same, whichever leaves are donated.
+uint64_t StructureHash(const ir::Graph& graph) { return ir::HashWords(ir::StructureOf(graph.key)); }
 
 // What an executable returns: one array for each root.
 py::sequence Call(const runtime::Executable& executable, const std::vector<PyObject*>& arguments) {
@@ -174,7 +202,7 @@ std::pair<py::list, py::list> DescribeCall(const ir::Node& call) {
     if (signature.outputs[i] == nullptr) continue;
     roots.append(PositionTuple({static_cast<uint32_t>(step.operands.size()), i}));
   }
-  steps.append(StepTuple(step, call));
+  steps.append(StepTuple(step, call.source));
   return {steps, roots};
 }
 
@@ -317,6 +345,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::
                                          const_cast<void*>(data.back().start)));
   }
   std::vector<at::Tensor> roots;
+  compiling_ = {};
   const auto start = std::chrono::steady_clock::now();
   try {
     const py::gil_scoped_release no_gil;
@@ -331,8 +360,12 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::
   for (at::Tensor& root : roots) {
     results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  note_interpreted_(graph.nodes.size() - graph.leaves.size(), seconds.count());
+  const std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start - compiling_;
+  const uint64_t structure = StructureHash(graph);
+  const bool is_new = interpreted_.insert(structure).second;
+  note_interpreted_(graph.nodes.size() - graph.leaves.size(), seconds.count(), structure,
+                    is_new ? py::object(Describer(graph)) : py::none());
   return results;
 }
 
@@ -343,8 +376,9 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
   const ir::Signature& signature = call.signature();
   auto& executable = lowerings_[&signature];
   if (!executable) {
-    const auto [steps, roots] = DescribeCall(call);
-    executable = Compiled(steps, roots);
+    const auto start = std::chrono::steady_clock::now();
+    executable = Compiled(DescribeCall(call), /*structure=*/py::none());
+    compiling_ += std::chrono::steady_clock::now() - start;
     runtime::Runtime::Get().CountCompiled(*executable);
   }
   std::vector<py::object> owned;
@@ -381,31 +415,26 @@ py::object PyExecutor::Uploaded(const at::Tensor& tensor) const {
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
-  const auto [steps, roots] = DescribeGraph(graph);
-  return Compiled(steps, roots);
+  return Compiled(DescribeGraph(graph), py::int_(StructureHash(graph)));
 }
 
 ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   const auto [steps, roots] = DescribeGraph(graph);
-  return ir::Ref<runtime::Compilation>::Take(new PyCompilation(start_compile_(steps, roots)));
+  return ir::Ref<runtime::Compilation>::Take(
+      new PyCompilation(start_compile_(steps, roots, StructureHash(graph))));
 }
 
-ir::Ref<runtime::Executable> PyExecutor::Compiled(const py::list& steps,
-                                                  const py::list& roots) const {
-  return NamingOps(
-      [&] { return ir::Ref<runtime::Executable>::Take(new PyExecutable(compile_(steps, roots))); });
+ir::Ref<runtime::Executable> PyExecutor::Compiled(const std::pair<py::list, py::list>& graph,
+                                                  const py::object& structure) const {
+  return NamingOps([&] {
+    return ir::Ref<runtime::Executable>::Take(
+        new PyExecutable(compile_(graph.first, graph.second, structure)));
+  });
 }
 
 std::pair<py::list, py::list> DescribeGraph(const ir::Graph& graph) {
-  const ir::Description description = ir::Describe(graph.key);
-  py::list steps;
-  for (size_t i = 0; i < description.steps.size(); ++i) {
-    steps.append(StepTuple(description.steps[i], *graph.nodes[i]));
-  }
-  py::list roots;
-  for (ir::Position root : description.roots) roots.append(PositionTuple(root));
-  return {steps, roots};
+  return DescribeKey(graph.key, SourcesOf(graph));
 }
 
 std::vector<uint64_t> Executions() { return ExecutionCounts(); }

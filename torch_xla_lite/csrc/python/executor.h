@@ -15,12 +15,14 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -66,11 +68,13 @@ std::vector<uint64_t> Executions();
 
 class PyExecutor final : public runtime::Executor {
  public:
-  // compile(steps, roots) -> (callable, info), where info has the attributes `number`, of the
-  // executable, and `loaded`; start_compile(steps, roots) -> concurrent.futures.Future of the same;
-  // note_interpreted(number of ops, seconds) is called after
-  // each graph that was not compiled; upload(numpy.ndarray) -> jax.Array; copy(jax.Array) ->
-  // jax.Array;
+  // compile(steps, roots, structure) -> (callable, info), where info has the attributes `number`,
+  // of the executable, and `loaded`, and structure is the same for graphs that differ in donation
+  // alone, and None for an op that an interpreted graph runs compiled; start_compile, with the same
+  // arguments -> concurrent.futures.Future of the same; note_interpreted(number of ops, seconds,
+  // structure, describe) is called after each graph that was not compiled, where describe() ->
+  // (steps, roots), or None if the graph has been interpreted before; upload(numpy.ndarray) ->
+  // jax.Array; copy(jax.Array) -> jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
   PyExecutor(pybind11::function compile, pybind11::function start_compile,
@@ -94,7 +98,10 @@ class PyExecutor final : public runtime::Executor {
   bool IsInterruption(const std::exception& error) const override;
   bool IsInKernel() const override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
-  void ClearCache() override { lowerings_.clear(); }
+  void ClearCache() override {
+    lowerings_.clear();
+    interpreted_.clear();
+  }
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
@@ -109,8 +116,9 @@ class PyExecutor final : public runtime::Executor {
   void UseLowering(const std::string& op) { interpreter_.UseLowering(op); }
 
  private:
-  ir::Ref<runtime::Executable> Compiled(const pybind11::list& steps,
-                                        const pybind11::list& roots) const;
+  // Of a graph as steps and roots.
+  ir::Ref<runtime::Executable> Compiled(const std::pair<pybind11::list, pybind11::list>& graph,
+                                        const pybind11::object& structure) const;
   // Whether the CPU's kernels can read the device's memory.
   bool CanInterpret() const;
   // Of a call that is part of an interpreted graph.
@@ -131,6 +139,10 @@ class PyExecutor final : public runtime::Executor {
   interpreter::Interpreter interpreter_;
   // The executables of single calls.
   std::unordered_map<const ir::Signature*, ir::Ref<runtime::Executable>> lowerings_;
+  // How long it took to compile those that the graph needs which is interpreted now.
+  std::chrono::steady_clock::duration compiling_{};
+  // The structures of the graphs that were interpreted.
+  std::unordered_set<uint64_t> interpreted_;
 };
 
 }  // namespace torch_xla_lite::python
