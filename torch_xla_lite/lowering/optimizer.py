@@ -29,6 +29,12 @@ def _gradient(
     return wide, lax.neg(wide) if maximize else wide
 
 
+def _with_decay(grad: jax.Array, param: jax.Array, weight_decay: Operand) -> jax.Array:
+    if is_number(weight_decay, 0):
+        return grad
+    return lax.add(grad, lax.mul(param, _like(param, weight_decay)))
+
+
 def _unless(found_inf: jax.Array | None, old: Tensors, new: Tensors) -> Tensors:
     if found_inf is None:
         return new
@@ -65,7 +71,7 @@ def _adam(
                 decay = lax.mul(rate, _like(x, weight_decay))
                 x = lax.sub(x, lax.mul(decay, x))
             else:
-                grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
+                grad = _with_decay(grad, x, weight_decay)
         mean, square = opmath(exp_avgs[i]), opmath(exp_avg_sqs[i])
         mean = lax.add(mean, lax.mul(_like(x, 1 - beta1), lax.sub(grad, mean)))
         kept = lax.mul(square, _like(x, beta2))
@@ -128,8 +134,7 @@ def fused_sgd(
         x = opmath(param)
         left_grad, grad = _gradient(grads[i], grad_scale, maximize)
         left.append(left_grad)
-        if not is_number(weight_decay, 0):
-            grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
+        grad = _with_decay(grad, x, weight_decay)
         if not is_number(momentum, 0):
             buffer = grad
             if not is_first_step:
@@ -172,8 +177,7 @@ def fused_adagrad(
         x = opmath(param)
         left_grad, grad = _gradient(grads[i], grad_scale, maximize)
         left.append(left_grad)
-        if not is_number(weight_decay, 0):
-            grad = lax.add(grad, lax.mul(x, _like(x, weight_decay)))
+        grad = _with_decay(grad, x, weight_decay)
         sums.append(lax.add(opmath(state_sums[i]), lax.mul(grad, grad)))
         done = lax.sub(_like(x, state_steps[i]), _like(x, 1))
         decayed = lax.add(_like(x, 1), lax.mul(done, _like(x, lr_decay)))

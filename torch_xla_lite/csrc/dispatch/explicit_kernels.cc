@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -342,14 +343,18 @@ void NativeBatchNorm(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
 // views of their own, so that reading n of them is not n times n slices.
 constexpr int64_t kMostResultsOfOneView = 8;
 
+bool HasDim(const at::Tensor& tensor, int64_t dim) {
+  return -tensor.dim() <= dim && dim < tensor.dim();
+}
+
 // unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]
 void Unbind(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   static auto* recorder = new RecordKernel;
   const auto arguments = torch::jit::last(*stack, 2);
   const at::Tensor self = arguments[0].toTensor();
   const int64_t dim = arguments[1].toInt();
-  const bool is_valid = -self.dim() <= dim && dim < self.dim();
-  if (!is_valid || self.size(dim) <= kMostResultsOfOneView) return (*recorder)(op, keys, stack);
+  if (!HasDim(self, dim) || self.size(dim) <= kMostResultsOfOneView)
+    return (*recorder)(op, keys, stack);
   const ConstantIndices constants;
   std::vector<at::Tensor> parts;
   for (int64_t i = 0; i < self.size(dim); ++i) parts.push_back(self.select(dim, i));
@@ -357,34 +362,8 @@ void Unbind(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   torch::jit::push(*stack, std::move(parts));
 }
 
-// split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
-void Split(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  static auto* recorder = new RecordKernel;
-  const auto arguments = torch::jit::last(*stack, 3);
-  const at::Tensor self = arguments[0].toTensor();
-  const int64_t size = arguments[1].toInt(), dim = arguments[2].toInt();
-  const bool is_valid = -self.dim() <= dim && dim < self.dim() && size > 0;
-  if (!is_valid || self.size(dim) / size < kMostResultsOfOneView)
-    return (*recorder)(op, keys, stack);
-  const ConstantIndices constants;
-  std::vector<at::Tensor> parts;
-  for (int64_t start = 0; start < self.size(dim); start += size)
-    parts.push_back(self.slice(dim, start, start + size));
-  torch::jit::drop(*stack, 3);
-  torch::jit::push(*stack, std::move(parts));
-}
-
-// split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
-void SplitWithSizes(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  static auto* recorder = new RecordKernel;
-  const auto arguments = torch::jit::last(*stack, 3);
-  const at::Tensor self = arguments[0].toTensor();
-  const std::vector<int64_t> sizes = arguments[1].toIntVector();
-  const int64_t dim = arguments[2].toInt();
-  const bool is_valid = -self.dim() <= dim && dim < self.dim() &&
-                        std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }) &&
-                        std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == self.size(dim);
-  if (!is_valid || std::ssize(sizes) <= kMostResultsOfOneView) return (*recorder)(op, keys, stack);
+// Replaces the arguments (self, sizes, dim) on the stack by a view for each part.
+void PushParts(const at::Tensor& self, std::span<const int64_t> sizes, int64_t dim, Stack* stack) {
   const ConstantIndices constants;
   std::vector<at::Tensor> parts;
   int64_t start = 0;
@@ -394,6 +373,35 @@ void SplitWithSizes(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
   torch::jit::drop(*stack, 3);
   torch::jit::push(*stack, std::move(parts));
+}
+
+// split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
+void Split(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  static auto* recorder = new RecordKernel;
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor self = arguments[0].toTensor();
+  const int64_t size = arguments[1].toInt(), dim = arguments[2].toInt();
+  const bool is_valid = HasDim(self, dim) && size > 0;
+  if (!is_valid || self.size(dim) / size < kMostResultsOfOneView)
+    return (*recorder)(op, keys, stack);
+  const int64_t rest = self.size(dim) % size;
+  std::vector<int64_t> sizes(self.size(dim) / size, size);
+  if (rest > 0) sizes.push_back(rest);
+  PushParts(self, sizes, dim, stack);
+}
+
+// split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]
+void SplitWithSizes(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  static auto* recorder = new RecordKernel;
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor self = arguments[0].toTensor();
+  const std::vector<int64_t> sizes = arguments[1].toIntVector();
+  const int64_t dim = arguments[2].toInt();
+  const bool is_valid = HasDim(self, dim) &&
+                        std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }) &&
+                        std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == self.size(dim);
+  if (!is_valid || std::ssize(sizes) <= kMostResultsOfOneView) return (*recorder)(op, keys, stack);
+  PushParts(self, sizes, dim, stack);
 }
 
 // _linalg_det(Tensor A) -> ..., _linalg_slogdet(Tensor A) -> ...
