@@ -148,7 +148,7 @@ def _advice(options: Options) -> str:
 
 
 def _complain(text: str) -> None:
-    notices.defer(f"torch_xla_lite: the remote cache {text}")
+    notices.defer(text, about="torch_xla_lite: the remote cache")
 
 
 def _run(
@@ -168,7 +168,6 @@ def _run(
         code, rest, _ = _call(command, root, options, environ)
         outcome = rest.after(outcome)
     if code != 0 and outcome.incomplete:
-        notices.defer("torch_xla_lite: a cache has incomplete results, so none was used")
         code, rest, _ = _call(command.without_results(), root, options, environ)
         outcome = rest.after(outcome)
     _after_warnings(outcome, root, options, environ)
@@ -191,6 +190,8 @@ def _after_warnings(
             )
         elif outcome.unread:
             _complain(f"has results that cannot be used: {outcome.unread[0]}{_advice(options)}")
+        else:
+            notices.defer("torch_xla_lite: a cache has incomplete results, so none was used")
     if outcome.unwritten:
         _complain(f"did not store all results: {outcome.unwritten[0]}")
 

@@ -7,19 +7,22 @@ notices.show()      # before the error, if there is one
 
 import sys
 
-_deferred: list[str] = []
+# What is said of each subject; a message without one is a subject by itself.
+_deferred: dict[str, list[str]] = {}
 
 
-def defer(text: str) -> None:
-    """Defers a message to the end; the same message is printed once."""
-    if text not in _deferred:
-        _deferred.append(text)
+def defer(text: str, about: str = "") -> None:
+    """Defers a message to the end; the same message is printed once, and all that is said about one
+    subject in one line."""
+    said = _deferred.setdefault(about or text, [])
+    if about and text not in said:
+        said.append(text)
 
 
 def show() -> None:
     """Prints the deferred messages in their order, and forgets them."""
     # Keeps the order of both streams in a file, too.
     sys.stdout.flush()
-    for text in _deferred:
-        print(text, file=sys.stderr)
+    for subject, said in _deferred.items():
+        print(f"{subject} {'; '.join(said)}" if said else subject, file=sys.stderr)
     _deferred.clear()

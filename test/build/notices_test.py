@@ -12,3 +12,11 @@ def test_what_was_kept_is_shown_once_and_in_order(capsys: pytest.CaptureFixture[
     notices.show()
     notices.show()
     assert capsys.readouterr().err == "one\ntwo\n"
+
+
+def test_what_is_said_of_one_subject_is_one_line(capsys: pytest.CaptureFixture[str]):
+    for text in ("was not used", "is slow", "was not used"):
+        notices.defer(text, about="the cache")
+        notices.defer("another")
+    notices.show()
+    assert capsys.readouterr().err == "the cache was not used; is slow\nanother\n"

@@ -347,7 +347,7 @@ def test_a_bazel_without_tls_builds_without_the_cache_and_names_the_tunnel(
         built = tree.build(**variables)
         again = tree.build(**variables)
     failed = built.said != []
-    named = any(line.endswith("needs scripts/cache_tunnel.py") for line in built.said)
+    named = any("needs scripts/cache_tunnel.py" in line for line in built.said)
     # Bazel 7.7.1 does not crash.
     assert not failed or named or "init TLS" in built.said[-1]
     assert again.hits == (0 if failed else _ALL)
@@ -405,8 +405,8 @@ def test_a_connection_that_breaks_in_an_upload_leaves_no_damaged_entry(
     with relay(cache.url) as between:
         between.cut_after = 12000
         built = tree.build(**_url(cache, between.port))
-    assert any("did not store all results: " in line for line in built.said)
-    assert len(built.said) <= 2
+    (line,) = built.said
+    assert "did not store all results: " in line
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
     assert run("prune", cache.folder, "--verify").stderr == ""
     tree.build(**cache.variables(writes=True))
@@ -439,8 +439,8 @@ _DAMAGES = [
 
 def _check_damaged(built: Built, right: Built) -> None:
     """Checks a build that has met a damaged cache."""
-    about = [line for line in built.said if line.startswith("torch_xla_lite: ")]
-    assert about and len(about) <= 2
+    # Bazel may have said which action it could not use.
+    (_,) = [line for line in built.said if line.startswith("torch_xla_lite: ")]
     assert built.ran > 0
     assert built.outputs == right.outputs
 
