@@ -8,7 +8,9 @@
     graph.save("graph.svg")
 
 The lines are those of TORCH_XLA_LITE_IR_DEBUG=1. In the picture, each op is a box below the ops
-whose results it takes.
+whose results it takes, and an input is just above the first op that takes it. The picture is at
+most 1,850 pixels wide: what has no place in a row goes on in the next one, and a narrow, long graph
+in the next column. Where a pointer rests, the line of a box appears.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from . import _XLAC
 from .graph_differences import shape_text
 
 # A picture of more steps cannot be read; the text has them all.
-_MOST_STEPS = 300
+_MOST_STEPS = 3_000
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 38, 14, 34  # of a box, and between boxes, in pixels
+_BOXES_IN_ROW = 9
+# A column that is longer is divided where there is room beside it.
+_ROWS_IN_COLUMN = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +67,7 @@ class PendingGraph:
             for used, _ in self._operands(number)
         ]
         boxes = [
-            _box(place, self._title(number), self._shapes(number), self._kind(number, roots))
+            _box(place, self._kind(number, roots), self._line(number), self._texts(number))
             for number, place in enumerate(places)
         ]
         return "\n".join(
@@ -94,10 +99,10 @@ class PendingGraph:
         source = f"      # {step[5]}" if step[5] else ""
         return f"%{number} = {step[0]}({operands}) -> {self._shapes(number)}{source}"
 
-    def _title(self, number: int) -> str:
+    def _texts(self, number: int) -> tuple[str, str]:
         step = self.steps[number]
         op = step[0].removeprefix("aten::") if isinstance(step[0], str) else "input"
-        return f"%{number} {op}"
+        return f"%{number} {op}", self._shapes(number)
 
     def _shapes(self, number: int) -> str:
         step = self.steps[number]
@@ -109,20 +114,40 @@ class PendingGraph:
             return "root"
         return "op" if isinstance(self.steps[number][0], str) else "input"
 
-    def _places(self) -> list[tuple[int, int]]:
-        """The corner of each box: a row for each depth, from left to right in recorded order."""
+    def _depths(self) -> list[int]:
+        """How deep each step that is drawn is in the graph."""
         depths: list[int] = []
-        in_row: dict[int, int] = {}
-        places = []
+        above_user: dict[int, int] = {}
         for number in range(min(len(self.steps), _MOST_STEPS)):
-            used = [depths[step] for step, _ in self._operands(number)]
-            depths.append(max(used, default=-1) + 1)
-            column = in_row.get(depths[-1], 0)
-            in_row[depths[-1]] = column + 1
-            places.append(
-                (_GAP_X + column * (_WIDTH + _GAP_X), _GAP_Y + depths[-1] * (_HEIGHT + _GAP_Y))
-            )
+            used = [step for step, _ in self._operands(number)]
+            depths.append(max((depths[step] for step in used), default=-1) + 1)
+            for step in used:
+                above_user[step] = min(above_user.get(step, depths[-1]), depths[-1] - 1)
+        return [
+            depth if isinstance(self.steps[number][0], str) else above_user.get(number, depth)
+            for number, depth in enumerate(depths)
+        ]
+
+    def _places(self) -> list[tuple[int, int]]:
+        """The corner of each box: a row for each depth, or several, in recorded order."""
+        depths = self._depths()
+        steps_at: list[list[int]] = [[] for _ in range(max(depths, default=-1) + 1)]
+        for number, depth in enumerate(depths):
+            steps_at[depth].append(number)
+        rows = [row for steps in steps_at for row in _divided(steps, _BOXES_IN_ROW)]
+        widest = max(map(len, rows), default=1)
+        in_column = max(_ROWS_IN_COLUMN, -(-len(rows) // (_BOXES_IN_ROW // widest)))
+        places = [(0, 0)] * len(depths)
+        for number, row in enumerate(rows):
+            for place, step in enumerate(row):
+                column = number // in_column * widest + place
+                x, y = column * (_WIDTH + _GAP_X), number % in_column * (_HEIGHT + _GAP_Y)
+                places[step] = _GAP_X + x, _GAP_Y + y
         return places
+
+
+def _divided(items: list[int], size: int) -> list[list[int]]:
+    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 def pending() -> PendingGraph:
@@ -143,14 +168,16 @@ def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f'<path d="M{x1} {y1}C{x1} {middle} {x2} {middle} {x2} {y2}"/>'
 
 
-def _box(place: tuple[int, int], title: str, shapes: str, kind: str) -> str:
+def _box(place: tuple[int, int], kind: str, line: str, texts: tuple[str, str]) -> str:
+    """A box with two lines of text, and the line of the graph for a pointer that rests on it."""
     x, y = place
     return (
-        f'<rect class="{kind}" x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="4"/>'
-        f'<text x="{x + 6}" y="{y + 15}">{_fitting(title)}</text>'
-        f'<text x="{x + 6}" y="{y + 31}">{_fitting(shapes)}</text>'
+        f'<g><title>{html.escape(line)}</title><rect class="{kind}" x="{x}" y="{y}" '
+        f'width="{_WIDTH}" height="{_HEIGHT}" rx="4"/>'
+        f'<text x="{x + 6}" y="{y + 15}">{_fitting(texts[0])}</text>'
+        f'<text x="{x + 6}" y="{y + 31}">{_fitting(texts[1])}</text></g>'
     )
 
 
-def _fitting(text: str, length: int = 28) -> str:
+def _fitting(text: str, length: int = 25) -> str:
     return html.escape(text if len(text) <= length else f"{text[: length - 1]}…")

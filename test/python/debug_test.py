@@ -413,18 +413,78 @@ def test_to_look_at_the_pending_graph_runs_nothing():
     assert str(debug.graph()) == "needed: nothing"
 
 
-@pytest.mark.parametrize("length", [0, 3, 1000])
-def test_the_picture_is_a_file_of_its_own_and_its_boxes_do_not_overlap(tmp_path, length):
-    torch_xla_lite.sync()
-    x = torch.ones(2).to("jax")
-    values = list(itertools.accumulate(range(length), lambda y, _: y.tan(), initial=x))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def picture(tmp_path) -> ET.Element:
     debug.graph().save(tmp_path / "graph.svg")
-    root = ET.parse(tmp_path / "graph.svg").getroot()
-    name = "{http://www.w3.org/2000/svg}"
-    boxes = [tuple(int(box.get(key)) for key in ("x", "y")) for box in root.iter(f"{name}rect")]
-    assert len(boxes) == min(length + 1 if length else 0, 300)
+    return ET.parse(tmp_path / "graph.svg").getroot()
+
+
+def corners(root: ET.Element) -> list[tuple[int, int]]:
+    """Of the boxes, in the order of the steps."""
+    return [(int(box.get("x")), int(box.get("y"))) for box in root.iter(f"{SVG}rect")]
+
+
+def deep(length):
+    x = torch.ones(2).to("jax")
+    return list(itertools.accumulate(range(length), lambda y, _: y.tan(), initial=x))
+
+
+def wide(length):
+    return torch.stack([torch.ones(2).to("jax") for _ in range(length)])
+
+
+def sum_of(length):
+    return sum(torch.ones(2).to("jax") for _ in range(length // 2))
+
+
+@pytest.mark.parametrize(
+    ("graph", "length", "drawn"),
+    [
+        (deep, 0, 0),
+        (deep, 3, 4),
+        (deep, 1900, 1901),
+        (wide, 1000, 1001),
+        (wide, 4000, 3000),
+        (sum_of, 1000, 1000),
+    ],
+)
+def test_the_picture_is_a_file_of_its_own_and_at_most_2000_pixels_wide(
+    tmp_path, graph, length, drawn
+):
+    torch_xla_lite.sync()
+    values = graph(length)
+    root = picture(tmp_path)
+    boxes = corners(root)
+    assert len(boxes) == drawn
+    # Boxes of 190 x 38 pixels at the places of a grid do not overlap.
     assert len(set(boxes)) == len(boxes)
+    assert all((x - 14) % 204 == 0 and (y - 34) % 72 == 0 for x, y in boxes)
     width, height = int(root.get("width")), int(root.get("height"))
     assert all(x + 190 <= width and y + 38 <= height for x, y in boxes)
+    assert width <= 2000
+    assert height <= 40_000
     assert not any("href" in key for element in root.iter() for key in element.attrib)
     del values
+
+
+def test_an_input_is_above_the_first_op_that_takes_it(tmp_path):
+    torch_xla_lite.sync()
+    x, late = torch.ones(2).to("jax"), torch.ones(2).to("jax")
+    value = x.tan().tan().tan() + late
+    rows = [y for _, y in corners(picture(tmp_path))]
+    assert str(debug.graph()).splitlines()[4:6] == [
+        "%4 = input float32[2]",
+        "%5 = aten::add.Tensor(%3, %4) -> float32[2]",
+    ]
+    assert rows == [34, 106, 178, 250, 250, 322]
+    assert value.tolist() != [0, 0]
+
+
+def test_a_box_has_its_line_of_the_graph(tmp_path):
+    torch_xla_lite.sync()
+    value = torch.ones(2).to("jax").tan()
+    titles = [title.text for title in picture(tmp_path).iter(f"{SVG}title")]
+    assert titles == ["%0 = input float32[2], donated", "%1 = aten::tan(%0) -> float32[2]"]
+    del value
