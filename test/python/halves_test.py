@@ -1,16 +1,18 @@
-"""float16 and bfloat16 with numbers: computed in float32 and rounded once, as torch's CPU does.
+"""float16 and bfloat16 with numbers: computed in float32 and rounded once, as on CUDA, whether the
+graph is interpreted or compiled.
 
 The CPU's kernel of `x + number` rounds the number first, that of `x * number` does not. Ops that
 round once are compared with the CPU's float32 kernels, all others with its kernels for halves.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 
 import torch_xla_lite
+from torch_xla_lite import _XLAC
 
 VALUES = [1e-3, 6e4, -3.0, 0.1, 1.0, 70.0, 0.0, -0.0, 2.5, 1 / 3, 3e4, -1e-4, math.inf, math.nan]
 NUMBERS = [
@@ -83,6 +85,15 @@ AS_THE_CPU: dict[str, Function] = {
     "foreach clamp_max": lambda x, s: torch._foreach_clamp_max([x], s)[0],
     "foreach maximum": lambda x, s: torch._foreach_maximum([x], s)[0],
 }
+
+
+@pytest.fixture(params=["first", "repeated"], autouse=True)
+def compile_when(request: pytest.FixtureRequest) -> Iterator[None]:
+    _XLAC.clear_cache()  # What was compiled before is not interpreted.
+    _XLAC.set_compile_when(request.param)
+    yield
+    _XLAC.set_compile_when("first")
+
 
 dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 

@@ -14,7 +14,9 @@
 
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/dispatch/map_tensors.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
+#include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -49,6 +51,13 @@ constexpr std::array<std::string_view, 12> kTakeAnyStrides = {
 constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
     "aten::as_strided",   "aten::as_strided_copy", "aten::view",           "aten::view.dtype",
     "aten::_unsafe_view", "aten::unflatten.int",   "aten::view_as_complex"};
+
+// Their kernels for 16-bit floats round a number to 16 bits first. In compiled graphs, and on CUDA,
+// only the result is rounded.
+constexpr std::array<std::string_view, 9> kRoundNumbers = {
+    "aten::add.Tensor",          "aten::sub.Tensor",        "aten::rsub.Scalar",
+    "aten::_foreach_add.Scalar", "aten::_foreach_add.List", "aten::_foreach_add.ScalarList",
+    "aten::_foreach_sub.Scalar", "aten::_foreach_sub.List", "aten::_foreach_sub.ScalarList"};
 
 template <size_t kSize>
 bool Contains(const std::array<std::string_view, kSize>& names, std::string_view name) {
@@ -210,6 +219,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   needs_dense_operand_ = Contains(kNeedDenseOperand, name);
   takes_any_strides_ = kernel_ != nullptr || op_->hasTag(at::Tag::pointwise) ||
                        IsView(op_->schema()) || Contains(kTakeAnyStrides, name);
+  rounds_numbers_ = Contains(kRoundNumbers, name);
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
@@ -262,6 +272,11 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (scalars.size() != (is_seeded_ ? 2 : 0)) throw OtherResults(signature_.op);
   torch::jit::Stack stack;
   plan_->Fill(operands, views, &stack);
+  if (rounds_numbers_ && !numbers.empty()) {
+    for (c10::IValue& argument : stack) {
+      argument = dispatch::MapArgument(argument, at::kCPU, ToOpmath);
+    }
+  }
   if (draw_ != nullptr) {
     return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }

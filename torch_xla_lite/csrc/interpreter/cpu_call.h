@@ -67,6 +67,7 @@ class CpuCall {
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;
   bool is_reshape_ = false;
+  bool rounds_numbers_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter
