@@ -145,11 +145,9 @@ def _other_ops(new: Sequence[tuple], old: Sequence[tuple]) -> Iterator[str]:
 
 
 def _counted(ops: collections.Counter[str]) -> str:
-    names = [
-        f"{count} x {_name(op)}" if count > 1 else _name(op) for op, count in ops.most_common()
-    ]
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} other ops" if more > 0 else "")
+    names = [_several(op, count) for op, count in ops.most_common()]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _other_inputs(new: Graph, old: Graph, start: int, end: int) -> Iterator[str]:
@@ -227,6 +225,12 @@ def _name(op: str) -> str:
     if schema != op:
         return f"a write through {schema}"
     return op or "an input"
+
+
+def _several(op: str, count: int) -> str:
+    if count == 1:
+        return _name(op)
+    return f"{count} x {_name(op)}" if op else f"{count} inputs"
 
 
 def _recorded_at(step: tuple) -> str:

@@ -222,6 +222,15 @@ def test_the_input_of_an_op_that_is_new_is_no_other_input():
     assert found == "it also has aten::sum, an input, aten::add.Tensor"
 
 
+def test_a_graph_with_many_other_ops_is_described_in_short():
+    x, y, z = (torch.ones(2, 50).to("jax") for _ in range(3))
+    long = lambda: (x.exp() + y.exp() * z.exp()).cos().tan().sinh().tolist()  # noqa: E731
+    found = causes(lambda: (x / 3).tolist(), long)[1]
+    more, fewer = found.split("; ")
+    assert more == "it also has 3 x aten::exp, 2 inputs, aten::mul.Tensor and 4 more"
+    assert fewer == "it lacks aten::div.Tensor"
+
+
 def test_the_line_of_an_op_that_differs_is_named(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(
