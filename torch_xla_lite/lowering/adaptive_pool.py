@@ -6,6 +6,7 @@ product with a sparse matrix for each dimension, and the maximum reads windows o
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,9 +26,9 @@ from torch_xla_lite.lowering.registry import lower
 from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
 
 
-def _bounds(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    index = np.arange(count)
-    return (index * size) // count, -((-(index + 1) * size) // count)
+def _bounds(index: Any, size: int, count: int) -> tuple[Any, Any]:
+    """Where the windows of these numbers, an array of numpy or jax, begin and end."""
+    return index * size // count, ((index + 1) * size + count - 1) // count
 
 
 def _even_window(sizes: Sequence[int], counts: Sequence[int]) -> Window | None:
@@ -40,7 +41,7 @@ def _even_window(sizes: Sequence[int], counts: Sequence[int]) -> Window | None:
 
 def _averaging(size: int, count: int) -> SparseMatrix:
     """[count, size]: the matrix that averages each window of one dimension."""
-    start, stop = _bounds(size, count)
+    start, stop = _bounds(np.arange(count), size, count)
     each = np.broadcast_to(1 / (stop - start)[:, None], (count, size))
     return banded(start, stop, each)
 
@@ -98,12 +99,15 @@ def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.A
         return max_with_position(x, window)
     # Windows of different sizes: all are read with the length of the longest; the surplus repeats
     # the last place.
-    position = np.zeros((), np.int64)
+    position = jnp.zeros((), np.int32)
     for i, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-        start, stop = _bounds(size, count)
+        start, stop = _bounds(np.arange(count), size, count)
         longest = int((stop - start).max())
-        places = np.minimum(start[:, None] + np.arange(longest), (stop - 1)[:, None])
-        x = jnp.take(x, places.reshape(-1), axis=x.ndim - rank + i)
+        # Unsigned, because XLA divides these by one instruction.
+        bounds = _bounds(lax.iota(np.uint64, count), size, count)
+        start, stop = (bound.astype(np.int32) for bound in bounds)
+        places = jnp.minimum(start[:, None] + lax.iota(np.int32, longest), (stop - 1)[:, None])
+        x = jnp.take(x, places.reshape(-1), axis=x.ndim - rank + i, mode="clip")
         position = position[..., None, None] * size + places
     lead = x.shape[:-rank]
     shape = list(lead)
@@ -116,7 +120,7 @@ def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.A
     flat = lax.reshape(grouped, (*lead, *counts, math.prod(grouped.shape[-rank:])))
     # position: [c0, k0, c1, k1, ...] -> [c0, c1, ..., k0·k1·...]
     arranged = position.transpose([2 * i for i in range(rank)] + [2 * i + 1 for i in range(rank)])
-    arranged = arranged.reshape(*counts, -1).astype(np.int32)
+    arranged = arranged.reshape(*counts, -1)
     best = flat[..., 0]
     where = jnp.broadcast_to(arranged[..., 0], best.shape)
     for k in range(1, flat.shape[-1]):

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from jax import lax
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from torch_xla_lite.lowering import promotion, registry
@@ -83,6 +84,30 @@ class _Array(torch.Tensor):
         return _call(op, args, kwargs or {})
 
 
+class _Factories(TorchDispatchMode):
+    """Lowers what a decomposition creates (arange, ones), which would be constants of the graph."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """torch imports its compiler, which takes 0.6 s, for a mode that must not be compiled."""
+        return False
+
+    def __torch_dispatch__(
+        self, op: torch._ops.OpOverload, types: Any, args: tuple = (), kwargs: Any = None
+    ) -> Any:
+        is_array = any(issubclass(x, _Array) for x in types)
+        if is_array or (_creates(op) and registry.find(op.name()) is not None):
+            return _call(op, args, kwargs or {})
+        return op(*args, **(kwargs or {}))
+
+
+@functools.cache
+def _creates(op: torch._ops.OpOverload) -> bool:
+    arguments = op._schema.arguments
+    takes_tensor = any("Tensor" in str(argument.type) for argument in arguments)
+    return not takes_tensor and any(argument.name == "device" for argument in arguments)
+
+
 def decompose(
     op_name: str, args: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct | None]
 ) -> list[jax.Array | None] | None:
@@ -91,8 +116,6 @@ def decompose(
     Returns:
       None if there is no decomposition, one of its ops has no lowering, or it needs a value.
     """
-    from torch.utils._python_dispatch import _disable_current_modes
-
     op = overload(op_name)
     if torch.Tag.nondeterministic_seeded in op.tags or not (op in _table() or _is_composite(op)):
         return None
@@ -145,9 +168,10 @@ def _decomposed(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str
         raise _NoProgram(f"{op.name()} is made of itself")
     _decomposing.ops.append(op)
     try:
-        if op in _table():
-            return _table()[op](*args, **kwargs)
-        result = op.decompose(*args, **kwargs)
+        with _Factories():
+            if op in _table():
+                return _table()[op](*args, **kwargs)
+            result = op.decompose(*args, **kwargs)
         if result is NotImplemented:
             raise _NoProgram(op.name())
         return result

@@ -4,10 +4,11 @@
 used.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-import torch
 from jax import lax
 
 from torch_xla_lite.lowering import target
@@ -115,7 +116,7 @@ def linspace(start: Operand, end: Operand, steps: int, *, dtype=None, outs) -> j
     compute = np.dtype(np.float64) if is_integral(out.dtype) else opmath_dtype(out.dtype)
     if steps == 1:
         return full(out.shape, ends[0], out.dtype)
-    return convert(_linspace(*ends, steps, compute), out.dtype)
+    return convert(evenly_spaced(*ends, steps, compute), out.dtype)
 
 
 def _as_elements(start: Operand, end: Operand, dtype: np.dtype) -> tuple[Operand, Operand]:
@@ -127,8 +128,8 @@ def _as_elements(start: Operand, end: Operand, dtype: np.dtype) -> tuple[Operand
     return convert(start, dtype), convert(end, dtype)
 
 
-def _linspace(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> jax.Array:
-    """Computed in the graph: as a constant it would be part of its text."""
+def evenly_spaced(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> jax.Array:
+    """Numbers from `start` to `end`, computed in the graph: constants would be part of its text."""
     first, last = (convert(x, dtype) for x in (start, end))
     if steps < 2:
         return jnp.full((steps,), first, dtype)
@@ -146,7 +147,7 @@ def logspace(
     start: Operand, end: Operand, steps: int, base: float = 10.0, *, dtype=None, outs
 ) -> jax.Array:
     ends = _as_elements(start, end, outs[0].dtype)
-    exponents = _linspace(*ends, steps, np.dtype(np.float64))
+    exponents = evenly_spaced(*ends, steps, np.dtype(np.float64))
     return convert(base**exponents, outs[0].dtype)
 
 
@@ -213,28 +214,89 @@ def to_copy(self: jax.Array, *, dtype=None, outs) -> jax.Array:
     return convert(self, outs[0].dtype)
 
 
-def _register_constant(name: str) -> None:
-    """Registers an op whose arguments are all known while tracing: torch computes it on the CPU."""
-    op = getattr(torch.ops.aten, name.partition(".")[0])
-    op = getattr(op, name.partition(".")[2] or "default")
-
-    def constant(*args, dtype=None, outs):
-        # The dtype is the one that torch inferred for the output.
-        wide = torch.float64 if outs[0].dtype == np.float64 else torch.float32
-        # An active environment may create CPU tensors on device jax.
-        with torch._C.DisableTorchFunction():
-            values = op(*args, dtype=wide, device="cpu").numpy()
-        return convert(jnp.asarray(values), outs[0].dtype)
-
-    constant.__name__ = name.replace(".", "_")
-    lower(f"aten::{name}", constants=True)(constant)
+# Windows and frequencies, computed in the graph for the same reason, by torch's formulas.
 
 
-for _name in (
-    *("bartlett_window", "bartlett_window.periodic", "blackman_window", "blackman_window.periodic"),
-    *("hamming_window", "hamming_window.periodic", "hamming_window.periodic_alpha"),
-    *("hamming_window.periodic_alpha_beta", "hann_window", "hann_window.periodic"),
-    *("kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"),
-    *("fft_fftfreq", "fft_rfftfreq"),
-):
-    _register_constant(_name)
+def _numbers(out: jax.ShapeDtypeStruct) -> jax.Array:
+    """0, 1, 2 and so on, in the dtype in which the elements are computed."""
+    return lax.iota(np.promote_types(opmath_dtype(out.dtype), np.float32), out.shape[0])
+
+
+def _last(out: jax.ShapeDtypeStruct, periodic: bool) -> int:
+    """The number of the last element; of a periodic window that is the first of the next one."""
+    return max(out.shape[0] - 1 + periodic, 1)
+
+
+def _cosine_window(
+    out: jax.ShapeDtypeStruct, periodic: bool, coefficients: Sequence[float]
+) -> jax.Array:
+    """c[0] + c[1] cos(angle) + c[2] cos(2 angle) + ..."""
+    numbers = _numbers(out)
+    if out.shape == (1,):
+        return jnp.ones_like(numbers)
+    total = jnp.zeros_like(numbers)
+    for multiple, coefficient in reversed([*enumerate(coefficients)]):
+        total += coefficient * lax.cos(numbers * (2 * np.pi * multiple / _last(out, periodic)))
+    return total
+
+
+@lower("aten::hann_window", "aten::hann_window.periodic")
+def hann_window(window_length: int, periodic: bool = True, *, dtype=None, outs) -> jax.Array:
+    return _cosine_window(outs[0], periodic, (0.5, -0.5))
+
+
+@lower(
+    *("aten::hamming_window", "aten::hamming_window.periodic"),
+    *("aten::hamming_window.periodic_alpha", "aten::hamming_window.periodic_alpha_beta"),
+)
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype=None,
+    outs,
+) -> jax.Array:
+    return _cosine_window(outs[0], periodic, (alpha, -beta))
+
+
+@lower("aten::blackman_window", "aten::blackman_window.periodic")
+def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, outs) -> jax.Array:
+    return _cosine_window(outs[0], periodic, (0.42, -0.5, 0.08))
+
+
+@lower("aten::bartlett_window", "aten::bartlett_window.periodic")
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, outs) -> jax.Array:
+    numbers, last = _numbers(outs[0]), _last(outs[0], periodic)
+    if outs[0].shape == (1,):
+        return jnp.ones_like(numbers)
+    rising = numbers * (2 / last)
+    return jnp.where(numbers <= last // 2, rising, 2 - rising)
+
+
+@lower("aten::kaiser_window", "aten::kaiser_window.periodic", "aten::kaiser_window.beta")
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype=None, outs
+) -> jax.Array:
+    numbers, last = _numbers(outs[0]), _last(outs[0], periodic)
+    if outs[0].shape == (1,):
+        return jnp.ones_like(numbers)
+
+    def i0(x: jax.Array) -> jax.Array:
+        return lax.exp(lax.abs(x)) * lax.bessel_i0e(x)
+
+    x = numbers * (2 / last) - 1
+    arch = lax.sqrt(lax.max(1 - x * x, jnp.zeros_like(x)))
+    return target.divide(i0(beta * arch), i0(lax.full_like(x, beta)))
+
+
+@lower("aten::fft_fftfreq")
+def fft_fftfreq(n: int, d: float = 1.0, *, dtype=None, outs) -> jax.Array:
+    numbers = _numbers(outs[0])
+    return jnp.where(numbers < (n + 1) // 2, numbers, numbers - n) * (1 / (n * d))
+
+
+@lower("aten::fft_rfftfreq")
+def fft_rfftfreq(n: int, d: float = 1.0, *, dtype=None, outs) -> jax.Array:
+    return _numbers(outs[0]) * (1 / (n * d))

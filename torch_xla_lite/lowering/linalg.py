@@ -52,7 +52,7 @@ def _failing_minor(a: jax.Array) -> jax.Array:
     def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         positive, failing = bounds
         order = (positive + failing) // 2
-        inside = np.arange(size) < order[..., None]
+        inside = lax.iota(np.int32, size) < order[..., None]
         minor = jnp.where(
             inside[..., :, None] & inside[..., None, :], a, jnp.eye(size, dtype=a.dtype)
         )
@@ -161,7 +161,7 @@ def _with_nans(packed: jax.Array) -> jax.Array:
     # Whether one of the first pivots is NaN, up to the one of the column, or of the row above.
     found = jnp.concatenate([jnp.zeros_like(pivot[..., :1], bool), pivot != pivot], axis=-1)
     found = lax.cummax(found.astype(np.int8), axis=found.ndim - 1)
-    last = np.minimum(np.arange(rows)[:, None], np.arange(columns) + 1)
+    last = jnp.minimum(lax.iota(np.int32, rows)[:, None], lax.iota(np.int32, columns) + 1)
     nan = complex(np.nan, np.nan) if is_complex(packed.dtype) else np.nan
     return jnp.where(found[..., last] != 0, nan, packed)
 

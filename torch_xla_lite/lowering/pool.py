@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -165,16 +166,14 @@ def _first_distance(shape: tuple[int, ...], window: Window, strides: list[int]) 
     """Position of each window's first place that is not padding: the result if all are -inf."""
     if not any(window.padding):
         return lax.full(shape, 0, np.int32)
-    distance = np.zeros((1,) * window.rank, np.int64)
-    for i in range(window.rank):
-        start = np.arange(window.counts[i]) * window.stride[i] - window.padding[i]
+    distance = lax.full(shape, 0, np.int32)
+    for i, (stride, padding) in enumerate(zip(window.stride, window.padding, strict=True)):
+        counter = lax.broadcasted_iota(np.int32, shape, len(shape) - window.rank + i)
+        # In steps of the dilation, rounded up; fewer than one if the window begins inside.
         step = window.dilation[i]
-        inside = np.where(start < 0, -(start // step) * step, 0)
-        axis = [1] * window.rank
-        axis[i] = -1
-        distance = distance + (inside * strides[i]).reshape(axis)
-    constant = np.broadcast_to(distance, window.counts).astype(np.int32)
-    return jnp.broadcast_to(constant, shape)
+        steps = lax.div(padding + step - 1 - counter * stride, lax.full_like(counter, step))
+        distance = distance + lax.max(steps, lax.full_like(steps, 0)) * (step * strides[i])
+    return distance
 
 
 def _max_by_reduce_window(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
@@ -264,27 +263,29 @@ def max_pool_with_indices_backward(
 
 def _divisors(
     window: Window, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None
-) -> np.ndarray | int:
+) -> jax.Array | int:
     """The divisor of each window's sum; one number if it is the same for all."""
     if divisor_override is not None:
         return divisor_override
-    counts = np.ones((1,) * window.rank, np.int64)
-    for i in range(window.rank):
-        n, p = window.sizes[i], window.padding[i]
-        start = np.arange(window.counts[i]) * window.stride[i] - p
-        stop = np.minimum(start + window.kernel[i], n + p)
-        if not count_include_pad:
-            start, stop = np.maximum(start, 0), np.minimum(stop, n)
-        axis = [1] * window.rank
-        axis[i] = -1
-        # One dimension at a time: the size of a window is the product of its lengths.
-        counts = counts * (stop - start).reshape(axis)
-    if counts.size and (counts == counts.flat[0]).all():
-        return int(counts.flat[0])
-    return np.broadcast_to(counts, window.counts)
+
+    def lengths(dim: int, numbers: Any) -> Any:
+        """Of the windows of these numbers, an array of numpy or jax, the length in a dimension."""
+        n, p = window.sizes[dim], window.padding[dim]
+        start = numbers * window.stride[dim] - p
+        stop = (start + window.kernel[dim]).clip(max=n + p)
+        return stop - start if count_include_pad else stop.clip(max=n) - start.clip(min=0)
+
+    known = [np.unique(lengths(dim, np.arange(n))) for dim, n in enumerate(window.counts)]
+    if all(len(of_dim) == 1 for of_dim in known):
+        return math.prod(int(of_dim[0]) for of_dim in known)
+    # The size of a window is the product of its lengths.
+    counts = lax.full(window.counts, 1, np.int32)
+    for dim in range(window.rank):
+        counts *= lengths(dim, lax.broadcasted_iota(np.int32, window.counts, dim))
+    return counts
 
 
-def divided(x: jax.Array, divisors: np.ndarray | int) -> jax.Array:
+def divided(x: jax.Array, divisors: jax.Array | int) -> jax.Array:
     if isinstance(divisors, int):
         return target.divide(x, lax.full_like(x, divisors))
     return target.divide(x, jnp.broadcast_to(divisors.astype(x.dtype), x.shape))

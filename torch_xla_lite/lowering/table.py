@@ -305,12 +305,7 @@ MODULES: dict[str, str] = {
 CONSTANTS = """
     aten::_amp_update_scale aten::_foreach_norm.Scalar aten::_foreach_powsum.Scalar
     aten::_segment_reduce_backward aten::arange aten::arange.start aten::arange.start_step
-    aten::bartlett_window aten::bartlett_window.periodic aten::blackman_window
-    aten::blackman_window.periodic aten::dist aten::embedding_renorm aten::fft_fftfreq
-    aten::fft_rfftfreq aten::hamming_window aten::hamming_window.periodic
-    aten::hamming_window.periodic_alpha aten::hamming_window.periodic_alpha_beta aten::hann_window
-    aten::hann_window.periodic aten::histc aten::kaiser_window aten::kaiser_window.beta
-    aten::kaiser_window.periodic aten::linalg_vector_norm aten::linspace
+    aten::dist aten::embedding_renorm aten::histc aten::linalg_vector_norm aten::linspace
     aten::linspace.Scalar_Tensor aten::linspace.Tensor_Scalar aten::linspace.Tensor_Tensor
     aten::logit aten::logit_backward aten::logspace aten::logspace.Scalar_Tensor
     aten::logspace.Tensor_Scalar aten::logspace.Tensor_Tensor aten::multi_margin_loss

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.factories import evenly_spaced
 from torch_xla_lite.lowering.promotion import opmath
 from torch_xla_lite.lowering.registry import lower
 from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
@@ -31,9 +32,10 @@ def _ratio(size: int, count: int, align_corners: bool, scale: Scale) -> float:
 
 
 def _nearest_rows(size: int, count: int, scale: Scale, exact: bool) -> np.ndarray:
+    """A constant: a gather that computes its indices takes 1.3 times as long."""
     ratio = np.float32(1 / scale if scale else size / count)
     place = (np.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
-    return np.minimum(np.floor(place).astype(np.int64), size - 1)
+    return np.minimum(np.floor(place).astype(np.int32), size - 1)
 
 
 def _nearest(x: jax.Array, counts: Sequence[int], scales: list[Scale], exact: bool) -> jax.Array:
@@ -317,11 +319,11 @@ def affine_grid_generator(theta: jax.Array, size: list[int], align_corners: bool
     lengths = size[2:]
     axes = []
     for length in lengths:
-        line = np.linspace(-1, 1, length) if length > 1 else np.zeros(1)
+        line = evenly_spaced(-1, 1, length, x.dtype) if length > 1 else jnp.zeros(1, x.dtype)
         axes.append(line if align_corners else line * (length - 1) / length)
     # Coordinates of the grid are x first.
-    places = np.meshgrid(*axes, indexing="ij")[::-1]
-    base = np.stack([*places, np.ones(lengths)], axis=-1).astype(x.dtype)
+    places = jnp.meshgrid(*axes, indexing="ij")[::-1]
+    base = jnp.stack([*places, jnp.ones(lengths, x.dtype)], axis=-1)
     rank = len(lengths)
     product = lax.dot_general(x, base, (((2,), (rank,)), ((), ())))
     return jnp.moveaxis(product, 1, -1)

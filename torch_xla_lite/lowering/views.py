@@ -7,6 +7,8 @@ There are no strides here: a tensor is its logical, row-major value. If a view h
 value is scattered to the positions of its elements (`registry.write_view`).
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -190,9 +192,11 @@ def as_strided(
     return flat.at[strided_positions(size, stride, storage_offset)].get(mode="promise_in_bounds")
 
 
-def strided_positions(size: list[int], stride: list[int], offset: int | None) -> jax.Array:
+def strided_positions(
+    size: Sequence[int], stride: Sequence[int], offset: Index | None
+) -> jax.Array:
     """Computed in the graph: as a constant they would be part of its text."""
-    positions = lax.full(size, offset or 0, np.int64)
+    positions = lax.full(size, 0 if offset is None else offset, np.int64)
     for dim, step in enumerate(stride):
         count = lax.broadcasted_iota(np.int64, size, dim)
         positions = lax.add(positions, lax.mul(count, lax.full_like(count, step)))
@@ -232,11 +236,12 @@ def unfold_backward(
         return lax.reduce_sum(grad_in, (0,))
     dim = canonical_dim(dim, len(input_sizes))
     windows = grad_in.shape[dim]
-    positions = (np.arange(windows)[:, None] * step + np.arange(size)[None, :]).reshape(-1)
+    positions = strided_positions([windows, size], [step, 1], 0).reshape(-1)
     moved = jnp.moveaxis(jnp.moveaxis(grad_in, -1, dim + 1), (dim, dim + 1), (0, 1))
     moved = lax.reshape(moved, (windows * size, *moved.shape[2:]))
     rest = [length for i, length in enumerate(input_sizes) if i != dim]
-    total = jnp.zeros((input_sizes[dim], *rest), grad_in.dtype).at[positions].add(moved)
+    zeros = jnp.zeros((input_sizes[dim], *rest), grad_in.dtype)
+    total = zeros.at[positions].add(moved, wrap_negative_indices=False)
     return jnp.moveaxis(total, 0, dim)
 
 
@@ -249,11 +254,14 @@ def diagonal(self: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 def write_diagonal(
     base: jax.Array, value: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> jax.Array:
-    length = value.shape[-1]
-    steps = np.arange(length)
-    row, column = (steps, steps + offset) if offset >= 0 else (steps - offset, steps)
+    row, column = (
+        strided_positions(value.shape[-1:], [1], first)
+        for first in (max(-offset, 0), max(offset, 0))
+    )
     moved = jnp.moveaxis(base, (dim1, dim2), (0, 1))
-    moved = moved.at[row, column].set(jnp.moveaxis(value, -1, 0), unique_indices=True)
+    moved = moved.at[row, column].set(
+        jnp.moveaxis(value, -1, 0), unique_indices=True, wrap_negative_indices=False
+    )
     return jnp.moveaxis(moved, (0, 1), (dim1, dim2))
 
 
@@ -344,10 +352,7 @@ def _slice(x: jax.Array, dim: int, start: Index | None, step: int, length: int) 
         return lax.slice_in_dim(x, first, limit, step, dim)
     if step == 1:
         return lax.dynamic_slice_in_dim(x, first, length, dim)
-    positions = lax.add(
-        lax.mul(lax.iota(np.int64, length), np.full(length, step)),
-        jnp.broadcast_to(first, (length,)),
-    )
+    positions = strided_positions([length], [step], first)
     return jnp.take(x, positions, axis=dim, mode="clip")
 
 
@@ -368,11 +373,11 @@ def write_slice(
     first = _clamped(start, base.shape[dim], 0)
     if step == 1:
         return _overwritten(base, value, dim, first)
-    positions = first + np.arange(value.shape[dim]) * step
+    positions = strided_positions([value.shape[dim]], [step], first)
     moved = (
         jnp.moveaxis(base, dim, 0)
         .at[positions]
-        .set(jnp.moveaxis(value, dim, 0), unique_indices=True)
+        .set(jnp.moveaxis(value, dim, 0), unique_indices=True, wrap_negative_indices=False)
     )
     return jnp.moveaxis(moved, 0, dim)
 

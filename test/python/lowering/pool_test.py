@@ -6,7 +6,7 @@ import pytest
 import torch
 from comparison import check
 
-from torch_xla_lite.lowering import pool, target
+from torch_xla_lite.lowering import adaptive_pool, pool, target
 
 aten = torch.ops.aten
 
@@ -144,3 +144,23 @@ def test_windows_are_slices_on_a_cpu_and_xlas_elsewhere(platform):
     traced = jax.make_jaxpr(lambda x: pool.max_with_position(x, window))(struct)
     names = {eqn.primitive.name for eqn in traced.eqns}
     assert any(name.startswith("reduce_window") for name in names) == (platform == "gpu")
+
+
+TABLES = {
+    "adaptive_max_pool": lambda x: adaptive_pool.adaptive_max_pool(x, [30, 30]),
+    "avg_pool": lambda x: pool.avg_pool(
+        x, [3, 3], [2, 2], [1, 1], count_include_pad=False, outs=[HALF]
+    ),
+    "max_pool": lambda x: pool.max_pool_with_indices(
+        x, [3, 3], [2, 2], [1, 1], [1, 1], outs=[HALF, HALF]
+    ),
+}
+HALF = jax.ShapeDtypeStruct((1, 1, 50, 50), np.float32)
+
+
+@pytest.mark.parametrize("pooling", TABLES.values(), ids=TABLES)
+def test_the_text_of_a_program_has_no_tables(pooling):
+    with jax.enable_x64(True):
+        image = jax.ShapeDtypeStruct((1, 1, 100, 100), np.float32)
+        text = jax.jit(pooling).lower(image).as_text()
+    assert max(len(line) for line in text.splitlines()) < 500
