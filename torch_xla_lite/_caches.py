@@ -6,6 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+# When compiled programs take more, those that were used longest ago are removed.
+PROGRAMS_LIMIT = 2 << 30
+
 
 def home(environ: Mapping[str, str]) -> Path:
     """The folder of all caches of this project, by the XDG rules; builds use it too.

@@ -14,6 +14,11 @@ executable. It appears by a rename, so processes never see half of one; an entry
 cannot be loaded counts as absent and is replaced. The folder is readable by its owner alone,
 because loading a program is running it.
 
+The folder holds at most `_caches.PROGRAMS_LIMIT`. Reading the sizes of 20,000 files takes 80 ms, so
+a process does that when it stores its first program, and again after each sixteenth of the limit
+that it stores; each time it leaves a sixteenth free. One process stays within the limit, and n at
+once may pass it by n - 1 sixteenths.
+
 TORCH_XLA_LITE_COMPILATION_CACHE=0 switches the cache off.
 """
 
@@ -41,8 +46,9 @@ from .lowering import ffi, kernels
 
 _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 
-# When the files take more, those that were used longest ago are removed.
-_LIMIT = 2 << 30
+# How many bytes this process may store before it reads the sizes of all files again. Threads change
+# it without a lock: if a number is lost, they are read a little later or earlier.
+_may_store = 0
 
 # Variables of this package that leave the machine code as it is.
 _DECIDE_NOTHING = (
@@ -54,6 +60,8 @@ _DECIDE_NOTHING = (
 )
 
 _DIGEST = hashlib.sha256().digest_size
+
+_PROCESSORS = Path("/proc/cpuinfo")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +170,7 @@ def store(key: str | None, program: Program) -> None:
             except BaseException:
                 os.unlink(file.name)
                 raise
-        _remove_oldest(folder, _LIMIT)
+        _keep_limit(folder, len(body))
     except OSError:
         return
 
@@ -230,6 +238,15 @@ def _folder() -> Path | None:
     return folder
 
 
+def _keep_limit(folder: Path, stored: int) -> None:
+    """Makes room in the folder, if this process may have filled it by the bytes it has stored."""
+    global _may_store
+    _may_store -= stored
+    if _may_store < 0:
+        _may_store = _caches.PROGRAMS_LIMIT // 16
+        _remove_oldest(folder, _caches.PROGRAMS_LIMIT - _may_store)
+
+
 def _remove_oldest(folder: Path, limit: int) -> None:
     """Removes the least recently used files until the size of a folder is within a limit."""
     files = []
@@ -288,5 +305,5 @@ def _decides_code(variable: str) -> bool:
 def _processor() -> str:
     """The model and the features of the processor, as Linux describes them."""
     wanted = ("model name", "flags", "CPU implementer", "CPU part", "Features")
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    lines = _PROCESSORS.read_text(encoding="utf-8").splitlines()
     return platform.machine() + "".join(sorted({x for x in lines if x.startswith(wanted)}))

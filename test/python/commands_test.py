@@ -6,6 +6,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -216,10 +217,22 @@ def test_cache_shows_sizes_and_removes_nothing_by_default(tmp_path: Path):
     result = run("cache", XDG_CACHE_HOME=str(tmp_path))
     programs = tmp_path / "torch_xla_lite" / "programs"
     assert result.stdout.splitlines() == [
-        f"results of builds: 1.5 MB, {ours}",
+        f"results of builds: 1 file, 1.5 MB, used seconds ago, {ours}",
         f"compiled programs: empty, {programs}",
     ]
     assert (ours / "blob").exists()
+
+
+def test_cache_counts_programs_and_says_how_old_they_are(tmp_path: Path):
+    programs = tmp_path / "torch_xla_lite" / "programs"
+    programs.mkdir(parents=True)
+    for name, size, age in (("a", 1_000, 90), ("b", 2_500, 7_300), ("c", 999, 200_000)):
+        (programs / name).write_bytes(bytes(size))
+        os.utime(programs / name, (time.time() - age,) * 2)
+    result = run("cache", XDG_CACHE_HOME=str(tmp_path))
+    assert result.stdout.splitlines()[-1] == (
+        f"compiled programs: 3 programs, 4.5 kB of 2.1 GB, used 1 minute to 2 days ago, {programs}"
+    )
 
 
 def test_clearing_removes_only_the_folder_of_this_project(tmp_path: Path):
@@ -234,7 +247,9 @@ def test_clearing_removes_only_the_folder_of_this_project(tmp_path: Path):
     assert not ours.exists()
     assert (others / "file").exists()
     assert (compiled / "file").exists()
-    assert f"jax's compiled programs: 0.0 MB, {compiled}" in result.stdout
+    assert f"jax's compiled programs: 1 file, 0 bytes, used seconds ago, {compiled}\n" in (
+        result.stdout
+    )
 
 
 def test_clearing_a_link_does_not_remove_its_target(tmp_path: Path):

@@ -246,6 +246,53 @@ def test_settings_that_change_the_code_are_in_the_key(before: str, environ: dict
     assert run_in_new_process(before + ADD, cache, **environ)[:2] == (1, 0)
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import torch; torch.__version__ = '2.13.1'",
+        "import torch; torch.version.git_version = '0' * 40",
+        "import jax; jax.__version__ = '0.10.3'",
+        "import jaxlib; jaxlib.__version__ = '0.10.3'",
+        "import numpy; numpy.__version__ = '9.9.9'",
+        "import os; os.environ['TORCH_XLA_LITE_NEW_SETTING'] = '1'",
+    ],
+    ids=["torch", "build of torch", "jax", "jaxlib", "numpy", "variable of this package"],
+)
+def test_versions_and_variables_are_in_the_key(before: str, cache: Path):
+    assert run(f"{before}\n{ADD}", cache)[:2] == (1, 0)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_the_number_of_processors_is_in_the_key(cache: Path):
+    one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    assert run(one + ADD, cache)[:2] == (1, 0)
+
+
+# Another model, another feature; what Linux measures at the moment decides nothing.
+PROCESSORS = {
+    "the same": ("cpu MHz\t\t: 2", "cpu MHz\t\t: 9", (0, 1)),
+    "model": ("model name\t:", "model name\t: another", (1, 0)),
+    "feature": ("flags\t\t:", "flags\t\t: another", (1, 0)),
+}
+
+
+@pytest.mark.parametrize("change", PROCESSORS.values(), ids=PROCESSORS)
+def test_the_model_and_the_features_of_the_processor_are_in_the_key(change, tmp_path: Path):
+    old, new, expected = change
+    file = tmp_path / "cpuinfo"
+    program = f"""
+from pathlib import Path
+from torch_xla_lite import compilation_cache
+compilation_cache._PROCESSORS = Path({str(file)!r})
+{ADD}
+"""
+    description = "model name\t: A\nflags\t\t: sse\ncpu MHz\t\t: 2000\n"
+    file.write_text(description)
+    assert run(program, tmp_path)[:2] == (1, 0)
+    file.write_text(description.replace(old, new))
+    assert run(program, tmp_path)[:2] == expected
+
+
 def test_the_same_program_is_loaded(cache: Path):
     assert run(ADD, cache) == (0, 1, [], [0.5, 1.5, 2.5])
 
@@ -255,6 +302,18 @@ def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):
     run_in_new_process(ADD, tmp_path, package)
     with (package / "lowering" / "binary.py").open("a") as file:
         file.write("# Changed.\n")
+    assert run_in_new_process(ADD, tmp_path, package)[:2] == (1, 0)
+
+
+def test_a_library_of_this_package_that_was_built_again_is_in_the_key(tmp_path: Path):
+    package = copy_of_the_package(tmp_path)
+    run_in_new_process(ADD, tmp_path, package)
+    assert run_in_new_process(ADD, tmp_path, package)[:2] == (0, 1)
+    library = package / "lib" / "libtorch_xla_lite.so"
+    # A file of its own, with a byte that the loader does not read.
+    content = library.read_bytes()
+    library.unlink()
+    library.write_bytes(content + b"\0")
     assert run_in_new_process(ADD, tmp_path, package)[:2] == (1, 0)
 
 
@@ -306,3 +365,31 @@ def test_only_the_tenth_graph_that_is_compiled_warns_not_those_that_are_loaded(t
     assert run_sizes(1, 29) == (9, 19, [], [2])
     with pytest.raises(AssertionError, match="has its tenth new graph here: size of aten::ones"):
         run_sizes(1, 39)
+
+
+MANY = """
+from torch_xla_lite import compilation_cache
+folder, scans = compilation_cache._folder(), []
+def note(event, arguments):
+    if event == "os.scandir" and arguments[0] == str(folder):
+        scans.append(arguments)
+sys.addaudithook(note)
+for number in range(12):
+    (torch.arange(number + 1.0, device="jax") + 1).tolist()
+sizes = [path.stat().st_size for path in folder.iterdir()]
+print(json.dumps([len(scans), sum(sizes), len(sizes)]))
+"""
+
+
+def test_a_process_reads_the_sizes_of_all_files_once(tmp_path: Path):
+    scans, _, programs = run(MANY, tmp_path)
+    assert (scans, programs) == (1, 12)
+
+
+def test_a_process_that_stores_much_keeps_the_limit(tmp_path: Path):
+    _, size, _ = run(MANY, tmp_path)
+    limit = size // 3
+    setting = f"from torch_xla_lite import _caches\n_caches.PROGRAMS_LIMIT = {limit}\n"
+    _, size, programs = run(setting + MANY.replace("+ 1)", "* 2)"), tmp_path)
+    assert size <= limit
+    assert programs >= 2
