@@ -345,7 +345,7 @@ def measure(clone: Clone, peer: Peer, parts: list[str], rounds: int) -> Iterator
     if "wide" in parts and peer.name == "ninja":
         # Changes every object, and may be there twice: it comes after the header's guard.
         code = 'asm(".ident \\"#\\"");'
-        yield row("wide header, code", "<= 1.15", _HEADER, code, 1)
+        yield row("wide header, code", "<= 1.15", _HEADER, code, min(rounds, 3))
     if "back" in parts and peer.name == "ninja":
         edits.apply(_HEADER, "// #")
         clone.develop()
