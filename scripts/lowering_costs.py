@@ -239,8 +239,6 @@ def _reason(call: Call, hand: Cost | None, made: Cost) -> str:
         return "**the lowering fails**"
     if not made.agrees:
         return "results"
-    if not _tensors((call.args, call.kwargs)):
-        return "constant"
     if made.instructions > hand.instructions:
         return "instructions"
     if made.trace > _SAME * hand.trace:
