@@ -155,6 +155,15 @@ def test_bazel_watches_a_file_of_each_package_of_the_toolchain(tmp_path: Path):
     assert [file.name for file in watched[1:]] == ["as", "ld", "crti.o"]
 
 
+def test_an_assembler_that_is_named_after_its_target_is_watched(tmp_path: Path):
+    # gcc 16 of Debian answers x86_64-linux-gnu-as.
+    name = "x86_64-linux-gnu-as"
+    (tmp_path / name).symlink_to(_printed("as", "prog"))
+    answer = f'[ "$1" = -print-prog-name=as ] && echo {tmp_path / name} && exit'
+    watched = toolchain.inspect(_wrapper(tmp_path, "", before=answer)).watched
+    assert [file.name for file in watched[1:]] == [name, "ld", "crti.o"]
+
+
 def test_programs_on_path_are_watched_without_starting_one(tmp_path: Path):
     environ = _wrapper(tmp_path, "", before="exit 3")
     assert tmp_path / "cc" in toolchain.files(environ)

@@ -27,9 +27,6 @@ _NEEDED = ("as", "ld")
 _OPTIONAL = ("cc1plus", "collect2", "ld.bfd", "ld.gold", "ld.lld", "mold")
 # Programs that Bazel starts itself, found on the user's PATH.
 _TOOLS = ("ar", "dwp", "nm", "objcopy", "strip")
-# Compiler, assembler, linker and C library are in packages of their own. Bazel reads all of a file
-# that it watches, so it watches nothing large.
-_WATCHED = (*_NEEDED, "crti.o")
 # Files that the compiler adds to a link.
 _LINKED = (
     *("Scrt1.o", "crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o"),
@@ -119,7 +116,9 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     asked += [f"-print-file-name={part}" for part in _LINKED]
     answers = [Path(_run(program, option).strip()) for option in asked]
     programs = [which(str(answer), _ACTION_PATH) for answer in answers[: -len(_LINKED)]]
-    for part, found in zip(_NEEDED, programs, strict=False):
+    # Their names may begin with the target: x86_64-linux-gnu-as.
+    needed = programs[: len(_NEEDED)]
+    for part, found in zip(_NEEDED, needed, strict=True):
         if found is None:
             raise _unknown(part, f"{program} does not find it")
     programs += [which(prefix + tool, search) for tool in _TOOLS]
@@ -142,8 +141,10 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     return Toolchain(
         hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
         sorted({*(file.resolve() for file in contents), *folders}),
-        # Not resolved: a link may get another target.
-        (program, *(file for file in contents if file.name in _WATCHED)),
+        # Compiler, assembler, linker and C library are in packages of their own. Bazel reads all of
+        # a file that it watches, so it watches nothing large. Not resolved: a link may get another
+        # target.
+        (program, *filter(None, needed), *(file for file in linked if file.name == "crti.o")),
     )
 
 
