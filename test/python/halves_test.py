@@ -1,5 +1,5 @@
-"""float16 and bfloat16 with numbers: computed in float32 and rounded once, as on CUDA, whether the
-graph is interpreted or compiled.
+"""float16 and bfloat16 with numbers, and tensors of other dtypes: computed in float32 and rounded
+once, whether the graph is interpreted or compiled. For numbers CUDA does the same.
 
 The CPU's kernel of `x + number` rounds the number first, that of `x * number` does not. Ops that
 round once are compared with the CPU's float32 kernels, all others with its kernels for halves.
@@ -34,6 +34,16 @@ NUMBERS = [
 
 Function = Callable[[torch.Tensor, float], torch.Tensor]
 
+
+def without_dimensions(s: float, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    value = s if dtype.is_floating_point else int(min(s, 2**20))
+    return torch.tensor(value, dtype=dtype, device=x.device)
+
+
+def integers(s: float, x: torch.Tensor) -> torch.Tensor:
+    return without_dimensions(s, x, torch.int64).repeat(len(x))
+
+
 ROUNDS_ONCE: dict[str, Function] = {
     "add": lambda x, s: x + s,
     "sub": lambda x, s: x - s,
@@ -44,13 +54,50 @@ ROUNDS_ONCE: dict[str, Function] = {
     "mul in place": lambda x, s: x.clone().mul_(s),
     "div": lambda x, s: x / s,
     "rsub": lambda x, s: torch.rsub(x, s),
+    "add a float32 without dimensions": lambda x, s: x + without_dimensions(s, x, torch.float32),
+    "add to a float64 without dimensions": lambda x, s: without_dimensions(s, x, torch.float64) + x,
+    "add an int64 without dimensions": lambda x, s: x + without_dimensions(s, x, torch.int64),
+    "add int64 without dimensions to the like": lambda x, s: (
+        x[1] + without_dimensions(s, x, torch.int64)
+    ),
+    "add in place": lambda x, s: x.clone().add_(without_dimensions(s, x, torch.float32)),
+    "add integers": lambda x, s: x + integers(s, x),
+    "add.Scalar": torch.ops.aten.add.Scalar,
+    "sub a float32 without dimensions": lambda x, s: x - without_dimensions(s, x, torch.float32),
+    "sub an int64 without dimensions": lambda x, s: x - without_dimensions(s, x, torch.int64),
+    "sub.Scalar": torch.ops.aten.sub.Scalar,
+    "rsub a float64 without dimensions": lambda x, s: torch.rsub(
+        x, without_dimensions(s, x, torch.float64)
+    ),
+    "mul by a float64 without dimensions": lambda x, s: x * without_dimensions(s, x, torch.float64),
+    "mul by integers": lambda x, s: x * integers(s, x),
+    "div of a float32 without dimensions": lambda x, s: without_dimensions(s, x, torch.float32) / x,
+    "div by integers": lambda x, s: x / integers(s, x),
+    "floor_divide a float32 without dimensions": lambda x, s: (
+        without_dimensions(s, x, torch.float32) // x
+    ),
+    "div trunc of integers": lambda x, s: torch.div(integers(s, x), x, rounding_mode="trunc"),
+    "alpha of rsub": lambda x, s: torch.rsub(x, x, alpha=s),
     "alpha of add": lambda x, s: torch.add(x, x, alpha=s),
     "alpha of sub": lambda x, s: torch.sub(x, x, alpha=s),
     "alpha of a number": lambda x, s: torch.add(x, 0.375, alpha=s),
     "addcmul": lambda x, s: torch.addcmul(x, x, x, value=s),
     "addcdiv": lambda x, s: torch.addcdiv(x, x, x, value=s),
+    "addcmul of a float64 without dimensions": lambda x, s: torch.addcmul(
+        x, x, without_dimensions(s, x, torch.float64)
+    ),
+    "addcdiv of integers": lambda x, s: torch.addcdiv(x, integers(s, x), x),
     "lerp": lambda x, s: torch.lerp(x, -x, s),
     "foreach add": lambda x, s: torch._foreach_add([x], s)[0],
+    "foreach add a float32 without dimensions": lambda x, s: torch._foreach_add(
+        [x], without_dimensions(s, x, torch.float32)
+    )[0],
+    "foreach add an int64 without dimensions, alpha": lambda x, s: torch._foreach_add(
+        [x], without_dimensions(s, x, torch.int64), alpha=3
+    )[0],
+    "foreach add integers": lambda x, s: torch._foreach_add([x], [integers(s, x)])[0],
+    "foreach div by integers": lambda x, s: torch._foreach_div([x], [integers(s, x)])[0],
+    "foreach mul by integers": lambda x, s: torch._foreach_mul([x], [integers(s, x)])[0],
     "foreach sub": lambda x, s: torch._foreach_sub([x], [s])[0],
     "foreach mul": lambda x, s: torch._foreach_mul([x], [s])[0],
     "foreach div": lambda x, s: torch._foreach_div([x], s)[0],

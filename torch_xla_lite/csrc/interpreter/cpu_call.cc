@@ -52,12 +52,21 @@ constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
     "aten::as_strided",   "aten::as_strided_copy", "aten::view",           "aten::view.dtype",
     "aten::_unsafe_view", "aten::unflatten.int",   "aten::view_as_complex"};
 
-// Their kernels for 16-bit floats round a number to 16 bits first. In compiled graphs, and on CUDA,
-// only the result is rounded.
-constexpr std::array<std::string_view, 9> kRoundNumbers = {
-    "aten::add.Tensor",          "aten::sub.Tensor",        "aten::rsub.Scalar",
+// Their kernels for 16-bit floats round numbers, alpha and operands of other dtypes to 16 bits
+// first. In compiled graphs only the result is rounded.
+constexpr std::array<std::string_view, 13> kRoundNumbers = {
+    "aten::add.Tensor",          "aten::add.Scalar",        "aten::sub.Tensor",
+    "aten::sub.Scalar",          "aten::rsub.Tensor",       "aten::rsub.Scalar",
     "aten::_foreach_add.Scalar", "aten::_foreach_add.List", "aten::_foreach_add.ScalarList",
-    "aten::_foreach_sub.Scalar", "aten::_foreach_sub.List", "aten::_foreach_sub.ScalarList"};
+    "aten::_foreach_sub.Scalar", "aten::_foreach_sub.List", "aten::_foreach_sub.ScalarList",
+    "aten::_foreach_add.Tensor"};
+
+// The kernels of these round operands of other dtypes, but not numbers.
+constexpr std::array<std::string_view, 10> kRoundOperands = {
+    "aten::mul.Tensor",         "aten::div.Tensor",        "aten::div.Tensor_mode",
+    "aten::floor_divide",       "aten::addcmul",           "aten::addcdiv",
+    "aten::_foreach_mul.List",  "aten::_foreach_div.List", "aten::_foreach_mul.Tensor",
+    "aten::_foreach_div.Tensor"};
 
 template <size_t kSize>
 bool Contains(const std::array<std::string_view, kSize>& names, std::string_view name) {
@@ -75,6 +84,17 @@ c10::ScalarType StoredType(c10::ScalarType dtype) {
   if (c10::isFloatingType(dtype)) return c10::ScalarType::Double;
   const bool is_own = dtype == c10::ScalarType::Bool || dtype == c10::ScalarType::UInt64;
   return is_own ? dtype : c10::ScalarType::Long;
+}
+
+// Whether a 16-bit float meets another dtype.
+bool MixesHalves(std::span<const at::Tensor> operands) {
+  const auto is_half = [](const at::Tensor& operand) {
+    return c10::isReducedFloatingType(operand.scalar_type());
+  };
+  const auto is_other = [&](const at::Tensor& operand) {
+    return operand.scalar_type() != operands[0].scalar_type();
+  };
+  return std::ranges::any_of(operands, is_half) && std::ranges::any_of(operands, is_other);
 }
 
 // Whether elements may share memory. If none do, each stride is longer than the distance to the
@@ -220,6 +240,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   takes_any_strides_ = kernel_ != nullptr || op_->hasTag(at::Tag::pointwise) ||
                        IsView(op_->schema()) || Contains(kTakeAnyStrides, name);
   rounds_numbers_ = Contains(kRoundNumbers, name);
+  rounds_operands_ = rounds_numbers_ || Contains(kRoundOperands, name);
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
@@ -272,7 +293,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (scalars.size() != (is_seeded_ ? 2 : 0)) throw OtherResults(signature_.op);
   torch::jit::Stack stack;
   plan_->Fill(operands, views, &stack);
-  if (rounds_numbers_ && !numbers.empty()) {
+  if ((rounds_numbers_ && !numbers.empty()) || (rounds_operands_ && MixesHalves(operands))) {
     for (c10::IValue& argument : stack) {
       argument = dispatch::MapArgument(argument, at::kCPU, ToOpmath);
     }

@@ -68,6 +68,7 @@ class CpuCall {
   bool takes_any_strides_ = false;
   bool is_reshape_ = false;
   bool rounds_numbers_ = false;
+  bool rounds_operands_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter
