@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import torch_xla_lite
 from torch_xla_lite import _XLAC
+
+aten = torch.ops.aten
 
 VALUES = [1e-3, 6e4, -3.0, 0.1, 1.0, 70.0, 0.0, -0.0, 2.5, 1 / 3, 3e4, -1e-4, math.inf, math.nan]
 NUMBERS = [
@@ -62,10 +65,10 @@ ROUNDS_ONCE: dict[str, Function] = {
     ),
     "add in place": lambda x, s: x.clone().add_(without_dimensions(s, x, torch.float32)),
     "add integers": lambda x, s: x + integers(s, x),
-    "add.Scalar": torch.ops.aten.add.Scalar,
+    "add.Scalar": aten.add.Scalar,
     "sub a float32 without dimensions": lambda x, s: x - without_dimensions(s, x, torch.float32),
     "sub an int64 without dimensions": lambda x, s: x - without_dimensions(s, x, torch.int64),
-    "sub.Scalar": torch.ops.aten.sub.Scalar,
+    "sub.Scalar": aten.sub.Scalar,
     "rsub a float64 without dimensions": lambda x, s: torch.rsub(
         x, without_dimensions(s, x, torch.float64)
     ),
@@ -126,8 +129,22 @@ AS_THE_CPU: dict[str, Function] = {
     "maximum": lambda x, s: torch.maximum(x, torch.tensor(float(s))),
     "where": lambda x, s: torch.where(x > 1, x, s),
     "masked_fill": lambda x, s: torch.masked_fill(x, x > 1, s),
-    "leaky_relu": torch.nn.functional.leaky_relu,
-    "elu": torch.nn.functional.elu,
+    "leaky_relu": F.leaky_relu,
+    "leaky_relu_backward": lambda x, s: aten.leaky_relu_backward(x, x, s, False),
+    "elu": F.elu,
+    "elu_backward": lambda x, s: aten.elu_backward(x, s, 1, 1, False, x),
+    "celu": F.celu,
+    "hardshrink": F.hardshrink,
+    "hardshrink_backward": lambda x, s: aten.hardshrink_backward(x, x, s),
+    "hardtanh": lambda x, s: F.hardtanh(x, -abs(s), abs(s)),
+    "hardtanh_backward": lambda x, s: aten.hardtanh_backward(x, x.nan_to_num(), -s, s),
+    "rrelu_backward": lambda x, s: aten.rrelu_with_noise_backward(x, x, x, s / 2, s, False, False),
+    "softplus": F.softplus,
+    "softplus_backward": lambda x, s: aten.softplus_backward(x, x, s, 20),
+    "softshrink": F.softshrink,
+    "softshrink_backward": lambda x, s: aten.softshrink_backward(x, x, s),
+    "threshold": lambda x, s: F.threshold(x, s, s / 2),
+    "threshold_backward": lambda x, s: aten.threshold_backward(x, x, s),
     "foreach pow": lambda x, s: torch._foreach_pow([x], s)[0],
     "foreach clamp_max": lambda x, s: torch._foreach_clamp_max([x], s)[0],
     "foreach maximum": lambda x, s: torch._foreach_maximum([x], s)[0],

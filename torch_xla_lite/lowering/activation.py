@@ -1,7 +1,7 @@
 """Activation functions and their gradients.
 
 Formulas and their edge cases (the value exactly at a kink) are those of torch; 16-bit floats are
-computed in float32.
+computed in float32, unless torch rounds numbers to 16 bits, too.
 """
 
 import jax
@@ -27,7 +27,8 @@ def _like(x: jax.Array, value: Operand) -> jax.Array:
 
 @lower("aten::threshold")
 def threshold(self: jax.Array, threshold: Operand, value: Operand) -> jax.Array:
-    return lax.select(lax.le(self, _like(self, threshold)), _like(self, value), self)
+    x = opmath(self)
+    return lax.select(lax.le(x, _like(x, threshold)), _like(x, value), x)
 
 
 @lower("aten::threshold_backward")
@@ -35,8 +36,8 @@ def threshold(self: jax.Array, threshold: Operand, value: Operand) -> jax.Array:
 def threshold_backward(
     grad_output: jax.Array, self: jax.Array, threshold: Operand, *, outs
 ) -> jax.Array:
-    grad = convert(grad_output, outs[0].dtype)
-    return lax.select(lax.le(self, _like(self, threshold)), _like(grad, 0), grad)
+    x, grad = opmath(self), convert(grad_output, outs[0].dtype)
+    return lax.select(lax.le(x, _like(x, threshold)), _like(grad, 0), grad)
 
 
 @lower("aten::sigmoid_backward")
@@ -216,7 +217,8 @@ def hardtanh(self: jax.Array, min_val: Operand = -1, max_val: Operand = 1) -> ja
 def hardtanh_backward(
     grad_output: jax.Array, self: jax.Array, min_val: Operand, max_val: Operand
 ) -> jax.Array:
-    inside = lax.bitwise_and(lax.gt(self, _like(self, min_val)), lax.lt(self, _like(self, max_val)))
+    x = opmath(self)
+    inside = lax.bitwise_and(lax.gt(x, _like(x, min_val)), lax.lt(x, _like(x, max_val)))
     return lax.select(inside, grad_output, _like(grad_output, 0))
 
 
@@ -261,6 +263,7 @@ def hardshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
 
 
 def _within(x: jax.Array, lambd: Operand) -> jax.Array:
+    """Here torch's kernels round the number to halves first."""
     edge = _like(x, lambd)
     return lax.bitwise_and(lax.ge(x, lax.neg(edge)), lax.le(x, edge))
 
@@ -273,13 +276,14 @@ def hardshrink_backward(grad_out: jax.Array, self: jax.Array, lambd: Operand) ->
 
 @lower("aten::softshrink")
 def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
-    edge = _like(self, lambd)
-    above = lax.sub(self, edge)
-    below = lax.add(self, edge)
+    x = opmath(self)
+    edge = _like(x, lambd)
+    above = lax.sub(x, edge)
+    below = lax.add(x, edge)
     # Multiplying by zero propagates NaN.
-    middle = lax.mul(self, _like(self, 0))
-    inner = lax.select(lax.lt(self, lax.neg(edge)), below, middle)
-    return lax.select(lax.gt(self, edge), above, inner)
+    middle = lax.mul(x, _like(x, 0))
+    inner = lax.select(lax.lt(x, lax.neg(edge)), below, middle)
+    return lax.select(lax.gt(x, edge), above, inner)
 
 
 @lower("aten::softshrink_backward")
@@ -307,5 +311,6 @@ def rrelu_with_noise_backward(
 ) -> jax.Array:
     if training:
         return lax.mul(grad_output, noise)
-    slope = lax.div(lax.add(_like(self, lower_), _like(self, upper)), _like(self, 2))
-    return lax.select(lax.gt(self, _like(self, 0)), grad_output, lax.mul(grad_output, slope))
+    x, grad = opmath(self), opmath(grad_output)
+    slope = lax.div(lax.add(_like(x, lower_), _like(x, upper)), _like(x, 2))
+    return lax.select(lax.gt(x, _like(x, 0)), grad, lax.mul(grad, slope))
