@@ -219,9 +219,12 @@ def flash_attention_for_cpu(
     ) -> tuple[jax.Array, jax.Array]:
         scores = _scores(query, key_, bias, is_causal, _factor(query, scale), first)
         top = _finite(lax.reduce_max(scores, (3,)))
-        total = lax.reduce_sum(lax.exp(lax.sub(scores, _rows(top, scores))), (3,))
+        exponentials = lax.exp(lax.sub(scores, _rows(top, scores)))
+        total = lax.reduce_sum(exponentials, (3,))
         logsumexp = lax.add(lax.log(total), top)
-        probabilities = _probabilities(scores, logsumexp)
+        # logsumexp would not do: in a row that -1e9 hides it is -1e9, without the logarithm.
+        divisor = lax.select(lax.eq(total, lax.full_like(total, 0)), lax.full_like(total, 1), total)
+        probabilities = lax.div(exponentials, _rows(divisor, scores))
         return dot(convert(probabilities, value.dtype), value, _MIX), logsumexp
 
     length = _block_length(query, key_)
@@ -257,7 +260,6 @@ def flash_attention_for_cpu_backward(
         logsumexp: jax.Array,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         scores = _scores(query, key_, bias, is_causal, factor, first)
-        # As in the forward pass, so that XLA merges the two computations if both are in one graph.
         probabilities = _probabilities(scores, convert(logsumexp, scores.dtype))
         grad = convert(grad_out, value.dtype)
         grad_value = dot(convert(probabilities, value.dtype), grad, _BACK)

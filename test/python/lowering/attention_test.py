@@ -57,10 +57,14 @@ def test_bias_rescale_and_split_into_heads():
 
 
 BIAS = torch.randn(5, 5).masked_fill(CAUSAL, -torch.inf)
+# As models hide all keys of a query that is padding.
+HIDDEN_ROWS = torch.zeros(5, 5)
+HIDDEN_ROWS[1], HIDDEN_ROWS[3] = -1e9, torch.finfo().min
 FORMS = [
     (False, None, None),
     (True, None, 0.3),
     (False, BIAS, None),
+    (False, HIDDEN_ROWS, None),
     (False, torch.randn(2, 1, 5, 5), None),
     (True, torch.randn(2, 1, 1, 5), None),
 ]
