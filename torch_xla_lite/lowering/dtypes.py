@@ -66,7 +66,7 @@ _REFUSED = {
         threshold trunc
     """,
     "iu": """
-        im2col
+        col2im im2col
     """,
     "b": """
         __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor _trilinear abs

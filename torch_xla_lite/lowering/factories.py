@@ -4,6 +4,7 @@
 used.
 """
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -291,12 +292,16 @@ def kaiser_window(
     return target.divide(i0(beta * arch), i0(lax.full_like(x, beta)))
 
 
+def _inverse(x: float) -> float:
+    return 1 / x if x else math.copysign(math.inf, x)
+
+
 @lower("aten::fft_fftfreq")
 def fft_fftfreq(n: int, d: float = 1.0, *, dtype=None, outs) -> jax.Array:
     numbers = _numbers(outs[0])
-    return jnp.where(numbers < (n + 1) // 2, numbers, numbers - n) * (1 / (n * d))
+    return jnp.where(numbers < (n + 1) // 2, numbers, numbers - n) * _inverse(n * d)
 
 
 @lower("aten::fft_rfftfreq")
 def fft_rfftfreq(n: int, d: float = 1.0, *, dtype=None, outs) -> jax.Array:
-    return _numbers(outs[0]) * (1 / (n * d))
+    return _numbers(outs[0]) * _inverse(n * d)

@@ -203,6 +203,8 @@ def col2im(
     *,
     outs,
 ) -> jax.Array:
+    if self.dtype == np.bool_:  # Only floats have a transpose.
+        self = convert(self, np.dtype(np.float32))
     columns = self if self.ndim == 3 else self[None]
     channels = columns.shape[1] // math.prod(kernel_size)
     image = jax.ShapeDtypeStruct((columns.shape[0], channels, *output_size), self.dtype)

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.factories import evenly_spaced
+from torch_xla_lite.lowering.matmul import dot
 from torch_xla_lite.lowering.promotion import opmath
 from torch_xla_lite.lowering.registry import lower
 from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
@@ -149,33 +150,58 @@ def _by_gathering(exact: bool) -> tuple[Resize, Resize]:
     return forward, gradient
 
 
-def _register(name: str, rank: int, resize: tuple[Resize, Resize], has_corners: bool) -> None:
+def _bicubic() -> tuple[Resize, Resize]:
+    forward, gradient = _by_matrices(_cubic_matrix)
+
+    def gradient_or_copy(grad, sizes, scales, align_corners):
+        is_same = tuple(sizes) == grad.shape[2:]
+        return grad if is_same else gradient(grad, sizes, scales, align_corners)
+
+    return forward, gradient_or_copy
+
+
+# torch's kernels ignore the scale where a size is multiplied by these, forward and backward.
+_Multiples = tuple[Sequence[int], Sequence[int]]
+
+
+def _register(
+    name: str, rank: int, resize: tuple[Resize, Resize], has_corners: bool, unscaled: _Multiples
+) -> None:
     """Registers forward and backward of an op. Arguments: sizes, align_corners if any, scales."""
     resized, gradient = resize
 
-    def options(rest) -> tuple[list[Scale], bool]:
-        scales = list(rest[1:] if has_corners else rest)
-        return scales + [None] * (rank - len(scales)), has_corners and rest[0]
+    def options(sizes, counts, rest, multiples) -> tuple[list[Scale], bool]:
+        given = list(rest[1:] if has_corners else rest)
+        scales = [
+            None if count in [size * multiple for multiple in multiples] else scale
+            for size, count, scale in zip(sizes, counts, given or [None] * rank, strict=True)
+        ]
+        return scales, has_corners and rest[0]
 
     def forward(self, output_size, *rest):
-        return resized(opmath(self), output_size, *options(rest))
+        # Bytes have kernels of their own.
+        multiples = [1] if has_corners and self.dtype == np.uint8 else unscaled[0]
+        chosen = options(self.shape[2:], output_size, rest, multiples)
+        return resized(opmath(self), output_size, *chosen)
 
     def backward(grad_output, output_size, input_size, *rest):
-        return gradient(opmath(grad_output), input_size[2:], *options(rest))
+        chosen = options(input_size[2:], output_size, rest, unscaled[1])
+        return gradient(opmath(grad_output), input_size[2:], *chosen)
 
     lower(f"aten::{name}")(forward)
     lower(f"aten::{name}_backward")(backward)
 
 
 for _rank in (1, 2, 3):
-    _register(f"upsample_nearest{_rank}d", _rank, _by_gathering(exact=False), False)
-    _register(f"_upsample_nearest_exact{_rank}d", _rank, _by_gathering(exact=True), False)
+    _unscaled = [1, 2] if _rank == 2 else [], [1, 2]
+    _register(f"upsample_nearest{_rank}d", _rank, _by_gathering(exact=False), False, _unscaled)
+    _register(f"_upsample_nearest_exact{_rank}d", _rank, _by_gathering(True), False, ([], []))
 for _rank, _name in enumerate(("linear1d", "bilinear2d", "trilinear3d"), start=1):
-    _register(f"upsample_{_name}", _rank, _by_matrices(_linear_matrix), True)
-_register("upsample_bicubic2d", 2, _by_matrices(_cubic_matrix), True)
+    _register(f"upsample_{_name}", _rank, _by_matrices(_linear_matrix), True, ([1], [1]))
+_register("upsample_bicubic2d", 2, _bicubic(), True, ([], []))
 for _name, _kernel, _radius in (("bilinear2d", _tent, 1), ("bicubic2d", _cubic_kernel, 2)):
     _resize = _by_matrices(_antialiased_matrix(_kernel, _radius))
-    _register(f"_upsample_{_name}_aa", 2, _resize, True)
+    _register(f"_upsample_{_name}_aa", 2, _resize, True, ([1], []))
 
 
 # Sampling at the points of a grid with coordinates in [-1, 1].
@@ -325,5 +351,5 @@ def affine_grid_generator(theta: jax.Array, size: list[int], align_corners: bool
     places = jnp.meshgrid(*axes, indexing="ij")[::-1]
     base = jnp.stack([*places, jnp.ones(lengths, x.dtype)], axis=-1)
     rank = len(lengths)
-    product = lax.dot_general(x, base, (((2,), (rank,)), ((), ())))
+    product = dot(x, base, (((2,), (rank,)), ((), ())))
     return jnp.moveaxis(product, 1, -1)

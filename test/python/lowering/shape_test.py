@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import jax
@@ -85,6 +86,10 @@ def test_windows_and_frequencies():
     check(aten.hamming_window.periodic_alpha, 8, True, 0.3)
     check(aten.kaiser_window.beta, 7, True, 9.5)
     check(aten.fft_fftfreq, 6, 0.5)
+    for op, number, spacing in itertools.product(
+        (aten.fft_fftfreq, aten.fft_rfftfreq), (0, 1, 4), (0.0, -0.0, 1.0)
+    ):
+        check(op, number, spacing)
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float16, torch.complex64])
@@ -148,6 +153,38 @@ def test_resizing_against_aliasing(name, size):
     close = {"rtol": 1e-4, "atol": 1e-4}
     check(getattr(aten, name), image, size, False, **close)
     check(getattr(aten, f"{name}_backward"), grad, size, [2, 3, 7, 8], False, **close)
+
+
+RANKS = {
+    **{f"upsample_nearest{rank}d": rank for rank in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{rank}d": rank for rank in (1, 2, 3)},
+    **{"upsample_linear1d": 1, "upsample_bilinear2d": 2, "upsample_trilinear3d": 3},
+    **{"upsample_bicubic2d": 2, "_upsample_bilinear2d_aa": 2, "_upsample_bicubic2d_aa": 2},
+}
+
+
+@pytest.mark.parametrize("scales", [(1.1, 1.1, 1.1), (1.1, 1.3, 2.1), (1.0, 1.1, 1.1)])
+@pytest.mark.parametrize("name", RANKS)
+def test_a_scale_that_keeps_or_doubles_a_size(name, scales):
+    """Some of torch's kernels ignore it, forward, backward or both."""
+    scales = scales[: RANKS[name]]
+    shape = [2, 3, *(5, 6, 4)[: len(scales)]]
+    size = [int(length * scale) for length, scale in zip(shape[2:], scales, strict=True)]
+    corners = [] if "nearest" in name else [False]
+    image, grad = torch.randn(shape), torch.randn([2, 3, *size])
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    check(getattr(aten, name), image, size, *corners, *scales, **close)
+    check(getattr(aten, f"{name}_backward"), grad, size, shape, *corners, *scales, **close)
+
+
+@pytest.mark.parametrize("name", ["upsample_bilinear2d", "upsample_bicubic2d"])
+def test_a_scale_that_keeps_the_size_of_an_image_of_bytes(name):
+    image = torch.randint(0, 256, (1, 3, 5, 6), dtype=torch.uint8)
+    check(getattr(aten, name), image, [5, 6], False, 1.1, 1.1)
+
+
+def test_bools_are_folded():
+    check(aten.col2im, torch.rand(2, 8, 9) < 0.2, [4, 4], [2, 2], [1, 1], [0, 0], [1, 1])
 
 
 @pytest.mark.parametrize("size", [[2, 3, 4, 5], [2, 3, 1, 5], [2, 3, 4, 3, 2]])
