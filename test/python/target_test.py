@@ -1,5 +1,7 @@
 """What is chosen by platform, as far as a CPU can show it: the choices for a GPU run here."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import torch
 from jax import lax
 
 import torch_xla_lite
-from torch_xla_lite import compilation_cache, debug
+from torch_xla_lite import compilation_cache, debug, tracing
 from torch_xla_lite.lowering import matmul, registry, target
 
 
@@ -71,6 +73,33 @@ def test_a_gpu_multiplies_float32_in_float32(gpu):
     highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
     assert precisions(np.float32) == {highest}
     assert precisions(np.float16) == {None}
+
+
+PRODUCTS = {
+    "lstm": lambda x: torch.nn.LSTM(4, 3, proj_size=2, device=x.device)(x)[0],
+    "bilinear": lambda x: torch.nn.Bilinear(4, 4, 2, device=x.device)(x, x),
+    "affine_grid": lambda x: torch.nn.functional.affine_grid(x[:, :2, :3], [2, 3, 4, 5], True),
+    "matrix_exp": lambda x: torch.matrix_exp(x[:, :3, :3]),
+    "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x),
+}
+
+
+@pytest.mark.parametrize("function", PRODUCTS.values(), ids=PRODUCTS.keys())
+def test_so_do_all_products_of_its_programs(gpu, monkeypatch: pytest.MonkeyPatch, function):
+    texts = []
+    lower_graph = tracing.lower_graph
+
+    def keep_text(*arguments):
+        lowered = lower_graph(*arguments)
+        texts.extend(part.as_text() for part in lowered.parts)
+        return lowered
+
+    monkeypatch.setattr(tracing, "lower_graph", keep_text)
+    x = torch.linspace(-1, 1, 24).view(2, 3, 4).jax().requires_grad_()
+    torch.autograd.grad(function(x).square().sum(), x)[0].cpu()
+    products = re.findall("dot_general.*", "".join(texts))
+    assert products
+    assert [line for line in products if "precision = [HIGHEST, HIGHEST]" not in line] == []
 
 
 def test_a_cpu_needs_no_precision():

@@ -224,4 +224,5 @@ def trilinear(
     result = [dim for dim in range(rank) if dim not in sumdim]
     wide = opmath_dtype(i1.dtype)
     operands = [item for pair in zip((i1, i2, i3), present, strict=True) for item in pair]
-    return jnp.einsum(*operands, result, preferred_element_type=wide)
+    precision = target.product_precision(i1.dtype)
+    return jnp.einsum(*operands, result, precision=precision, preferred_element_type=wide)

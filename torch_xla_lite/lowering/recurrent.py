@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from torch_xla_lite.lowering.matmul import linear
+from torch_xla_lite.lowering.matmul import dot, linear
 from torch_xla_lite.lowering.promotion import opmath
 from torch_xla_lite.lowering.registry import lower
+
+_MM = (((1,), (0,)), ((), ()))
 
 
 def _with_bias(gates: jax.Array, bias: jax.Array | None) -> jax.Array:
@@ -203,10 +205,10 @@ def recurrence_backward(
         none = jax.tree.map(jnp.zeros_like, grads)
         kept = _where_valid(valid, none, grads)
         grad_h, grad_c = _where_valid(valid, grads, none)
-        unprojected = grad_h if w_hr is None else grad_h @ weights[1]
+        unprojected = grad_h if w_hr is None else dot(grad_h, weights[1], _MM)
         _, pull_back = jax.vjp(next_state, gates, *state)
         grad_gates, *grad_state = pull_back((unprojected, grad_c))
-        grad_state[0] = grad_state[0] + split(grad_gates)[1] @ weights[0]
+        grad_state[0] = grad_state[0] + dot(split(grad_gates)[1], weights[0], _MM)
         of_state = jax.tree.map(lax.add, tuple(grad_state), kept)
         return *of_state, grad_gates, None if w_hr is None else grad_h
 
@@ -221,7 +223,7 @@ def recurrence_backward(
     grad_x, grad_hidden = split(grad_gates)
 
     def of_weight(grads: jax.Array, inputs: jax.Array) -> jax.Array:
-        return jnp.einsum("tbi,tbj->ij", grads, inputs)
+        return dot(grads, inputs, (((0, 1), (0, 1)), ((), ())))
 
     return (
         grad_x,
