@@ -37,5 +37,6 @@ def register() -> None:
 
 
 def _sync_after_step(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
-    if any(group["params"] and group["params"][0].is_jax for group in optimizer.param_groups):
+    # The first parameters may be elsewhere, such as an embedding on the CPU.
+    if any(p.is_jax for group in optimizer.param_groups for p in group["params"]):
         _XLAC.sync()

@@ -61,6 +61,19 @@ def test_each_step_is_an_execution_and_the_first_graph_serves_all(optimizer):
     torch.testing.assert_close(losses[0].cpu(), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_first_parameter_on_the_cpu_changes_nothing():
+    parameters = [torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(43).to("jax"))]
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+
+    def train():
+        for _ in range(6):
+            optimizer.zero_grad()
+            parameters[1].square().sum().backward()
+            optimizer.step()
+
+    assert counts(train) == (1, 6)
+
+
 def test_an_optimizer_on_the_cpu_starts_nothing():
     pending = torch.arange(3.0, device="jax") + 1
     train = trainer("cpu", OPTIMIZERS["sgd"])
