@@ -256,7 +256,8 @@ def _remove_oldest(folder: Path, limit: int) -> None:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue  # Another process removed it.
-            files.append((status.st_mtime_ns, status.st_size, entry.path))
+            if not entry.is_dir(follow_symlinks=False):
+                files.append((status.st_mtime_ns, status.st_size, entry.path))
     size = sum(size for _, size, _ in files)
     for _, bytes_freed, path in sorted(files):
         if size <= limit:

@@ -9,8 +9,8 @@
 
 The lines are those of TORCH_XLA_LITE_IR_DEBUG=1. In the picture, each op is a box below the ops
 whose results it takes, and an input is just above the first op that takes it. The picture is at
-most 1,850 pixels wide: what has no place in a row goes on in the next one, and a narrow, long graph
-in the next column. Where a pointer rests, the line of a box appears.
+most 1,850 pixels wide: what has no place in a row goes on in the next one, and a long graph in the
+next column. Where a pointer rests, the line of a box appears.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import dataclasses
 import html
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import _XLAC
 from .graph_differences import shape_text
@@ -134,19 +135,31 @@ class PendingGraph:
         steps_at: list[list[int]] = [[] for _ in range(max(depths, default=-1) + 1)]
         for number, depth in enumerate(depths):
             steps_at[depth].append(number)
-        rows = [row for steps in steps_at for row in _divided(steps, _BOXES_IN_ROW)]
-        widest = max(map(len, rows), default=1)
-        in_column = max(_ROWS_IN_COLUMN, -(-len(rows) // (_BOXES_IN_ROW // widest)))
         places = [(0, 0)] * len(depths)
-        for number, row in enumerate(rows):
-            for place, step in enumerate(row):
-                column = number // in_column * widest + place
-                x, y = column * (_WIDTH + _GAP_X), number % in_column * (_HEIGHT + _GAP_Y)
-                places[step] = _GAP_X + x, _GAP_Y + y
+        left = _GAP_X
+        for column in _columns(steps_at):
+            for number, row in enumerate(column):
+                for place, step in enumerate(row):
+                    x, y = place * (_WIDTH + _GAP_X), number * (_HEIGHT + _GAP_Y)
+                    places[step] = left + x, _GAP_Y + y
+            left += max(map(len, column)) * (_WIDTH + _GAP_X)
         return places
 
 
-def _divided(items: list[int], size: int) -> list[list[int]]:
+def _columns(steps_at: list[list[int]]) -> list[list[list[int]]]:
+    """Columns of rows of steps, the lowest that have room beside each other."""
+    fitting = []
+    for boxes in range(_BOXES_IN_ROW, 0, -1):
+        rows = [row for steps in steps_at for row in _divided(steps, boxes)]
+        for columns in range(1, _BOXES_IN_ROW + 1):
+            divided = _divided(rows, max(_ROWS_IN_COLUMN, -(-len(rows) // columns)))
+            if sum(max(map(len, column)) for column in divided) <= _BOXES_IN_ROW:
+                fitting.append(divided)
+    # Of equally low ones that with the widest rows.
+    return min(fitting, key=lambda columns: max(map(len, columns), default=0))
+
+
+def _divided(items: list[Any], size: int) -> list[list[Any]]:
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 

@@ -39,7 +39,7 @@ _LIBRARIES = tuple(f"{Path(file).parent}/" for file in (torch.__file__, __file__
 
 
 class RecompilationWarning(UserWarning):
-    """A line of the program has a new graph again and again."""
+    """A line of the program compiles a new graph again and again."""
 
 
 @dataclasses.dataclass
@@ -51,10 +51,10 @@ class NewGraph:
       cause: what differs from the most similar graph before, with the line that recorded it if
         TORCH_XLA_LITE_IR_DEBUG is 1.
       num_ops: how many ops it has.
-      seconds: for compiling it, or for loading its program.
+      seconds: for compiling it, for loading its program, or for the first run if it is interpreted.
       loaded: whether its program was on disk.
       number: of the executable; see _XLAC.executions.
-      interpreted: whether it has not been compiled by now.
+      interpreted: whether it has only been interpreted so far.
     """
 
     line: str
@@ -165,8 +165,8 @@ def timed(
     if is_many:
         # As if that line warned, so that Python shows it.
         warnings.warn_explicit(
-            f"{function} has its tenth new graph here: {_cause(known, list(_history))}.\n"
-            "Each new graph is compiled. See them all:  "
+            f"{function} compiled its tenth graph here: {_cause(known, list(_history))}.\n"
+            "See all new graphs:  "
             'print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")',
             RecompilationWarning,
             file,
@@ -224,9 +224,11 @@ def all_graphs() -> Sequence[NewGraph]:
 
 
 def reset() -> None:
-    """Forgets the causes: graphs are compared with those that come later."""
-    _history.clear()
-    _new_graphs_of.clear()
+    """Forgets the causes: graphs are compared with those that come later. What has been interpreted
+    before does not become new again."""
+    with _lock:
+        _history.clear()
+        _new_graphs_of.clear()
 
 
 def place() -> Place:

@@ -95,6 +95,25 @@ def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: 
     assert run_in_new_process(STEPS, tmp_path) == (0, compiled, fallbacks, values)
 
 
+def test_it_is_on_without_a_variable(tmp_path: Path):
+    assert run(ADD, tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="") == (1, 0, [], [0.5, 1.5, 2.5])
+    assert len(entries(tmp_path)) == 1
+
+
+WITHOUT_TRACING = """
+from torch_xla_lite import tracing
+def refuse(*arguments, **options):
+    raise RuntimeError("a graph is traced")
+tracing.lower_graph = refuse
+"""
+
+
+def test_a_program_on_disk_needs_no_tracing(cache: Path, tmp_path: Path):
+    assert run(WITHOUT_TRACING + ADD, cache) == (0, 1, [], [0.5, 1.5, 2.5])
+    with pytest.raises(AssertionError, match="a graph is traced"):
+        run(WITHOUT_TRACING + ADD, tmp_path / "empty")
+
+
 # LAPACK's kernels are bound when jax lowers the first of them, which a loaded program does not do.
 LINALG = """
 x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
@@ -341,8 +360,10 @@ def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
         path.write_bytes(bytes(10))
         os.utime(path, (number, number))
     os.utime(tmp_path / "0")
+    (tmp_path / "a folder").mkdir()
+    os.utime(tmp_path / "a folder", (0, 0))
     compilation_cache._remove_oldest(tmp_path, limit=25)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "3"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "3", "a folder"]
 
 
 MANY_GRAPHS = """
@@ -363,7 +384,7 @@ def test_only_the_tenth_graph_that_is_compiled_warns_not_those_that_are_loaded(t
     assert run_sizes(1, 20) == (1, 18, [], [2])
     # Nineteen are loaded, and nine are compiled.
     assert run_sizes(1, 29) == (9, 19, [], [2])
-    with pytest.raises(AssertionError, match="has its tenth new graph here: size of aten::ones"):
+    with pytest.raises(AssertionError, match="compiled its tenth graph here: size of aten::ones"):
         run_sizes(1, 39)
 
 

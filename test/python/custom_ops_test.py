@@ -322,7 +322,7 @@ def momentum_steps(observe: Callable[[torch.Tensor], torch.Tensor]) -> list[int]
 
 FOREIGN = {
     "callback": lambda x: checked(x, 1000),
-    "kernel of the CPU": torch.special.bessel_j0,
+    "kernel of the CPU": lambda x: torch.igamma(x.abs() + 1, x.abs() + 1),
 }
 
 

@@ -362,7 +362,7 @@ def test_the_tenth_new_graph_of_a_line_warns_once():
     found = [one for one in caught if one.category is new_graphs.RecompilationWarning]
     assert len(found) == 1
     text = str(found[0].message)
-    assert "has its tenth new graph here: input 0 is float32[69], was float32[6" in text
+    assert "compiled its tenth graph here: input 0 is float32[69], was float32[6" in text
     assert found[0].filename == __file__
     line = Path(__file__).read_text(encoding="utf-8").splitlines()[found[0].lineno - 1]
     assert line.strip() == 'torch.ones(size).to("jax").sum().item()'
@@ -475,6 +475,14 @@ def test_the_picture_is_a_file_of_its_own_and_at_most_2000_pixels_wide(
     assert width <= 2000
     assert height <= 40_000
     assert not any("href" in key for element in root.iter() for key in element.attrib)
+    del values
+
+
+def test_a_wide_row_leaves_room_for_columns(tmp_path):
+    torch_xla_lite.sync()
+    values = deep(400), wide(9)
+    # 400 rows in one column are 28,800 pixels high.
+    assert int(picture(tmp_path).get("height")) < 6_000
     del values
 
 

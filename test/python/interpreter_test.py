@@ -67,6 +67,15 @@ def test_lengths_that_come_back_compile_few_graphs():
         assert counts()[1] <= 2 * text.bit_length()
 
 
+def test_sizes_that_depend_on_the_data_compile_few_graphs():
+    x = torch.arange(LARGE, dtype=torch.float32).jax()
+    for number in range(1, 41):
+        chosen = x[(x >= LARGE - 100 * number).nonzero()[:, 0]]
+        assert (chosen * 2 - x.max()).max().item() == LARGE - 1
+    # The mask, which is the same graph each time, and few of the forty that follow.
+    assert counts()[1] <= 4
+
+
 def test_a_device_with_memory_of_its_own_compiles_at_once(monkeypatch):
     monkeypatch.setattr(target, "platform", lambda: "gpu")
     assert (torch.ones(3).jax() * 2).tolist() == [2, 2, 2]
