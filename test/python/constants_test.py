@@ -63,7 +63,7 @@ class _IsLowered(Exception):
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The text of each graph."""
+    """The text of each program, of which a graph may be several."""
     found: list[str] = []
     lower_graph = tracing.lower_graph
 
@@ -84,7 +84,7 @@ def _largest_constant(texts: list[str], function: Callable, x: torch.Tensor) -> 
         (result,) = torch.autograd.grad(result.square().sum(), x)
     with pytest.raises(_IsLowered):
         result.cpu()
-    return max(map(len, re.findall(r"dense<([^>]*)>", texts[-1])))
+    return max(map(len, re.findall(r"dense<([^>]*)>", "".join(texts))))
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,7 @@ class _Factories(TorchDispatchMode):
     def __torch_dispatch__(
         self, op: torch._ops.OpOverload, types: Any, args: tuple = (), kwargs: Any = None
     ) -> Any:
-        is_array = any(issubclass(x, _Array) for x in types)
-        if is_array or (_creates(op) and registry.find(op.name()) is not None):
+        if _creates(op) and registry.find(op.name()) is not None:
             return _call(op, args, kwargs or {})
         return op(*args, **(kwargs or {}))
 

@@ -262,7 +262,7 @@ def max_pool_with_indices_backward(
 
 
 def _divisors(
-    window: Window, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None
+    window: Window, count_include_pad: bool, divisor_override: int | None
 ) -> jax.Array | int:
     """The divisor of each window's sum; one number if it is the same for all."""
     if divisor_override is not None:
@@ -323,7 +323,7 @@ def avg_pool(
     if 0 in outs[0].shape:
         return lax.full(outs[0].shape, 0, self.dtype)
     window = _window(self.shape, outs[0].shape, kernel_size, stride, padding, [1])
-    divisors = _divisors(window, ceil_mode, count_include_pad, divisor_override)
+    divisors = _divisors(window, count_include_pad, divisor_override)
     return divided(window_sum(opmath(self), window), divisors)
 
 
@@ -341,9 +341,7 @@ def avg_pool_backward(
     if 0 in grad_output.shape:
         return lax.full_like(self, 0)
     window = _window(self.shape, grad_output.shape, kernel_size, stride, padding, [1])
-    grad = divided(
-        opmath(grad_output), _divisors(window, ceil_mode, count_include_pad, divisor_override)
-    )
+    grad = divided(opmath(grad_output), _divisors(window, count_include_pad, divisor_override))
     exact = all(margin == (0, 0) for margin in window.margins())
     if window.stride == window.kernel and exact:
         return repeated(grad, window.kernel)
