@@ -138,8 +138,8 @@ def _with_dtype_names(value: Any, kind: str) -> Any:
 
 
 def default_dtype(words: list[int]) -> np.dtype:
-    """torch's when the call was recorded: it is in the first word, beside the op's address
-    (csrc/dispatch/call.cc)."""
+    """torch's default dtype when the call was recorded. It is in the first word, beside the op's
+    address (csrc/dispatch/call.cc)."""
     return registry.DTYPES[words[0] >> 56]
 
 

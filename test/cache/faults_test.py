@@ -170,11 +170,10 @@ def test_a_unix_socket_is_used_or_else_the_tunnel_is_named_which_makes_it_usable
         direct = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=url)
         with tunnel(url) as port:
             through = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=port)
-    # Debian's 4.2.3 fails, which ends its server.
-    named = direct.said[-1:] == [
-        "torch_xla_lite: the remote cache was not used to the end: Bazel failed with exit code 37; "
-        "a Bazel without Unix sockets, such as Debian's, needs scripts/cache_tunnel.py"
-    ]
+    # Debian's 4.2.3 fails, which ends its server; Debian's 7.7.1 goes on without the cache.
+    named = "".join(direct.said[-1:]).endswith(
+        "; a Bazel without Unix sockets, such as Debian's, needs scripts/cache_tunnel.py"
+    )
     assert (direct.ran, direct.hits) == ((_ALL, 0) if named else (0, _ALL))
     assert (through.ran, through.hits) == (0, _ALL)
     assert direct.outputs == through.outputs == right.outputs

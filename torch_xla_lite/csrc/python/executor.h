@@ -139,7 +139,7 @@ class PyExecutor final : public runtime::Executor {
   interpreter::Interpreter interpreter_;
   // The executables of single calls.
   std::unordered_map<const ir::Signature*, ir::Ref<runtime::Executable>> lowerings_;
-  // How long it took to compile those that the graph needs which is interpreted now.
+  // The time spent on compiling them for the graph that is interpreted now.
   std::chrono::steady_clock::duration compiling_{};
   // The structures of the graphs that were interpreted.
   std::unordered_set<uint64_t> interpreted_;
