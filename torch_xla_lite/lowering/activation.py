@@ -218,8 +218,9 @@ def hardtanh_backward(
     grad_output: jax.Array, self: jax.Array, min_val: Operand, max_val: Operand
 ) -> jax.Array:
     x = opmath(self)
-    inside = lax.bitwise_and(lax.gt(x, _like(x, min_val)), lax.lt(x, _like(x, max_val)))
-    return lax.select(inside, grad_output, _like(grad_output, 0))
+    # NaN is not outside.
+    outside = lax.bitwise_or(lax.le(x, _like(x, min_val)), lax.ge(x, _like(x, max_val)))
+    return lax.select(outside, _like(grad_output, 0), grad_output)
 
 
 def _gate(x: jax.Array) -> jax.Array:

@@ -314,10 +314,11 @@ def logit_backward(grad_output: jax.Array, self: jax.Array, eps: float | None = 
     x, grad = opmath(self), opmath(grad_output)
     slope = lax.div(grad, lax.mul(x, lax.sub(lax.full_like(x, 1), x)))
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
-    inside = lax.bitwise_and(
-        lax.ge(x, full(x.shape, low, x.dtype)), lax.le(x, full(x.shape, high, x.dtype))
+    # NaN is not outside.
+    outside = lax.bitwise_or(
+        lax.lt(x, full(x.shape, low, x.dtype)), lax.gt(x, full(x.shape, high, x.dtype))
     )
-    return lax.select(inside, slope, lax.full_like(x, np.nan if eps is None else 0))
+    return lax.select(outside, lax.full_like(x, np.nan if eps is None else 0), slope)
 
 
 @lower("aten::nan_to_num", constants=True)

@@ -5,7 +5,7 @@ import torch
 from comparison import check
 
 aten = torch.ops.aten
-X = torch.tensor([-4.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 6.0, 25.0])
+X = torch.tensor([-4.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 6.0, 25.0, math.nan])
 GRAD = torch.linspace(-1, 1, len(X))
 
 

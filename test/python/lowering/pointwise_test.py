@@ -95,9 +95,9 @@ def test_round_to_decimals(decimals):
 
 @pytest.mark.parametrize("eps", [None, 0.1])
 def test_logit_and_its_gradient(eps):
-    x = torch.tensor([0.05, 0.4, 0.95])
+    x = torch.tensor([0.05, 0.4, 0.95, math.nan])
     check(aten.logit, x, eps)
-    check(aten.logit_backward, torch.ones(3), x, eps)
+    check(aten.logit_backward, torch.ones(4), x, eps)
 
 
 def test_nan_to_num():
