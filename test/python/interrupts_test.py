@@ -140,7 +140,37 @@ print(torch_xla_lite.debug.metrics()["compiles"])
     assert done.stdout.splitlines() == [
         "RESOURCE_EXHAUSTED: Out of memory",
         "[1.0, 1.0] True",
-        "1",
+        "3",  # What failed, then the largest tensor alone, because it is suspect, and all others.
+    ]
+
+
+@pytest.mark.parametrize("first_read", ["big.sum().item()", "a.tolist()"])
+@pytest.mark.parametrize(("mode", "compiles"), [("first", 3), ("repeated", 1)])
+def test_a_value_that_is_too_large_leaves_the_others_readable(first_read, mode, compiles):
+    done = run(f"""
+import torch, torch_xla_lite
+torch_xla_lite._XLAC.set_compile_when("{mode}")
+a, b = torch.ones(3, device="jax") + 1, torch.ones(4, device="jax") + 1
+x = torch.ones(1 << 19, 1, device="jax")
+big = x @ x.t()  # A terabyte: the allocation fails at once.
+def read(code):
+    try:
+        print(eval(code))
+    except RuntimeError as error:
+        print(str(error).split(":")[0])
+read("{first_read}")
+more, c = big + 1, a + 2  # The first needs what is too large.
+read("a.tolist(), a.tolist(), b.tolist(), c.tolist()")
+big.add_(1)
+d = a + 3
+torch_xla_lite.sync()
+read("d.tolist(), torch_xla_lite.debug.metrics()['compiles']")
+""")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "RESOURCE_EXHAUSTED",
+        str(([2.0] * 3, [2.0] * 3, [2.0] * 4, [4.0] * 3)),
+        str(([5.0] * 3, compiles)),
     ]
 
 

@@ -85,7 +85,44 @@ TEST_F(RuntimeTest, AnErrorThatNamesNoOpIsThrownAtOnceAndAllStaysAsItWas) {
   EXPECT_EQ(executions(), 0u);
   EXPECT_EQ(Read(a), Data{2});
   EXPECT_EQ(Read(b), Data{3});
+}
+
+TEST_F(RuntimeTest, WhatIsTooLargeIsLeftAloneAfterAnErrorThatNamesNoOp) {
+  LiveValue a, b, large, of_large;
+  Set(a, Call("plus", {Leaf({1})}, {1}));
+  Set(b, Call("plus", {Leaf({2})}, {1}));
+  Set(large, Call("plus", {Leaf({1, 2, 3})}, {1}));
+  executor.during_execution = [] { throw std::bad_alloc(); };
+  EXPECT_THROW(Read(a), std::bad_alloc);
+  executor.during_execution = nullptr;
+  Set(of_large, Call("plus", {Get(large)}, {1}));
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_FALSE(IsPending(b));
+  runtime.Sync();
+  EXPECT_TRUE(IsPending(large));
+  EXPECT_TRUE(IsPending(of_large));
   EXPECT_EQ(executions(), 1u);
+  EXPECT_EQ(Read(of_large), (Data{3, 4, 5}));
+  EXPECT_FALSE(IsPending(large));
+  Set(a, Call("plus", {Get(a)}, {1}));
+  Set(large, Call("plus", {Get(large)}, {1}));
+  runtime.Sync();
+  EXPECT_EQ(executions(), 3u);
+}
+
+TEST_F(RuntimeTest, AllAreComputedAloneIfWhatIsLargestWasNotToBlame) {
+  LiveValue a, b, large;
+  Set(a, Call("plus", {Leaf({1})}, {1}));
+  Set(b, Call("plus", {Leaf({1, 2})}, {1}));
+  Set(large, Call("plus", {Leaf({1, 2, 3})}, {1}));
+  executor.during_execution = [] { throw std::bad_alloc(); };
+  EXPECT_THROW(Read(a), std::bad_alloc);
+  EXPECT_THROW(Read(a), std::bad_alloc);
+  executor.during_execution = nullptr;
+  EXPECT_EQ(Read(a), Data{2});
+  EXPECT_TRUE(IsPending(b));
+  EXPECT_EQ(Read(large), (Data{2, 3, 4}));
+  EXPECT_TRUE(IsPending(b));
 }
 
 TEST_F(RuntimeTest, ASyncInsideASyncThrowsAndDoesNotWaitForItself) {

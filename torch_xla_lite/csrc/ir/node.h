@@ -96,6 +96,8 @@ class Node : public RefCounted {
   // The place in the user's program that recorded the call: a number assigned by the recorder, 0 if
   // unknown.
   uint32_t source = 0;
+  // Whether it may be why a graph failed with an error that names no op (runtime/runtime.cc).
+  bool is_suspect = false;
 
   // Scratch space of the linearisation (ir/graph.cc): valid if `mark` is that of the current
   // linearisation.

@@ -67,6 +67,14 @@ auto NamingOps(Work work) {
   }
 }
 
+// The class of an exception of Python, else nullptr.
+PyObject* PythonType(const std::exception& error) {
+  if (const auto* ours = dynamic_cast<const py::error_already_set*>(&error))
+    return ours->type().ptr();
+  const auto* torchs = dynamic_cast<const python_error*>(&error);
+  return torchs == nullptr ? nullptr : torchs->type;
+}
+
 std::atomic<bool (*)()> in_kernel = nullptr;
 thread_local bool is_compiler_thread = false;
 
@@ -293,17 +301,19 @@ bool PyExecutor::IsInKernel() const {
   return hook != nullptr && hook();
 }
 
-bool PyExecutor::IsInterruption(const std::exception& error) const {
-  PyObject* type = nullptr;
-  if (const auto* ours = dynamic_cast<const py::error_already_set*>(&error)) {
-    type = ours->type().ptr();
-  } else if (const auto* torchs = dynamic_cast<const python_error*>(&error)) {
-    type = torchs->type;
-  }
-  if (type == nullptr) return runtime::Executor::IsInterruption(error);
+bool PyExecutor::IsInterrupt(const std::exception& error) const {
+  PyObject* const type = PythonType(error);
+  if (type == nullptr) return false;
   const py::gil_scoped_acquire gil;
-  return PyErr_GivenExceptionMatches(type, PyExc_Exception) == 0 ||
-         PyErr_GivenExceptionMatches(type, PyExc_MemoryError) != 0;
+  return PyErr_GivenExceptionMatches(type, PyExc_Exception) == 0;
+}
+
+bool PyExecutor::IsInterruption(const std::exception& error) const {
+  PyObject* const type = PythonType(error);
+  if (type == nullptr) return runtime::Executor::IsInterruption(error);
+  if (IsInterrupt(error)) return true;
+  const py::gil_scoped_acquire gil;
+  return PyErr_GivenExceptionMatches(type, PyExc_MemoryError) != 0;
 }
 
 // In a forked process small graphs would run, and the first large one would hang, waiting for

@@ -95,6 +95,7 @@ class PyExecutor final : public runtime::Executor {
   static void SetIsCompilerThread();
 
   void CheckUsable() const override;
+  bool IsInterrupt(const std::exception& error) const override;
   bool IsInterruption(const std::exception& error) const override;
   bool IsInKernel() const override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;

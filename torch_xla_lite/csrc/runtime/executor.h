@@ -56,6 +56,7 @@ class Executor {
 
   // Throws where no graph can ever run: in a forked process.
   virtual void CheckUsable() const {}
+  virtual bool IsInterrupt(const std::exception& /*error*/) const { return false; }
   // Whether an exception has nothing to do with what was done when it came: an interrupt, or lack
   // of memory.
   virtual bool IsInterruption(const std::exception& error) const {

@@ -15,22 +15,39 @@ namespace {
 
 using NodeSet = std::unordered_set<const ir::Node*>;
 
-// The pending nodes that need one of the calls, these among them.
-NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
-                      const std::vector<ir::Root>& roots) {
+// The pending nodes that need a call for which `is_one` holds, these calls among them.
+template <typename IsOne>
+NodeSet NodesThatNeed(IsOne is_one, const std::vector<ir::Root>& roots) {
   NodeSet found;
-  if (calls.empty()) return found;
   const ir::Graph graph = ir::Linearize(roots);
   const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
   std::vector<bool> needs(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].signature == nullptr) continue;
-    const auto is_this = [&](const auto& call) { return call.get() == graph.nodes[i]; };
-    needs[i] = std::ranges::any_of(calls, is_this) ||
+    needs[i] = is_one(*graph.nodes[i]) ||
                std::ranges::any_of(steps[i].operands, [&](auto at) { return needs[at.step]; });
     if (needs[i]) found.insert(graph.nodes[i]);
   }
   return found;
+}
+
+// The same for given calls.
+NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
+                      const std::vector<ir::Root>& roots) {
+  if (calls.empty()) return {};
+  const auto is_one = [&](const ir::Node& node) {
+    return std::ranges::any_of(calls, [&](const auto& call) { return call.get() == &node; });
+  };
+  return NodesThatNeed(is_one, roots);
+}
+
+// The number of elements of a call's largest result.
+int64_t SizeOf(const ir::Node& call) {
+  int64_t size = 0;
+  for (const ir::Shape* shape : call.signature().outputs) {
+    if (shape != nullptr) size = std::max(size, shape->NumElements());
+  }
+  return size;
 }
 
 }  // namespace
@@ -139,22 +156,54 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
       const Calls more = FindFailed(failure.op, request, failed);
       if (more.empty()) std::rethrow_exception(failure.error);
       failed.insert(failed.end(), more.begin(), more.end());
+    } catch (const std::exception& other) {
+      if (!executor_->IsInterrupt(other)) FindSuspects(request);
+      throw;
     }
   }
 }
 
+// After an error that names no op, mostly lack of memory: marks the calls of the failed graph with
+// the largest results. If the graph was without such calls of an earlier one, all of its calls:
+// from then on each value is computed alone. Nothing is tried, because the error is to arrive at
+// once.
+void Runtime::FindSuspects(const Request& request) {
+  RecordScope scope;
+  const ir::Graph graph = ir::Linearize(PendingRoots(request, {}));
+  const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
+  std::vector<ir::Node*> calls;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].signature != nullptr) calls.push_back(graph.nodes[i]);
+  }
+  if (std::ranges::any_of(calls, &ir::Node::is_suspect)) return;
+  int64_t largest = 0;
+  for (const ir::Node* call : calls) largest = std::max(largest, SizeOf(*call));
+  for (ir::Node* call : calls) call->is_suspect = has_suspects_ || SizeOf(*call) == largest;
+  has_suspects_ = true;
+}
+
 // What a request computes. Values that need a failed call are removed from it and from the list of
 // pending values, so that they cannot fail the next sync; reading one raises the error again.
-// Requires the record lock.
+// Values that need a suspect call are computed only if the requested one needs it, too, and then
+// nothing else is. Requires the record lock.
 Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed) {
   const std::vector<LiveValue*> pending = PendingValues();
   Roots all;
   for (const LiveValue* place : pending) {
-    const bool requested = request.of_all_threads || place->IsOfThisThread();
-    all.push_back({&place->value(), place->last_leaf(), /*if_needed=*/!requested});
+    all.push_back({&place->value(), place->last_leaf()});
   }
   const ir::Value* value = request.value;
   if (value != nullptr && value->buffer() == nullptr) all.push_back({value});
+  NodeSet suspected;
+  if (has_suspects_) {
+    suspected = NodesThatNeed([](const ir::Node& call) { return call.is_suspect; }, all);
+    has_suspects_ = !suspected.empty();
+  }
+  const bool is_alone = value != nullptr && suspected.contains(value->node.get());
+  for (size_t i = 0; i < pending.size(); ++i) {
+    const bool requested = request.of_all_threads || pending[i]->IsOfThisThread();
+    all[i].if_needed = !requested || is_alone || suspected.contains(all[i].value->node.get());
+  }
   if (failed.empty()) return all;
   const NodeSet doomed = NodesThatNeed(failed, all);
   Roots roots;

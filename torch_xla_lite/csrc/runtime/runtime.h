@@ -78,7 +78,9 @@ class Runtime {
 
   // Computes all pending live values of this thread. When an op fails, all values that do not need
   // it are computed as one graph; then the error is thrown. After an interrupt or for lack of
-  // memory all values stay as they were, and the error is thrown at once.
+  // memory all values stay as they were, and the error is thrown at once. After an error that names
+  // no op and is no interrupt, the values that it may come from are computed only when they are
+  // read or needed, and nothing else is computed then.
   void Sync();
   // Computes the pending live values of all threads, and waits until the device is idle.
   void Synchronize();
@@ -117,6 +119,7 @@ class Runtime {
 
   std::exception_ptr RunPending(const Request& request);
   Roots PendingRoots(const Request& request, const Calls& failed);
+  void FindSuspects(const Request& request);
   Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
   void UploadInitialZeros(RecordScope& scope);
   void Run(const Roots& roots, RecordScope& scope, bool may_interpret = true);
@@ -131,6 +134,7 @@ class Runtime {
   std::atomic<std::thread::id> sync_owner_;
   ExecutableCache cache_;
   size_t unchecked_words_ = 0;
+  bool has_suspects_ = false;  // Whether pending calls may be suspect.
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
   Tiering tiering_;
   // In the background, by the key of the graph. Nothing if it failed.
