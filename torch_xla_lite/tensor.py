@@ -128,7 +128,12 @@ def register() -> None:
     def __dlpack__(self: torch.Tensor, **kwargs: Any) -> Any:
         if self.is_cpu or self.device.type != NAME:
             return original_dlpack(self, **kwargs)
-        return _exportable(self).__dlpack__(**kwargs)
+        from . import index_errors
+
+        # What takes the data asks no more whether an index was out of range.
+        array = _exportable(self).block_until_ready()
+        index_errors.report()
+        return array.__dlpack__(**kwargs)
 
     def __dlpack_device__(self: torch.Tensor) -> tuple[Any, int]:
         if self.is_cpu or self.device.type != NAME:

@@ -5,6 +5,8 @@ import math
 import subprocess
 from collections.abc import Callable
 
+import jax
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -118,6 +120,13 @@ def test_another_value_of_the_graph_raises_too():
         other.tolist()
     assert other.sum().item() == 78
     del lost
+
+
+@pytest.mark.parametrize("take", [torch.from_dlpack, jax.dlpack.from_dlpack, np.from_dlpack])
+def test_data_that_leaves_by_dlpack_raises(take):
+    with pytest.raises(IndexError):
+        take(X.jax()[BAD.jax()])
+    torch_xla_lite.sync()
 
 
 def test_synchronize_raises():
