@@ -177,6 +177,22 @@ def test_an_expanded_tensor_is_not_written(write):
             write(torch.ones(1).to(device).expand(3))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.zero_(),
+        lambda x: x.fill_(0),
+        lambda x: torch._foreach_zero_([x]),
+        lambda x: torch._foreach_zero_([x, x]),
+    ],
+)
+def test_an_expanded_tensor_is_filled_with_one_number(write):
+    for device in ("cpu", "jax"):
+        x = torch.ones(1).to(device).expand(3)
+        write(x)
+        assert x.tolist() == [0, 0, 0]
+
+
 def test_an_expanded_tensor_is_not_written_through_indices():
     """torch's CPU kernel warns that it will not do this any more."""
     x = torch.ones(1, device="jax").expand(3)

@@ -19,7 +19,7 @@ using tensor::XTensorImpl;
 bool MayWriteToExpanded(const OpInfo& info) {
   // Changing the shape is not a write.
   return info.kind == OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
-         info.name == "aten::zero";
+         info.name == "aten::zero" || info.name == "aten::_foreach_zero";
 }
 
 // Other devices mark such views by bits, and copy them before they compute.
