@@ -191,10 +191,6 @@ def _rows(x: jax.Array, like: jax.Array) -> jax.Array:
     return lax.broadcast_in_dim(x, like.shape, (0, 1, 2))
 
 
-def _probabilities(scores: jax.Array, logsumexp: jax.Array) -> jax.Array:
-    return lax.exp(lax.sub(scores, _rows(_finite(logsumexp), scores)))
-
-
 def _finite(top: jax.Array) -> jax.Array:
     """The maximum of each row; 0 for rows of -inf, so that their exponentials are 0, not NaN."""
     return lax.select(lax.eq(top, lax.full_like(top, -np.inf)), lax.full_like(top, 0), top)
@@ -260,7 +256,9 @@ def flash_attention_for_cpu_backward(
         logsumexp: jax.Array,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         scores = _scores(query, key_, bias, is_causal, factor, first)
-        probabilities = _probabilities(scores, convert(logsumexp, scores.dtype))
+        # As torch's kernel does: of the forward pass there is only logsumexp.
+        total = _rows(_finite(convert(logsumexp, scores.dtype)), scores)
+        probabilities = lax.exp(lax.sub(scores, total))
         grad = convert(grad_out, value.dtype)
         grad_value = dot(convert(probabilities, value.dtype), grad, _BACK)
         grad_probabilities = dot(grad, value, _SCORES)
