@@ -14,6 +14,7 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import toolchain
 
 _GCC = shutil.which("gcc") or "gcc"
+_LINKED = ["crti.o", "crtbeginS.o", "libgcc.a", "liblto_plugin.so", "libstdc++.so", "libc.so.6"]
 _HERE = toolchain.inspect({**os.environ, "CC": _GCC})
 
 
@@ -72,7 +73,7 @@ def test_other_default_options_have_another_fingerprint(tmp_path: Path):
     assert _fingerprint(environ) != before
 
 
-@pytest.mark.parametrize("name", ["cc1plus", "collect2", "as", "ld", "ld.bfd", "ld.gold"])
+@pytest.mark.parametrize("name", ["cc1", "cc1plus", "collect2", "as", "ld", "ld.bfd", "ld.gold"])
 def test_another_program_of_the_compiler_has_another_fingerprint(tmp_path: Path, name: str):
     program = _printed(name, "prog")
     if not program.exists():
@@ -83,6 +84,25 @@ def test_another_program_of_the_compiler_has_another_fingerprint(tmp_path: Path,
     with (tmp_path / name).open("ab") as file:
         file.write(b"changed")
     assert _fingerprint(environ) != before
+
+
+def test_another_library_of_a_program_has_another_fingerprint(tmp_path: Path):
+    # Most of `as` and `ld` is in libbfd, and arithmetic of the compiler is in libraries, too.
+    environ = _with(tmp_path)
+    library, program = tmp_path / "libpart.so", tmp_path / "mold"
+
+    def compile_library(code: str) -> None:
+        (tmp_path / "part.c").write_text(f"int part(void) {{ {code} }}")
+        subprocess.run([_GCC, "-shared", tmp_path / "part.c", "-o", library], check=True)
+
+    compile_library("return 0;")
+    (tmp_path / "main.c").write_text("int part(void); int main(void) { return part(); }")
+    command = [_GCC, tmp_path / "main.c", library, f"-Wl,-rpath,{tmp_path}", "-o", program]
+    subprocess.run(command, check=True)
+    before = _fingerprint(environ)
+    compile_library("int zero = 0; return zero;")
+    assert _fingerprint(environ) != before
+    assert library in toolchain.inspect(environ).files
 
 
 @pytest.mark.parametrize("name", ["ar", "dwp", "nm", "objcopy", "strip"])
@@ -97,7 +117,7 @@ def test_another_tool_of_bazel_has_another_fingerprint(tmp_path: Path, name: str
     assert _fingerprint(environ) != _HERE.fingerprint
 
 
-@pytest.mark.parametrize("name", ["crti.o", "crtbeginS.o", "libgcc.a", "libstdc++.so", "libc.so.6"])
+@pytest.mark.parametrize("name", _LINKED)
 def test_another_file_that_is_linked_has_another_fingerprint(tmp_path: Path, name: str):
     environ = _with(tmp_path)
     shutil.copy(_printed(name, "file"), tmp_path / name)
@@ -128,13 +148,21 @@ def test_a_compiler_that_cannot_be_run_has_none(tmp_path: Path, script: str | No
         toolchain.inspect({**os.environ, "CC": str(program)})
 
 
-@pytest.mark.parametrize("name", ["as", "ld", "ld.gold"])
+@pytest.mark.parametrize("name", ["cc1", "cc1plus", "collect2", "as", "ld", "ld.gold"])
 def test_nothing_is_built_with_a_program_that_cannot_be_run(tmp_path: Path, name: str):
     environ = _with(tmp_path)
     (tmp_path / name).write_text("#!/bin/sh\nexit 3\n")
     (tmp_path / name).chmod(0o755)
     with pytest.raises(BuildError, match=f"{tmp_path / name}.*exits with 3"):
         toolchain.inspect(environ)
+
+
+@pytest.mark.parametrize("name", ["ar", "nm", "objcopy", "strip"])
+def test_nothing_is_built_without_a_tool_of_bazel(tmp_path: Path, name: str):
+    for part in {"ar", "nm", "objcopy", "strip"} - {name}:
+        (tmp_path / part).symlink_to(shutil.which(part) or part)
+    with pytest.raises(BuildError, match=f"^{name}, .*cannot be run: No such file"):
+        toolchain.inspect({**os.environ, "CC": _GCC, "PATH": str(tmp_path)})
 
 
 def test_all_that_the_fingerprint_reads_is_watched(tmp_path: Path):
@@ -172,7 +200,7 @@ def test_programs_on_path_are_watched_without_starting_one(tmp_path: Path):
 
 def _cross(folder: Path, change: str) -> dict[str, str]:
     folder.mkdir()
-    for name in ("g++", "ld"):
+    for name in ("g++", "as", "ld", "ar", "nm", "objcopy", "strip"):
         program = folder / f"aarch64-linux-gnu-{name}"
         program.write_text(f'#!/bin/sh\n# {change}\nexec {_GCC} "$@"\n')
         program.chmod(0o755)

@@ -7,9 +7,10 @@ changes object code without being an input becomes part of the key of every cach
     inspect(os.environ).fingerprint               # "3f1a0c9b2d44"
     python -m bazel.pybuild.machine.toolchain     # prints it; workers announce it
 
-It covers the content of the programs (also those that the compiler starts) and of the files that
-the linker adds, the compiler's default options, and the text of the standard headers. No path is
-part of it. nvcc and its programs are inputs of what they compile (third_party/cuda).
+It covers the content of the programs (also those that the compiler starts), of the libraries that
+they load and of the files that the linker adds, the compiler's default options, and the text of the
+standard headers. No path is part of it. nvcc and its programs are inputs of what they compile
+(third_party/cuda).
 """
 
 import os
@@ -22,16 +23,18 @@ from bazel.pybuild.machine.find_bazel import which
 
 # The PATH of actions (incompatible_strict_action_env); the compiler finds its programs there.
 _ACTION_PATH = "/bin:/usr/bin:/usr/local/bin"
-# Programs that every compilation or link needs, and those that compilers have in part.
+# Programs that every compilation or link needs, and those that compilers have in part. cc1
+# preprocesses assembler.
 _NEEDED = ("as", "ld")
-_OPTIONAL = ("cc1plus", "collect2", "ld.bfd", "ld.gold", "ld.lld", "mold")
-# Programs that Bazel starts itself, found on the user's PATH.
-_TOOLS = ("ar", "dwp", "nm", "objcopy", "strip")
+_OPTIONAL = ("cc1", "cc1plus", "collect2", "ld.bfd", "ld.gold", "ld.lld", "mold")
+# Programs that Bazel starts itself, found on the user's PATH; dwp is not on all machines.
+_TOOLS = ("ar", "nm", "objcopy", "strip")
+_DWP = "dwp"
 # Files that the compiler adds to a link.
 _LINKED = (
     *("Scrt1.o", "crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o"),
     *("crtendS.o", "libc.so", "libc.so.6", "libc_nonshared.a", "libgcc.a", "libgcc_s.so"),
-    *("libgcc_s.so.1", "libm.so", "libm.so.6", "libstdc++.a", "libstdc++.so"),
+    *("libgcc_s.so.1", "liblto_plugin.so", "libm.so", "libm.so.6", "libstdc++.a", "libstdc++.so"),
 )
 # These include nearly all headers of the two standard libraries.
 _HEADERS = "".join(
@@ -82,7 +85,7 @@ def inspect_cross(environ: Mapping[str, str]) -> Toolchain:
     import hashlib
 
     search = environ.get("PATH", os.defpath)
-    if not all(which(f"{_CROSS}{name}", search) for name in ("g++", "ld")):
+    if not all(which(f"{_CROSS}{name}", search) for name in ("g++", *_NEEDED, *_TOOLS)):
         return Toolchain("none", [])
     found = _inspect(f"{_CROSS}g++", _CROSS, environ)
     emulators = [name for name in _EMULATORS if which(name, search)]
@@ -98,8 +101,8 @@ def compiler(environ: Mapping[str, str]) -> str:
 def files(environ: Mapping[str, str]) -> list[Path]:
     """The programs on PATH that are part of a toolchain. Nothing is started to find them."""
     search = environ.get("PATH", os.defpath)
-    cross = [f"{_CROSS}{name}" for name in ("g++", "ld", *_TOOLS)]
-    names = [compiler(environ), *_NEEDED, *_OPTIONAL, *_TOOLS, *cross, *_EMULATORS]
+    cross = [f"{_CROSS}{name}" for name in ("g++", *_NEEDED, *_TOOLS, _DWP)]
+    names = [compiler(environ), *_NEEDED, *_OPTIONAL, *_TOOLS, _DWP, *cross, *_EMULATORS]
     found = [which(name, search) for name in names]
     return sorted({path.resolve() for path in found if path})
 
@@ -118,16 +121,15 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     programs = [which(str(answer), _ACTION_PATH) for answer in answers[: -len(_LINKED)]]
     # Their names may begin with the target: x86_64-linux-gnu-as.
     needed = programs[: len(_NEEDED)]
-    for part, found in zip(_NEEDED, needed, strict=True):
+    tools = [which(prefix + tool, search) for tool in _TOOLS]
+    for part, found in zip((*_NEEDED, *_TOOLS), (*needed, *tools), strict=True):
         if found is None:
-            raise _unknown(part, f"{program} does not find it")
-    programs += [which(prefix + tool, search) for tool in _TOOLS]
+            raise _unknown(prefix + part, "No such file or directory")
+    present = [found for found in (*programs, *tools, which(prefix + _DWP, search)) if found]
+    for found in present:
+        _run(found, "--version")
     linked = [file for file in answers[-len(_LINKED) :] if file.is_file()]
-    contents = [program, *(found for found in programs if found), *linked]
-    for tool in programs:
-        # These start compilers, so they print no version.
-        if tool and tool.name not in ("cc1plus", "collect2"):
-            _run(tool, "--version")
+    contents = [program, *present, *_libraries(program, *present), *linked]
     # Of the commands that the compiler would run, the options; it chooses the names of some files.
     defaults = _run(program, "-###", "-x", "c++", "/dev/null", "-shared", "-o", "/dev/null")
     options = " ".join(word for word in defaults.split() if "/" not in word)
@@ -148,7 +150,16 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     )
 
 
-def _run(program: Path, *options: str, text: str = "") -> str:
+def _libraries(*programs: Path) -> list[Path]:
+    """What they load: arithmetic of cc1plus is in gmp and mpfr, most of `as` and `ld` in libbfd."""
+    # It fails if one of them is a script, and lists the libraries of the others.
+    printed = _run(Path("ldd"), *map(str, programs), is_checked=False)
+    words = {word for word in printed.split() if word.startswith("/")}
+    found = {Path(word) for word in words if not word.endswith(":")}  # That is a program's.
+    return sorted(found, key=lambda library: library.name)
+
+
+def _run(program: Path, *options: str, text: str = "", is_checked: bool = True) -> str:
     """What a program prints, run as an action would."""
     import subprocess
 
@@ -164,7 +175,7 @@ def _run(program: Path, *options: str, text: str = "") -> str:
         )
     except OSError as error:
         raise _unknown(str(program), str(error.strerror)) from None
-    if process.returncode:
+    if process.returncode and is_checked:
         raise _unknown(str(program), f"it exits with {process.returncode}")
     return process.stdout + process.stderr
 
