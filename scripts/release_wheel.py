@@ -83,6 +83,14 @@ def differences(a: Path, b: Path) -> list[str]:
     return different or ["the archives: the order, times or permissions of their files"]
 
 
+def diffoscope(a: Path, b: Path) -> str:
+    """How two files differ; empty where diffoscope is not installed."""
+    if not shutil.which("diffoscope"):
+        return ""
+    command = ["diffoscope", "--max-report-size=20000", a, b]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -104,14 +112,7 @@ def main() -> int:
         if different:
             print(f"error: {released.name} differs from the one that was built with a cache in:")
             print("".join(f"  {name}\n" for name in different), end="")
-            if shutil.which("diffoscope"):
-                difference = subprocess.run(
-                    ["diffoscope", "--max-report-size=20000", cached, released],
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    check=False,
-                )
-                print(difference.stdout)
+            print(diffoscope(cached, released))
             return 1
         target.mkdir(parents=True, exist_ok=True)
         shutil.copy2(released, target)

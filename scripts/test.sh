@@ -10,7 +10,7 @@
 # their earlier results count.
 #
 # With TORCH_XLA_LITE_REMOTE_CACHE set, results are also read from the remote cache. The line before the last tells how
-# many came from a cache.
+# many came from a cache. A server that does not answer is not used.
 #
 # With CI set, actions and tests run in sandboxes if the machine supports them.
 #
@@ -32,10 +32,20 @@ install_test_packages
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
 
+# Bazel writes the variables of its client to its event file, so only the program that asks the cache gets these.
+tokens=(TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN)
+export -n "${tokens[@]}"
+with_cache() (
+  export "${tokens[@]}"
+  exec .venv/bin/python -m bazel.pybuild.commands.bazel_with_cache "$@"
+)
+
+call=("$BAZEL")
 options=()
-[[ -z ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]] || options+=(--config=remote-cache)
-# configure_bazel has written them to a private file; Bazel writes the variables of its client to its event file.
-unset TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN
+if [[ -n ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]]; then
+  call=(with_cache "$BAZEL")
+  options+=(--config=remote-cache)
+fi
 if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
   sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
   if "$sandbox" -N -- /bin/true 2>/dev/null; then
@@ -59,7 +69,7 @@ trap 'rm -f "$events"' EXIT
 code=0
 # With a cache by gRPC, the paths of logs would be those of the server.
 events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
-"$BAZEL" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
+"${call[@]}" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
 if (($# == 0)); then
   .venv/bin/python scripts/check_granularity.py --bazel "$BAZEL" || code=$((code == 0 ? 1 : code))
 fi

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from bazel.pybuild.invocation.report import Report
 
 _AS_BEFORE = "The installed files have not changed."
-# Bazel's exit codes for errors of remote caches, for its own crash, and for results that a remote
-# cache has lost. Debian's Bazel 4 crashes when it uses TLS with gRPC.
-_CACHE_FAILURES = (32, 34, 37, 39)
 # Bazel's exit code if the server has crashed or was killed.
 _SERVER_ENDED = 37
 _FULL_BELOW = 1 << 20
@@ -127,24 +124,10 @@ def _caching(options: Options) -> list[str]:
         return []
     from bazel.pybuild.machine import remote_cache
 
-    answer = remote_cache.probe(options)
-    if answer.problem:
-        _complain(f"is not used: {answer.problem}")
-        return []
-    if answer.remark:
-        _complain(f"is used, but {answer.remark}")
-    if options.remote_cache_write_token and not answer.may_write:
-        return [remote_cache.CONFIG, "--noremote_upload_local_results"]
-    return [remote_cache.CONFIG]
-
-
-def _advice(options: Options) -> str:
-    """What to do if Bazel fails to use TLS or a Unix socket; its messages do not say that."""
-    scheme = (options.remote_cache or "").partition(":")[0]
-    missing = {"https": "TLS", "grpcs": "TLS", "unix": "Unix sockets"}.get(scheme)
-    if missing is None:
-        return ""
-    return f"; a Bazel without {missing}, such as Debian's, needs scripts/cache_tunnel.py"
+    flags, said = remote_cache.flags(options)
+    if said:
+        _complain(said)
+    return flags
 
 
 def _complain(text: str) -> None:
@@ -160,8 +143,6 @@ def _run(
       The exit code of the last call, and what all calls did.
     """
     code, outcome, problem = _call(command, root, options, environ)
-    if command.caching and code in _CACHE_FAILURES:
-        problem = f"Bazel failed with exit code {code}{_advice(options)}"
     if problem and code != 0:
         _complain(f"was not used to the end: {problem}")
         command = command.without_cache()
@@ -189,7 +170,10 @@ def _after_warnings(
                 f"replaced or removed, such as {repaired[0]}"
             )
         elif outcome.unread:
-            _complain(f"has results that cannot be used: {outcome.unread[0]}{_advice(options)}")
+            from bazel.pybuild.machine import remote_cache
+
+            advice = remote_cache.advice(options)
+            _complain(f"has results that cannot be used: {outcome.unread[0]}{advice}")
         else:
             notices.defer("torch_xla_lite: a cache has incomplete results, so none was used")
     if outcome.unwritten:
@@ -227,7 +211,9 @@ def _call(
             watch.stop()
             remote_cache.redact(command.events, root)
     outcome = events.read(command.events, command.log, command.targets, command.profile)
-    return process.returncode, outcome, watch.problem if watch is not None else ""
+    if watch is None or not command.caching:
+        return process.returncode, outcome, ""
+    return process.returncode, outcome, watch.problem(process.returncode)
 
 
 def _explain(outcome: "Outcome", variables: Mapping[str, int], root: Path) -> "Sequence[Action]":

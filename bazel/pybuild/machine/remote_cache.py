@@ -40,6 +40,9 @@ _EXECUTION = (
     "--remote_timeout=60",
     "--remote_retries=5",
 )
+# Bazel's exit codes for errors of remote caches, for its own crash, and for results that a remote
+# cache has lost. Debian's Bazel 4 crashes when it uses TLS with gRPC.
+_FAILURES = (32, 34, 37, 39)
 _TIMEOUT_S = 3.0
 _INTERVAL_S = 2.0
 _SLOW_S = 0.25
@@ -150,6 +153,26 @@ def probe(options: Options, timeout_s: float = _TIMEOUT_S) -> Answer:
         return Answer(problem=reason)
 
 
+def flags(options: Options) -> tuple[list[str], str]:
+    """Bazel's options for the cache, none if it cannot be used now, and what is wrong with it."""
+    answer = probe(options)
+    if answer.problem:
+        return [], f"is not used: {answer.problem}"
+    said = f"is used, but {answer.remark}" if answer.remark else ""
+    if options.remote_cache_write_token and not answer.may_write:
+        return [CONFIG, "--noremote_upload_local_results"], said
+    return [CONFIG], said
+
+
+def advice(options: Options) -> str:
+    """What to do if Bazel fails to use TLS or a Unix socket; its messages do not say that."""
+    scheme = (options.remote_cache or "").partition(":")[0]
+    missing = {"https": "TLS", "grpcs": "TLS", "unix": "Unix sockets"}.get(scheme)
+    if missing is None:
+        return ""
+    return f"; a Bazel without {missing}, such as Debian's, needs scripts/cache_tunnel.py"
+
+
 def describe(options: Options) -> tuple[bool, str]:
     """Whether there is no problem with the remote cache, and a sentence about it."""
     if options.remote_cache is None:
@@ -165,14 +188,10 @@ def describe(options: Options) -> tuple[bool, str]:
 
 
 class Watch:
-    """Asks the server again and again while Bazel works.
-
-    Attributes:
-      problem: that the server stopped answering; empty while it answers.
-    """
+    """Asks the server again and again while Bazel works."""
 
     def __init__(self, options: Options):
-        self.problem = ""
+        self._problem = ""
         self._options = options._replace(remote_cache_write_token=None)
         self._over = threading.Event()
 
@@ -184,11 +203,17 @@ class Watch:
         """Ends the watch; a request under way is not waited for."""
         self._over.set()
 
+    def problem(self, code: int) -> str:
+        """Why Bazel, which ended with this exit code, cannot use the cache; empty if it can."""
+        if not self._problem and code in _FAILURES:
+            return f"Bazel failed with exit code {code}{advice(self._options)}"
+        return self._problem
+
     def _ask(self, give_up: Callable[[], None]) -> None:
         while not self._over.wait(_INTERVAL_S):
             answer = probe(self._options)
             if answer.silent and not self._over.is_set():
-                self.problem = answer.problem
+                self._problem = answer.problem
                 give_up()
                 return
 
