@@ -50,7 +50,7 @@ class Options(NamedTuple):
       startup_options: for Bazel itself, before the word `build`.
       build_options: for `bazel build`; they come last and override others.
       mode: how to compile.
-      max_jobs: how many actions run at once; None for Bazel's default.
+      max_jobs: how many compilers run at once; None for Bazel's default.
       verbose: whether Bazel prints every command.
       wheel_kind: what wheels contain.
       debug_files: whether debug information is written to separate files beside the wheel.

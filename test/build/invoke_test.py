@@ -69,11 +69,12 @@ def test_progress_is_rare_without_a_terminal():
     assert rare not in _arguments(Options(), terminal=True)
 
 
-def test_max_jobs_overrides_the_jobs_of_the_remote_cache():
+def test_with_a_remote_cache_max_jobs_limits_the_processes_only():
     command = build_command(
         _BAZEL, Options(max_jobs=3), Path("/b"), caching=["--config=remote-cache"]
     )
-    assert command.arguments.index("--config=remote-cache") < command.arguments.index("--jobs=3")
+    assert "--local_cpu_resources=3" in command.arguments
+    assert "--jobs=3" not in command.arguments
     assert "--config=remote-cache" not in command.without_cache().arguments
 
 

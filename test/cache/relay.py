@@ -13,7 +13,7 @@ class Relay:
 
     Attributes:
       port: where it listens, on the loopback interface.
-      wait: seconds before each piece of an answer.
+      wait: seconds before each answer.
       silent_after: it passes nothing on after so many bytes of requests; None for never.
       cut_after: it closes the connection, and all later ones, after so many bytes of requests.
     """
@@ -44,13 +44,16 @@ class Relay:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(self._server)
                 self._sockets += [client, server]
+                asked = threading.Event()
                 for function, pair in (
                     (self._requests, (client, server)),
                     (self._answers, (server, client)),
                 ):
-                    threading.Thread(target=function, args=pair, daemon=True).start()
+                    threading.Thread(target=function, args=(*pair, asked), daemon=True).start()
 
-    def _requests(self, client: socket.socket, server: socket.socket) -> None:
+    def _requests(
+        self, client: socket.socket, server: socket.socket, asked: threading.Event
+    ) -> None:
         with suppress(OSError):
             while data := client.recv(4096):
                 with self._lock:
@@ -60,13 +63,19 @@ class Relay:
                     break
                 if self.silent_after is not None and requested > self.silent_after:
                     continue
+                asked.set()
                 server.sendall(data)
         self._end(client, server)
 
-    def _answers(self, server: socket.socket, client: socket.socket) -> None:
+    def _answers(
+        self, server: socket.socket, client: socket.socket, asked: threading.Event
+    ) -> None:
         with suppress(OSError):
             while data := server.recv(65536):
-                time.sleep(self.wait)
+                # The first piece of an answer.
+                if asked.is_set():
+                    asked.clear()
+                    time.sleep(self.wait)
                 client.sendall(data)
         self._end(client, server)
 

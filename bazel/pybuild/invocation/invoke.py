@@ -102,7 +102,6 @@ def build_command(
     events, log, profile = (
         folder / name for name in ("events.json", "execution.bin", "profile.gz")
     )
-    # First, because --config=remote-cache also sets --jobs.
     arguments = [str(bazel.executable), *options.startup_options, "build", *caching]
     if options.verbose:
         arguments += ["--subcommands"]
@@ -118,7 +117,9 @@ def build_command(
     if options.prioritized_text:
         arguments += ["--define=link_order=on"]
     if options.max_jobs is not None:
-        arguments += [f"--jobs={options.max_jobs}"]
+        # With a remote cache more actions than that wait for answers; they are no processes.
+        flag = "--local_cpu_resources" if caching else "--jobs"
+        arguments += [f"{flag}={options.max_jobs}"]
     arguments += [f"--build_event_json_file={events}"]
     # Bazel writes this file in any case, to a folder of its own.
     arguments += [f"--profile={profile}"]
