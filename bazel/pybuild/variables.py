@@ -307,7 +307,8 @@ VARIABLES = (
         "TORCH_XLA_LITE_REBUILD_ON_IMPORT",
         DIGIT,
         "0",
-        "Read at run time: importing the package from a checkout builds the checkout first.",
+        "Read at run time: importing the package from a checkout builds the checkout first, once "
+        "for a process and those that it starts; not in pytest, python -m unittest and Bazel tests.",
         read_by_build=False,
     ),
     Variable(

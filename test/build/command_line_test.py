@@ -232,7 +232,7 @@ def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arg
             check=False,
         )
     assert process.returncode != 0
-    assert process.stderr.startswith("error: [Errno 28] No space left on device")
+    assert process.stderr.startswith("error: [Errno 28] No space left on device: 'standard output'")
 
 
 def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree: Path):

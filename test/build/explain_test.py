@@ -2,6 +2,7 @@
 another compiler, and their text."""
 
 import json
+import resource
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,19 @@ def test_a_failed_run_is_not_what_the_next_is_compared_with(tmp_path: Path, spaw
     assert _text([failed], succeeded=False).startswith(
         "The last build failed; its messages say why. Until then:\n1 action ran"
     )
+
+
+def test_a_record_that_cannot_be_written_is_an_error_with_its_path(
+    tmp_path: Path, spawns: list[Spawn]
+):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
+    try:
+        with pytest.raises(OSError, match=f"{tmp_path}/{explain.FOLDER}/.*[.]json"):
+            _explain(tmp_path, spawns)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list((tmp_path / explain.FOLDER).iterdir()) == []
 
 
 def test_what_an_interrupted_build_has_run_is_remembered(tmp_path: Path, spawns: list[Spawn]):

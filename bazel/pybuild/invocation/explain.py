@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bazel.pybuild import files
 from bazel.pybuild.invocation.events import Outcome
 from bazel.pybuild.invocation.execution_log import Spawn
 
@@ -113,7 +114,7 @@ def explain(
             )
         )
         if not spawn.failed:
-            _write(record, now)
+            files.replace(record, json.dumps(now))
     return actions
 
 
@@ -122,7 +123,7 @@ def remember(spawns: Iterable[Spawn], checksums: Mapping[str, int], root: Path) 
     what has run will not run again."""
     for spawn in spawns:
         if not spawn.failed:
-            _write(_record(spawn, root), _run(spawn, checksums, root))
+            files.replace(_record(spawn, root), json.dumps(_run(spawn, checksums, root)))
 
 
 def _record(spawn: Spawn, root: Path) -> Path:
@@ -134,13 +135,8 @@ def _read(record: Path) -> _Run | None:
     try:
         return _Run(*json.loads(record.read_bytes()))
     except (OSError, ValueError, TypeError):
-        # The record is missing, or a killed build left half of it.
+        # The record is missing, or of an older version.
         return None
-
-
-def _write(record: Path, run: _Run) -> None:
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(run))
 
 
 def _run(spawn: Spawn, checksums: Mapping[str, int], root: Path) -> _Run:
