@@ -9,8 +9,8 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,10 +101,13 @@ def build(
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt(str(interrupt) or _AS_BEFORE) from None
         variables = checksums(environ)
-        actions = _explain(outcome, variables, root)
+        actions: Sequence[Action] = ()
+        with _noted():
+            actions = _explain(outcome, variables, root)
         wall = time.perf_counter() - since
         done = report.Report(succeeded, wall, outcome, changed, state.cuda, actions, variables)
-        report.write(done, root)
+        with _noted():
+            report.write(done, root)
     if not succeeded:
         if outcome.exit_name:
             print(done.line(), flush=True)
@@ -204,7 +207,8 @@ def _call(
     except KeyboardInterrupt:
         from bazel.pybuild.invocation import execution_log, explain
 
-        explain.remember(execution_log.read(command.log), checksums(environ), root)
+        with _noted():
+            explain.remember(execution_log.read(command.log), checksums(environ), root)
         raise
     finally:
         if watch is not None:
@@ -214,6 +218,15 @@ def _call(
     if watch is None or not command.caching:
         return process.returncode, outcome, ""
     return process.returncode, outcome, watch.problem(process.returncode)
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    """What the block writes is only for `explain`, so an error, as of a full disk, ends nothing."""
+    try:
+        yield
+    except OSError as error:
+        notices.defer(f"torch_xla_lite: `setup.py explain` does not know this build: {error}")
 
 
 def _explain(outcome: "Outcome", variables: Mapping[str, int], root: Path) -> "Sequence[Action]":

@@ -234,3 +234,19 @@ def test_setup_py_knows_what_the_script_has_built(built: Nested):
     text = _explain(built)
     assert "file torch_xla_lite/one.cc: 3 actions" in text
     assert "two.cc" not in text
+
+
+def test_a_record_that_cannot_be_written_ends_no_build(built: Nested):
+    records = built.root / "build" / "actions"
+    shutil.rmtree(records)
+    records.write_text("")
+    built.write("one.cc", _ONE.replace("return 1", "return 8"))
+    process = built.setup("develop", **{_OPTIONS: "--disk_cache="})
+    assert process.returncode == 0, process.stderr
+    assert "; replaced libtorch_xla_lite.so" in process.stdout.splitlines()[-1]
+    assert re.search(r"`setup.py explain` does not know .*/build/actions'", process.stderr)
+    built.write("one.cc", "int one() { return }\n")
+    process = built.setup("develop")
+    assert process.returncode == 1
+    assert "The installed files have not changed." in process.stderr
+    records.unlink()
