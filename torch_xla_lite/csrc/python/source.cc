@@ -1,15 +1,16 @@
 #include "torch_xla_lite/csrc/python/source.h"
 
-#include <ATen/SequenceNumber.h>
-#include <ATen/record_function.h>
 #include <pybind11/pybind11.h>
-#include <torch/csrc/autograd/node.h>
 
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "torch_xla_lite/csrc/python/autograd_node.h"
 
 namespace py = pybind11;
 
@@ -92,40 +93,33 @@ std::string ModulePath() {
   return path;
 }
 
-// Which module an op with gradients belonged to, by the node of autograd that it made. Nodes are
-// numbered in the order in which a thread makes them. Of the last ones only, because these are
-// names in messages and traces. Guarded by the GIL.
+// Which module an op with gradients belonged to, by the node of autograd that it made. Of the last
+// nodes only, because these are names in messages and traces. Guarded by the GIL.
 struct ModuleOfNode {
-  uint64_t thread = 0;
-  uint64_t number = 0;
+  NodeId node;
   std::string path;
-
-  bool IsOf(uint64_t of_thread, uint64_t of_number) const {
-    return thread == of_thread && number == of_number;
-  }
 };
-ModuleOfNode& SlotOf(uint64_t number) {
+ModuleOfNode& SlotOf(const NodeId& node) {
   static auto* slots = new std::vector<ModuleOfNode>(1 << 16);
-  return (*slots)[number % slots->size()];
+  return (*slots)[node.number % slots->size()];
 }
 
 // Remembers the module of the op that is being recorded.
 void NoteModule(const std::string& path) {
-  const uint64_t thread = at::RecordFunction::currentThreadId();
-  const uint64_t next = at::sequence_number::peek();
-  if (next == 0) return;
+  const std::optional<NodeId> last = LastNode();
+  if (!last) return;
   // If the op has gradients, its node is the last one. If not, that node has its own module
   // already.
-  ModuleOfNode& slot = SlotOf(next - 1);
-  if (!slot.IsOf(thread, next - 1)) slot = {thread, next - 1, path};
+  ModuleOfNode& slot = SlotOf(*last);
+  if (slot.node != *last) slot = {*last, path};
 }
 
 // The module of the op whose gradient is being computed, or "".
 std::string ModuleOfGradient() {
-  const auto node = torch::autograd::get_current_node();
-  if (!node) return "";
-  const ModuleOfNode& slot = SlotOf(node->sequence_nr());
-  return slot.IsOf(node->thread_id(), node->sequence_nr()) ? slot.path : "";
+  const std::optional<NodeId> running = RunningNode();
+  if (!running) return "";
+  const ModuleOfNode& slot = SlotOf(*running);
+  return slot.node == *running ? slot.path : "";
 }
 
 std::string Describe() {
