@@ -172,6 +172,34 @@ def test_doctor_is_the_command_of_the_package(built: Nested):
     assert process.returncode == 1
 
 
+def _editable_install(tree: Nested) -> tuple[bool, str, str]:
+    """What the doctor says of it: whether it is well, the detail and the remedy."""
+    process = tree.run(tree.python, "-m", "bazel.pybuild.commands.doctor")
+    (found,) = [line for line in process.stdout.splitlines() if "editable install" in line]
+    _, ok, detail, remedy = json.loads(found)
+    return ok, detail, remedy
+
+
+@pytest.mark.parametrize("fault", ["missing", "stale"])
+def test_the_doctor_finds_a_missing_and_a_stale_editable_install(built: Nested, fault: str):
+    assert _editable_install(built) == (
+        True,
+        f"{built.python} imports the package from {built.root}",
+        "",
+    )
+    if fault == "missing":
+        (built.site / "__editable__.torch_xla_lite.pth").unlink()
+    else:
+        # It may name other dependencies or commands than those that are installed.
+        (built.root / "pyproject.toml").touch()
+    ok, detail, remedy = _editable_install(built)
+    assert ok
+    assert detail == f"{built.python} has no current editable install of {built.root}"
+    assert remedy == "Install it:  python setup.py develop"
+    built.develop()
+    assert _editable_install(built)[2] == ""
+
+
 def test_install_says_that_it_is_pip_and_installs_a_wheel(built: Nested):
     _run(built, "clean", "develop")
     process = _run(built, "install")

@@ -2,19 +2,24 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from bazel.pybuild.commands import doctor
 from bazel.pybuild.machine import disk_cache, remote_cache
 from bazel.pybuild.options import Options
+from bazel.pybuild.variables import Switch
+from test.build.toolkit import write_toolkit
 from test.cache.servers import needs_nginx, server
+
+_GIB = 1 << 30
 
 
 @needs_nginx
@@ -68,6 +73,13 @@ def _found(folder: Path, *, repair: bool = False) -> dict[str, doctor.Finding]:
     return {finding.name: finding for finding in findings}
 
 
+def _finding(
+    name: str, options: Options | None = None, environ: Mapping[str, str] = os.environ
+) -> doctor.Finding:
+    findings = doctor.inspect(options or Options(), environ, repair=False)
+    return next(finding for finding in findings if finding.name == name)
+
+
 def test_a_whole_disk_cache_is_healthy(tmp_path: Path):
     _entries(tmp_path)
     assert _found(tmp_path)["disk cache"] == doctor.Finding(
@@ -97,9 +109,7 @@ def test_each_part_that_a_build_needs_is_named_and_fine_here(tmp_path: Path):
 def test_what_is_missing_is_found_with_the_command_that_mends_it(
     name: str, variables: dict[str, str], remedy: str
 ):
-    findings = doctor.inspect(Options(), {**os.environ, **variables}, repair=False)
-    found = next(finding for finding in findings if finding.name == name)
-    assert remedy in found.remedy
+    assert remedy in _finding(name, environ={**os.environ, **variables}).remedy
 
 
 @pytest.mark.parametrize(
@@ -146,10 +156,62 @@ def test_what_a_build_refuses_is_a_problem_for_the_doctor_too(
 ):
     environ = {name: text for name, text in os.environ.items() if name != "USER"}
     monkeypatch.setattr(module, function, lambda *_: value)
-    findings = doctor.inspect(Options(), environ, repair=False)
-    found = next(finding for finding in findings if finding.name == "packages")
+    found = _finding("packages", environ=environ)
     assert not found.ok
     assert problem in found.detail
+
+
+def test_running_servers_of_bazel_are_counted_and_named():
+    # Bazel names the process of a server after the folder of its tree.
+    trees = [b"one-tree", b"gr\xfcn"]
+    sleep = str(shutil.which("sleep"))
+    servers = [subprocess.Popen([b"bazel(%b)" % tree, "300"], executable=sleep) for tree in trees]
+    try:
+        found = _finding("Bazel's servers")
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+    count, _, names = found.detail.partition(" run, for ")
+    assert found.ok
+    assert {"one-tree", "gr\ufffdn"} <= set(names.split(", "))
+    assert int(count) == len(names.split(", "))
+
+
+def test_a_cuda_toolkit_that_fails_is_a_problem(tmp_path: Path):
+    nvcc = write_toolkit(tmp_path)
+    options = Options(cuda=Switch.ON, cuda_home=str(tmp_path))
+    assert "toolkit 13.0.88" in _finding("CUDA toolkit", options).detail
+    nvcc.write_text("#!/bin/sh\nexit 1\n")
+    found = _finding("CUDA toolkit", options)
+    assert not found.ok
+    assert f"{nvcc} (CUDA_HOME) does not run" in found.detail
+    assert "export USE_CUDA=0" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("free", "ok", "advises"),
+    [(6 * _GIB, True, False), (5 * _GIB, True, True), (1 * _GIB, False, True)],
+    ids=["ok", "warn", "bad"],
+)
+@pytest.mark.parametrize("full", ["tree", "cache"])
+def test_little_disk_space_is_a_warning_and_then_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, free: int, ok: bool, advises: bool
+):
+    cache = tmp_path / "torch_xla_lite"
+    cache.mkdir()
+
+    def usage(folder: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=free if (folder == cache) == (full == "cache") else 9 * _GIB)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    # Without programs, the checks before this one take no time.
+    environ = {"PATH": "/nowhere", "XDG_CACHE_HOME": str(tmp_path)}
+    found = _finding("disk space", environ=environ)
+    assert found.ok == ok
+    assert found.detail.startswith(f"{free / _GIB:.1f} GiB are free for ")
+    assert found.detail.endswith(str(cache)) == (full == "cache")
+    assert found.remedy.endswith("torch-xla-lite cache --clear") == advises
 
 
 def _flip(content: bytes) -> bytes:

@@ -121,7 +121,7 @@ def _servers() -> str:
     names = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            name = file.read_bytes().split(b"\0")[0].decode()
+            name = file.read_bytes().split(b"\0")[0].decode(errors="replace")
         except OSError:
             continue
         if name.startswith("bazel("):
@@ -192,7 +192,7 @@ def _editable() -> Finding | str:
     if editable.in_place(_ROOT, site):
         return f"{sys.executable} imports the package from {_ROOT}"
     editable.check(site)
-    detail = f"{sys.executable} does not import the package from {_ROOT}"
+    detail = f"{sys.executable} has no current editable install of {_ROOT}"
     return Finding("editable install", True, detail, "Install it:  python setup.py develop")
 
 
