@@ -594,9 +594,19 @@ def _report(tree: Nested) -> dict[str, Any]:
 
 
 def test_two_develops_at_once_take_turns(built: Nested):
-    built.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
+    # Compiled for longer than the second one takes to start.
+    source = f"#include <regex>\nint one() {{ return {time.time_ns() % 2**31}; }}\n"
+    built.write("one.cc", source)
     command = [built.python, "setup.py", "develop"]
-    processes = [subprocess.Popen(command, cwd=built.root, env=built.environ()) for _ in range(2)]
-    assert [process.wait() for process in processes] == [0, 0]
+    processes = [
+        subprocess.Popen(
+            command, cwd=built.root, env=built.environ(), stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    waiting = "torch_xla_lite: waiting for another command in this tree\n"
+    assert sorted(output.count(waiting) for output in outputs) == [0, 1]
     # The later one has found all done.
     assert _report(built)["actions"] == _NOTHING

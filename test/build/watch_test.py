@@ -1,5 +1,6 @@
 """`setup.py develop --watch`, in a small copy of this tree."""
 
+import os
 import signal
 import subprocess
 import time
@@ -72,6 +73,26 @@ def test_what_the_build_itself_writes_starts_no_build(
     assert "1 compiled, 1 linked" in line
     watching.send_signal(signal.SIGINT)
     assert watching.stdout.read() == ""
+
+
+def test_ctrl_c_during_a_build_ends_it_and_leaves_the_library(
+    tree: Nested, watching: "subprocess.Popen[str]"
+):
+    library = tree.outputs[1]
+    before = library.read_bytes(), library.stat().st_mtime_ns
+    events = tree.root / "build" / "events.json"
+    events.unlink()
+    # The header is there to be compiled for a while.
+    tree.write("one.cc", f"#include <regex>\nint one() {{ return {time.time_ns() % 2**30}; }}\n")
+    while not events.exists():
+        assert watching.poll() is None
+        time.sleep(0.01)
+    os.killpg(watching.pid, signal.SIGINT)
+    output = watching.stdout.read()
+    assert watching.wait() == 130, output
+    assert output.endswith("error: interrupted. The installed files have not changed.\n")
+    assert "Traceback" not in output
+    assert (library.read_bytes(), library.stat().st_mtime_ns) == before
 
 
 def test_a_missing_watchfiles_is_named_with_the_command_that_installs_it(
