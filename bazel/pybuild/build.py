@@ -111,7 +111,7 @@ def build(
     if not succeeded:
         if outcome.exit_name:
             print(done.line(), flush=True)
-        raise _failure(root, bazel, command, code, outcome.exit_name)
+        raise _failure(root, bazel, command, code, outcome.exit_name, environ)
     return done
 
 
@@ -274,7 +274,12 @@ def _check_library(root: Path, options: Options, gpu: cuda.Cuda) -> None:
 
 
 def _failure(
-    root: Path, bazel: find_bazel.Bazel, command: invoke.Command, code: int, exit_name: str
+    root: Path,
+    bazel: find_bazel.Bazel,
+    command: invoke.Command,
+    code: int,
+    exit_name: str,
+    environ: Mapping[str, str],
 ) -> BuildError | KeyboardInterrupt:
     """The error for a Bazel that failed."""
     import shlex
@@ -297,7 +302,7 @@ def _failure(
         )
     if not exit_name and not (command.events.exists() and command.events.stat().st_size):
         return find_bazel.cannot_start(bazel, command.arguments, root)
-    if full := _full_disk(root):
+    if full := _full_disk(root, environ):
         # Programs whose messages find no space end without a message.
         return BuildError(
             f"No space left on device: {full}\n{_AS_BEFORE}",
@@ -311,11 +316,11 @@ def _failure(
     )
 
 
-def _full_disk(root: Path) -> Path | None:
+def _full_disk(root: Path, environ: Mapping[str, str]) -> Path | None:
     """The first folder that the build writes to and that has no space left."""
-    import tempfile
-
-    for folder in (root, root / "bazel-out", Path(tempfile.gettempdir())):
+    # As Bazel chooses for actions; tempfile.gettempdir() skips a full folder.
+    temporary = Path(environ.get("TMPDIR") or "/tmp")
+    for folder in (root, root / "bazel-out", temporary):
         with suppress(OSError):
             space = os.statvfs(folder)
             if space.f_bavail * space.f_frsize < _FULL_BELOW:

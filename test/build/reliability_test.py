@@ -106,19 +106,38 @@ def test_a_server_that_is_killed(built: Nested):
     assert _answer(built) == 2
 
 
-def test_a_source_that_is_deleted_during_the_build(built: Nested):
+@pytest.mark.parametrize("deleted", ["one.cc", "two.cc"])
+def test_a_source_that_is_deleted_between_analysis_and_its_action(
+    built: Nested, tmp_path: Path, deleted: str
+):
+    source = built.root / "torch_xla_lite" / deleted
+    content, library = source.read_bytes(), built.outputs[1].read_bytes()
+    # The first of two compilers, which run one after the other, deletes a source: its own, or that
+    # of the next one.
+    compiler = tmp_path / "gcc"
+    compiler.write_text(
+        f'#!/bin/sh\ncase "$*" in *" -c torch_xla_lite/"*) rm -f {source} ;; esac\nexec gcc "$@"\n'
+    )
+    compiler.chmod(0o755)
+    process = built.setup("develop", CC=str(compiler), MAX_JOBS="1", **_NO_CACHE)
+    assert process.returncode == 1
+    assert not source.exists()
+    assert f"torch_xla_lite/{deleted}" in process.stderr
+    assert "The installed files have not changed." in process.stderr
+    assert "Traceback" not in process.stderr
+    assert built.outputs[1].read_bytes() == library
+    source.write_bytes(content)
     _set_answer(built, 3)
-    process = _develop_at_work(built, **_NO_CACHE)
+    built.develop()
+    assert _answer(built) == 3
+
+
+def test_a_source_that_is_missing_is_named(built: Nested):
     (built.root / "torch_xla_lite" / "one.cc").unlink()
-    _, errors = process.communicate()
-    if process.returncode:
-        assert "one.cc" in errors
-        assert _answer(built) == 1
-    else:
-        assert _answer(built) == 3
     process = built.setup("develop")
     assert process.returncode == 1
     assert "one.cc" in process.stderr
+    assert _answer(built) == 1
     _set_answer(built, 4)
     built.develop()
     assert _answer(built) == 4
@@ -206,7 +225,10 @@ _MAY_MOUNT = (
 )
 
 
-@pytest.mark.skipif(not _MAY_MOUNT, reason="this user may not mount")
+needs_mount = pytest.mark.skipif(not _MAY_MOUNT, reason="this user may not mount")
+
+
+@needs_mount
 @pytest.mark.parametrize("full", ["bazel", "tree"])
 def test_a_full_disk(tmp_path: Path, full: str):
     _in_own_mount_namespace(lambda: _check_full_disk(tmp_path, full))
@@ -237,5 +259,51 @@ def _check_full_disk(folder: Path, full: str) -> None:
         filler.unlink()
         tree.develop()
         assert _answer(tree) == 8
+    finally:
+        tree.close()
+
+
+@needs_mount
+def test_a_checkout_on_a_read_only_file_system(built: Nested):
+    _in_own_mount_namespace(lambda: _check_read_only_file_system(built))
+
+
+def _check_read_only_file_system(tree: Nested) -> None:
+    _set_answer(tree, 9)
+    subprocess.run(["mount", "--bind", tree.root, tree.root], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", tree.root], check=True)
+    process = tree.setup("develop")
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert "Read-only file system" in process.stderr
+    assert str(tree.root) in process.stderr
+    remedy = "Mount that file system for writing, and run the command again."
+    assert process.stderr.splitlines()[-1] == remedy
+    assert _answer(tree) == 1
+    subprocess.run(["umount", tree.root], check=True)
+    tree.develop()
+    assert _answer(tree) == 9
+
+
+@needs_mount
+def test_a_full_temporary_folder(built: Nested, tmp_path: Path):
+    _in_own_mount_namespace(lambda: _check_full_temporary_folder(built, tmp_path))
+
+
+def _check_full_temporary_folder(tree: Nested, folder: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder], check=True)
+    (folder / "filler").write_bytes(bytes(4096))
+    # A server of before would not see the mount.
+    tree.close()
+    try:
+        _set_answer(tree, 10)
+        process = tree.setup("develop", TMPDIR=str(folder), **_NO_CACHE)
+        assert process.returncode == 1, process.stdout + process.stderr
+        assert f"No space left on device: {folder}\n" in process.stderr
+        assert "Traceback" not in process.stderr
+        assert _answer(tree) == 1
+        (folder / "filler").unlink()
+        subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
+        tree.develop(TMPDIR=str(folder))
+        assert _answer(tree) == 10
     finally:
         tree.close()

@@ -17,7 +17,9 @@ _OF_RULES = tuple(
 )
 
 # Of the system and of other programs, with the meaning that they have everywhere.
-_CONVENTIONAL = {"CC", "CXX", "HOME", "PATH", "USER", "USE_BAZEL_VERSION", "XDG_CACHE_HOME"}
+_CONVENTIONAL = {
+    *("CC", "CXX", "HOME", "PATH", "TMPDIR", "USER", "USE_BAZEL_VERSION", "XDG_CACHE_HOME")
+}
 
 # In quotes, as Python and Starlark read a variable, or after a dollar sign, as a shell does.
 _READ = re.compile(r"""(?:"|'|\$\{?)(TORCH_XLA_LITE_[A-Z0-9_]*[A-Z0-9])\b""")
