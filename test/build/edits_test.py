@@ -20,6 +20,7 @@ _SOURCES = Path(__file__).parent / "testdata" / "edits"
 _NOTHING: set[str] = set()
 # The module is linked to the library.
 _LINKED = {"libtorch_xla_lite.so", "_XLAC.so"}
+_Edit = Callable[[bytes], bytes]
 _TESTS = ["//torch_xla_lite:pool_test", "//torch_xla_lite:reduce_test"]
 
 
@@ -250,29 +251,33 @@ def test_an_edit_of_python_code_runs_the_tests_that_import_it(tree: Nested):
     assert tested() == {"pool_test"}
 
 
-def _replace(tree: Nested, name: str, changed: str = "") -> None:
-    """Installs a package again, by links to its files; to the `changed` one a comment is added."""
+def _comment(content: bytes) -> bytes:
+    return content + b"// %d\n" % time.time_ns()
+
+
+def _replace(tree: Nested, name: str, changed: str = "", edit: _Edit = _comment) -> None:
+    """Installs a package again, by links to its files; the `changed` one is edited."""
     folders = [Path(line) for line in (tree.site / "ours.pth").read_text().split()]
     (info,) = [info for folder in folders for info in folder.glob(f"{name}-*.dist-info")]
     shutil.copytree(info, tree.site / info.name)
     os.utime(tree.site / info.name / "RECORD")
     if changed:
         _append(tree, str(tree.site / info.name / "RECORD"), f"{changed},sha256=other,1")
-        _overlay(info.parent / name, tree.site / name, changed.split("/"))
+        _overlay(info.parent / name, tree.site / name, changed.split("/"), edit)
     else:
         (tree.site / name).symlink_to(info.parent / name)
 
 
-def _overlay(source: Path, target: Path, changed: list[str]) -> None:
+def _overlay(source: Path, target: Path, changed: list[str], edit: _Edit) -> None:
     target.mkdir()
     first, *rest = changed
     for entry in source.iterdir():
         if entry.name != first:
             (target / entry.name).symlink_to(entry)
     if rest:
-        _overlay(source / first, target / first, rest)
+        _overlay(source / first, target / first, rest, edit)
     else:
-        (target / first).write_text((source / first).read_text() + f"// {time.time_ns()}\n")
+        (target / first).write_bytes(edit((source / first).read_bytes()))
 
 
 @pytest.mark.parametrize(
@@ -292,3 +297,20 @@ def test_another_build_of_a_package_compiles_what_includes_the_changed_header(
 ):
     _replace(tree, name, changed)
     assert _build(tree) == _objects(*compiled)
+
+
+def _other_symbol(library: bytes) -> bytes:
+    """With another parameter of a function that nothing here calls."""
+    old, new = b"\0_ZN3c1015GetCPUAllocatorEv\0", b"\0_ZN3c1015GetCPUAllocatorEi\0"
+    assert old in library
+    return library.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("edit", "ran"),
+    # Of a library, only the symbols count: a stand-in has them, and links are linked to that.
+    [(_comment, _NOTHING), (_other_symbol, {"c10.o", "interface_c10.so"} | _LINKED)],
+)
+def test_another_library_of_torch_compiles_nothing(tree: Nested, edit: _Edit, ran: set[str]):
+    _replace(tree, "torch", "lib/libc10.so", edit)
+    assert _build(tree) == ran
