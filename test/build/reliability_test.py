@@ -7,6 +7,7 @@ After each fault the installed library answers as before or as the new source sa
 import ctypes
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -253,7 +254,7 @@ def _check_full_disk(folder: Path, full: str) -> None:
                 file.write(bytes(1 << 16))
         process = tree.setup("develop", **_NO_CACHE)
         assert process.returncode == 1, process.stdout + process.stderr
-        assert "No space left on device" in process.stderr
+        assert re.search(f"error: .*No space left on device: .*{disk}/", process.stderr)
         assert "Traceback" not in process.stderr
         assert _answer(tree) == 1
         filler.unlink()
