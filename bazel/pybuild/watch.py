@@ -16,8 +16,8 @@ from bazel.pybuild.options import Options
 
 # The folders with everything that a build reads, except for the files in the root of the tree.
 _FOLDERS = ("torch_xla_lite", "bazel", "third_party")
-# `develop` writes these into the package.
-_OUTPUTS = (r"\.so$", r"^_build_info\.py$", r"\.pyc$")
+# `develop` writes these into the package, each first with another name.
+_OUTPUTS = (r"\.so$", r"^_build_info\.py$", r"\.pyc$", r"^\..*\.new$", r"^lib$")
 
 
 def watch(root: Path, options: Options, environ: Mapping[str, str]) -> None:
