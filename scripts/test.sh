@@ -32,7 +32,7 @@ install_test_packages
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
 
-# Bazel writes the variables of its client to its event file, so only the program that asks the cache gets these.
+# Not exported: Bazel writes the variables of its client to its event file. Only bazel_with_cache gets them.
 tokens=(TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN)
 export -n "${tokens[@]}"
 with_cache() (

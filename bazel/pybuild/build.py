@@ -88,7 +88,7 @@ def build(
             )
             code, outcome = _run(command, root, options, environ)
             from bazel.pybuild.install import outputs
-            from bazel.pybuild.invocation import report
+            from bazel.pybuild.invocation import last_build, report
 
             succeeded = code == 0 and bool(outcome.outputs)
             check = functools.partial(_verify, outcome.outputs, root)
@@ -102,11 +102,13 @@ def build(
             raise KeyboardInterrupt(str(interrupt) or _AS_BEFORE) from None
         variables = checksums(environ)
         actions: Sequence[Action] = ()
-        with _noted():
+        with _errors_are_notices():
             actions = _explain(outcome, variables, root)
         wall = time.perf_counter() - since
         done = report.Report(succeeded, wall, outcome, changed, state.cuda, actions, variables)
-        with _noted():
+        with _errors_are_notices():
+            # Not the one of an earlier build, if this one cannot be written.
+            (root / last_build.FILE).unlink(missing_ok=True)
             report.write(done, root)
     if not succeeded:
         if outcome.exit_name:
@@ -200,14 +202,14 @@ def _call(
     try:
         with invoke.started(command, root) as process:
             if watch is not None and command.caching:
-                watch.start(functools.partial(process.send_signal, signal.SIGINT))
+                watch.start(functools.partial(os.killpg, process.pid, signal.SIGINT))
             # These imports take 24 ms, while Bazel works.
             from bazel.pybuild.install import outputs  # noqa: F401
             from bazel.pybuild.invocation import events, report  # noqa: F401
     except KeyboardInterrupt:
         from bazel.pybuild.invocation import execution_log, explain
 
-        with _noted():
+        with _errors_are_notices():
             explain.remember(execution_log.read(command.log), checksums(environ), root)
         raise
     finally:
@@ -221,8 +223,8 @@ def _call(
 
 
 @contextmanager
-def _noted() -> Iterator[None]:
-    """What the block writes is only for `explain`, so an error, as of a full disk, ends nothing."""
+def _errors_are_notices() -> Iterator[None]:
+    """Defers an OSError, as of a full disk: the block writes what only `explain` reads."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,6 @@
 """Builds with bazelisk, and tests the error if it cannot download Bazel."""
 
 import os
-import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -12,18 +11,11 @@ from test.build import npm
 from test.build.nested import Nested
 from test.build.tree import ROOT
 
-# Programs, and not Debian's script `bazel`, which names the version that a tree asks for.
-_INSTALLED = ("/usr/bin/bazel-4", "/usr/bin/bazel-real")
-
 
 @pytest.fixture(scope="module")
 def bazelisk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher: of this machine, else fetched by npm."""
-    folder = tmp_path_factory.mktemp("bazelisk")
-    found = shutil.which("bazelisk")
-    if found:
-        return Path(found)
-    return npm.install("@bazel/bazelisk", folder) / ".bin" / "bazelisk"
+    return npm.bazelisk(tmp_path_factory.mktemp("bazelisk"))
 
 
 @pytest.fixture
@@ -31,13 +23,6 @@ def closed_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
-
-
-def _installed() -> str:
-    installed = next((path for path in _INSTALLED if Path(path).exists()), None)
-    if installed is None:
-        pytest.skip("no Bazel is installed for bazelisk to start")
-    return installed
 
 
 def test_the_message_has_the_reason_and_the_ways_out(
@@ -64,7 +49,7 @@ def test_the_message_has_the_reason_and_the_ways_out(
 
 
 def test_bazelisk_builds_with_an_installed_bazel(tmp_path: Path, bazelisk: Path, closed_port: int):
-    installed = _installed()
+    installed = npm.bazel_of_bazelisk()
     tree = Nested(tmp_path, tmp_path)
     settings = {
         "TORCH_XLA_LITE_BAZEL": str(bazelisk),
@@ -98,7 +83,7 @@ def _chosen(folder: Path, bazelisk: Path, installed: str, **variables: str) -> s
 
 
 def test_bootstrap_takes_bazelisk_if_it_provides_a_bazel(tmp_path: Path, bazelisk: Path):
-    installed = _installed()
+    installed = npm.bazel_of_bazelisk()
     said = _chosen(tmp_path, bazelisk, installed, USE_BAZEL_VERSION=installed)
     assert said.startswith(f"Bazel: {tmp_path}/bazelisk (it runs bazel ")
     assert said.splitlines()[1:] == [""]
@@ -108,7 +93,10 @@ def test_bootstrap_takes_bazel_if_bazelisk_cannot_download(
     tmp_path: Path, bazelisk: Path, closed_port: int
 ):
     said = _chosen(
-        tmp_path, bazelisk, _installed(), BAZELISK_BASE_URL=f"http://127.0.0.1:{closed_port}"
+        tmp_path,
+        bazelisk,
+        npm.bazel_of_bazelisk(),
+        BAZELISK_BASE_URL=f"http://127.0.0.1:{closed_port}",
     )
     assert said.splitlines() == [
         f"Bazel: {tmp_path}/bazel ({tmp_path}/bazelisk cannot provide its Bazel)",

@@ -78,9 +78,9 @@ def test_the_first_develop_builds_all_and_makes_the_package_importable(
     finally:
         tree.close()
     # torch and jaxlib: Bazel repeats a repository rule that meets a label late. What meets one at
-    # once takes 0.2 ms, and a program 10.
+    # once takes 0.2 ms, and a program at least 10.
     calls = [event for event in profile["traceEvents"] if event["name"] == "find_package"]
-    assert len([call for call in calls if call["dur"] > 1000]) == 2
+    assert len([call for call in calls if call["dur"] > 5000]) == 2
     assert report["succeeded"]
     assert report["actions"]["compile"] == 2
     assert {output["path"] for output in report["outputs"]} == {

@@ -250,3 +250,10 @@ def test_a_record_that_cannot_be_written_ends_no_build(built: Nested):
     assert process.returncode == 1
     assert "The installed files have not changed." in process.stderr
     records.unlink()
+    report = built.root / "build" / "report.json"
+    report.unlink()
+    report.mkdir()
+    process = built.setup("develop")
+    report.rmdir()
+    assert process.returncode == 1
+    assert re.search(r"`setup.py explain` does not know .*/build/report.json'", process.stderr)

@@ -34,3 +34,18 @@ def install(package: str, folder: Path) -> Path:
     if process.returncode != 0:
         pytest.skip(f"npm could not fetch {package}: {process.stderr.strip()}")
     return folder / "node_modules"
+
+
+def bazelisk(folder: Path) -> Path:
+    """The launcher of this machine, else npm's."""
+    found = shutil.which("bazelisk")
+    return Path(found) if found else install("@bazel/bazelisk", folder) / ".bin" / "bazelisk"
+
+
+def bazel_of_bazelisk() -> str:
+    """A Bazel of this machine for bazelisk to start; skips the test if there is none."""
+    # Programs, and not Debian's script `bazel`, which names the version that a tree asks for.
+    for path in ("/usr/bin/bazel-4", "/usr/bin/bazel-real"):
+        if Path(path).exists():
+            return path
+    pytest.skip("no Bazel is installed for bazelisk to start")

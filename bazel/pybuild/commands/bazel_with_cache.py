@@ -14,15 +14,30 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import remote_cache
 from bazel.pybuild.options import Options, read
 from bazel.pybuild.variables import without_secrets
 
+_INTERRUPTED = 8  # As Bazel ends after Ctrl-C.
+
 
 def main(words: Sequence[str], root: Path) -> int:
-    """Returns the exit code of Bazel."""
-    options = read(os.environ)
+    """Returns the exit code of Bazel; 1 if it cannot be started."""
+    try:
+        options = read(os.environ)
+        if options.remote_cache is None or remote_cache.CONFIG not in words:
+            return _call(words, root, options)[0]
+        return _call_with_cache(words, root, options)
+    except (BuildError, OSError) as error:
+        print(f"error: {message(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _call_with_cache(words: Sequence[str], root: Path, options: Options) -> int:
     flags, said = remote_cache.flags(options)
     code, problem = _call(_with(flags, words), root, options)
     if problem and code != 0:
@@ -41,16 +56,19 @@ def _with(flags: Sequence[str], words: Sequence[str]) -> list[str]:
 
 def _call(words: Sequence[str], root: Path, options: Options) -> tuple[int, str]:
     """Returns the exit code, and why the cache cannot be used any more; empty if it can."""
-    watch = remote_cache.Watch(options)
     uses_cache = remote_cache.CONFIG in words
+    watch = remote_cache.Watch(options)
     try:
-        with invoke.child(words, root, without_secrets(os.environ)) as process:
+        environ = without_secrets(os.environ)
+        with invoke.child(words, root, environ, group=uses_cache) as process:
             if uses_cache:
-                watch.start(functools.partial(process.send_signal, signal.SIGINT))
+                watch.start(functools.partial(os.killpg, process.pid, signal.SIGINT))
     finally:
         watch.stop()
         remote_cache.redact(root / "none", root)
-    return process.returncode, watch.problem(process.returncode) if uses_cache else ""
+    # A signal that ended it is a number below 0.
+    code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    return code, watch.problem(code) if uses_cache else ""
 
 
 if __name__ == "__main__":

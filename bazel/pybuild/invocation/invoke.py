@@ -162,7 +162,9 @@ def started(command: Command, root: Path) -> Iterator["subprocess.Popen[bytes]"]
     if command.caching:
         command.events.touch(0o600)
     environ = without_secrets(os.environ)
-    with child(command.arguments, root, environ, filtered=command.filtered) as process:
+    # Who watches a cache sends SIGINT, which bazelisk does not pass on to Bazel.
+    group = bool(command.caching)
+    with child(command.arguments, root, environ, filtered=command.filtered, group=group) as process:
         yield process
 
 

@@ -14,6 +14,7 @@ standard headers. No path is part of it. nvcc and its programs are inputs of wha
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,7 @@ _DWP = "dwp"
 _LINKED = (
     *("Scrt1.o", "crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o"),
     *("crtendS.o", "libc.so", "libc.so.6", "libc_nonshared.a", "libgcc.a", "libgcc_s.so"),
-    *("libgcc_s.so.1", "liblto_plugin.so", "libm.so", "libm.so.6", "libstdc++.a", "libstdc++.so"),
+    *("libgcc_s.so.1", "libm.so", "libm.so.6", "libstdc++.a", "libstdc++.so"),
 )
 # These include nearly all headers of the two standard libraries.
 _HEADERS = "".join(
@@ -129,7 +130,7 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     for found in present:
         _run(found, "--version")
     linked = [file for file in answers[-len(_LINKED) :] if file.is_file()]
-    contents = [program, *present, *_libraries(program, *present), *linked]
+    contents = [program, *present, *linked]
     # Of the commands that the compiler would run, the options; it chooses the names of some files.
     defaults = _run(program, "-###", "-x", "c++", "/dev/null", "-shared", "-o", "/dev/null")
     options = " ".join(word for word in defaults.split() if "/" not in word)
@@ -138,11 +139,14 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     markers = [line for line in headers.splitlines() if line.startswith("# ")]
     code = "\n".join(line for line in headers.splitlines() if not line.startswith("# "))
     folders = {Path(line.split('"')[1]).parent for line in markers if '"/' in line}
-    parts = [hashlib.sha256(file.read_bytes()).hexdigest() for file in contents]
+    libraries = _libraries(program, *present) | _plugins(defaults)
+    parts = [_hash(file) for file in contents]
+    # In an order that does not depend on paths.
+    parts += sorted({_hash(file) for file in libraries})
     parts += [options, code]
     return Toolchain(
         hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12],
-        sorted({*(file.resolve() for file in contents), *folders}),
+        sorted({*(file.resolve() for file in (*contents, *libraries)), *folders}),
         # Compiler, assembler, linker and C library are in packages of their own. Bazel reads all of
         # a file that it watches, so it watches nothing large. Not resolved: a link may get another
         # target.
@@ -150,13 +154,24 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     )
 
 
-def _libraries(*programs: Path) -> list[Path]:
+def _libraries(*programs: Path) -> set[Path]:
     """What they load: arithmetic of cc1plus is in gmp and mpfr, most of `as` and `ld` in libbfd."""
     # It fails if one of them is a script, and lists the libraries of the others.
     printed = _run(Path("ldd"), *map(str, programs), is_checked=False)
     words = {word for word in printed.split() if word.startswith("/")}
-    found = {Path(word) for word in words if not word.endswith(":")}  # That is a program's.
-    return sorted(found, key=lambda library: library.name)
+    return {Path(word) for word in words if not word.endswith(":")}  # That is a program's.
+
+
+def _plugins(commands: str) -> set[Path]:
+    """The libraries that a linker loads, by the commands of a compiler."""
+    found = {Path(name) for name in re.findall(r' -plugin "?([^" ]+)', commands)}
+    return {file for file in found if file.is_file()}
+
+
+def _hash(file: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _run(program: Path, *options: str, text: str = "", is_checked: bool = True) -> str:
