@@ -214,7 +214,9 @@ class Watch:
             answer = probe(self._options)
             if answer.silent and not self._over.is_set():
                 self._problem = answer.problem
-                give_up()
+                # Bazel may have ended meanwhile.
+                with suppress(ProcessLookupError):
+                    give_up()
                 return
 
 
