@@ -231,6 +231,8 @@ _NOISE = (
     b"FAILED: \n",
     # Debian's system-wide bazelrc has it.
     b"WARNING: Option 'host_javabase' is deprecated",
+    # Bazel 4 has no other name for it.
+    b"WARNING: Option 'local_cpu_resources' is deprecated",
     b"[0 / ",
 )
 
