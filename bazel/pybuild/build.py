@@ -106,9 +106,7 @@ def build(
             actions = _explain(outcome, variables, root)
         wall = time.perf_counter() - since
         done = report.Report(succeeded, wall, outcome, changed, state.cuda, actions, variables)
-        with _errors_are_notices():
-            # Not the one of an earlier build, if this one cannot be written.
-            (root / last_build.FILE).unlink(missing_ok=True)
+        with _errors_are_notices(stale=root / last_build.FILE):
             report.write(done, root)
     if not succeeded:
         if outcome.exit_name:
@@ -223,11 +221,15 @@ def _call(
 
 
 @contextmanager
-def _errors_are_notices() -> Iterator[None]:
-    """Defers an OSError, as of a full disk: the block writes what only `explain` reads."""
+def _errors_are_notices(stale: Path | None = None) -> Iterator[None]:
+    """Defers an OSError, as of a full disk: the block writes what only `explain` reads. The file of
+    an earlier build, which would seem to be of this one, is removed."""
     try:
         yield
     except OSError as error:
+        if stale is not None:
+            with suppress(OSError):
+                stale.unlink()
         notices.defer(f"torch_xla_lite: `setup.py explain` does not know this build: {error}")
 
 
