@@ -16,6 +16,7 @@ from test.lint.source_tree import ROOT, files
 from third_party.torch.layers import LAYERS
 
 _RULES = ("lite_cc_library", "lite_cc_test", "lite_cuda_library", "lite_pybind_library")
+_ATTRIBUTES = ("alwayslink", "deps", "hdrs", "name", "srcs")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -40,7 +41,8 @@ def _targets() -> list[Target]:
                 continue
             if call.func.id not in _RULES:
                 continue
-            values = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+            attributes = [word for word in call.keywords if word.arg in _ATTRIBUTES]
+            values = {word.arg: ast.literal_eval(word.value) for word in attributes}
             package = f"//{file.parent.as_posix()}"
             targets.append(
                 Target(

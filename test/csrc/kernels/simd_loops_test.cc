@@ -81,45 +81,9 @@ TEST_P(Lengths, ScaledExpWritesEveryElementAndNoMore) {
   EXPECT_EQ(y[n], -1);
 }
 
-TEST_P(Lengths, AddRowsAddsColumnsOfAMatrix) {
-  const int64_t n = GetParam(), stride = n + 3;
-  const auto x = Counting(2 * stride);
-  std::vector<float> total(n, 0.5f);
-  AddRows(x.data(), 2, stride, n, total.data());
-  for (int64_t i = 0; i < n; ++i) EXPECT_EQ(total[i], x[i] + x[stride + i] + 0.5f);
-}
-
 TEST(ExpSum, PassesNanOn) {
   const std::vector<float> x = {1, kNan, 2};
   EXPECT_TRUE(std::isnan(ExpSum(x.data(), 3, 2.0f)));
-}
-
-TEST(TakeLarger, KeepsNan) {
-  const std::vector<float> rows = {1, kNan, 5, /**/ kNan, 2, 7};
-  std::vector<float> best(3, -kInf);
-  TakeLarger(rows.data(), 2, 3, 3, best.data());
-  EXPECT_TRUE(std::isnan(best[0]));
-  EXPECT_TRUE(std::isnan(best[1]));
-  EXPECT_EQ(best[2], 7);
-}
-
-TEST(TakeSmaller, KeepsNan) {
-  const std::vector<float> rows = {1, kNan, 5, 5, /**/ kNan, 2, 7, 4};
-  std::vector<float> best(4, kInf);
-  TakeSmaller(rows.data(), 2, 4, 4, best.data());
-  EXPECT_TRUE(std::isnan(best[0]));
-  EXPECT_TRUE(std::isnan(best[1]));
-  EXPECT_EQ(best[2], 5);
-  EXPECT_EQ(best[3], 4);
-}
-
-TEST(ShareAmongBest, GivesNothingToTheOthers) {
-  const std::vector<float> rows = {1, kNan, 5, /**/ 1, 2, 4}, best = {1, kNan, 5};
-  std::vector<float> counts(3, 0.0f), out(6, -1.0f);
-  CountBest(rows.data(), 2, 3, 3, best.data(), counts.data());
-  EXPECT_EQ(counts, (std::vector<float>{2, 1, 1}));
-  ShareAmongBest(rows.data(), 2, 3, 3, best.data(), counts.data(), out.data());
-  EXPECT_EQ(out, (std::vector<float>{2, 1, 1, /**/ 2, 0, 0}));
 }
 
 template <typename T>

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 
 namespace torch_xla_lite::kernels {
 

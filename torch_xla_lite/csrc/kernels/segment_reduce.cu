@@ -11,6 +11,7 @@
 
 #include "torch_xla_lite/csrc/kernels/device.cuh"
 #include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 #include "torch_xla_lite/csrc/kernels/segment_reduce.h"
 #include "torch_xla_lite/csrc/kernels/segment_walk.h"
 

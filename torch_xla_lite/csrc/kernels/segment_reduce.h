@@ -30,7 +30,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 
 namespace torch_xla_lite::kernels {
 

@@ -8,7 +8,9 @@
 
 #include "torch_xla_lite/csrc/kernels/block.h"
 #include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 #include "torch_xla_lite/csrc/kernels/parallel.h"
+#include "torch_xla_lite/csrc/kernels/row_loops.h"
 #include "torch_xla_lite/csrc/kernels/segment_reduce.h"
 #include "torch_xla_lite/csrc/kernels/simd_loops.h"
 

@@ -1,7 +1,7 @@
-// Vectorised loops over contiguous memory, compiled for several generations of processors.
+// Vectorised loops over contiguous memory, compiled for several generations of processors
+// (processor_clones.h).
 //
-// The kernels consist of these few loops and spend their time in them. On x86-64 each is compiled
-// for the baseline, for AVX2 and for AVX-512; the loader chooses one. Sums are accumulated in
+// The kernels consist of these few loops and spend their time in them. Sums are accumulated in
 // several lanes, in an order that depends only on the processor.
 //
 //   float top = Max(x, n);
@@ -34,28 +34,6 @@ void ScaledExp(const double* x, int64_t n, double shift, double scale, double* o
 
 float Sum(const float* x, int64_t n);
 double Sum(const double* x, int64_t n);
-
-// total[i] += x[row * stride + i] for each row, in order.
-void AddRows(const float* x, int64_t rows, int64_t stride, int64_t n, float* total);
-void AddRows(const double* x, int64_t rows, int64_t stride, int64_t n, double* total);
-
-// best[i] becomes x[row * stride + i] if that is larger (smaller) or NaN. A NaN in best stays.
-void TakeLarger(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
-void TakeLarger(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
-void TakeSmaller(const float* x, int64_t rows, int64_t stride, int64_t n, float* best);
-void TakeSmaller(const double* x, int64_t rows, int64_t stride, int64_t n, double* best);
-
-// Increments counts[i] for each x[row * stride + i] that equals best[i] or is NaN.
-void CountBest(const float* x, int64_t rows, int64_t stride, int64_t n, const float* best,
-               float* counts);
-void CountBest(const double* x, int64_t rows, int64_t stride, int64_t n, const double* best,
-               double* counts);
-
-// Sets out[row * stride + i] to shares[i] if x[row * stride + i] equals best[i] or is NaN, else 0.
-void ShareAmongBest(const float* x, int64_t rows, int64_t stride, int64_t n, const float* best,
-                    const float* shares, float* out);
-void ShareAmongBest(const double* x, int64_t rows, int64_t stride, int64_t n, const double* best,
-                    const double* shares, double* out);
 
 void Widen(const BFloat16* x, int64_t n, float* out);
 void Widen(const Half* x, int64_t n, float* out);

@@ -9,6 +9,7 @@
 
 #include "torch_xla_lite/csrc/kernels/device.cuh"
 #include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 #include "torch_xla_lite/csrc/kernels/online_softmax.h"
 #include "torch_xla_lite/csrc/kernels/softmax_cross_entropy.h"
 

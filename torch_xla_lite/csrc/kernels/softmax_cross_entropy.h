@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 #include "torch_xla_lite/csrc/kernels/host_device.h"
 
 namespace torch_xla_lite::kernels {

@@ -8,6 +8,7 @@
 
 #include "torch_xla_lite/csrc/kernels/block.h"
 #include "torch_xla_lite/csrc/kernels/element.h"
+#include "torch_xla_lite/csrc/kernels/element_type.h"
 #include "torch_xla_lite/csrc/kernels/parallel.h"
 #include "torch_xla_lite/csrc/kernels/simd_loops.h"
 #include "torch_xla_lite/csrc/kernels/softmax_cross_entropy.h"
