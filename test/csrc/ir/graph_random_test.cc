@@ -14,6 +14,7 @@
 
 #include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
 namespace torch_xla_lite::ir {

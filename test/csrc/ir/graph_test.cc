@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::ir {
 namespace {

@@ -15,6 +15,7 @@
 
 #include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::ir {
 namespace {

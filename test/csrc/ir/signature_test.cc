@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/shape.h"
+
 namespace torch_xla_lite::ir {
 namespace {
 

@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "test/csrc/ir/toy_ops.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::runtime {
 namespace {

@@ -17,6 +17,8 @@
 
 #include "test/csrc/ir/toy_ops.h"
 #include "test/csrc/runtime/memory_executor.h"
+#include "torch_xla_lite/csrc/runtime/graph_runner.h"
+#include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace torch_xla_lite::runtime {

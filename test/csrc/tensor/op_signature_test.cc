@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/shape.h"
+
 namespace torch_xla_lite::tensor {
 namespace {
 

@@ -17,6 +17,7 @@
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/refused_calls.h"
 #include "torch_xla_lite/csrc/dispatch/shape_rules.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 

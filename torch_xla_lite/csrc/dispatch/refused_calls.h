@@ -11,8 +11,11 @@
 #include <ATen/core/ivalue.h>
 
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
-#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
+
+namespace torch_xla_lite::ir {
+class Shape;
+}
 
 namespace torch_xla_lite::dispatch {
 

@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"

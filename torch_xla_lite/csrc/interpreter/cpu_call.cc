@@ -19,6 +19,7 @@
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {

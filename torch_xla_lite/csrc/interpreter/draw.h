@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/threefry.h"
-#include "torch_xla_lite/csrc/ir/shape.h"
+
+namespace torch_xla_lite::ir {
+class Shape;
+}
 
 namespace torch_xla_lite::interpreter {
 

@@ -1,27 +1,15 @@
 #include "torch_xla_lite/csrc/ir/graph.h"
 
-#include <algorithm>
 #include <limits>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
+
+#include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::ir {
 namespace {
 
-// Words of a key. A leaf is its shape's address with the lowest bit set (and the second bit if it
-// is donated); an op is its signature's address, then its counts, then its operands. A null word
-// ends the steps; the roots follow.
-constexpr uint64_t kLeafBit = 1;
-constexpr uint64_t kDonatedBit = 2;
-constexpr uint64_t kEnd = 0;
-
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
-
-uint64_t WordOf(Position position) { return uint64_t{position.step} << 32 | position.output; }
-Position PositionOf(uint64_t word) {
-  return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
-}
 
 class Linearizer {
  public:
@@ -159,7 +147,8 @@ class Linearizer {
 
   void DonateLeaves() {
     MarkRetained();
-    donor_.assign(graph_.roots.size(), kNone);
+    root_of_donor_.assign(graph_.leaves.size(), kNone);
+    has_donor_.assign(graph_.roots.size(), false);
     std::vector<size_t> others;
     for (size_t i = 0; i < graph_.leaves.size(); ++i) {
       const Value& leaf = graph_.leaves[i];
@@ -179,9 +168,10 @@ class Linearizer {
   }
 
   bool Donate(size_t leaf, size_t root) {
-    if (donor_[root] != kNone) return false;
+    if (has_donor_[root]) return false;
     if (graph_.roots[root].shape() != graph_.leaves[leaf].shape()) return false;
-    donor_[root] = leaf;
+    root_of_donor_[leaf] = root;
+    has_donor_[root] = true;
     graph_.key[leaf_words_[leaf]] |= kDonatedBit;
     return true;
   }
@@ -192,7 +182,7 @@ class Linearizer {
     // In reverse order, so that the first free root is at the end, where taking it is cheap.
     std::unordered_map<const Shape*, std::vector<size_t>> free;
     for (size_t root = graph_.roots.size(); root-- > 0;) {
-      if (donor_[root] == kNone) free[graph_.roots[root].shape()].push_back(root);
+      if (!has_donor_[root]) free[graph_.roots[root].shape()].push_back(root);
     }
     for (const size_t leaf : leaves) {
       std::vector<size_t>& roots = free[graph_.leaves[leaf].shape()];
@@ -205,12 +195,14 @@ class Linearizer {
   // jax gives the memory of donated arguments to results of the same shape, both in order. So roots
   // with a donor come first, in the order of their donors.
   void OrderRootsByDonor() {
-    std::vector<size_t> order(graph_.roots.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](size_t root) { return donor_[root]; });
     std::vector<Value> roots;
-    roots.reserve(order.size());
-    for (const size_t root : order) roots.push_back(std::move(graph_.roots[root]));
+    roots.reserve(graph_.roots.size());
+    for (const size_t root : root_of_donor_) {
+      if (root != kNone) roots.push_back(std::move(graph_.roots[root]));
+    }
+    for (size_t root = 0; root < graph_.roots.size(); ++root) {
+      if (!has_donor_[root]) roots.push_back(std::move(graph_.roots[root]));
+    }
     graph_.roots = std::move(roots);
   }
 
@@ -236,9 +228,10 @@ class Linearizer {
   std::vector<size_t> leaf_words_;    // For each leaf: index of its word in the key
   std::vector<uint32_t> leaf_steps_;  // and index of its step.
   std::unordered_map<const Node*, size_t> successors_;  // The root that replaces a leaf.
-  std::vector<size_t> donor_;                           // For each root: its leaf, or kNone.
-  IndexOfResult root_of_;                               // For nodes with several results:
-  IndexOfResult leaf_of_;                               // index among roots, and leaves.
+  std::vector<size_t> root_of_donor_;  // For each leaf: the root that it is donated to, or kNone.
+  std::vector<bool> has_donor_;        // For each root.
+  IndexOfResult root_of_;              // For nodes with several results:
+  IndexOfResult leaf_of_;              // index among roots, and leaves.
 };
 
 }  // namespace
@@ -250,38 +243,6 @@ Graph Linearize(std::span<const Root> roots) {
   Graph graph = Linearizer(++mark, words).Run(roots);
   words = graph.key.size();
   return graph;
-}
-
-namespace {
-
-// Calls `visit` with the word of each leaf of a key. Returns where its roots begin.
-template <typename Word, typename Visit>
-size_t ForEachLeaf(std::span<Word> key, Visit&& visit) {
-  size_t i = 0;
-  while (key[i] != kEnd) {
-    if (key[i] & kLeafBit) {
-      visit(key[i++]);
-    } else {
-      i += 2 + (key[i + 1] >> 32);
-    }
-  }
-  return i + 1;
-}
-
-std::vector<bool> DonatedLeaves(std::span<const uint64_t> key) {
-  std::vector<bool> donated;
-  ForEachLeaf(key, [&](uint64_t word) { donated.push_back((word & kDonatedBit) != 0); });
-  return donated;
-}
-
-}  // namespace
-
-std::vector<uint64_t> StructureOf(std::span<const uint64_t> key) {
-  std::vector<uint64_t> structure(key.begin(), key.end());
-  const size_t roots =
-      ForEachLeaf(std::span(structure), [](uint64_t& word) { word &= ~kDonatedBit; });
-  std::ranges::sort(std::span(structure).subspan(roots));
-  return structure;
 }
 
 bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
@@ -303,27 +264,6 @@ bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
   graph->key.assign(key.begin(), key.end());
   graph->copied_leaves = std::move(copied);
   return true;
-}
-
-Description Describe(std::span<const uint64_t> key) {
-  Description description;
-  size_t i = 0;
-  while (key[i] != kEnd) {
-    const uint64_t word = key[i++];
-    Step step;
-    if (word & kLeafBit) {
-      step.leaf = reinterpret_cast<const Shape*>(word & ~(kLeafBit | kDonatedBit));
-      step.donated = (word & kDonatedBit) != 0;
-    } else {
-      step.signature = reinterpret_cast<const Signature*>(word);
-      const uint64_t counts = key[i++];
-      step.num_scalars = static_cast<uint32_t>(counts);
-      for (uint64_t n = counts >> 32; n > 0; --n) step.operands.push_back(PositionOf(key[i++]));
-    }
-    description.steps.push_back(std::move(step));
-  }
-  for (++i; i < key.size(); ++i) description.roots.push_back(PositionOf(key[i]));
-  return description;
 }
 
 void Commit(const Graph& graph, std::vector<Ref<Buffer>> results) {

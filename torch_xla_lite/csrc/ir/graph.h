@@ -1,8 +1,5 @@
-// Linearises the graph of pending values, and gives it a key that determines what is compiled.
-//
-// Two graphs with equal keys do the same computation on different data: they may share one
-// executable. The key is also the description that the compiler reads (see Step), so the
-// compiler cannot depend on anything that is missing from the key.
+// Linearises the graph of pending values, and gives it a key that determines what is compiled
+// (key.h).
 //
 //   Root root{&y};
 //   Graph graph = Linearize({&root, 1});
@@ -22,21 +19,6 @@
 
 namespace torch_xla_lite::ir {
 
-// The position of a value in a graph: the step that produces it, and the index of the result.
-struct Position {
-  uint32_t step;
-  uint32_t output;
-};
-
-// One line of a graph, as its key describes it: a leaf (no signature), or an op call.
-struct Step {
-  const Shape* leaf = nullptr;
-  bool donated = false;
-  const Signature* signature = nullptr;
-  std::vector<Position> operands;
-  uint32_t num_scalars = 0;
-};
-
 struct Graph {
   std::vector<uint64_t> key;
   std::vector<Value> leaves;
@@ -47,11 +29,6 @@ struct Graph {
   // Nodes in the order of the key's steps, including leaves. Used for error messages; kept alive by
   // the roots.
   std::vector<Node*> nodes;
-};
-
-struct Description {
-  std::vector<Step> steps;
-  std::vector<Position> roots;
 };
 
 // A pending value to compute, one for each holder that keeps it alive (holders of one value are
@@ -69,13 +46,6 @@ struct Root {
 // that it replaces: an updated parameter takes the memory of the old one, which is not needed by
 // then. Donated leaves and their roots are in the same order.
 Graph Linearize(std::span<const Root> roots);
-
-// Reads a key back.
-Description Describe(std::span<const uint64_t> key);
-
-// The part of a key that says what is computed: without donation and the order of roots, which
-// depends on it.
-std::vector<uint64_t> StructureOf(std::span<const uint64_t> key);
 
 // Prepares a graph for the executable of a key with the same structure: puts the roots in its order
 // and lists the leaves to copy. Returns false, and changes nothing, if that executable does not

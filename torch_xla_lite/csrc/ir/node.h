@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/ref.h"
-#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::ir {
@@ -37,6 +36,7 @@ class Buffer : public RefCounted {
 };
 
 class Node;
+class Shape;
 
 // Postpones the destruction of nodes that lose their last reference on this thread to the end of
 // the scope. Freeing a value may free all that it was computed from, which should not happen under

@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include "torch_xla_lite/csrc/ir/shape.h"
-
 namespace torch_xla_lite::ir {
+
+class Shape;
 
 struct Signature {
   Signature(std::string op, std::vector<uint64_t> words, std::vector<const Shape*> outputs)

@@ -17,8 +17,11 @@
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/source.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
@@ -389,7 +392,7 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
     const auto start = std::chrono::steady_clock::now();
     executable = Compiled(DescribeCall(call), /*structure=*/py::none());
     compiling_ += std::chrono::steady_clock::now() - start;
-    runtime::Runtime::Get().CountCompiled(*executable);
+    runtime::Runtime::Get().counters().CountCompiled(executable->is_loaded());
   }
   std::vector<py::object> owned;
   for (const at::Tensor& operand : operands) owned.push_back(Uploaded(operand));

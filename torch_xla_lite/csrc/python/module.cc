@@ -24,6 +24,7 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
+#include "torch_xla_lite/csrc/runtime/graph_runner.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace py = pybind11;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::runtime {
 

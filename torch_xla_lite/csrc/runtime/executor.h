@@ -24,7 +24,6 @@
 
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/node.h"
-#include "torch_xla_lite/csrc/ir/shape.h"
 
 namespace torch_xla_lite::runtime {
 

@@ -8,7 +8,12 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/runtime/mappings.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/graph_runner.h"
+#include "torch_xla_lite/csrc/runtime/live_values.h"
+#include "torch_xla_lite/csrc/runtime/pending_limit.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
@@ -80,7 +85,7 @@ class Runtime::SyncScope {
   Runtime& runtime_;
 };
 
-Runtime::Runtime() : cache_(kCacheCapacity) {
+Runtime::Runtime() : runner_(std::make_unique<GraphRunner>(&counters_)) {
   // A process that is forked while another thread records must be able to drop its tensors.
   pthread_atfork([] { Get().record_lock_.lock(); }, [] { Get().record_lock_.unlock(); },
                  [] { Get().record_lock_.unlock(); });
@@ -91,6 +96,8 @@ Runtime& Runtime::Get() {
   static auto* runtime = new Runtime;
   return *runtime;
 }
+
+void Runtime::set_compile_when(CompileWhen value) { runner_->set_compile_when(value); }
 
 void Runtime::Sync() {
   const SyncScope sync(this);
@@ -275,7 +282,7 @@ void Runtime::Run(const Roots& roots, RecordScope& scope, bool may_interpret) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
   scope.Unlock();
-  auto results = Compute(&graph, may_interpret);
+  auto results = runner_->Run(&graph, *executor_, may_interpret);
   scope.Lock();
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
@@ -286,73 +293,6 @@ void Runtime::Run(const Roots& roots, RecordScope& scope, bool may_interpret) {
   }
 }
 
-std::vector<ir::Ref<ir::Buffer>> Runtime::Compute(ir::Graph* graph, bool may_interpret) {
-  ir::Ref<Executable> executable = Find(graph);
-  if (executable) {
-    ++counters_.cache_hits;
-  } else {
-    if (may_interpret && IsInterpretedNow(*graph)) {
-      if (auto results = executor_->Interpret(*graph)) {
-        ++counters_.interpretations;
-        return *std::move(results);
-      }
-    }
-    executable = executor_->Compile(*graph);
-    if (compile_when_ != CompileWhen::kFirst) tiering_.NoteCompiled(*graph);
-    compilations_.erase(graph->key);
-    Insert(graph->key, executable);
-  }
-  auto results = executor_->Execute(*executable, *graph);
-  ++counters_.executions;
-  return results;
-}
-
-ir::Ref<Executable> Runtime::Find(ir::Graph* graph) {
-  if (auto executable = cache_.Find(graph->key)) return executable;
-  TakeCompiled();
-  if (auto executable = cache_.Find(graph->key)) return executable;
-  return cache_.FindAdaptable(graph);
-}
-
-// Counts a run of a graph that has no executable.
-bool Runtime::IsInterpretedNow(const ir::Graph& graph) {
-  if (compile_when_ == CompileWhen::kFirst) return false;
-  const auto found = compilations_.find(graph.key);
-  if (found != compilations_.end()) return static_cast<bool>(found->second);
-  const bool is_waited_for = compile_when_ != CompileWhen::kBackground;
-  if (!tiering_.IsHot(graph, is_waited_for)) return true;
-  if (is_waited_for) return false;
-  compilations_.emplace(graph.key, executor_->StartCompile(graph));
-  tiering_.NoteCompiled(graph);
-  return true;
-}
-
-// Moves what was compiled in the background to the cache.
-void Runtime::TakeCompiled() {
-  for (auto it = compilations_.begin(); it != compilations_.end();) {
-    auto& [key, compilation] = *it;
-    if (!compilation || !compilation->IsDone()) {
-      ++it;
-    } else if (auto executable = compilation->Result()) {
-      Insert(key, std::move(executable));
-      it = compilations_.erase(it);
-    } else {
-      compilation = {};
-    }
-  }
-}
-
-void Runtime::Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable) {
-  CountCompiled(*executable);
-  cache_.Insert(key, std::move(executable));
-  // A check costs up to 30 ms. Graphs of 4, 150 and 1,040 ops took 12, 102 and 1,328 mappings; an
-  // op has two words in the key, or more.
-  unchecked_words_ += key.size();
-  if (unchecked_words_ < kCheckMappingsAfter) return;
-  unchecked_words_ = 0;
-  if (MappingsAreScarce()) cache_.DropOlderHalf();
-}
-
 ir::Graph Runtime::PendingGraph() {
   const SyncScope sync(this);
   RecordScope scope;
@@ -361,9 +301,7 @@ ir::Graph Runtime::PendingGraph() {
 
 void Runtime::ClearCache() {
   const SyncScope sync(this);
-  cache_.Clear();
-  tiering_.Clear();
-  compilations_.clear();
+  runner_->Clear();
   executor_->ClearCache();
 }
 

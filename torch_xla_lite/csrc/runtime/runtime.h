@@ -21,45 +21,30 @@
 #define TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_
 
 #include <atomic>
-#include <cstdint>
 #include <exception>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
-#include "torch_xla_lite/csrc/runtime/executable_cache.h"
-#include "torch_xla_lite/csrc/runtime/executor.h"
-#include "torch_xla_lite/csrc/runtime/live_values.h"
-#include "torch_xla_lite/csrc/runtime/pending_limit.h"
+#include "torch_xla_lite/csrc/runtime/counters.h"
 #include "torch_xla_lite/csrc/runtime/record_lock.h"
-#include "torch_xla_lite/csrc/runtime/tiering.h"
+
+namespace torch_xla_lite::ir {
+struct Graph;
+struct Root;
+}  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::runtime {
 
-struct Counters {
-  std::atomic<uint64_t> recorded_ops = 0;
-  std::atomic<uint64_t> compiles = 0;
-  std::atomic<uint64_t> loads = 0;
-  std::atomic<uint64_t> executions = 0;
-  std::atomic<uint64_t> interpretations = 0;
-  std::atomic<uint64_t> cache_hits = 0;
-};
-
-// When a graph without an executable is compiled.
-enum class CompileWhen {
-  // At once: the first time that it runs.
-  kFirst,
-  // When it comes back (tiering.h); until then it is interpreted. Counts decide, not a clock, so
-  // that a program gives the same bits in each run.
-  kRepeated,
-  // As kRepeated, but compiled by another thread; until then the graph is interpreted. How often
-  // depends on timing.
-  kBackground,
-};
-
+// Declared only: the code that records ops includes this header, and an edit of the code that runs
+// them should not compile it again.
+enum class CompileWhen;
+class Executor;
+class GraphRunner;
+class PendingLimit;
 class RecordScope;
 
 class Runtime {
@@ -69,9 +54,6 @@ class Runtime {
   // Guards nodes and live values.
   RecordLock& record_lock() { return record_lock_; }
   Counters& counters() { return counters_; }
-  void CountCompiled(const Executable& executable) {
-    ++(executable.is_loaded() ? counters_.loads : counters_.compiles);
-  }
 
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
@@ -88,7 +70,7 @@ class Runtime {
   // value needs.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
 
-  void set_compile_when(CompileWhen value) { compile_when_ = value; }
+  void set_compile_when(CompileWhen value);
 
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }
@@ -102,10 +84,6 @@ class Runtime {
   ir::Graph PendingGraph();
 
  private:
-  // More than the distinct graphs of a typical program; an executable takes some hundred kB.
-  static constexpr size_t kCacheCapacity = 1024;
-  static constexpr size_t kCheckMappingsAfter = 4096;  // Words of keys.
-
   Runtime();
 
   class SyncScope;
@@ -123,24 +101,14 @@ class Runtime {
   Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
   void UploadInitialZeros(RecordScope& scope);
   void Run(const Roots& roots, RecordScope& scope, bool may_interpret = true);
-  std::vector<ir::Ref<ir::Buffer>> Compute(ir::Graph* graph, bool may_interpret);
-  ir::Ref<Executable> Find(ir::Graph* graph);
-  bool IsInterpretedNow(const ir::Graph& graph);
-  void TakeCompiled();
-  void Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable);
 
   RecordLock record_lock_;
   std::mutex sync_lock_;
   std::atomic<std::thread::id> sync_owner_;
-  ExecutableCache cache_;
-  size_t unchecked_words_ = 0;
   bool has_suspects_ = false;  // Whether pending calls may be suspect.
-  std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
-  Tiering tiering_;
-  // In the background, by the key of the graph. Nothing if it failed.
-  std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;
   Executor* executor_ = nullptr;
   Counters counters_;
+  const std::unique_ptr<GraphRunner> runner_;
   std::atomic<size_t> most_pending_ = 0;
 };
 

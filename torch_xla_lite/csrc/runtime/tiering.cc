@@ -9,6 +9,7 @@
 
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 

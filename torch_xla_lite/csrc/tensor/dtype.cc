@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include "torch_xla_lite/csrc/ir/shape.h"
+
 namespace torch_xla_lite::tensor {
 namespace {
 
@@ -39,6 +41,14 @@ const ir::Shape* ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes, std::str
   TORCH_CHECK_TYPE(IsXlaType(dtype), "XLA has no element type ", dtype, " (in ", op,
                    ").\nKeep this tensor on the CPU, or convert it first:  x.to(torch.float32)");
   return ir::Shape::Of(static_cast<ir::DType>(dtype), {sizes.data(), sizes.size()});
+}
+
+c10::ScalarType ScalarTypeOf(const ir::Shape* shape) {
+  return static_cast<c10::ScalarType>(shape->dtype());
+}
+
+int64_t ByteSize(const ir::Shape* shape) {
+  return shape->NumElements() * static_cast<int64_t>(c10::elementSize(ScalarTypeOf(shape)));
 }
 
 }  // namespace torch_xla_lite::tensor

@@ -15,20 +15,18 @@
 #include <cstdint>
 #include <string_view>
 
-#include "torch_xla_lite/csrc/ir/shape.h"
+namespace torch_xla_lite::ir {
+class Shape;
+}
 
 namespace torch_xla_lite::tensor {
 
 // Throws c10::TypeError, naming the op, for a type that XLA does not have.
 const ir::Shape* ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes, std::string_view op);
 
-inline c10::ScalarType ScalarTypeOf(const ir::Shape* shape) {
-  return static_cast<c10::ScalarType>(shape->dtype());
-}
+c10::ScalarType ScalarTypeOf(const ir::Shape* shape);
 
-inline int64_t ByteSize(const ir::Shape* shape) {
-  return shape->NumElements() * static_cast<int64_t>(c10::elementSize(ScalarTypeOf(shape)));
-}
+int64_t ByteSize(const ir::Shape* shape);
 
 }  // namespace torch_xla_lite::tensor
 

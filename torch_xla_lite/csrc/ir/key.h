@@ -1,0 +1,69 @@
+// The key of a graph: a sequence of words that determines what is compiled.
+//
+// Two graphs with equal keys do the same computation on different data: they may share one
+// executable. The key is also the description that the compiler reads (see Step), so the compiler
+// cannot depend on anything that is missing from the key.
+//
+//   Graph graph = Linearize(roots);                      // ir/graph.h
+//   for (const Step& step : Describe(graph.key).steps)   // leaves and op calls, in post-order
+//   StructureOf(graph.key);                              // equal for graphs that differ in
+//   donation
+//
+// The words: a leaf is its shape's address with the lowest bit set (and the second bit if it is
+// donated). An op call is its signature's address, then its counts, then its operands. A null word
+// ends the steps; the roots follow.
+
+#ifndef TORCH_XLA_LITE_CSRC_IR_KEY_H_
+#define TORCH_XLA_LITE_CSRC_IR_KEY_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+namespace torch_xla_lite::ir {
+
+class Shape;
+
+inline constexpr uint64_t kLeafBit = 1;
+inline constexpr uint64_t kDonatedBit = 2;
+inline constexpr uint64_t kEnd = 0;
+
+// The position of a value in a graph: the step that produces it, and the index of the result.
+struct Position {
+  uint32_t step;
+  uint32_t output;
+};
+
+inline uint64_t WordOf(Position position) {
+  return uint64_t{position.step} << 32 | position.output;
+}
+
+// One line of a graph, as its key describes it: a leaf (no signature), or an op call.
+struct Step {
+  const Shape* leaf = nullptr;
+  bool donated = false;
+  const Signature* signature = nullptr;
+  std::vector<Position> operands;
+  uint32_t num_scalars = 0;
+};
+
+struct Description {
+  std::vector<Step> steps;
+  std::vector<Position> roots;
+};
+
+// Reads a key back.
+Description Describe(std::span<const uint64_t> key);
+
+// For each leaf whether it is donated.
+std::vector<bool> DonatedLeaves(std::span<const uint64_t> key);
+
+// The part of a key that says what is computed: without donation and the order of roots, which
+// depends on it.
+std::vector<uint64_t> StructureOf(std::span<const uint64_t> key);
+
+}  // namespace torch_xla_lite::ir
+
+#endif  // TORCH_XLA_LITE_CSRC_IR_KEY_H_

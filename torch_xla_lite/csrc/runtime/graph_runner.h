@@ -1,0 +1,72 @@
+// Runs graphs: by the executable of the same key if there is one; otherwise the graph is
+// interpreted, or compiled first.
+//
+//   GraphRunner runner(&counters);
+//   runner.set_compile_when(CompileWhen::kRepeated);
+//   ir::Graph graph = ir::Linearize(roots);
+//   ir::Commit(graph, runner.Run(&graph, executor, /*may_interpret=*/true));
+//
+// Not thread-safe, except set_compile_when: the runtime holds its sync lock.
+
+#ifndef TORCH_XLA_LITE_CSRC_RUNTIME_GRAPH_RUNNER_H_
+#define TORCH_XLA_LITE_CSRC_RUNTIME_GRAPH_RUNNER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/runtime/counters.h"
+#include "torch_xla_lite/csrc/runtime/executable_cache.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/tiering.h"
+
+namespace torch_xla_lite::runtime {
+
+// When a graph without an executable is compiled.
+enum class CompileWhen {
+  // At once: the first time that it runs.
+  kFirst,
+  // When it comes back (tiering.h); until then it is interpreted. Counts decide, not a clock, so
+  // that a program gives the same bits in each run.
+  kRepeated,
+  // As kRepeated, but compiled by another thread; until then the graph is interpreted. How often
+  // depends on timing.
+  kBackground,
+};
+
+class GraphRunner {
+ public:
+  explicit GraphRunner(Counters* counters) : counters_(*counters), cache_(kCacheCapacity) {}
+
+  void set_compile_when(CompileWhen value) { compile_when_ = value; }
+
+  // One buffer for each root. The roots of the graph may be put in another order. Throws what the
+  // executor throws.
+  std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, Executor& executor, bool may_interpret);
+  // Forgets all executables, and how often graphs ran.
+  void Clear();
+
+ private:
+  // More than the distinct graphs of a typical program; an executable takes some hundred kB.
+  static constexpr size_t kCacheCapacity = 1024;
+  static constexpr size_t kCheckMappingsAfter = 4096;  // Words of keys.
+
+  ir::Ref<Executable> Find(ir::Graph* graph);
+  bool IsInterpretedNow(const ir::Graph& graph, Executor& executor);
+  void TakeCompiled();
+  void Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable);
+
+  Counters& counters_;
+  ExecutableCache cache_;
+  Tiering tiering_;
+  size_t unchecked_words_ = 0;
+  std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
+  // In the background, by the key of the graph. Nothing if it failed.
+  std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;
+};
+
+}  // namespace torch_xla_lite::runtime
+
+#endif  // TORCH_XLA_LITE_CSRC_RUNTIME_GRAPH_RUNNER_H_
