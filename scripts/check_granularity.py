@@ -6,7 +6,8 @@
     sources   a target has more than eight files
     torch     a C++ target depends on torch, and reads none of its headers
     unused    a dependency none of whose headers or modules is used
-    width     an edit of a file runs more tests than WIDTHS allows
+    width     an edit of a file runs more tests than WIDTHS allows, or compiles more sources of the
+              package than COMPILATIONS allows
 
 The graph is that of `bazel query`. What a C++ target reads is in the depfiles of its last
 compilation, so one that is not built is not checked. Python tests may depend on programs that they
@@ -39,6 +40,16 @@ WIDTHS = {
     "//torch_xla_lite/commands:doctor.py": 7,
     "//:README.md": 2,
     "//:CONTRIBUTING.md": 1,
+}
+# Header -> how many sources of the package may include it, directly or not.
+COMPILATIONS = {
+    "torch_xla_lite/csrc/ir/graph.h": 11,
+    "torch_xla_lite/csrc/ir/shape.h": 12,
+    "torch_xla_lite/csrc/runtime/executable_cache.h": 4,
+    "torch_xla_lite/csrc/runtime/executor.h": 8,
+    "torch_xla_lite/csrc/runtime/pending_limit.h": 3,
+    "torch_xla_lite/csrc/runtime/runtime.h": 14,
+    "torch_xla_lite/csrc/runtime/tiering.h": 4,
 }
 _QUERY = ("query", "--output=xml", "--noimplicit_deps", "kind(rule, deps(//...))")
 # Its output has the names of its inputs, not their content.
@@ -101,6 +112,10 @@ def findings(graph: Graph, binaries: Path) -> Iterator[str]:
     for label, most in WIDTHS.items():
         if (count := len(tests_of(label, graph))) > most:
             yield f"width: {label} is an input of {count} tests, not {most}. Narrow their deps."
+    depfiles = [file.read_text() for file in binaries.glob("torch_xla_lite/csrc/*/_objs/*/*.d")]
+    for header, most in COMPILATIONS.items():
+        if (count := sum(f" {header} " in f"{' '.join(d.split())} " for d in depfiles)) > most:
+            yield f"width: {count} sources include {header}, not {most}. Declare what it defines."
 
 
 def tests_of(label: str, graph: Graph) -> set[str]:

@@ -99,6 +99,17 @@ def test_each_finding_is_a_line_with_its_remedy(nested: Nested):
     assert sorted(coarse.stdout.splitlines()) == sorted([*_FINDINGS.splitlines(), "5 findings"])
 
 
+def test_a_header_that_too_many_sources_include_is_named(tmp_path: Path):
+    header, most = next(iter(check_granularity.COMPILATIONS.items()))
+    for number in range(most + 1):
+        assert list(check_granularity.findings({}, tmp_path)) == []
+        objects = tmp_path / "torch_xla_lite" / "csrc" / "ir" / "_objs" / str(number)
+        objects.mkdir(parents=True)
+        (objects / "a.d").write_text(f"a.o: a.cc \\\n {header}\n")
+    (finding,) = check_granularity.findings({}, tmp_path)
+    assert finding.startswith(f"width: {most + 1} sources include {header}, not {most}.")
+
+
 def test_a_test_that_has_only_the_name_of_a_file_does_not_run_after_an_edit():
     def target(kind: str, *inputs: str) -> Target:
         return Target(kind, [], [], [], list(inputs))
