@@ -327,6 +327,7 @@ setup(name="peek", ext_modules=[XLAExtension("peek", ["peek.cc"], uses_torch=Tru
 """
 
 _PEEK_SOURCE = """
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
