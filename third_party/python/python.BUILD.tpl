@@ -13,6 +13,10 @@ exports_files([
 
 cc_library(
     name = "headers",
-    hdrs = glob(["include/**/*.h"]),
+    # Without the interpreter's own headers (internal/).
+    hdrs = glob([
+        "include/*.h",
+        "include/cpython/*.h",
+    ]),
     includes = ["include"],
 )

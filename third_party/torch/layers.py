@@ -74,8 +74,8 @@ LAYERS = (
             "torch/library.h",
         ),
     ),
-    # One header for each operator, added by main, so that nothing needs ATen/ATen.h. The others are
-    # those of code that calls many operators (csrc/interpreter).
+    # Operators that our code calls by name, so that nothing needs ATen/ATen.h. All of them would be
+    # 900 headers more, and each build asks for the time of each header.
     Layer(
         "OPERATORS",
         ("C10", "TENSOR_BASE", "CORE"),
@@ -148,9 +148,6 @@ def main(include: Path, output: Path) -> None:
         wanted["C10"] |= {
             path.relative_to(include).as_posix() for path in (include / folder).glob("*.h")
         }
-    wanted["OPERATORS"] |= {
-        path.relative_to(include).as_posix() for path in (include / "ATen/ops").glob("*_ops.h")
-    }
     missing = [
         root for roots in wanted.values() for root in roots if not (include / root).is_file()
     ]

@@ -4,7 +4,7 @@
 #   tensor_base  the part of at::Tensor without operators
 #   stable       torch's stable ABI
 #   core         at::Tensor, the dispatcher, torch/library.h
-#   operators    ATen/ops/*_ops.h: operators called by name (core has the most common ones)
+#   operators    operators called by name (core has the most common ones)
 #   host_memory  ATen/core/CachingHostAllocator.h: allocators of pinned memory
 #   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
 #   python       headers that use Python
