@@ -4,7 +4,6 @@ Bazel 4.2.3 has cc_shared_library only as an experiment; these rules work with e
 """
 
 load("@rules_cc//cc:defs.bzl", "CcInfo", "cc_binary", "cc_common")
-load("@rules_cc//cc:find_cc_toolchain.bzl", "find_cc_toolchain")
 
 # The repositories with code to link: the main one, and this one if the main one depends on it.
 _OWN = ["", Label("//bazel:linking.bzl").workspace_name]
@@ -14,63 +13,55 @@ _LinkClosureInfo = provider(
     fields = {"owners": "depset of Label: the libraries whose code it contains."},
 )
 
-def _linked_by_path(owner, libraries):
-    """A linking context that passes files to the linker by path, so that Bazel adds no rpath."""
-    return cc_common.create_linking_context(
-        linker_inputs = depset([cc_common.create_linker_input(
-            owner = owner,
-            additional_inputs = depset(libraries),
-            user_link_flags = depset([library.path for library in libraries]),
-        )]),
-    )
+def _linked_by_path(owner, files, like = None):
+    """Linker input that passes files to the linker by path, so that Bazel adds no rpath and makes no archive.
 
-def _whole(ctx, toolchain, features, library):
-    """The library with all its objects linked, although nothing in the shared object calls them."""
-    return cc_common.create_library_to_link(
-        actions = ctx.actions,
-        alwayslink = True,
-        cc_toolchain = toolchain,
-        feature_configuration = features,
-        pic_static_library = library.pic_static_library,
-        static_library = None if library.pic_static_library else library.static_library,
+    Args:
+      owner: label.
+      files: to link.
+      like: linker input whose files and flags follow; not its libraries.
+
+    Returns:
+      LinkerInput.
+    """
+    return cc_common.create_linker_input(
+        owner = owner,
+        additional_inputs = depset(files + (like.additional_inputs if like else [])),
+        user_link_flags = depset([file.path for file in files] + (like.user_link_flags if like else [])),
     )
 
 def _link_closure_impl(ctx):
-    toolchain = find_cc_toolchain(ctx)
-    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     in_dynamic_deps = {}
     for closure in ctx.attr.dynamic_closures:
         for owner in closure[_LinkClosureInfo].owners.to_list():
             in_dynamic_deps[owner] = True
 
     merged = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
-    owners, inputs = [], []
+    owners, objects, inputs = [], [], []
     for linker_input in merged.linking_context.linker_inputs.to_list():
-        if linker_input.owner in in_dynamic_deps:
+        owner, archives = linker_input.owner, []
+        if owner in in_dynamic_deps:
             continue
-        libraries = linker_input.libraries
-        if linker_input.owner.workspace_name in _OWN and libraries:
-            owners.append(linker_input.owner)
-            libraries = [_whole(ctx, toolchain, features, library) for library in libraries]
-        inputs.append(cc_common.create_linker_input(
-            owner = linker_input.owner,
-            additional_inputs = depset(linker_input.additional_inputs),
-            libraries = depset(libraries),
-            user_link_flags = depset(linker_input.user_link_flags),
-        ))
-    own = cc_common.create_linking_context(linker_inputs = depset(inputs, order = "topological"))
+        if owner.workspace_name in _OWN and linker_input.libraries:
+            owners.append(owner)
+            for library in linker_input.libraries:
+                objects += library.pic_objects or library.objects
+        else:
+            archives = [library.pic_static_library or library.static_library for library in linker_input.libraries]
+        inputs.append(_linked_by_path(owner, archives, like = linker_input))
     libraries = {file.basename: file for file in ctx.files.dynamic_libraries}
     names = [closure.label.name.split("/")[-1].rpartition(".")[0] for closure in ctx.attr.dynamic_closures]
     for name in names:
         if name not in libraries:
             fail("The installed torch_xla_lite_lib has no %s, or is not installed.\n" % name +
                  "Link to the libraries of this tree instead: remove --define=torch_xla_lite_lib=installed")
+
+    # The objects come first: gold exports the symbols of an interface library that it has read before them.
+    own = _linked_by_path(ctx.label, objects)
     others = _linked_by_path(ctx.label, [libraries[name] for name in names])
+    linked = depset([own] + inputs + [others], order = "topological")
     return [
-        cc_common.merge_cc_infos(cc_infos = [
-            CcInfo(linking_context = own),
-            CcInfo(linking_context = others),
-        ]),
+        CcInfo(linking_context = cc_common.create_linking_context(linker_inputs = linked)),
         _LinkClosureInfo(owners = depset(owners + in_dynamic_deps.keys())),
     ]
 
@@ -81,11 +72,8 @@ link_closure = rule(
         "deps": attr.label_list(providers = [CcInfo]),
         "dynamic_closures": attr.label_list(providers = [_LinkClosureInfo]),
         "dynamic_libraries": attr.label_list(allow_files = True),
-        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
-    fragments = ["cpp"],
     provides = [CcInfo, _LinkClosureInfo],
-    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
 # The prefixes of mangled names: functions, their static variables and the guards of these, and type information.
@@ -113,7 +101,9 @@ version_script = rule(
 
 def _linked_library_impl(ctx):
     return [
-        CcInfo(linking_context = _linked_by_path(ctx.label, ctx.files.library)),
+        CcInfo(linking_context = cc_common.create_linking_context(
+            linker_inputs = depset([_linked_by_path(ctx.label, ctx.files.library)]),
+        )),
         DefaultInfo(runfiles = ctx.runfiles(files = ctx.files.runtime)),
     ]
 
