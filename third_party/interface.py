@@ -1,15 +1,17 @@
 """Writes the exported symbols of a shared object as an assembler file, to link against.
 
-    python interface.py /path/to/libc10.so c10.S
+    python interface.py /path/to/libc10.so c10.S words.txt
     python interface.py --interpreter python.S
 
 Assembled and linked, the file becomes an interface library: a small shared object that has the
-symbols of the original and none of its code.
+symbols of the original and none of its code. With a list of the words in some headers, it has only
+symbols that these may declare: 12,000 of the 74,000 of libtorch_cpu.so, which each link reads.
 """
 
+import re
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 # A repository rule runs this file without the root of the tree on sys.path.
@@ -18,6 +20,10 @@ sys.path.insert(0, str(Path(__file__).absolute().parents[1]))
 from third_party import elf
 
 _STT_OBJECT, _STT_TLS = 1, 6
+# What stands before the names of scopes in a mangled name: that it is a vtable, a guard or a nested
+# name, offsets of thunks, qualifiers, `std`.
+_BEFORE_SCOPES = re.compile(r"_Z(?:GV)?(?:Z|T[A-Za-z](?:n?\d+_)*)?N?[KVrRO]*(?:St)?")
+_LENGTH = re.compile(r"\d+")
 
 
 def assembler(symbols: list[elf.Symbol]) -> Iterator[str]:
@@ -36,6 +42,24 @@ def assembler(symbols: list[elf.Symbol]) -> Iterator[str]:
                 yield f".size {symbol.name},{symbol.size}"
             yield f"{symbol.name}:"
     yield '.section .note.GNU-stack,"",%progbits'
+
+
+def scopes(symbol: str) -> list[str]:
+    """The namespaces and classes of a C++ symbol and its own name, up to the first operator,
+    constructor or template argument; the whole name of a C symbol."""
+    start = _BEFORE_SCOPES.match(symbol)
+    if start is None:
+        return [symbol]
+    names, position = [], start.end()
+    while length := _LENGTH.match(symbol, position):
+        position = length.end() + int(length[0])
+        names.append(symbol[length.end() : position])
+    return names
+
+
+def declared(symbols: list[elf.Symbol], words: Set[str]) -> list[elf.Symbol]:
+    """The symbols that headers with these words may declare."""
+    return [symbol for symbol in symbols if words.issuperset(scopes(symbol.name))]
 
 
 def interpreter_binary() -> Path:
@@ -59,14 +83,17 @@ def _exports_python_api(file: Path) -> bool:
         return opened.exports("Py_IsInitialized")
 
 
-def main(source: str, target: str) -> None:
+def main(source: str, target: str, words: str = "") -> None:
     path = interpreter_binary() if source == "--interpreter" else Path(source)
     # A symbol may exist in several versions.
     try:
-        symbols = {symbol.name: symbol for symbol in elf.exported_symbols(path)}
+        named = {symbol.name: symbol for symbol in elf.exported_symbols(path)}
     except elf.NotElf as error:
         sys.exit(str(error))
-    Path(target).write_text("\n".join(assembler(list(symbols.values()))) + "\n")
+    symbols = list(named.values())
+    if words:
+        symbols = declared(symbols, set(Path(words).read_text().split()))
+    Path(target).write_text("\n".join(assembler(symbols)) + "\n")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,13 @@ def test_headers_of_pybind11_are_not_followed(tmp_path: Path):
     assert layers.closure(include, {"a.h"}) == {"a.h"}
 
 
+def test_all_words_of_the_headers_are_found(tmp_path: Path):
+    text = {"a.h": "namespace c10 { int A_1(b::C<d>); }  // \xe9", "b/b.h": "#define E(x) x##_f"}
+    include = _tree(tmp_path, text)
+    found = layers.words(include, ["a.h", "b/b.h"])
+    assert {"namespace", "c10", "A_1", "b", "C", "d", "define", "E", "x", "_f"} <= found
+
+
 def test_every_layer_is_listed_after_the_layers_below_it():
     found: set[str] = set()
     for layer in layers.LAYERS:

@@ -1,16 +1,19 @@
 """Divides torch's headers into layers, by following #include lines from a few roots.
 
-    python layers.py .../torch/include layers.bzl
+    python layers.py .../torch/include layers.bzl words.txt
 
 A layer holds the headers that its roots reach, except those of the layers below. Conditions of the
 preprocessor are ignored, except for one macro. So a layer may hold a few headers too many (648
 instead of 643 for torch/library.h) but never too few.
+
+The second file has all words of the headers: no other names can be used (third_party/interface.py).
 """
 
 import functools
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,6 +112,9 @@ LAYERS = (
     ),
 )
 
+# csrc/device/autocast.cc declares two functions of this header, which includes ATen/ATen.h.
+_WITHOUT_LAYER = ("ATen/autocast_mode.h",)
+
 
 def closure(include: Path, roots: set[str]) -> set[str]:
     """The roots and every header under `include` that they reach."""
@@ -141,7 +147,15 @@ def _present(include: Path) -> set[str]:
     return {f"{folder}/{name}"[start:] for folder, _, names in walk for name in names}
 
 
-def main(include: Path, output: Path) -> None:
+def words(include: Path, headers: Iterable[str]) -> set[str]:
+    """The identifiers, keywords and numbers in the headers, and the words of their comments."""
+    found: set[bytes] = set()
+    for header in headers:
+        found.update(re.findall(rb"\w+", (include / header).read_bytes()))
+    return {word.decode(errors="replace") for word in found}
+
+
+def main(include: Path, layers: Path, words_file: Path) -> None:
     # All headers of these small folders; our code may include any of them.
     wanted = {layer.name: set(layer.roots) for layer in LAYERS}
     for folder in ("c10/core", "c10/core/impl", "c10/util"):
@@ -161,8 +175,10 @@ def main(include: Path, output: Path) -> None:
         headers_of[layer.name] = closure(include, wanted[layer.name]) - below
         headers = (f'    "include/{header}",' for header in sorted(headers_of[layer.name]))
         lines += [f"{layer.name} = [", *headers, "]", ""]
-    output.write_text("\n".join(lines))
+    layers.write_text("\n".join(lines))
+    found = words(include, set().union(_WITHOUT_LAYER, *headers_of.values()))
+    words_file.write_text("\n".join(sorted(found)) + "\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))

@@ -26,6 +26,7 @@ def _torch_repository_impl(repository_ctx):
         layers,
         torch.path.get_child("include"),
         "layers.bzl",
+        "words.txt",
     ])
     libraries = torch.path.get_child("lib")
     for name in _LIBRARIES:
@@ -33,6 +34,7 @@ def _torch_repository_impl(repository_ctx):
             interface,
             libraries.get_child("lib%s.so" % name),
             name + ".S",
+            "words.txt",
         ])
     folder = str(libraries)
     if not libraries.get_child("libtorch_cuda.so").exists:
