@@ -91,25 +91,22 @@ def read_build(log: Path, root: Path) -> list[SharedObject]:
       log: written by Bazel.
       root: the folder in which Bazel ran the commands.
     """
-    units, archives, links = {}, {}, {}
+    units, links = {}, {}
     for spawn in execution_log.read(log):
         arguments = list(_expanded(spawn.arguments, root))
         made = next((o for o in spawn.outputs if o.endswith(".o")), spawn.outputs[0])
         if spawn.mnemonic == "CppCompile":
             units[made] = _unit(arguments, root)
-        elif spawn.mnemonic == "CppArchive":
-            archives[made] = [word for word in arguments if word.endswith(".o")]
         elif spawn.mnemonic == "CppLink" and "/torch_xla_lite/" in made:
             links[made] = arguments
     objects = []
     for made, arguments in links.items():
-        contained = [o for word in arguments for o in archives.get(word, ())]
         needs = [word for word in arguments[arguments.index(made) + 1 :] if word in links]
-        flags = [_absolute(word, root) for word in arguments[1:] if _is_flag(word, made, archives)]
+        flags = [_absolute(word, root) for word in arguments[1:] if _is_flag(word, made, units)]
         objects.append(
             SharedObject(
                 made.partition("/torch_xla_lite/")[2],
-                tuple(units[o] for o in contained),
+                tuple(units[word] for word in arguments if word in units),
                 tuple(flag for flag in flags if flag not in {_absolute(n, root) for n in needs}),
                 tuple(word.partition("/torch_xla_lite/")[2] for word in needs),
             )
@@ -143,9 +140,9 @@ def _place(folder: str, root: Path) -> str:
     return "@TREE@" if folder == "." else str(root / folder)
 
 
-def _is_flag(word: str, made: str, archives: Mapping[str, object]) -> bool:
-    skipped = ("-Wl,-whole-archive", "-Wl,-no-whole-archive", "-Wl,-rpath", "-shared", "-o")
-    return word != made and word not in archives and not word.startswith(skipped)
+def _is_flag(word: str, made: str, units: Mapping[str, Unit]) -> bool:
+    skipped = ("-Wl,-rpath", "-shared", "-o")
+    return word != made and word not in units and not word.startswith(skipped)
 
 
 def _absolute(word: str, root: Path) -> str:

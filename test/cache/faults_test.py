@@ -39,7 +39,7 @@ from test.cache.servers import (
 pytestmark = needs_nginx
 
 # Compilers, linkers and others that a build without a cache starts.
-_ALL = 6
+_ALL = 4
 
 # What a broken cache may cost a build.
 _LATER_S = 15
