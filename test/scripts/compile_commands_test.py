@@ -14,8 +14,20 @@ _MORE = """
 lite_cc_library(
     name = "three",
     srcs = ["three.cc"],
-    deps = ["@torch//:python"],
+    hdrs = ["three.h"],
+    deps = [
+        "@jaxlib//:xla_ffi",
+        "@torch//:python",
+    ],
 )
+"""
+# Of torch, pybind11, Python, XLA and this tree.
+_THREE = """\
+#include "torch/csrc/utils/pybind.h"
+#include "torch_xla_lite/three.h"
+#include "xla/ffi/api/ffi.h"
+
+at::Tensor three = Three();
 """
 
 
@@ -26,7 +38,8 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     shutil.copy(ROOT / "scripts/compile_commands.py", tree.root / "scripts")
     with (tree.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
         file.write(_MORE)
-    tree.write("three.cc", '#include "torch/csrc/utils/pybind.h"\n\nat::Tensor three;\n')
+    tree.write("three.h", '#include "ATen/core/Tensor.h"\nat::Tensor Three();\n')
+    tree.write("three.cc", _THREE)
     tree.configure()
     yield tree
     tree.close()
@@ -61,7 +74,7 @@ def test_the_file_is_written_only_when_its_content_changes(nested: Nested):
 
 @pytest.mark.skipif(shutil.which("clangd") is None, reason="only scripts/test.sh installs clangd")
 def test_clangd_finds_every_header(nested: Nested):
-    _write(nested)
-    process = nested.run("clangd", "--check=torch_xla_lite/three.cc")
-    assert process.returncode == 0, process.stderr
-    assert "All checks completed, 0 errors" in process.stderr
+    for entry in json.loads(_write(nested).read_text()):
+        process = nested.run("clangd", f"--check={entry['file']}")
+        assert process.returncode == 0, process.stderr
+        assert "All checks completed, 0 errors" in process.stderr
