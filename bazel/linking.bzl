@@ -13,21 +13,14 @@ _LinkClosureInfo = provider(
     fields = {"owners": "depset of Label: the libraries whose code it contains."},
 )
 
-def _linked_by_path(owner, files, like = None):
-    """Linker input that passes files to the linker by path, so that Bazel adds no rpath and makes no archive.
-
-    Args:
-      owner: label.
-      files: to link.
-      like: linker input whose files and flags follow; not its libraries.
-
-    Returns:
-      LinkerInput.
-    """
-    return cc_common.create_linker_input(
-        owner = owner,
-        additional_inputs = depset(files + (like.additional_inputs if like else [])),
-        user_link_flags = depset([file.path for file in files] + (like.user_link_flags if like else [])),
+def _linked_by_path(owner, files, inputs = [], flags = []):
+    """A linking context that passes files to the linker by path, so that Bazel adds no rpath and makes no archive."""
+    return cc_common.create_linking_context(
+        linker_inputs = depset([cc_common.create_linker_input(
+            owner = owner,
+            additional_inputs = depset(files + inputs),
+            user_link_flags = depset([file.path for file in files] + flags),
+        )]),
     )
 
 def _link_closure_impl(ctx):
@@ -37,9 +30,9 @@ def _link_closure_impl(ctx):
             in_dynamic_deps[owner] = True
 
     merged = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
-    owners, objects, inputs = [], [], []
+    owners, objects, inputs, flags = [], [], [], []
     for linker_input in merged.linking_context.linker_inputs.to_list():
-        owner, archives = linker_input.owner, []
+        owner = linker_input.owner
         if owner in in_dynamic_deps:
             continue
         if owner.workspace_name in _OWN and linker_input.libraries:
@@ -48,7 +41,10 @@ def _link_closure_impl(ctx):
                 objects += library.pic_objects or library.objects
         else:
             archives = [library.pic_static_library or library.static_library for library in linker_input.libraries]
-        inputs.append(_linked_by_path(owner, archives, like = linker_input))
+            inputs += archives
+            flags += [archive.path for archive in archives]
+        inputs += linker_input.additional_inputs
+        flags += linker_input.user_link_flags
     libraries = {file.basename: file for file in ctx.files.dynamic_libraries}
     names = [closure.label.name.split("/")[-1].rpartition(".")[0] for closure in ctx.attr.dynamic_closures]
     for name in names:
@@ -57,11 +53,13 @@ def _link_closure_impl(ctx):
                  "Link to the libraries of this tree instead: remove --define=torch_xla_lite_lib=installed")
 
     # The objects come first: gold exports the symbols of an interface library that it has read before them.
-    own = _linked_by_path(ctx.label, objects)
+    own = _linked_by_path(ctx.label, objects, inputs, flags)
     others = _linked_by_path(ctx.label, [libraries[name] for name in names])
-    linked = depset([own] + inputs + [others], order = "topological")
     return [
-        CcInfo(linking_context = cc_common.create_linking_context(linker_inputs = linked)),
+        cc_common.merge_cc_infos(cc_infos = [
+            CcInfo(linking_context = own),
+            CcInfo(linking_context = others),
+        ]),
         _LinkClosureInfo(owners = depset(owners + in_dynamic_deps.keys())),
     ]
 
@@ -101,9 +99,7 @@ version_script = rule(
 
 def _linked_library_impl(ctx):
     return [
-        CcInfo(linking_context = cc_common.create_linking_context(
-            linker_inputs = depset([_linked_by_path(ctx.label, ctx.files.library)]),
-        )),
+        CcInfo(linking_context = _linked_by_path(ctx.label, ctx.files.library)),
         DefaultInfo(runfiles = ctx.runfiles(files = ctx.files.runtime)),
     ]
 
