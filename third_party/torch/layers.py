@@ -118,7 +118,6 @@ _WITHOUT_LAYER = ("ATen/autocast_mode.h",)
 
 def closure(include: Path, roots: set[str]) -> set[str]:
     """The roots and every header under `include` that they reach."""
-    present = _present(include)
     found: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -126,17 +125,24 @@ def closure(include: Path, roots: set[str]) -> set[str]:
         if header in found:
             continue
         found.add(header)
-        with open(f"{include}/{header}", "rb") as file:
-            text = _ALL_OPERATORS.sub(b"", file.read())
-        folder = header.rpartition("/")[0]
-        for match in _INCLUDE.findall(text):
-            name = match.decode()
-            # pybind11 is a separate dependency.
-            for candidate in (name, os.path.normpath(os.path.join(folder, name))):
-                if candidate in present and not candidate.startswith("pybind11/"):
-                    waiting.append(candidate)
-                    break
+        waiting += _included(include, header)
     return found
+
+
+@functools.cache
+def _included(include: Path, header: str) -> list[str]:
+    """The headers that one includes. Cached, because several layers reach the same ones."""
+    with open(f"{include}/{header}", "rb") as file:
+        text = _ALL_OPERATORS.sub(b"", file.read())
+    present, folder, names = _present(include), header.rpartition("/")[0], []
+    for match in _INCLUDE.findall(text):
+        name = match.decode()
+        # pybind11 is a separate dependency.
+        for candidate in (name, os.path.normpath(os.path.join(folder, name))):
+            if candidate in present and not candidate.startswith("pybind11/"):
+                names.append(candidate)
+                break
+    return names
 
 
 @functools.cache
