@@ -24,7 +24,7 @@ struct Graph {
   std::vector<Value> leaves;
   std::vector<uint64_t> scalars;
   std::vector<Value> roots;
-  // Leaves that the executable donates, but that are needed afterwards (see AdaptTo).
+  // Leaves that the executable donates, but that are needed afterwards (see AdaptTo in donation.h).
   std::vector<uint32_t> copied_leaves;
   // Nodes in the order of the key's steps, including leaves. Used for error messages; kept alive by
   // the roots.
@@ -41,16 +41,8 @@ struct Root {
   bool if_needed = false;
 };
 
-// Donation: a leaf is donated if only nodes of this graph refer to it and a root has its shape: the
-// executable may then compute that root in the leaf's memory. A root prefers the memory of the leaf
-// that it replaces: an updated parameter takes the memory of the old one, which is not needed by
-// then. Donated leaves and their roots are in the same order.
+// Donates leaves that are not needed afterwards (donation.h), and orders the roots accordingly.
 Graph Linearize(std::span<const Root> roots);
-
-// Prepares a graph for the executable of a key with the same structure: puts the roots in its order
-// and lists the leaves to copy. Returns false, and changes nothing, if that executable does not
-// donate all leaves that the graph does: it would need more memory.
-bool AdaptTo(std::span<const uint64_t> key, Graph* graph);
 
 // Stores the results of a graph in its root nodes and releases what they were computed from.
 void Commit(const Graph& graph, std::vector<Ref<Buffer>> results);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "torch_xla_lite/csrc/ir/donation.h"
 #include "torch_xla_lite/csrc/ir/hash.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 

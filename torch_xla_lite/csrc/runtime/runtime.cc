@@ -2,15 +2,12 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <stdexcept>
-#include <unordered_set>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/ir/key.h"
-#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/failures.h"
 #include "torch_xla_lite/csrc/runtime/graph_runner.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
@@ -18,53 +15,18 @@
 namespace torch_xla_lite::runtime {
 namespace {
 
-using NodeSet = std::unordered_set<const ir::Node*>;
-
-// The pending nodes that need a call for which `is_one` holds, these calls among them.
-template <typename IsOne>
-NodeSet NodesThatNeed(IsOne is_one, const std::vector<ir::Root>& roots) {
-  NodeSet found;
-  const ir::Graph graph = ir::Linearize(roots);
-  const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
-  std::vector<bool> needs(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].signature == nullptr) continue;
-    needs[i] = is_one(*graph.nodes[i]) ||
-               std::ranges::any_of(steps[i].operands, [&](auto at) { return needs[at.step]; });
-    if (needs[i]) found.insert(graph.nodes[i]);
-  }
-  return found;
-}
-
-// The same for given calls.
-NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
-                      const std::vector<ir::Root>& roots) {
-  if (calls.empty()) return {};
-  const auto is_one = [&](const ir::Node& node) {
-    return std::ranges::any_of(calls, [&](const auto& call) { return call.get() == &node; });
-  };
-  return NodesThatNeed(is_one, roots);
-}
-
-// The number of elements of a call's largest result.
-int64_t SizeOf(const ir::Node& call) {
-  int64_t size = 0;
-  for (const ir::Shape* shape : call.signature().outputs) {
-    if (shape != nullptr) size = std::max(size, shape->NumElements());
-  }
-  return size;
-}
+// Whether this thread holds the sync lock.
+thread_local bool is_syncing = false;
 
 }  // namespace
 
-// Holds the sync lock, and records the thread that holds it.
+// Holds the sync lock.
 class Runtime::SyncScope {
  public:
   explicit SyncScope(Runtime* runtime) : runtime_(*runtime) {
-    const auto self = std::this_thread::get_id();
     // Checked first: in a forked process, the thread that held the lock does not exist.
     runtime_.executor_->CheckUsable();
-    if (runtime_.sync_owner_ == self || runtime_.executor_->IsInKernel()) {
+    if (is_syncing || runtime_.executor_->IsInKernel()) {
       throw std::runtime_error(
           "a tensor on jax that is not computed yet was read while a graph is compiled or run: in "
           "a lowering, in a kernel, or in a __del__ that was called meanwhile.\n"
@@ -72,10 +34,10 @@ class Runtime::SyncScope {
           "torch_xla_lite.sync()");
     }
     if (!runtime_.sync_lock_.try_lock()) runtime_.executor_->Lock(runtime_.sync_lock_);
-    runtime_.sync_owner_ = self;
+    is_syncing = true;
   }
   ~SyncScope() {
-    runtime_.sync_owner_ = std::thread::id();
+    is_syncing = false;
     runtime_.sync_lock_.unlock();
   }
   SyncScope(const SyncScope&) = delete;
@@ -121,7 +83,7 @@ PendingLimit& Runtime::pending_limit() {
 
 void Runtime::StartPending() {
   // An op that is recorded while a graph is compiled or run waits for the next sync.
-  if (sync_owner_ == std::this_thread::get_id() || executor_->IsInKernel()) return;
+  if (is_syncing || executor_->IsInKernel()) return;
   const SyncScope sync(this);
   RunPending({});
 }
@@ -164,29 +126,16 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
       if (more.empty()) std::rethrow_exception(failure.error);
       failed.insert(failed.end(), more.begin(), more.end());
     } catch (const std::exception& other) {
-      if (!executor_->IsInterrupt(other)) FindSuspects(request);
+      if (!executor_->IsInterrupt(other)) {
+        RecordScope scope;
+        const Roots roots = PendingRoots(request, {});
+        // With suspects of an earlier graph, each value is computed alone from now on.
+        MarkSuspects(roots, /*all=*/has_suspects_);
+        has_suspects_ = true;
+      }
       throw;
     }
   }
-}
-
-// After an error that names no op, mostly lack of memory: marks the calls of the failed graph with
-// the largest results. If the graph was without such calls of an earlier one, all of its calls:
-// from then on each value is computed alone. Nothing is tried, because the error is to arrive at
-// once.
-void Runtime::FindSuspects(const Request& request) {
-  RecordScope scope;
-  const ir::Graph graph = ir::Linearize(PendingRoots(request, {}));
-  const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
-  std::vector<ir::Node*> calls;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].signature != nullptr) calls.push_back(graph.nodes[i]);
-  }
-  if (std::ranges::any_of(calls, &ir::Node::is_suspect)) return;
-  int64_t largest = 0;
-  for (const ir::Node* call : calls) largest = std::max(largest, SizeOf(*call));
-  for (ir::Node* call : calls) call->is_suspect = has_suspects_ || SizeOf(*call) == largest;
-  has_suspects_ = true;
 }
 
 // What a request computes. Values that need a failed call are removed from it and from the list of
@@ -203,7 +152,7 @@ Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed
   if (value != nullptr && value->buffer() == nullptr) all.push_back({value});
   NodeSet suspected;
   if (has_suspects_) {
-    suspected = NodesThatNeed([](const ir::Node& call) { return call.is_suspect; }, all);
+    suspected = NodesThatNeedSuspects(all);
     has_suspects_ = !suspected.empty();
   }
   const bool is_alone = value != nullptr && suspected.contains(value->node.get());
@@ -248,30 +197,20 @@ void Runtime::UploadInitialZeros(RecordScope& scope) {
 // Which calls of an op fail. If there are several, each is run alone.
 Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request,
                                    const Calls& failed) {
-  Calls calls;
-  {
-    RecordScope scope;
-    const ir::Graph graph = ir::Linearize(PendingRoots(request, failed));
-    const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].signature == nullptr || steps[i].signature->op != op) continue;
-      calls.push_back(ir::Ref<ir::Node>::Share(graph.nodes[i]));
-    }
-  }
-  if (calls.size() == 1) return calls;
+  const std::vector<ir::Value> results = [&] {
+    const RecordScope scope;
+    return ResultsOf(op, PendingRoots(request, failed));
+  }();
+  if (results.size() == 1) return {results[0].node};
   Calls found;
-  for (const ir::Ref<ir::Node>& call : calls) {
-    const auto& outputs = call->signature().outputs;
-    const auto defined =
-        std::ranges::find_if(outputs, [](auto* shape) { return shape != nullptr; });
-    const ir::Value result{call, static_cast<uint32_t>(defined - outputs.begin())};
+  for (const ir::Value& result : results) {
     try {
       RecordScope scope;
       if (result.buffer() == nullptr && NodesThatNeed(found, {ir::Root{&result}}).empty()) {
         Run({ir::Root{&result}}, scope, /*may_interpret=*/false);
       }
     } catch (const OpFailure&) {
-      found.push_back(call);
+      found.push_back(result.node);
     }
   }
   return found;

@@ -25,7 +25,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
@@ -97,14 +96,12 @@ class Runtime {
 
   std::exception_ptr RunPending(const Request& request);
   Roots PendingRoots(const Request& request, const Calls& failed);
-  void FindSuspects(const Request& request);
   Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
   void UploadInitialZeros(RecordScope& scope);
   void Run(const Roots& roots, RecordScope& scope, bool may_interpret = true);
 
   RecordLock record_lock_;
   std::mutex sync_lock_;
-  std::atomic<std::thread::id> sync_owner_;
   bool has_suspects_ = false;  // Whether pending calls may be suspect.
   Executor* executor_ = nullptr;
   Counters counters_;

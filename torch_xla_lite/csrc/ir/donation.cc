@@ -1,0 +1,140 @@
+#include "torch_xla_lite/csrc/ir/donation.h"
+
+#include <limits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/node.h"
+
+namespace torch_xla_lite::ir {
+namespace {
+
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+class Donation {
+ public:
+  Donation(Graph* graph, std::span<const size_t> leaf_words)
+      : graph_(*graph),
+        leaf_words_(leaf_words),
+        root_of_donor_(graph->leaves.size(), kNone),
+        has_donor_(graph->roots.size(), false) {}
+
+  void Run(std::span<const Node* const> replaced) {
+    MarkRetained();
+    std::unordered_map<const Node*, size_t> successors;
+    successors.reserve(replaced.size());
+    for (size_t root = 0; root < replaced.size(); ++root) {
+      if (replaced[root] != nullptr) successors.emplace(replaced[root], root);
+    }
+    std::vector<size_t> others;
+    for (size_t i = 0; i < graph_.leaves.size(); ++i) {
+      const Value& leaf = graph_.leaves[i];
+      if (!IsDonatable(leaf)) continue;
+      const auto successor = successors.find(leaf.node.get());
+      if (successor == successors.end() || !Donate(i, successor->second)) others.push_back(i);
+    }
+    DonateToFirstFree(others);
+    OrderRootsByDonor();
+  }
+
+ private:
+  bool IsDonatable(const Value& leaf) const {
+    const Node::Visit& visit = leaf.node->visit;
+    // If the buffer has another owner, that is the call whose result it is.
+    return !visit.is_retained && leaf.node->refs() == visit.references &&
+           leaf.buffer()->refs() == 1 && leaf.buffer()->IsExclusive();
+  }
+
+  bool Donate(size_t leaf, size_t root) {
+    if (has_donor_[root]) return false;
+    if (graph_.roots[root].shape() != graph_.leaves[leaf].shape()) return false;
+    root_of_donor_[leaf] = root;
+    has_donor_[root] = true;
+    graph_.key[leaf_words_[leaf]] |= kDonatedBit;
+    return true;
+  }
+
+  // Donates each leaf to the first root of its shape that has no donor yet.
+  void DonateToFirstFree(const std::vector<size_t>& leaves) {
+    if (leaves.empty()) return;
+    // In reverse order, so that the first free root is at the end, where taking it is cheap.
+    std::unordered_map<const Shape*, std::vector<size_t>> free;
+    for (size_t root = graph_.roots.size(); root-- > 0;) {
+      if (!has_donor_[root]) free[graph_.roots[root].shape()].push_back(root);
+    }
+    for (const size_t leaf : leaves) {
+      std::vector<size_t>& roots = free[graph_.leaves[leaf].shape()];
+      if (roots.empty()) continue;
+      Donate(leaf, roots.back());
+      roots.pop_back();
+    }
+  }
+
+  // jax gives the memory of donated arguments to results of the same shape, both in order. So roots
+  // with a donor come first, in the order of their donors.
+  void OrderRootsByDonor() {
+    std::vector<Value> roots;
+    roots.reserve(graph_.roots.size());
+    for (const size_t root : root_of_donor_) {
+      if (root != kNone) roots.push_back(std::move(graph_.roots[root]));
+    }
+    for (size_t root = 0; root < graph_.roots.size(); ++root) {
+      if (!has_donor_[root]) roots.push_back(std::move(graph_.roots[root]));
+    }
+    graph_.roots = std::move(roots);
+  }
+
+  // A node that is referred to from outside the graph may be computed again, so its leaves must
+  // stay. A root with a single result is not computed again: it becomes a leaf.
+  void MarkRetained() {
+    for (auto it = graph_.nodes.rbegin(); it != graph_.nodes.rend(); ++it) {
+      Node& node = **it;
+      if (!node.visit.is_entered) continue;  // A leaf; its operands may have been dropped.
+      if (node.visit.is_root && node.num_outputs() == 1) {
+        node.visit.is_retained = false;
+        continue;
+      }
+      if (node.refs() > node.visit.references) node.visit.is_retained = true;
+      if (!node.visit.is_retained) continue;
+      for (const Value& operand : node.operands()) operand.node->visit.is_retained = true;
+    }
+  }
+
+  Graph& graph_;
+  const std::span<const size_t> leaf_words_;
+  std::vector<size_t> root_of_donor_;  // For each leaf: the root that it is donated to, or kNone.
+  std::vector<bool> has_donor_;        // For each root.
+};
+
+}  // namespace
+
+void DonateLeaves(Graph* graph, std::span<const size_t> leaf_words,
+                  std::span<const Node* const> replaced) {
+  Donation(graph, leaf_words).Run(replaced);
+}
+
+bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
+  const std::vector<bool> donated = DonatedLeaves(key);
+  const std::vector<bool> wanted = DonatedLeaves(graph->key);
+  std::vector<uint32_t> copied;
+  for (uint32_t leaf = 0; leaf < donated.size(); ++leaf) {
+    if (wanted[leaf] && !donated[leaf]) return false;
+    if (donated[leaf] && !wanted[leaf]) copied.push_back(leaf);
+  }
+  std::unordered_map<uint64_t, Value> root_at;
+  const size_t first_root = key.size() - graph->roots.size();
+  for (size_t i = 0; i < graph->roots.size(); ++i) {
+    root_at.emplace(graph->key[first_root + i], std::move(graph->roots[i]));
+  }
+  for (size_t i = 0; i < graph->roots.size(); ++i) {
+    graph->roots[i] = std::move(root_at.at(key[first_root + i]));
+  }
+  graph->key.assign(key.begin(), key.end());
+  graph->copied_leaves = std::move(copied);
+  return true;
+}
+
+}  // namespace torch_xla_lite::ir
