@@ -1,5 +1,4 @@
-"""Causes of actions that Bazel recorded: those of changes that a test cannot make for real, such as
-another compiler, and their text."""
+"""Causes of actions in logs that two versions of Bazel have recorded, and their text."""
 
 import json
 import resource

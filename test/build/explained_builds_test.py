@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,6 +153,17 @@ def test_another_compilation_mode_is_named_by_its_variable(built: Nested):
     chain = _blocks(built)[1]
     assert re.fullmatch(r"first run; changed variable: DEBUG: \d+ actions", chain[0])
     assert any("bazel-out/k8-dbg/bin/torch_xla_lite/_objs/one" in line for line in chain)
+
+
+def test_a_compiler_that_was_replaced_is_a_tool_that_changed(built: Nested, tmp_path: Path):
+    compiler = tmp_path / "cc"
+    for options in ("-O1", "-fwrapv"):
+        compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} {options} "$@"\n')
+        compiler.chmod(0o755)
+        _develop(built, CC=str(compiler))
+    chain = _blocks(built)[1]
+    assert re.fullmatch(r"tool compiler, assembler, linker or C library: \d+ actions", chain[0])
+    assert any(line.startswith(f"  compile  {_compiled('one')}") for line in chain)
 
 
 def test_a_flag_of_a_build_file_is_named(built: Nested):
