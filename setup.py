@@ -19,8 +19,10 @@ if sys.version_info < (3, 3):
 
 SINCE = time.perf_counter()
 
+EVERYDAY = sys.argv[1:] == ["develop"]
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-if sys.argv[1:] != ["develop"]:
+if not EVERYDAY:
     # Bytecode makes the everyday command start faster. Other commands write none, because commands
     # such as --version must not write anything.
     sys.dont_write_bytecode = True
@@ -32,5 +34,8 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 STATUS = flow.main(sys.argv[1:], SINCE)
+if EVERYDAY:
+    # All output is written. Python would free each module first, which takes 5 ms of 180.
+    os._exit(STATUS)
 if STATUS:
     sys.exit(STATUS)

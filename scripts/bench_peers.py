@@ -46,8 +46,8 @@ from scripts.bench_build import JOBS, Clone, Result, Row, machine, paired, show 
 
 PINS = ("ninja==1.13.2", "scikit-build-core==1.1.2", "meson-python==0.22.1", "cmake==4.4.4")
 PARTS = ("null", "leaf", "wide", "comment", "back")
-# Rounds of null builds. Java compiles Bazel's code meanwhile: Bazel took 0.20 s after five builds of
-# a server and 0.15 s after forty.
+# Rounds of null builds. Java compiles Bazel's code meanwhile: Bazel took 0.20 s after five builds
+# of a server and 0.15 s after forty.
 _NULLS = 30
 _SOURCE, _HEADER = "torch_xla_lite/csrc/ir/shape.cc", "torch_xla_lite/csrc/ir/shape.h"
 _PIP = ["-m", "pip", "install", "-e", ".", "--quiet"]
