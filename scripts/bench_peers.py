@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares rebuilds with ninja, torch's BuildExtension, scikit-build-core and meson-python.
 
-    python scripts/bench_peers.py                     # all; a quarter of an hour on two cores
+    python scripts/bench_peers.py                     # all; half an hour on two cores
     python scripts/bench_peers.py --peers ninja meson --only null leaf
     python scripts/bench_peers.py --json result.json
 
@@ -10,7 +10,8 @@ are generated from the log of what Bazel ran. Ours and a peer's command run alte
 same edit, and a ratio is the median of the ratios of neighbouring runs. ccache is off, except for
 the rows that name it.
 
-    null      nothing to do: `setup.py develop` and the command that installs the peer's package
+    null      nothing to do: `setup.py develop` and the command that installs the peer's package;
+              30 rounds, whatever --rounds says
     leaf      code in csrc/ir/shape.cc
     wide      code in csrc/ir/shape.h, which half of the sources include
     comment   a comment in csrc/ir/shape.h; CPU seconds, those of the peer with ccache
@@ -48,7 +49,7 @@ PINS = ("ninja==1.13.2", "scikit-build-core==1.1.2", "meson-python==0.22.1", "cm
 PARTS = ("null", "leaf", "wide", "comment", "back")
 # Rounds of null builds. Java compiles Bazel's code meanwhile: Bazel took 0.20 s after five builds
 # of a server and 0.15 s after forty.
-_NULLS = 30
+_NULL_ROUNDS = 30
 _SOURCE, _HEADER = "torch_xla_lite/csrc/ir/shape.cc", "torch_xla_lite/csrc/ir/shape.h"
 _PIP = ["-m", "pip", "install", "-e", ".", "--quiet"]
 _PIP += ["--no-build-isolation", "--no-deps", "--no-index"]
@@ -336,10 +337,10 @@ def measure(clone: Clone, peer: Peer, parts: list[str], rounds: int) -> Iterator
 
     if "null" in parts:
         goal = "no goal" if peer.name == "ninja" else "<= 1/8 of the fastest install"
-        yield paired(f"null: develop / {peer.name}", goal, _NULLS, clone.develop, peer.build)
+        yield paired(f"null: develop / {peer.name}", goal, _NULL_ROUNDS, clone.develop, peer.build)
     if "leaf" in parts:
         goal = "<= 1.5" if peer.name == "ninja" else "<= 1/2.5"
-        # The linker keeps constructors, so that both libraries change.
+        # A constructor, because the linker drops what nothing uses: the library has to change.
         code = "[[gnu::constructor]] static void Bench() { volatile int value = #; (void)value; }"
         yield row("leaf, code", goal, _SOURCE, code, rounds)
         edits.undo(_SOURCE)

@@ -69,9 +69,9 @@ def which(name: str, path: str, mode: int = os.X_OK) -> Path | None:
     """
     folders = [""] if os.sep in name else path.split(os.pathsep)
     for folder in folders:
-        candidate = os.path.join(folder, name)
-        if os.access(candidate, mode) and os.path.isfile(candidate):
-            return Path(os.path.abspath(candidate))
+        candidate = os.path.abspath(os.path.join(folder, name))
+        if os.path.isfile(candidate) and os.access(candidate, mode):
+            return Path(candidate)
     return None
 
 

@@ -6,7 +6,7 @@
 // then. Donated leaves and their roots are in the same order.
 //
 //   Graph graph = Linearize(roots);                          // calls DonateLeaves
-//   if (AdaptTo(other.key, &graph)) Run(executable, graph);  // compiled for equal steps
+//   if (AdaptTo(other.key, &graph)) Run(executable, graph);  // of equal structure
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_DONATION_H_
 #define TORCH_XLA_LITE_CSRC_IR_DONATION_H_

@@ -32,7 +32,7 @@ struct Graph {
 };
 
 // A pending value to compute, one for each holder that keeps it alive (holders of one value are
-// counted, see Linearize).
+// counted, see donation.h).
 struct Root {
   const Value* value;
   // The leaf that the holder had before, or nullptr. Only compared: it may have been freed.

@@ -96,11 +96,11 @@ class Node : public RefCounted {
   // The place in the user's program that recorded the call: a number assigned by the recorder, 0 if
   // unknown.
   uint32_t source = 0;
-  // Whether it may be why a graph failed with an error that names no op (runtime/runtime.cc).
+  // Whether it may be why a graph failed with an error that names no op (runtime/failures.h).
   bool is_suspect = false;
 
-  // Scratch space of the linearisation (ir/graph.cc): valid if `mark` is that of the current
-  // linearisation.
+  // Scratch space of the linearisation (ir/graph.cc, donation.cc): valid if `mark` is that of the
+  // current linearisation.
   struct Visit {
     uint64_t mark = 0;
     // A node is both a call and a leaf if only some of its results have data.

@@ -9,8 +9,9 @@
 namespace torch_xla_lite::runtime {
 namespace {
 
+// The pending nodes that need a call for which `is_one` holds, these calls among them.
 template <typename IsOne>
-NodeSet NodesThatNeed(IsOne is_one, const std::vector<ir::Root>& roots) {
+NodeSet NodesThatNeedAny(IsOne is_one, const std::vector<ir::Root>& roots) {
   NodeSet found;
   const ir::Graph graph = ir::Linearize(roots);
   const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
@@ -64,11 +65,11 @@ NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
   const auto is_one = [&](const ir::Node& node) {
     return std::ranges::any_of(calls, [&](const auto& call) { return call.get() == &node; });
   };
-  return NodesThatNeed(is_one, roots);
+  return NodesThatNeedAny(is_one, roots);
 }
 
 NodeSet NodesThatNeedSuspects(const std::vector<ir::Root>& roots) {
-  return NodesThatNeed([](const ir::Node& call) { return call.is_suspect; }, roots);
+  return NodesThatNeedAny([](const ir::Node& call) { return call.is_suspect; }, roots);
 }
 
 void MarkSuspects(const std::vector<ir::Root>& roots, bool all) {

@@ -1,8 +1,7 @@
 // After a graph has failed: which of its calls the error may come from, and what needs them.
 //
-//   for (const ir::Value& result : ResultsOf("aten::mm", roots)) Run(result);   // which one fails?
-//   const NodeSet doomed = NodesThatNeed({failed.node}, roots);                 // all but these
-//   run
+//   for (const ir::Value& result : ResultsOf("aten::mm", roots)) Run(result);  // which one fails?
+//   const NodeSet doomed = NodesThatNeed({failed.node}, roots);                // the others run
 //
 // All functions linearise the roots, so they require the record lock and the sync lock (runtime.h).
 

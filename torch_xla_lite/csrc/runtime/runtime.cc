@@ -129,7 +129,7 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
       if (!executor_->IsInterrupt(other)) {
         RecordScope scope;
         const Roots roots = PendingRoots(request, {});
-        // With suspects of an earlier graph, each value is computed alone from now on.
+        // If others are suspect already, and these are not, each is computed alone from now on.
         MarkSuspects(roots, /*all=*/has_suspects_);
         has_suspects_ = true;
       }
