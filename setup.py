@@ -35,7 +35,7 @@ except KeyboardInterrupt:
 
 STATUS = flow.main(sys.argv[1:], SINCE)
 if EVERYDAY:
-    # flow.main has flushed all output. Python would free each module first, in 5 ms of 180.
+    # flow.main has flushed all output. Python would free each module first: 10 ms of 260.
     os._exit(STATUS)
 if STATUS:
     sys.exit(STATUS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares rebuilds with ninja, torch's BuildExtension, scikit-build-core and meson-python.
 
-    python scripts/bench_peers.py                     # all; half an hour on two cores
+    python scripts/bench_peers.py                     # all
     python scripts/bench_peers.py --peers ninja meson --only null leaf
     python scripts/bench_peers.py --json result.json
 
@@ -13,7 +13,7 @@ the rows that name it.
     null      nothing to do: `setup.py develop` and the command that installs the peer's package;
               30 rounds, whatever --rounds says
     leaf      code in csrc/ir/shape.cc
-    wide      code in csrc/ir/shape.h, which half of the sources include
+    wide      code in csrc/ir/shape.h, which 12 sources include
     comment   a comment in csrc/ir/shape.h; CPU seconds, those of the peer with ccache
     back      `git checkout` of the content before the edit of the header
 

@@ -23,11 +23,7 @@ FILE = "compile_commands.json"
 # Tests for 64-bit ARM compile the same files with another compiler.
 _QUERY = 'mnemonic("CppCompile", deps(//torch_xla_lite/... + kind(cc_test, //...)))'
 # clang does not know these options of gcc.
-_ONLY_GCC = {
-    "--param=ggc-min-heapsize=524288",
-    "-fno-canonical-system-headers",
-    "-Wno-free-nonheap-object",
-}
+_ONLY_GCC = {"-fno-canonical-system-headers", "-Wno-free-nonheap-object"}
 
 
 def entries(graph: dict, execution_root: Path) -> list[dict]:
