@@ -44,7 +44,7 @@ WIDTHS = {
 }
 # Header -> how many sources of the package may include it, directly or not.
 COMPILATIONS = {
-    "torch_xla_lite/csrc/ir/graph.h": 11,
+    "torch_xla_lite/csrc/ir/graph.h": 10,
     "torch_xla_lite/csrc/ir/shape.h": 12,
     "torch_xla_lite/csrc/runtime/executable_cache.h": 4,
     "torch_xla_lite/csrc/runtime/executor.h": 8,

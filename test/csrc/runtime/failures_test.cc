@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
 
 namespace torch_xla_lite::runtime {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"

@@ -21,8 +21,11 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/padded_draws.h"
-#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+
+namespace torch_xla_lite::ir {
+struct Graph;
+}  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::interpreter {
 

@@ -27,8 +27,11 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
-#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
+
+namespace torch_xla_lite::ir {
+struct Graph;
+}  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::python {
 

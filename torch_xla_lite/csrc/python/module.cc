@@ -20,6 +20,7 @@
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/register.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/python/source.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/donation.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/hash.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 

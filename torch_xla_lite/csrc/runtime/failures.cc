@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 

@@ -12,8 +12,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+
+namespace torch_xla_lite::ir {
+struct Root;
+}  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::runtime {
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/mappings.h"
 
 namespace torch_xla_lite::runtime {

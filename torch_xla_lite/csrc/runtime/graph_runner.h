@@ -16,11 +16,14 @@
 #include <map>
 #include <vector>
 
-#include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/counters.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/tiering.h"
+
+namespace torch_xla_lite::ir {
+struct Graph;
+}  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::runtime {
 

@@ -28,7 +28,9 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "torch_xla_lite/csrc/ir/graph.h"
+namespace torch_xla_lite::ir {
+struct Graph;
+}  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::runtime {
 
