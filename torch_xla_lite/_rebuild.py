@@ -16,9 +16,9 @@ VARIABLE = "TORCH_XLA_LITE_REBUILD_ON_IMPORT"
 def rebuild(package: Path) -> None:
     """Runs `setup.py develop` in the checkout of the package, before anything of it is loaded.
 
-    Not in an installed wheel, and not in pytest, `python -m unittest` or a Bazel test, whose inputs
-    must not change. The processes that this one starts build nothing: they use the code that it
-    uses.
+    Not in an installed wheel, and not where tests are collected or run by pytest, unittest or
+    Bazel: their inputs must not change. The processes that this one starts build nothing in any
+    case: they use the code that it uses.
 
     Args:
       package: the folder of the package.
@@ -29,9 +29,11 @@ def rebuild(package: Path) -> None:
     if os.environ.get(VARIABLE) != "1":
         return
     script = package.resolve().parent / "setup.py"
-    if not script.exists() or _is_test_runner():
+    if not script.exists():
         return
     os.environ[VARIABLE] = "0"
+    if _is_test_runner():
+        return
     command = [sys.executable, script, "develop"]
     process = subprocess.run(command, cwd=script.parent, capture_output=True, text=True)
     if process.returncode:
@@ -48,4 +50,11 @@ def _is_test_runner() -> bool:
     """Whether this process collects tests; a script that calls unittest.main() is a program."""
     if "pytest" in sys.modules or "TEST_SRCDIR" in os.environ:
         return True
-    return getattr(sys.modules["__main__"], "__package__", None) == "unittest"
+    if getattr(sys.modules["__main__"], "__package__", None) == "unittest":
+        return True
+    # Editors and other runners call unittest's loader, which imports the tests.
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if frame.f_globals.get("__name__") == "unittest.loader":
+            return True
+    return False

@@ -308,8 +308,8 @@ VARIABLES = (
         DIGIT,
         "0",
         "Read at run time: importing the package from a checkout builds the checkout first, once "
-        "for a process and those that it starts; not in pytest, `python -m unittest` and tests "
-        "that Bazel runs.",
+        "for a process and those that it starts; not where pytest, unittest or Bazel collects or "
+        "runs tests.",
         read_by_build=False,
     ),
     Variable(

@@ -1,8 +1,12 @@
 """Why real builds of a small tree did what they did: one edit each."""
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -212,9 +216,14 @@ def test_a_build_that_fails_before_its_first_action_says_so(built: Nested):
     )
 
 
-def _script(tree: Nested, *arguments: str) -> tuple[int, str]:
+def _script_command(tree: Nested, *arguments: str) -> list[str]:
     bazel = f"bazel {tree.environ()['TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS']}"
-    process = tree.run(tree.python, "scripts/explain.py", "--bazel", bazel, *arguments)
+    return [str(tree.python), "scripts/explain.py", "--bazel", bazel, *arguments]
+
+
+def _script(tree: Nested, *arguments: str) -> tuple[int, str]:
+    process = tree.run(*_script_command(tree, *arguments))
+    assert "Traceback" not in process.stderr
     return process.returncode, process.stdout
 
 
@@ -244,6 +253,62 @@ def test_setup_py_knows_what_the_script_has_built(built: Nested):
     text = _explain(built)
     assert "file torch_xla_lite/one.cc: 2 actions" in text
     assert "two.cc" not in text
+
+
+def test_the_script_remembers_what_an_interrupted_bazel_has_run(built: Nested, tmp_path: Path):
+    started = tmp_path / "started"
+    slow = built.root / "slow"
+    slow.mkdir()
+    (slow / "BUILD.bazel").write_text(
+        'genrule(name = "slow", srcs = ["//torch_xla_lite:lib/libtorch_xla_lite.so"],\n'
+        f'    outs = ["out"], cmd = "touch {started}; sleep 600", local = True)\n'
+    )
+    built.write("two.cc", _TWO.replace("1", "7"))
+    process = subprocess.Popen(
+        _script_command(built, "build", "--disk_cache=", "//slow"),
+        cwd=built.root,
+        env=built.environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while process.poll() is None and not started.exists():
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    printed, errors = process.communicate()
+    shutil.rmtree(slow)
+    assert (process.returncode, printed) == (8, ""), errors
+    assert "Traceback" not in errors
+    built.write("one.cc", _ONE.replace("1", "9"))
+    assert "two.cc" not in _script(built, "build", "--disk_cache=", "//torch_xla_lite:outputs")[1]
+
+
+def test_the_exit_code_of_the_script_is_that_of_bazel_whatever_cannot_be_explained(built: Nested):
+    records = built.root / "build" / "actions"
+    shutil.rmtree(records)
+    records.write_text("")
+    built.write("two.cc", _TWO.replace("1", "8"))
+    command = _script_command(built, "build", "--disk_cache=", "//torch_xla_lite:outputs")
+    process = built.run(*command)
+    assert (process.returncode, process.stdout) == (0, "")
+    assert re.search(
+        r"^error: this build is not explained: .*/build/actions'$", process.stderr, re.M
+    )
+    built.write("two.cc", "no C++\n")
+    process = built.run(*command)
+    records.unlink()
+    assert process.returncode == 1
+    # Bazel says it two or three times.
+    assert "Build did NOT complete" not in process.stderr
+
+
+def test_the_script_names_a_program_that_is_missing(nested: Nested):
+    process = nested.run(
+        nested.python, "scripts/explain.py", "--bazel=no_bazel -x", "build", "//..."
+    )
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: There is no program no_bazel.\nName Bazel:  python ")
 
 
 def test_a_record_that_cannot_be_written_ends_no_build(built: Nested):

@@ -63,7 +63,9 @@ def test_an_edit_is_built_before_the_package_is_loaded(tree: Nested):
 def test_nothing_is_built(tree: Nested, first: str, changes: dict[str, str]):
     tree.write("one.cc", "int one() { return 3; }\n")
     before = tree.outputs[1].read_bytes()
-    assert _import(tree, first, **changes).returncode == 0
+    process = _import(tree, first, **changes)
+    # The processes that it starts build nothing either.
+    assert process.stdout.endswith(" 0\n"), process.stderr
     assert tree.outputs[1].read_bytes() == before
 
 
@@ -75,10 +77,18 @@ if __name__ == "__main__":
 """
 
 
+# As editors find tests.
+_DISCOVER = "import unittest; unittest.TestLoader().discover('.')"
+
+
 @pytest.mark.parametrize(
     ("command", "builds"),
-    [(["-m", "unittest", "discover"], False), (["test_it.py"], True)],
-    ids=["runner", "script"],
+    [
+        (["-m", "unittest", "discover"], False),
+        (["-c", _DISCOVER], False),
+        (["test_it.py"], True),
+    ],
+    ids=["runner", "loader", "script"],
 )
 def test_the_runner_of_unittest_builds_nothing_and_a_script_with_tests_does(
     tree: Nested, command: list[str], builds: bool

@@ -90,6 +90,11 @@ def test_interrupts_at_any_moment(built: Nested):
         installed = _answer(built)
         assert installed in answers | {answer}
         answers = {installed}
+        if process.returncode == 0:
+            assert installed == answer
+        elif "Traceback" not in errors:
+            assert process.returncode == 130
+            assert "error: interrupted. " in errors
     built.develop()
     assert _answer(built) == 119
 

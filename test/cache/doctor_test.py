@@ -237,6 +237,17 @@ def test_a_damaged_entry_is_named_and_removed_on_request(
     assert other.exists()
 
 
+def test_what_cannot_be_read_is_a_problem_and_the_other_checks_go_on(tmp_path: Path):
+    blob, _ = _entries(tmp_path)
+    blob.unlink()
+    blob.symlink_to(blob)
+    found = _found(tmp_path)
+    assert not found["disk cache"].ok
+    assert str(blob) in found["disk cache"].detail
+    assert found["disk cache"].remedy == "Remove the cause, and run the command again."
+    assert found["disk space"].ok
+
+
 def test_a_damaged_blob_is_replaced_by_the_output_of_the_same_name(tmp_path: Path):
     blob, _ = _entries(tmp_path / "cache")
     blob.write_bytes(b"blxb")

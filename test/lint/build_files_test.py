@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.check_granularity import COMPILATIONS, WIDTHS
 from test.lint.source_tree import ROOT, files
 
 _BUILD_FILES = files("BUILD.bazel")
@@ -26,6 +27,11 @@ def test_no_result_is_kept_out_of_the_caches(file: Path):
 @pytest.mark.parametrize("file", [f for f in _BUILD_FILES if "csrc" in f.parts], ids=str)
 def test_cpp_sources_are_listed_without_globs(file: Path):
     assert "glob(" not in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("name", [*WIDTHS, *COMPILATIONS])
+def test_a_file_whose_width_is_limited_exists(name: str):
+    assert (ROOT / name.lstrip("/:").replace(":", "/")).is_file()
 
 
 def _is_built(file: Path) -> bool:

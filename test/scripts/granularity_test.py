@@ -110,6 +110,25 @@ def test_a_header_that_too_many_sources_include_is_named(tmp_path: Path):
     assert finding.startswith(f"width: {most + 1} sources include {header}, not {most}.")
 
 
+@pytest.mark.parametrize("label", ["//bazel/pybuild:all", "//torch_xla_lite/lowering/all"])
+def test_a_library_of_three_modules_is_named_where_each_has_a_target(label: str, tmp_path: Path):
+    package = label.removeprefix("//").partition(":")[0]
+    target = Target("lite_py_library", [f"{package}:__init__.py"] * 3, [], [], [])
+    (finding,) = check_granularity.findings({label: target}, tmp_path)
+    assert finding == f"sources: {label} has 3 files. Make several targets of it."
+    tight = target._replace(sources=target.sources[:2])
+    assert list(check_granularity.findings({label: tight}, tmp_path)) == []
+
+
+def test_a_file_that_is_an_input_of_too_many_tests_is_named(tmp_path: Path):
+    label, most = next(iter(check_granularity.WIDTHS.items()))
+    graph = {f"//test:{i}_test": Target("_lite_py_test", [], [], [], [label]) for i in range(most)}
+    assert list(check_granularity.findings(graph, tmp_path)) == []
+    graph["//test:one_more_test"] = Target("_lite_py_test", [], [], [], [label])
+    (finding,) = check_granularity.findings(graph, tmp_path)
+    assert finding.startswith(f"width: {label} is an input of {most + 1} tests, not {most}.")
+
+
 def test_a_test_that_has_only_the_name_of_a_file_does_not_run_after_an_edit():
     def target(kind: str, *inputs: str) -> Target:
         return Target(kind, [], [], [], list(inputs))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bazel.pybuild import options as options_table
-from bazel.pybuild.errors import BuildError
+from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.install import editable
 from bazel.pybuild.machine import (
     configure,
@@ -79,6 +79,9 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
             found = check()
         except BuildError as error:
             found = Finding(name, False, error.problem, error.remedy)
+        except OSError as error:
+            *problem, remedy = message(error).splitlines()
+            found = Finding(name, False, "\n".join(problem), remedy)
         yield Finding(name, True, found) if isinstance(found, str) else found
 
 
