@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.invocation import execution_log
-from test.build.nested import Nested
+from test.build.nested import Edit, Nested, a_comment
 
 _SOURCES = Path(__file__).parent / "testdata" / "edits"
 _NOTHING: set[str] = set()
 # The module is linked to the library.
 _LINKED = {"libtorch_xla_lite.so", "_XLAC.so"}
-_Edit = Callable[[bytes], bytes]
 _TESTS = ["//torch_xla_lite:pool_test", "//torch_xla_lite:reduce_test"]
 
 
@@ -43,11 +42,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
 @pytest.fixture
 def tree(original: Nested) -> Iterator[Nested]:
     """The tree as committed, and built; what a test has changed is put back after it."""
-    installed = {entry.name for entry in original.site.iterdir()}
     original.build()
-    yield original
-    for entry in [entry for entry in original.site.iterdir() if entry.name not in installed]:
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    with original.packages_as_they_were():
+        yield original
     _git(original, "checkout", "--quiet", "--force", "main")
     _git(original, "clean", "--quiet", "--force", "-d")
 
@@ -148,15 +145,28 @@ def test_code_in_a_header_links_what_contains_the_changed_objects(
     assert _build(tree) == _objects(*changed) | _LINKED
 
 
-def test_a_damaged_output_is_linked_again_and_nothing_else(tree: Nested):
+@pytest.mark.parametrize("content", [b"damaged", None], ids=["damaged", "deleted"])
+def test_an_output_that_is_damaged_or_deleted_is_linked_again_and_nothing_else(
+    tree: Nested, content: bytes | None
+):
     library = tree.root / "bazel-bin" / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so"
     linked = library.read_bytes()
-    library.chmod(0o755)
-    library.write_bytes(b"damaged")
+    library.unlink()
+    if content is not None:
+        library.write_bytes(content)
     # With the disk cache, the output is copied from there.
     tree.build("--disk_cache=")
     assert _ran(tree) == {library.name}
     assert library.read_bytes() == linked
+
+
+def test_a_debug_build_compiles_all_and_back_nothing(tree: Nested):
+    options = ("--compilation_mode=dbg", "--disk_cache=")
+    tree.build(*options)
+    assert _objects("core", "tensor", "leaf", "module") | _LINKED <= _ran(tree)
+    assert _build(tree) == _NOTHING
+    tree.build(*options)
+    assert _ran(tree) == _NOTHING
 
 
 def test_code_in_the_python_module_links_the_module_alone(tree: Nested):
@@ -247,35 +257,6 @@ def test_an_edit_of_python_code_runs_the_tests_that_import_it(tree: Nested):
     assert tested() == {"pool_test"}
 
 
-def _comment(content: bytes) -> bytes:
-    return content + b"// %d\n" % time.time_ns()
-
-
-def _replace(tree: Nested, name: str, changed: str = "", edit: _Edit = _comment) -> None:
-    """Installs a package again, by links to its files; the `changed` one is edited."""
-    folders = [Path(line) for line in (tree.site / "ours.pth").read_text().split()]
-    (info,) = [info for folder in folders for info in folder.glob(f"{name}-*.dist-info")]
-    shutil.copytree(info, tree.site / info.name)
-    os.utime(tree.site / info.name / "RECORD")
-    if changed:
-        _append(tree, str(tree.site / info.name / "RECORD"), f"{changed},sha256=other,1")
-        _overlay(info.parent / name, tree.site / name, changed.split("/"), edit)
-    else:
-        (tree.site / name).symlink_to(info.parent / name)
-
-
-def _overlay(source: Path, target: Path, changed: list[str], edit: _Edit) -> None:
-    target.mkdir()
-    first, *rest = changed
-    for entry in source.iterdir():
-        if entry.name != first:
-            (target / entry.name).symlink_to(entry)
-    if rest:
-        _overlay(source / first, target / first, rest, edit)
-    else:
-        (target / first).write_bytes(edit((source / first).read_bytes()))
-
-
 @pytest.mark.parametrize(
     ("name", "changed", "compiled"),
     [
@@ -291,7 +272,7 @@ def _overlay(source: Path, target: Path, changed: list[str], edit: _Edit) -> Non
 def test_another_build_of_a_package_compiles_what_includes_the_changed_header(
     tree: Nested, name: str, changed: str, compiled: list[str]
 ):
-    _replace(tree, name, changed)
+    tree.reinstall(name, changed)
     assert _build(tree) == _objects(*compiled)
 
 
@@ -305,8 +286,8 @@ def _other_symbol(library: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("edit", "ran"),
     # Of a library, only the symbols count: a stand-in has them, and links are linked to that.
-    [(_comment, _NOTHING), (_other_symbol, {"c10.o", "interface_c10.so"} | _LINKED)],
+    [(a_comment, _NOTHING), (_other_symbol, {"c10.o", "interface_c10.so"} | _LINKED)],
 )
-def test_another_library_of_torch_compiles_nothing(tree: Nested, edit: _Edit, ran: set[str]):
-    _replace(tree, "torch", "lib/libc10.so", edit)
+def test_another_library_of_torch_compiles_nothing(tree: Nested, edit: Edit, ran: set[str]):
+    tree.reinstall("torch", "lib/libc10.so", edit)
     assert _build(tree) == ran

@@ -152,6 +152,32 @@ def test_a_flag_of_a_variable_is_named_with_the_variable(built: Nested):
     assert f"flag -DX=1 removed; {variable}: 2 actions" in _explain(built)
 
 
+def test_a_variable_of_actions_is_named_with_its_values(built: Nested):
+    options = "--disk_cache= --action_env=SIZE="
+    for size in ("1", "2"):
+        _develop(built, **{_OPTIONS: options + size})
+    assert "environment variable SIZE: 1 -> 2: " in _explain(built)
+
+
+def test_a_header_of_a_package_that_was_upgraded_is_an_outside_file(built: Nested):
+    build_file = built.root / "torch_xla_lite/BUILD.bazel"
+    before = build_file.read_text()
+    assert '    deps = [":one"]' in before
+    with_torch = '    deps = [\n        ":one",\n        "@torch//:c10",\n    ]'
+    build_file.write_text(before.replace('    deps = [":one"]', with_torch))
+    built.write("two.cc", '#include "c10/core/DeviceType.h"\n' + _TWO)
+    try:
+        _develop(built)
+        with built.packages_as_they_were():
+            built.reinstall("torch", "include/c10/core/DeviceType.h")
+            _develop(built)
+            text = _explain(built)
+    finally:
+        build_file.write_text(before)
+    header = "external/torch/include/c10/core/DeviceType.h"
+    assert f"\noutside file {header}: 1 action, N s\n  compile  {_compiled('two')} " in text
+
+
 def test_another_compilation_mode_is_named_by_its_variable(built: Nested):
     _develop(built, DEBUG="1")
     chain = _blocks(built)[1]

@@ -10,6 +10,9 @@ import json
 import os
 import shutil
 import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,26 @@ COPIED = (
 OF_OTHER_REPOSITORIES = ("third_party/bazel_rules/modules/",)
 OUTPUTS = "//torch_xla_lite:outputs"
 _SMALL = Path(__file__).parent / "testdata" / "small"
+
+
+Edit = Callable[[bytes], bytes]
+
+
+def a_comment(content: bytes) -> bytes:
+    """The content of a file of C++ code with a comment that it never had."""
+    return content + b"// %d\n" % time.time_ns()
+
+
+def _overlay(source: Path, target: Path, changed: list[str], edit: Edit) -> None:
+    target.mkdir()
+    first, *rest = changed
+    for entry in source.iterdir():
+        if entry.name != first:
+            (target / entry.name).symlink_to(entry)
+    if rest:
+        _overlay(source / first, target / first, rest, edit)
+    else:
+        (target / first).write_bytes(edit((source / first).read_bytes()))
 
 
 class Nested:
@@ -146,6 +169,31 @@ class Nested:
     def servers(self) -> set[str]:
         """Folders of Bazel's servers for this tree and those that share with it."""
         return {path.parent.name for path in (self._shared / "bazel").glob("*/server")}
+
+    @contextmanager
+    def packages_as_they_were(self) -> Iterator[None]:
+        """Removes the packages that were installed for `python` in the block."""
+        installed = {entry.name for entry in self.site.iterdir()}
+        try:
+            yield
+        finally:
+            for entry in self.site.iterdir():
+                if entry.name not in installed:
+                    folder = entry.is_dir() and not entry.is_symlink()
+                    shutil.rmtree(entry) if folder else entry.unlink()
+
+    def reinstall(self, name: str, changed: str = "", edit: Edit = a_comment) -> None:
+        """Installs a package again, by links to its files; the `changed` one is edited."""
+        folders = [Path(line) for line in (self.site / "ours.pth").read_text().split()]
+        (info,) = [info for folder in folders for info in folder.glob(f"{name}-*.dist-info")]
+        shutil.copytree(info, self.site / info.name)
+        record = self.site / info.name / "RECORD"
+        os.utime(record)
+        if changed:
+            record.write_text(f"{record.read_text()}{changed},sha256=other,1\n")
+            _overlay(info.parent / name, self.site / name, changed.split("/"), edit)
+        else:
+            (self.site / name).symlink_to(info.parent / name)
 
     def close(self) -> None:
         """Ends Bazel's server for this tree."""
