@@ -110,7 +110,7 @@ def test_a_header_that_too_many_sources_include_is_named(tmp_path: Path):
     assert finding.startswith(f"width: {most + 1} sources include {header}, not {most}.")
 
 
-@pytest.mark.parametrize("label", ["//bazel/pybuild:all", "//torch_xla_lite/lowering/all"])
+@pytest.mark.parametrize("label", ["//bazel/pybuild:all", "//torch_xla_lite/lowering:all"])
 def test_a_library_of_three_modules_is_named_where_each_has_a_target(label: str, tmp_path: Path):
     package = label.removeprefix("//").partition(":")[0]
     target = Target("lite_py_library", [f"{package}:__init__.py"] * 3, [], [], [])

@@ -20,8 +20,6 @@ from bazel.pybuild.machine import remote_cache
 from bazel.pybuild.options import Options, read
 from bazel.pybuild.variables import without_secrets
 
-_INTERRUPTED = 8  # As Bazel ends after Ctrl-C.
-
 
 def main(words: Sequence[str], root: Path) -> int:
     """Returns the exit code of Bazel; 1 if it cannot be started."""
@@ -34,7 +32,7 @@ def main(words: Sequence[str], root: Path) -> int:
         print(f"error: {message(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return invoke.INTERRUPTED
 
 
 def _call_with_cache(words: Sequence[str], root: Path, options: Options) -> int:
@@ -66,8 +64,7 @@ def _call(words: Sequence[str], root: Path, options: Options) -> tuple[int, str]
     finally:
         watch.stop()
         remote_cache.redact(root / "none", root)
-    # A signal that ended it is a number below 0.
-    code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    code = invoke.exit_code(process)
     return code, watch.problem(code) if uses_cache else ""
 
 

@@ -22,8 +22,6 @@ from bazel.pybuild.invocation import events, execution_log, invoke, last_build, 
 from bazel.pybuild.invocation import explain as causes
 from bazel.pybuild.options import checksums
 
-_INTERRUPTED = 8  # As Bazel ends after Ctrl-C.
-
 
 def main(words: list[str], count: int, root: Path) -> int:
     """Returns the exit code of Bazel; 1 if it cannot be started."""
@@ -39,7 +37,7 @@ def main(words: list[str], count: int, root: Path) -> int:
         print(f"error: {message(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return invoke.INTERRUPTED
 
 
 def _main(words: list[str], count: int, root: Path) -> int:
@@ -64,8 +62,7 @@ def _main(words: list[str], count: int, root: Path) -> int:
         wall = time.perf_counter() - since
         done = report.Report(process.returncode == 0, wall, outcome, {}, executed=actions)
         print(explain.text(json.loads(done.as_json())), flush=True)
-    # A signal that ended it is a number below 0.
-    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+    return invoke.exit_code(process)
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from bazel.pybuild.machine.find_bazel import Bazel
 from bazel.pybuild.options import Mode, Options, WheelKind
 from bazel.pybuild.variables import without_secrets
 
+INTERRUPTED = 8  # As Bazel ends after Ctrl-C.
+
 # The targets whose files become part of the package.
 _TARGETS = {
     WheelKind.ALL: ("//torch_xla_lite:outputs",),
@@ -216,6 +218,11 @@ def child(
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if interrupted:
             raise KeyboardInterrupt
+
+
+def exit_code(process: "subprocess.Popen[bytes]") -> int:
+    """Of a program that has ended, as a shell has it: 128 and the number of a signal."""
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
 # Phases of every build, and the end: Bazel repeats it, and our own last lines describe it.
