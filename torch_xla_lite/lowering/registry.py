@@ -23,6 +23,9 @@ named `key` a jax PRNG key.
 `call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider
 one.
 
+An op that torch can decompose has a lowering if that gives fewer instructions, is traced faster,
+takes dtypes that the kernels refuse (`dtypes.py`), or is shared with another op.
+
 A module of this package that registers lowerings is imported when one of them is first needed.
 `table.py` says which module that is; after a change of the decorators, write it again:
 
