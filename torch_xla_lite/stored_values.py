@@ -5,7 +5,7 @@
 XLA's CPU compiler fuses an elementwise op with each op that uses it, and a normalisation uses its
 input several times. In a chain such as `x = norm(x + f(x))`, each layer would repeat the code of
 all layers before: 32 of them took 33 CPU seconds to compile, and the same written for `jax.jit` 107
-(CONTRIBUTING.md). A stored value ends the chain.
+(docs/decisions.md). A stored value ends the chain.
 """
 
 from collections.abc import Sequence
