@@ -58,7 +58,7 @@ class Form(enum.Enum):
 
 
 # Patches are made where the weight has at least this many times as many elements as they have. With
-# fewer, torch's kernel is faster (scripts/bench_convolutions.py).
+# fewer, torch's kernel is faster.
 _LEAST_WEIGHT = 2
 
 # torch's kernel for the weight's gradient with one channel a group takes up to 33 times as long as
