@@ -4,16 +4,13 @@
         file.needed              # ["libtorch_python.so", "libc10.so", ...]
         file.exports("PyInit__XLAC")
 
-    python -m third_party.elf torch_xla_lite/_XLAC.so      # prints its exported symbols, demangled
-
 readelf and nm are not used: the build does not depend on them, and looking one name up in
 libtorch_cpu.so takes microseconds, while listing its 74,000 names takes a second.
 """
 
 import mmap
 import struct
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +18,6 @@ from typing import NamedTuple
 _SHT_DYNAMIC, _SHT_DYNSYM, _SHT_GNU_HASH = 6, 11, 0x6FFFFFF6
 _DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 14, 15, 29
 _STB_GLOBAL, _STB_WEAK, _STB_UNIQUE = 1, 2, 10
-_STT_FUNC = 2
 _SYMBOL = struct.Struct("<IBBHQQ")
 # Linkers define these in every file.
 _LINKER_SYMBOLS = {"__bss_start", "_edata", "_end", "_fini", "_init"}
@@ -184,26 +180,3 @@ def _gnu_hash(name: str) -> int:
     for byte in name.encode():
         value = (value * 33 + byte) & 0xFFFFFFFF
     return value
-
-
-def interface(files: Iterable[Path]) -> str:
-    """The exported symbols of shared objects, demangled and sorted, each below its file's name.
-
-    Weak functions are left out: they are copies of inline functions, and which ones exist depends
-    on the compiler.
-    """
-    import subprocess
-
-    lines = []
-    for file in files:
-        names = [s.name for s in exported_symbols(file) if not (s.weak and s.kind == _STT_FUNC)]
-        process = subprocess.run(
-            ["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True
-        )
-        # Constructors and destructors have several symbols with the same demangled name.
-        lines += [f"{file.name}:", *(f"  {n}" for n in sorted({*process.stdout.splitlines()}))]
-    return "".join(f"{line}\n" for line in lines)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(interface(map(Path, sys.argv[1:])))

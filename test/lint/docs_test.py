@@ -85,24 +85,6 @@ def test_package_indexes_get_no_relative_link_of_the_readme():
     assert not re.findall(r"\]\((?!https://|#)[^)]*\)", metadata.read(ROOT).description)
 
 
-def test_an_edit_of_the_readme_runs_only_the_tests_of_its_text_and_of_its_code():
-    users = [file for file in files("BUILD.bazel") if '"//:README.md"' in _text(file)]
-    # The first is for tests that check all files.
-    folders = ("test", "test/python")
-    assert users == [Path(folder, "BUILD.bazel") for folder in folders]
-    # The root files are exported one by one; the filegroup that builds copy has no page.
-    root = _text(Path("BUILD.bazel"))
-    assert root.count("ROOT_FILES if ") == 2
-    assert 'srcs = [file for file in ROOT_FILES if not file.endswith(".md")]' in root
-
-
-def test_versions_are_those_that_the_build_pins():
-    pins = dict(re.findall(r"^(\w+)==(\S+)$", _text(Path("requirements.txt")), re.MULTILINE))
-    assert f"torch {pins['torch']} and jax {pins['jax']}" in _text(Path("README.md"))
-    bazel = re.search(r"USE_BAZEL_VERSION=(\S+)", _text(Path(".bazeliskrc")))
-    assert f"{bazel[1]} (the version that `.bazeliskrc` names" in _text(Path("docs/build.md"))
-
-
 def _is_file_name(word: str) -> bool:
     top = {file.parts[0] for file in files(".py", ".bazel", ".md") if len(file.parts) > 1}
     if not re.fullmatch(r"[\w.+/-]+", word) or word.startswith(("/", "-")):

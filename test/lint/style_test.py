@@ -1,4 +1,4 @@
-"""Checks the style: ruff, clang-format, and a description at the top of each file."""
+"""Checks the style: ruff and clang-format."""
 
 import re
 import subprocess
@@ -31,33 +31,8 @@ def test_clang_format_changes_nothing():
         pytest.fail(remedy if changed else result.stderr, pytrace=False)
 
 
-def _needs_description(file: Path) -> bool:
-    """Whether a description is required: not in tests, and not in .cc files with a header."""
-    if file.stem.endswith("_test"):
-        return False
-    if file.suffix == ".cc":
-        return not (ROOT / file).with_suffix(".h").exists()
-    return (ROOT / file).stat().st_size > 0
-
-
-@pytest.mark.parametrize(
-    "file",
-    [f for f in files(*_CPP, ".py", ".bzl", ".sh") if _needs_description(f)],
-    ids=str,
-)
-def test_a_file_begins_with_its_description(file: Path):
-    start = {".py": ('"""', "#!"), ".bzl": '"""', ".sh": "#"}
-    text = (ROOT / file).read_text(encoding="utf-8")
-    assert text.startswith(start.get(file.suffix, "// "))
-
-
 def test_nothing_that_is_built_depends_on_a_gpu():
     # CUDA code is built if there is a compiler for it, and used if jax finds a GPU.
     words = "cuda." + "is_available"
     sources = files(".bzl", ".py", ".sh")
     assert not [file for file in sources if words in (ROOT / file).read_text(encoding="utf-8")]
-
-
-def test_repository_rules_list_folders_only_with_the_function_that_disables_watching():
-    listing = [str(file) for file in files(".bzl") if ".readdir(" in (ROOT / file).read_text()]
-    assert listing == ["third_party/folder.bzl"]
