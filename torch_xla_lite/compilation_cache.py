@@ -19,6 +19,10 @@ a process does that when it stores its first program, and again after each sixte
 that it stores; each time it leaves a sixteenth free. One process stays within the limit, and n at
 once may pass it by n - 1 sixteenths.
 
+jax has a persistent cache of its own, which JAX_COMPILATION_CACHE_DIR switches on. What jax loads
+from it can be called and not be serialised again: XLA's CPU backend would leave the machine code
+out. Such a program is not stored here; another process finds it where this one did.
+
 TORCH_XLA_LITE_COMPILATION_CACHE=0 switches the cache off.
 """
 
@@ -33,10 +37,13 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.monitoring
 import jaxlib
 import numpy as np
 import torch
@@ -59,6 +66,9 @@ _DECIDE_NOTHING = (
     *_variables.BUILD_TIME,
 )
 
+# Executables that jax took from its own cache, counted for each thread.
+_of_jax = threading.local()
+
 _DIGEST = hashlib.sha256().digest_size
 
 _PROCESSORS = Path("/proc/cpuinfo")
@@ -78,6 +88,7 @@ class Program:
         of the exception. The element says whether it failed; if there are none, there is no such
         result.
       targets: names of the custom calls in it.
+      storable: whether its executables can be serialised.
     """
 
     executables: tuple[Callable[..., list], ...]
@@ -86,6 +97,25 @@ class Program:
     foreign: frozenset[str]
     checks: tuple[tuple[int, str, str], ...]
     targets: frozenset[str]
+    storable: bool = True
+
+
+def compile_parts(
+    parts: Sequence[jax.stages.Lowered], options: dict[str, Any]
+) -> tuple[tuple[Callable[..., list], ...], bool]:
+    """The executables of a program, and whether they can be serialised."""
+    _of_jax.loaded = 0
+    executables = tuple(part.compile(options) for part in parts)
+    return executables, not _of_jax.loaded
+
+
+def _note_event(event: str, **_: object) -> None:
+    # jax records this on the thread that compiles.
+    if event == "/jax/compilation_cache/cache_hits":
+        _of_jax.loaded = getattr(_of_jax, "loaded", 0) + 1
+
+
+jax.monitoring.register_event_listener(_note_event)
 
 
 def targets(hlo: str) -> frozenset[str]:
@@ -133,9 +163,9 @@ def load(key: str | None) -> Program | None:
 
 
 def store(key: str | None, program: Program) -> None:
-    """Stores a program. If that fails, because the disk is full, nothing is stored."""
+    """Stores a program, unless it cannot be serialised or the disk is full."""
     folder = _folder()
-    if key is None or folder is None:
+    if key is None or folder is None or not program.storable:
         return
     # Imported here and below, because a program that compiles nothing does not need it.
     from jax.experimental import serialize_executable

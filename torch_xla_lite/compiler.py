@@ -160,14 +160,17 @@ def _program(
         key = compilation_cache.key(description + hlo)
         if (program := compilation_cache.load(key)) is not None:
             return program, True
-    options = target.compiler_options()
+    executables, storable = compilation_cache.compile_parts(
+        graph_of_jax.parts, target.compiler_options()
+    )
     program = Program(
-        executables=tuple(part.compile(options) for part in graph_of_jax.parts),
+        executables=executables,
         order=graph_of_jax.order,
         fallbacks=graph_of_jax.fallbacks,
         foreign=graph_of_jax.foreign,
         checks=graph_of_jax.checks,
         targets=compilation_cache.targets(hlo),
+        storable=storable,
     )
     compilation_cache.store(key, program)
     return program, False

@@ -336,6 +336,35 @@ def test_a_library_of_this_package_that_was_built_again_is_in_the_key(tmp_path: 
     assert run_in_new_process(ADD, tmp_path, package)[:2] == (1, 0)
 
 
+# Users of jax set these by variables that jax reads when it is imported.
+CACHE_OF_JAX = """
+import jax
+jax.config.update("jax_compilation_cache_dir", {folder!r})
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+"""
+
+
+@pytest.mark.parametrize("ours_is_warm", [False, True])
+@pytest.mark.parametrize("cache_of_jax_is_warm", [False, True])
+def test_each_process_computes_the_same_with_the_cache_of_jax(
+    cache_of_jax_is_warm: bool, ours_is_warm: bool, tmp_path: Path
+):
+    of_jax, ours = tmp_path / "jax", tmp_path / "ours"
+    program = CACHE_OF_JAX.format(folder=str(of_jax)) + ADD
+    if ours_is_warm:
+        run(program, ours)
+        shutil.rmtree(of_jax)
+    if cache_of_jax_is_warm:
+        run(program, tmp_path / "another")
+        assert list(of_jax.iterdir())
+    # What jax has loaded cannot be stored, so it is loaded from there each time.
+    stored = ours_is_warm or not cache_of_jax_is_warm
+    first = (0, 1) if ours_is_warm else (1, 0)
+    for expected in (first, (0, 1) if stored else (1, 0), (0, 1) if stored else (1, 0)):
+        assert run(program, ours) == (*expected, [], [0.5, 1.5, 2.5])
+
+
 def test_it_can_be_switched_off(tmp_path: Path):
     assert run(ADD, tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="0")[:2] == (1, 0)
     assert not (tmp_path / "torch_xla_lite").exists()
