@@ -10,23 +10,23 @@
 Each op runs on its sample inputs on both devices. Graphs are compiled, or, with --interpret, run by
 the interpreter, as all new graphs do outside this script. An op may be:
 
-    agrees    all samples give the same results (as the CPU in float32, or in float64), and those
-              that the CPU refuses are refused
-    accepts   likewise, but jax computes some samples that the CPU refuses
+    agrees    jax gives the CPU's results, in this dtype or in float64, for all samples that the CPU
+              computes, and refuses the others
+    accepts   likewise, but jax computes some of the others
     differs   a result has another value, shape or dtype
-    raises    the CPU computes a sample that jax refuses
-    timeout   it took longer than --timeout
-    crashes   the process ended
-    extends   the CPU computes none of the samples, jax does
+    raises    jax refuses a sample that the CPU computes
+    timeout   the op takes longer than --timeout
+    crashes   the op ends the process
+    extends   jax computes samples, the CPU none
     no        neither computes any, so there is nothing to compare
 
 The database needs one more package:  pip install expecttest
 
-Results of random ops are compared by shape and dtype alone. Ops run in child processes, so that one
-that crashes or hangs ends nothing else.
+Results of random ops are compared by shape and dtype alone. Ops run in child processes, so the run
+goes on after an op that crashes or hangs.
 
 --json FILE adds the results to FILE, one line for each op; the format is stable. What FILE has is
-not run again, so a run that was interrupted continues; with --again, what failed is run again.
+not run again, so a run that was interrupted continues; --again repeats what failed.
 The table at the end is that of FILE. --markdown writes it into a document, too.
 
 Exit code 1 if any op of this run accepts, differs, raises, crashes or takes too long, else 0.

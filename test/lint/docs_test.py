@@ -112,6 +112,14 @@ def test_files_exist(page: Path):
     assert [word for word in sorted(named) if not _is_in_tree(word)] == []
 
 
+def test_messages_of_the_troubleshooting_page_are_those_of_the_sources():
+    rows = re.findall(r"^\| `([^`]+)` \|", _text(Path("docs/troubleshooting.md")), re.MULTILINE)
+    # Without the ends of lines in the middle of a message; `…` stands for what a source inserts.
+    sources = re.sub(r'"\s*\+?\n\s*f?"', "", _sources())
+    parts = [part.strip(" .") for row in rows for part in row.split("…")]
+    assert [part for part in parts if part not in sources] == []
+
+
 @pytest.mark.parametrize("page", _PAGES, ids=str)
 def test_labels_of_bazel_exist(page: Path):
     labels = [re.fullmatch(r"//([\w/]+)(?::([\w.]+))?", word) for word in _words(page)]
