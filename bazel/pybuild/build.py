@@ -47,6 +47,7 @@ def build(
     *,
     into: Path | None = None,
     since: float | None = None,
+    configured: configure.State | None = None,
 ) -> "Report":
     """Builds and installs.
 
@@ -56,6 +57,7 @@ def build(
       environ: usually os.environ.
       into: folder to write the package's files to, with the public headers; None for the tree.
       since: time.perf_counter() when the command began; None for now.
+      configured: what configure.ensure has returned for these options; None to call it.
 
     Returns:
       The report, which is also in build/report.json.
@@ -72,7 +74,10 @@ def build(
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.exclusive(root, wait=options.waits):
         try:
-            state = configure.ensure(root, bazel, options, environ)
+            state = configured
+            # Another command may have configured the tree meanwhile.
+            if state is None or state != configure.read(root):
+                state = configure.ensure(root, bazel, options, environ)
             _print_once(f"torch_xla_lite: CUDA {state.cuda}")
             if state.has_cuda and options.prioritized_text is None:
                 notices.defer(_ADVICE)

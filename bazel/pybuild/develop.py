@@ -9,11 +9,17 @@ from pathlib import Path
 
 from bazel.pybuild import build
 from bazel.pybuild.install import editable
+from bazel.pybuild.machine import configure
 from bazel.pybuild.options import Options
 
 
 def develop(
-    root: Path, options: Options, environ: Mapping[str, str], *, since: float | None = None
+    root: Path,
+    options: Options,
+    environ: Mapping[str, str],
+    *,
+    since: float | None = None,
+    configured: configure.State | None = None,
 ) -> None:
     """Builds, and makes the editable install if it is missing or outdated.
 
@@ -22,6 +28,7 @@ def develop(
       options: from the environment.
       environ: usually os.environ.
       since: time.perf_counter() when the command began; None for now.
+      configured: as for build.build.
 
     Raises:
       BuildError: the build or the install failed.
@@ -31,8 +38,11 @@ def develop(
     if not in_place:
         # Errors of the install are reported before the long build.
         editable.check(site)
-    report = build.build(root, options, environ, since=since)
+    report = build.build(root, options, environ, since=since, configured=configured)
     if not in_place:
         editable.install(root, site, editable.commands_folder(), options.version)
-        print(f"torch_xla_lite: {sys.executable} imports it from {root}")
+        print(
+            f"torch_xla_lite: installed in editable mode: {sys.executable} now imports "
+            f"torch_xla_lite from {root}"
+        )
     print(report.line())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from bazel.pybuild.commands.distribution import Distribution
     from bazel.pybuild.dist.metadata import Metadata
+    from bazel.pybuild.machine.configure import State
 
 # The first version that accepts a licence expression in pyproject.toml.
 _SETUPTOOLS = 77
@@ -79,7 +80,7 @@ def run(
     if distribution is None:
         return
     if distribution.builds():
-        prepare_and_configure(root, options, environ)
+        distribution.configured = prepare_and_configure(root, options, environ)
     long_description(distribution, package)
     package_data(distribution, root, options)
     command_line.setup(distribution)
@@ -102,16 +103,16 @@ def base_requirements(root: Path, options: Options) -> "Metadata":
     return metadata.for_wheel(root, options, "")
 
 
-def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> None:
+def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> "State":
     """Finds Bazel and writes .bazelrc.generated.
 
-    Every build does this. Here it happens before setuptools starts, which would leave folders
-    behind after an error.
+    A lone develop does this when it builds. Here it happens before setuptools starts, which would
+    leave folders behind after an error.
     """
     from bazel.pybuild.machine import configure, find_bazel
 
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    configure.ensure(root, bazel, options, environ)
+    return configure.ensure(root, bazel, options, environ)
 
 
 def long_description(distribution: "Distribution", package: "Metadata") -> None:

@@ -18,7 +18,13 @@ from bazel.pybuild.machine import configure, cuda
 from bazel.pybuild.options import Mode, Options
 
 
-def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path) -> str:
+def make(
+    root: Path,
+    options: Options,
+    environ: Mapping[str, str],
+    folder: Path,
+    configured: configure.State | None = None,
+) -> str:
     """Builds a wheel.
 
     Args:
@@ -26,6 +32,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
       options: from the environment; `wheel_kind` says what the wheel holds.
       environ: usually os.environ.
       folder: to write it to.
+      configured: as for build.build.
 
     Returns:
       Name of the file.
@@ -35,7 +42,7 @@ def make(root: Path, options: Options, environ: Mapping[str, str], folder: Path)
     """
     with lock.exclusive(root, wait=options.waits):
         try:
-            return _make(root, options, environ, folder)
+            return _make(root, options, environ, folder, configured)
         finally:
             # Without settings, no Bazel was started.
             if is_for_one_build(root) and (root / configure.FILE).exists():
@@ -47,9 +54,15 @@ def is_for_one_build(root: Path) -> bool:
     return metadata.is_fetched(root) or metadata.is_from_sdist(root)
 
 
-def _make(root: Path, options: Options, environ: Mapping[str, str], folder: Path) -> str:
+def _make(
+    root: Path,
+    options: Options,
+    environ: Mapping[str, str],
+    folder: Path,
+    configured: configure.State | None,
+) -> str:
     stage = root / "build" / "wheel" / options.wheel_kind.name.lower()
-    report = build.build(root, options, environ, into=stage)
+    report = build.build(root, options, environ, into=stage, configured=configured)
     print(report.line(), flush=True)
     built = {path: stage / path for path in report.changed}
     if options.debug_files or options.mode is Mode.RELEASE:

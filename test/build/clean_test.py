@@ -132,20 +132,18 @@ def test_a_bazel_that_the_user_named_and_that_cannot_run_is_an_error(root: Path,
     assert (root / "dist").exists()
 
 
-def test_an_older_bazel_does_not_read_settings_for_a_newer_one(root: Path, tmp_path: Path):
-    (root / ".bazelrc.generated").write_text("common --noenable_bzlmod\n")
-    clean.clean(root, _bazel(tmp_path, "! grep -qs bzlmod .bazelrc.generated"), {})
-    assert (root / ".bazelrc.generated").read_text() == "common --noenable_bzlmod\n"
-
-
-@pytest.mark.parametrize("name", [".bazelrc.generated", ".bazelrc.generated.aside"])
-def test_the_printed_plan_calls_bazel_without_these_settings_too(
-    root: Path, tmp_path: Path, name: str
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_an_older_bazel_does_not_read_settings_for_a_newer_one(
+    root: Path, tmp_path: Path, by_hand: bool
 ):
-    (root / name).write_text("common --noenable_bzlmod\n")
-    options = _bazel(tmp_path, "! grep -qs bzlmod .bazelrc.generated")
-    for command in clean.plan(root, options, {}):
-        subprocess.run(command, cwd=root, check=True)
+    (root / ".bazelrc.generated").write_text("common --noenable_bzlmod\n")
+    script = 'echo "$*" | grep -qe --noworkspace_rc && test -e .bazelrc.generated'
+    options = _bazel(tmp_path, script)
+    if by_hand:
+        for command in clean.plan(root, options, {}):
+            subprocess.run(command, cwd=root, check=True)
+    else:
+        clean.clean(root, options, {})
     assert (root / ".bazelrc.generated").read_text() == "common --noenable_bzlmod\n"
     assert not (root / "dist").exists()
 

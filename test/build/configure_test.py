@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -181,8 +182,57 @@ def test_the_install_of_this_project_changes_nothing(tree: _Tree):
     assert not tree.writes()
 
 
-# As a Bazel that has no such option.
-_REJECTS = "! grep -qs noenable_bzlmod .bazelrc.generated"
+# As a Bazel that has no such option and reads the rc files of its tree.
+_REJECTS = """case "$*" in
+  *--noworkspace_rc*) ;;
+  *) ! grep -qs noenable_bzlmod .bazelrc.generated ;;
+esac"""
+
+
+def test_the_settings_of_a_bare_bazel_are_there_and_whole_while_its_flags_are_probed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tree = _Tree(tmp_path, monkeypatch, "sleep 0.3")
+    texts, probed = {tree.ensure().settings}, set()
+    (tree.site / "numpy-2.4.6.dist-info").mkdir()
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.is_set():
+            file = tree.root / configure.FILE
+            probed.add(file.read_text() if file.exists() else "absent")
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    try:
+        texts.add(tree.ensure().settings)
+    finally:
+        over.set()
+        poller.join()
+    assert probed <= texts
+    assert len(texts) == 2
+
+
+def test_the_startup_options_of_the_tree_stay_so_that_bazel_keeps_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tree = _Tree(tmp_path, monkeypatch, 'echo "$@" > arguments')
+    (tree.root / ".bazelrc").write_text("# startup --no\nstartup --one='a b'  # x\nbuild --no\n")
+    (tree.root / ".bazelrc.user").write_text("startup --two\n")
+    tree.ensure(_OFF._replace(startup_options=("--three",)))
+    assert (tree.root / "arguments").read_text() == (
+        "--noworkspace_rc --one=a b --two --three help flags-as-proto\n"
+    )
+
+
+def test_only_another_pin_in_requirements_txt_configures_the_tree_again(tree: _Tree):
+    tree.ensure()
+    file = tree.root / "requirements.txt"
+    file.touch()
+    assert not tree.writes()
+    version = packages.installed(["torch"], packages.search_path())["torch"].version
+    file.write_text(f"torch=={version.partition('+')[0]}\n")
+    assert tree.writes()
 
 
 def test_settings_for_a_newer_bazel_do_not_stop_an_older_one(

@@ -28,7 +28,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
       BuildError: Bazel failed; the other files were removed.
       KeyboardInterrupt: its message says what was removed.
     """
-    command = _bazel_command(options, environ)
+    command = _bazel_command(root, options, environ)
     removed: list[str] = []
     code = 0
     try:
@@ -36,10 +36,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
             if command:
                 removed.append("some outputs of Bazel")
                 private = without_secrets(environ)
-                with (
-                    configure.without_settings(root),
-                    invoke.child(command, root, private) as process,
-                ):
+                with invoke.child(command, root, private) as process:
                     pass
                 code = process.returncode
                 removed = ["outputs of Bazel"]
@@ -61,14 +58,15 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
 
 def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[str]]:
     """Commands with the same effect as `clean`, in the same order."""
-    command, paths = _bazel_command(options, environ), _paths(root)
-    commands = configure.commands_without_settings(root, command) if command else []
-    return [*commands, ["rm", "-r", *paths]] if paths else commands
+    command, paths = _bazel_command(root, options, environ), _paths(root)
+    return [*filter(None, [command]), *([["rm", "-r", *paths]] if paths else [])]
 
 
-def _bazel_command(options: Options, environ: Mapping[str, str]) -> list[str]:
-    bazel = invoke.client(options, environ)
-    return [*bazel, "clean", "--ui_event_filters=-info"] if bazel else []
+def _bazel_command(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
+    client = invoke.client(options, environ)
+    if not client:
+        return []
+    return [*configure.client_without_settings(root, client), "clean", "--ui_event_filters=-info"]
 
 
 def _paths(root: Path) -> list[str]:

@@ -51,7 +51,10 @@ class BuildExt(build_ext):
     def run(self) -> None:
         tree = self.distribution
         into = None if self.inplace or self.editable_mode else Path(self.build_lib)
-        report = build.build(tree.root, tree.variables, tree.environ, into=into)
+        configured = tree.configured
+        report = build.build(
+            tree.root, tree.variables, tree.environ, into=into, configured=configured
+        )
         print(report.line())
         self._built = list(report.changed)
 
@@ -84,8 +87,10 @@ class Develop(_Command):
             bazel = shlex.join(invoke.client(tree.variables, tree.environ))
             script = str(tree.root / "scripts" / "compile_commands.py")
             self.spawn([sys.executable, script, "--bazel", bazel])
-        command = watch.watch if self.watch else develop.develop
-        command(tree.root, tree.variables, tree.environ)
+        if self.watch:
+            watch.watch(tree.root, tree.variables, tree.environ)
+        else:
+            develop.develop(tree.root, tree.variables, tree.environ, configured=tree.configured)
 
 
 class Rebuild(_Command):
@@ -100,7 +105,7 @@ class Rebuild(_Command):
         fresh = ("--config=rebuild", *tree.variables.build_options)
         # With a remote cache, the option would not apply to the disk cache.
         variables = tree.variables._replace(build_options=fresh, remote_cache=None)
-        develop.develop(tree.root, variables, tree.environ)
+        develop.develop(tree.root, variables, tree.environ, configured=tree.configured)
 
 
 class _DistCommand(_Command):
@@ -127,7 +132,7 @@ class BdistWheel(_DistCommand):
     def run(self) -> None:
         tree = self.distribution
         folder = self.folder()
-        name = wheel.make(tree.root, tree.variables, tree.environ, folder)
+        name = wheel.make(tree.root, tree.variables, tree.environ, folder, tree.configured)
         print(f"torch_xla_lite: wrote {folder / name}")
 
 

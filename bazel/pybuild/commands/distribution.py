@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import setuptools
 
+from bazel.pybuild.machine.configure import State
 from bazel.pybuild.options import Options
 
 # setuptools' own commands that work together with ours. The others rely on its own bdist_wheel,
@@ -34,6 +35,7 @@ class Distribution(setuptools.Distribution):
       started_in: the working directory of the caller.
       variables: options from the environment, changed by -q and -v.
       environ: the environment.
+      configured: the configuration of the tree; None if no command builds.
     """
 
     common_usage: ClassVar[str] = _USAGE
@@ -46,6 +48,7 @@ class Distribution(setuptools.Distribution):
     started_in: Path
     variables: Options
     environ: Mapping[str, str]
+    configured: State | None = None
     dry_run = 0
 
     def has_ext_modules(self) -> bool:

@@ -12,8 +12,7 @@ cache and its credentials.
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +24,6 @@ from bazel.pybuild.variables import PREFIX, without_secrets
 
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
-_ASIDE = f"{FILE}.aside"
 REMOTE_CACHE = f"{FILE}.remote-cache"
 
 _LOG = "# The processes that a build started, which is what `setup.py explain` reads."
@@ -76,6 +74,7 @@ class Facts(NamedTuple):
     """What the settings depend on; files with their times."""
 
     code: dict[str, int | None]
+    pins: dict[str, str]
     python: str
     bazel: str
     bazel_files: dict[str, int | None]
@@ -269,8 +268,10 @@ def _facts(
     environ: Mapping[str, str],
 ) -> Facts:
     code = [entry.path for entry in os.scandir(Path(__file__).parent) if entry.is_file()]
+    pins = packages.wanted(root)
     return Facts(
-        code=_times([*sorted(code), root / "requirements.txt"]),
+        code=_times(sorted(code)),
+        pins={name: pin for name, pin in pins.items() if name in packages.BUILT_AGAINST},
         python=f"{python_executable()} {sys.version.split()[0]}",
         bazel=str(bazel.executable),
         bazel_files=_times([bazel.executable.resolve(), root / ".bazeliskrc"]),
@@ -378,26 +379,21 @@ def _option(command: str, option: str) -> str:
     return f"{command} {shlex.quote(option)}"
 
 
-@contextmanager
-def without_settings(root: Path) -> Iterator[None]:
-    """Moves .bazelrc.generated away during a block: another Bazel may reject its options."""
-    current, aside = root / FILE, root / _ASIDE
-    if current.exists():
-        current.replace(aside)
-    try:
-        yield
-    finally:
-        # It may also be left from a process that was killed.
-        if aside.exists():
-            aside.replace(current)
+def client_without_settings(root: Path, client: Sequence[str]) -> list[str]:
+    """Bazel's client, which then reads no rc file of the tree: the settings may be those of another
+    Bazel, with options that this one rejects.
 
+    The tree's startup options are kept: with other ones, Bazel would restart its server.
+    """
+    import shlex
 
-def commands_without_settings(root: Path, command: list[str]) -> list[list[str]]:
-    """Commands that run a command as inside `without_settings`."""
-    is_there, is_aside = (root / FILE).exists(), (root / _ASIDE).exists()
-    before = [["mv", FILE, _ASIDE]] if is_there else []
-    after = [["mv", _ASIDE, FILE]] if is_there or is_aside else []
-    return [*before, command, *after]
+    startup: list[str] = []
+    for file in (root / ".bazelrc", root / ".bazelrc.user"):
+        for line in file.read_text().splitlines() if file.exists() else ():
+            if line.startswith("startup "):
+                startup += shlex.split(line, comments=True)[1:]
+    program, *options = client
+    return [program, "--noworkspace_rc", *startup, *options]
 
 
 def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> frozenset[str]:
@@ -406,12 +402,12 @@ def _known_flags(root: Path, bazel: find_bazel.Bazel, options: Options) -> froze
     import binascii
     import subprocess
 
-    command = [str(bazel.executable), *options.startup_options, "help", "flags-as-proto"]
+    client = client_without_settings(root, [str(bazel.executable), *options.startup_options])
+    command = [*client, "help", "flags-as-proto"]
     try:
-        with without_settings(root):
-            process = subprocess.run(
-                command, cwd=root, env=without_secrets(os.environ), capture_output=True, check=False
-            )
+        process = subprocess.run(
+            command, cwd=root, env=without_secrets(os.environ), capture_output=True, check=False
+        )
     except OSError as error:
         raise find_bazel.cannot_start(bazel, command, root, str(error)) from None
     if process.returncode != 0:
