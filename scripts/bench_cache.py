@@ -6,14 +6,14 @@
     python scripts/bench_cache.py --json result.json
 
 Parts:
-  clone     a clone with another path and environment, with the disk cache and with servers by
-            HTTP and gRPC; ccache and sccache, if they are installed, compile the same sources
+  clone     a clone with another path and environment, with the disk cache and with a server;
+            ccache and sccache, if they are installed, compile the same sources
   bytes     what such a build transfers: all outputs, and only those that are asked for
   commits   size of the cache after ten commits that changed the build; the history of git is needed
   team      from these: bandwidth and storage for --people and --builds a day
 
-Servers are those of scripts/cache_server.py; gRPC needs BuildGrid in .venv/buildgrid, which
-scripts/test.sh installs. All files are in a temporary folder. Install ccache and sccache with apt.
+The server is that of scripts/cache_server.py. All files are in a temporary folder. Install ccache
+and sccache with apt.
 
 A table goes to the standard output. The JSON file is stable, for programs. The exit code is 0 even
 if a goal is missed, and 1 if something did not build.
@@ -46,7 +46,6 @@ from bazel.pybuild.invocation.execution_log import Spawn  # noqa: E402
 from scripts.bench_build import JOBS, Clone, machine  # noqa: E402
 
 PARTS = ("clone", "bytes", "commits", "team")
-_BUILDGRID = ROOT / ".venv" / "buildgrid" / "bin" / "bgd"
 _SOURCES = ("torch_xla_lite/csrc", "third_party", "bazel")
 _GIB = 2**30
 _GROWTH = "growth for a commit that changes the build"
@@ -102,18 +101,16 @@ class Server:
         time.sleep(0.5)
         return sum(int(word) for word in log.read_text().split())
 
-    def contents(self) -> dict[str, tuple[int, int]]:
-        """Name -> size in bytes and time of the last change, of all entries."""
-        files = [path for path in (self._folder / "entries").rglob("*") if path.is_file()]
-        return {path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
+    def stored(self) -> int:
+        """The bytes of all entries."""
+        return size(self._folder / "entries")
 
 
 @contextlib.contextmanager
-def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
-    """Starts a server on a free port, with further options of scripts/cache_server.py."""
+def server(folder: Path) -> Iterator[Server]:
+    """Starts a server on a free port."""
     script = [sys.executable, ROOT / "scripts" / "cache_server.py"]
-    words = ["--protocol", protocol, "--port", "0", "--buildgrid", _BUILDGRID, *options]
-    subprocess.run([*script, "start", folder, *words], check=True, capture_output=True)
+    subprocess.run([*script, "start", folder, "--port", "0"], check=True, capture_output=True)
     try:
         configuration = folder / "nginx.conf"
         count = (
@@ -200,12 +197,6 @@ def measure_clone(bench: Bench) -> list[Row]:
     rows = [Row("cold build", f"{bench.cold_s:.1f} s", bench.cold_s, f"{JOBS} jobs")]
     rows += bench.warm("disk cache", bench.cold_s, "shared", {})
     rows += bench.warm("http", bench.cold_s, "", bench.http.variables(writes=False))
-    if _BUILDGRID.exists():
-        with server(bench.folder / "grpc", "grpc") as remote:
-            writer = bench.clone("writer", **remote.variables(writes=True))
-            cold_s = writer.develop()
-            writer.bazel("shutdown")
-            rows += bench.warm("grpc", cold_s, "", remote.variables(writes=False))
     return rows + _other_tools(bench)
 
 
@@ -274,7 +265,7 @@ def measure_bytes(bench: Bench, written: int) -> list[Row]:
       bench: with the server.
       written: the bytes that the first build transferred.
     """
-    stored = sum(length for length, _ in bench.http.contents().values())
+    stored = bench.http.stored()
     rows = [
         Row("transferred by the build that writes", _mb(written), written),
         Row("stored by the server", _mb(stored), stored),
@@ -374,7 +365,7 @@ def main() -> None:
     result = Result(machine())
     with (
         tempfile.TemporaryDirectory(prefix="bench_cache_") as name,
-        server(Path(name) / "http", "http") as http,
+        server(Path(name) / "http") as http,
     ):
         bench = Bench(Path(name), arguments.rounds, http)
         written = http.transferred()

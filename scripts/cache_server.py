@@ -1,18 +1,16 @@
-"""Runs a cache server for Bazel on this machine: nginx for HTTP, BuildGrid behind nginx for gRPC.
+"""Runs a cache server for Bazel on this machine: nginx, by HTTP.
 
-    python scripts/cache_server.py start /srv/cache                       # http://127.0.0.1:9090
-    python scripts/cache_server.py start /srv/cache --protocol grpc       # grpc://127.0.0.1:9090
-    python scripts/cache_server.py status /srv/cache                      # address and size
+    python scripts/cache_server.py start /srv/cache      # http://127.0.0.1:9090
+    python scripts/cache_server.py status /srv/cache     # address and size
     python scripts/cache_server.py prune /srv/cache --size 10G --verify
     python scripts/cache_server.py stop /srv/cache
 
 The folder holds all that the server has: entries, configuration, logs, the numbers of its processes
 and the files `read-token` and `write-token`, which `start` makes if they are missing. nginx checks
-the tokens, for both protocols: the read token can read, the write token can read and write.
-docs/cache.md describes what a build needs to use it, and other servers.
+the tokens: the read token can read, the write token can read and write. docs/cache.md describes
+what a build needs to use it, and other servers, some of which speak gRPC.
 
-Needs nginx (Debian: nginx-light); for gRPC also `pip install -r scripts/cache_server.txt` in an
-environment of its own, whose `bgd` program --buildgrid names.
+Needs nginx (Debian: nginx-light).
 
 Exit status: 0; 1 if the server could not be started or stopped, or does not run (status); 2 for a
 wrong command line. Messages go to standard error, the output of `status` is JSON.
@@ -38,11 +36,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-# Importing BuildGrid takes seconds, on a busy machine a minute.
-_START_S = 300
+_START_S = 60
 _STOP_S = 10
 # In the order in which they are ended.
-_PROCESSES = ("prune", "nginx", "buildgrid")
+_PROCESSES = ("prune", "nginx")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 _NGINX = """\
@@ -72,7 +69,7 @@ http {{
   # What is asked for. Every request that is not listed needs the write token.
   map "$request_method $uri" $changes {{
     default yes;
-    "~^({reads})" no;
+    "~^(GET|HEAD) " no;
   }}
   map "$role $changes" $refusal {{
     default 401;
@@ -80,19 +77,8 @@ http {{
     "reader yes" 403;
     "~^writer" "";
   }}
-{servers}
-}}
-"""
 
-_READS = {
-    "http": "(GET|HEAD) ",
-    "grpc": "POST /(google.bytestream.ByteStream/Read|build.bazel.remote.execution.v2."
-    "(Capabilities/GetCapabilities|ActionCache/GetActionResult"
-    "|ContentAddressableStorage/(FindMissingBlobs|BatchReadBlobs|GetTree)))$",
-}
-
-# A file appears under its name when it is complete: nginx renames it.
-_HTTP = """\
+  # A file appears under its name when it is complete: nginx renames it.
   server {{
     listen {listen};
 {tls}
@@ -105,53 +91,8 @@ _HTTP = """\
       dav_access user:rw;
     }}
     location / {{ return 404; }}
-  }}"""
-
-_GRPC = """\
-  upstream buildgrid {{
-    server unix:buildgrid.sock;
-    keepalive 32;
   }}
-  server {{
-    listen {listen} http2;
-{tls}
-    if ($refusal = 401) {{ return 401; }}
-    if ($refusal = 403) {{ return 403; }}
-    location / {{
-      grpc_pass grpc://buildgrid;
-      grpc_read_timeout 600s;
-      grpc_send_timeout 600s;
-    }}
-  }}"""
-
-# The address is relative to the working folder, because a socket's path has 107 characters at most.
-# The action cache is in memory: after a restart it is empty, and entries are written again.
-_BUILDGRID = """\
-description: cache
-# More calls at once are refused.
-thread-pool-size: 500
-server:
-  - !channel
-    address: unix:buildgrid.sock
-    insecure-mode: true
-instances:
-  - name: ''
-    storages:
-      - !disk-storage &entries
-        path: {folder}/entries
-    caches:
-      - !lru-action-cache &results
-        storage: *entries
-        max-cached-refs: 1000000
-        cache-failed-actions: false
-        allow-updates: true
-    services:
-      - !action-cache
-        cache: *results
-      - !cas
-        storage: *entries
-      - !bytestream
-        storage: *entries
+}}
 """
 
 
@@ -182,7 +123,6 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     start = command("start", _start, "Starts the server, which goes on in the background.")
-    start.add_argument("--protocol", choices=("http", "grpc"), default="http")
     start.add_argument("--address", default="127.0.0.1", help="default: %(default)s")
     start.add_argument("--port", type=int, default=9090, help="default: %(default)s; 0: a free one")
     start.add_argument("--size", type=_size, default="10G", help="limit; default: %(default)s")
@@ -191,9 +131,6 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--key", type=Path, help="PEM file with the certificate's private key")
     start.add_argument(
         "--public-read", action="store_true", help="everybody may read, without a token"
-    )
-    start.add_argument(
-        "--buildgrid", default="bgd", help="BuildGrid's program; default: bgd on PATH"
     )
     command("stop", _stop, "Stops the server; its entries stay.")
     command("status", _status, "Prints whether it runs, its address and size as JSON.")
@@ -228,15 +165,13 @@ def _start(folder: Path, arguments: argparse.Namespace) -> int:
         place.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     port = arguments.port or _free_port(arguments.address)
-    scheme = arguments.protocol + ("s" if arguments.certificate else "")
+    scheme = "https" if arguments.certificate else "http"
     url = f"{scheme}://{arguments.address}:{port}"
     _write(folder / "server.json", json.dumps({"url": url, "limit": arguments.size}))
     _write(folder / "nginx.conf", _nginx(folder, arguments, port))
     # A crash of the machine leaves files that are cut off.
     _report(_remove_damaged(folder), "damaged blobs")
     try:
-        if arguments.protocol == "grpc":
-            _start_buildgrid(folder, arguments.buildgrid)
         command = [nginx, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log"]
         process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if process.returncode:
@@ -256,18 +191,6 @@ def _start(folder: Path, arguments: argparse.Namespace) -> int:
         raise
     print(f"cache server: {url}; the tokens are in {folder}/*-token", file=sys.stderr)
     return 0
-
-
-def _start_buildgrid(folder: Path, program: str) -> None:
-    requirements = Path(__file__).resolve().with_suffix(".txt")
-    remedy = f"python3 -m venv ENV && ENV/bin/pip install -r {requirements}"
-    bgd = _program(program, f"Install it, and name it with --buildgrid ENV/bin/bgd:  {remedy}")
-    connection = folder / "buildgrid.sock"
-    connection.unlink(missing_ok=True)
-    _write(folder / "buildgrid.yml", _BUILDGRID.format(folder=folder))
-    command = [bgd, "server", "start", folder / "buildgrid.yml"]
-    process = _background(folder, "buildgrid", command)
-    _until(connection.exists, folder / "buildgrid.log", process)
 
 
 def _stop(folder: Path, arguments: argparse.Namespace) -> int:
@@ -357,10 +280,8 @@ def _remove_damaged(folder: Path) -> int:
     """Removes blobs whose content has not the hash that is their name."""
     removed = 0
     for entry in _entries(folder):
-        # nginx stores cas/HASH, BuildGrid cas/objects/HA/SH.
-        path = entry.path.relative_to(folder / "entries")
-        name = "".join(part for part in path.parts if part not in ("cas", "objects"))
-        if path.parts[0] != "cas" or not re.fullmatch("[0-9a-f]{64}", name):
+        name = entry.path.name
+        if entry.path.parent.name != "cas" or not re.fullmatch("[0-9a-f]{64}", name):
             continue
         with suppress(FileNotFoundError):
             # Reading it is not a use of it.
@@ -385,7 +306,6 @@ def _nginx(folder: Path, arguments: argparse.Namespace, port: int) -> str:
             f"    ssl_certificate {arguments.certificate.resolve()};\n"
             f"    ssl_certificate_key {arguments.key.resolve()};"
         )
-    server = _HTTP if arguments.protocol == "http" else _GRPC
     listen = f"{arguments.address}:{port}{' ssl' if tls else ''}"
     return _NGINX.format(
         # Processes of root would become another user, who may not read this folder.
@@ -394,8 +314,8 @@ def _nginx(folder: Path, arguments: argparse.Namespace, port: int) -> str:
         anonymous="reader" if arguments.public_read else "nobody",
         read_token=_token(folder / "read-token"),
         write_token=_token(folder / "write-token"),
-        reads=_READS[arguments.protocol],
-        servers=server.format(folder=folder, listen=listen, tls=tls),
+        listen=listen,
+        tls=tls,
     )
 
 
@@ -430,9 +350,7 @@ def _program(name: str, remedy: str) -> str:
     return found
 
 
-def _background(
-    folder: Path, name: str, command: Sequence[str | Path | float]
-) -> "subprocess.Popen[bytes]":
+def _background(folder: Path, name: str, command: Sequence[str | Path | float]) -> None:
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -443,7 +361,6 @@ def _background(
             start_new_session=True,
         )
     _write(folder / f"{name}.pid", str(process.pid))
-    return process
 
 
 def _pids(folder: Path) -> dict[str, int]:
@@ -458,14 +375,10 @@ def _pids(folder: Path) -> dict[str, int]:
     return found
 
 
-def _until(
-    happened: Callable[[], bool], log: Path, process: "subprocess.Popen[bytes] | None" = None
-) -> None:
-    """Waits until a server has started; not for a process that has ended."""
+def _until(happened: Callable[[], bool], log: Path) -> None:
+    """Waits until the server has started."""
     end = time.monotonic() + _START_S
     while not happened():
-        if process is not None and process.poll() is not None:
-            raise Failure(f"The server has ended; see {log}.")
         if time.monotonic() > end:
             raise Failure(f"The server does not answer after {_START_S} s; see {log}.")
         time.sleep(0.02)

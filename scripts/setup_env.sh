@@ -166,12 +166,12 @@ install_test_packages() {
   done
   # BuildGrid, for the tests of cache servers, does not fit to the versions of requirements.txt.
   installed=.venv/buildgrid/.requirements.txt
-  cmp -s scripts/cache_server.txt "$installed" && return
-  say "Installing the packages of scripts/cache_server.txt into .venv/buildgrid"
+  cmp -s test/cache/buildgrid.txt "$installed" && return
+  say "Installing the packages of test/cache/buildgrid.txt into .venv/buildgrid"
   .venv/bin/python -m venv .venv/buildgrid &&
-    .venv/buildgrid/bin/pip install --quiet --disable-pip-version-check --no-deps -r scripts/cache_server.txt ||
-    give_up "pip could not install the packages of scripts/cache_server.txt." "See its message above; then run this again."
-  cp scripts/cache_server.txt "$installed"
+    .venv/buildgrid/bin/pip install --quiet --disable-pip-version-check --no-deps -r test/cache/buildgrid.txt ||
+    give_up "pip could not install the packages of test/cache/buildgrid.txt." "See its message above; then run this again."
+  cp test/cache/buildgrid.txt "$installed"
 }
 
 configure_bazel() {

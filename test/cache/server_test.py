@@ -1,4 +1,4 @@
-"""scripts/cache_server.py: real servers, asked by the same code as a build."""
+"""Cache servers: scripts/cache_server.py, and what a build asks a server by HTTP and by gRPC."""
 
 import hashlib
 import json
@@ -113,9 +113,7 @@ def test_everybody_may_read_but_not_write_on_request(tmp_path: Path):
 @http_and_grpc
 def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, protocol: str):
     certificates = [certificate(tmp_path / name) for name in ("ours", "other")]
-    ours = certificates[0]
-    options = ("--certificate", f"{ours}.pem", "--key", f"{ours}.key")
-    with server(tmp_path / "cache", protocol, *options) as cache:
+    with server(tmp_path / "cache", protocol, tls=certificates[0]) as cache:
         assert cache.url.startswith(f"{protocol}s://")
         token = cache.read_token
         answers = [
@@ -129,9 +127,8 @@ def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, prot
 @http_and_grpc
 def test_a_tunnel_encrypts_and_checks_the_certificate(tmp_path: Path, protocol: str):
     ours, other = (certificate(tmp_path / name) for name in ("ours", "other"))
-    options = ("--certificate", f"{ours}.pem", "--key", f"{ours}.key")
     answers = []
-    with server(tmp_path / "cache", protocol, *options) as cache:
+    with server(tmp_path / "cache", protocol, tls=ours) as cache:
         for authority in (ours, other):
             with tunnel(cache.url, Path(f"{authority}.pem")) as url:
                 through = cache._replace(url=url)
@@ -141,13 +138,12 @@ def test_a_tunnel_encrypts_and_checks_the_certificate(tmp_path: Path, protocol: 
     assert answers[1].problem
 
 
-@http_and_grpc
-def test_stop_ends_all_processes_and_keeps_the_entries(tmp_path: Path, protocol: str):
-    with server(tmp_path, protocol) as cache:
+def test_stop_ends_all_processes_and_keeps_the_entries(tmp_path: Path):
+    with server(tmp_path, "http") as cache:
         file = tmp_path / "entries" / "kept"
         file.write_text("kept")
         pids = [int(pid.read_text()) for pid in tmp_path.glob("*.pid")]
-        assert len(pids) == (2 if protocol == "http" else 3)
+        assert len(pids) == 2
         assert json.loads(run("status", tmp_path).stdout)["running"]
         assert run("start", tmp_path).returncode == 1
         assert run("stop", tmp_path).returncode == 0
@@ -219,13 +215,6 @@ def test_tls_with_half_of_what_it_needs_is_refused(tmp_path: Path, missing: str)
     process = run("start", tmp_path, missing, "x.pem")
     assert process.returncode == 1
     assert process.stderr == "error: TLS needs both --certificate and --key.\n"
-
-
-def test_a_buildgrid_that_ends_at_once_is_not_waited_for(tmp_path: Path):
-    process = run("start", tmp_path, "--protocol", "grpc", "--port", "0", "--buildgrid", "false")
-    assert process.returncode == 1
-    assert process.stderr == f"error: The server has ended; see {tmp_path / 'buildgrid.log'}.\n"
-    assert not list(tmp_path.glob("*.pid"))
 
 
 def test_a_port_in_use_is_named_and_leaves_no_process(tmp_path: Path):

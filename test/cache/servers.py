@@ -1,5 +1,6 @@
-"""Cache servers of scripts/cache_server.py, for tests."""
+"""Cache servers for tests: scripts/cache_server.py, and BuildGrid for gRPC."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import Secret
 from test.build.tree import ROOT
+from test.cache import grpc_server
 
 SCRIPT = ROOT / "scripts" / "cache_server.py"
 TUNNEL = ROOT / "scripts" / "cache_tunnel.py"
@@ -24,7 +26,7 @@ needs_nginx = pytest.mark.skipif(
     shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="nginx is not installed"
 )
 needs_buildgrid = pytest.mark.skipif(
-    not BUILDGRID.exists(), reason=f"{BUILDGRID} is missing: install scripts/cache_server.txt"
+    not BUILDGRID.exists(), reason=f"{BUILDGRID} is missing: install test/cache/buildgrid.txt"
 )
 http_and_grpc = pytest.mark.parametrize(
     "protocol", ["http", pytest.param("grpc", marks=needs_buildgrid)]
@@ -67,6 +69,21 @@ class Server(NamedTuple):
         """The files of the cache."""
         return [path for path in (self.folder / "entries").rglob("*") if path.is_file()]
 
+    def damaged(self) -> list[Path]:
+        """The blobs whose content is not that of their name."""
+        # nginx stores cas/HASH, BuildGrid cas/objects/HA/SH.
+        blobs = [path for path in self.entries() if "ac" not in path.parts]
+        return [
+            blob
+            for blob in blobs
+            if not hashlib.sha256(blob.read_bytes()).hexdigest().endswith(blob.name)
+        ]
+
+    def clear(self) -> None:
+        """Removes all entries."""
+        for path in self.entries():
+            path.unlink()
+
 
 def run(command: str, folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     """Runs a command of the script; its exit code is not checked."""
@@ -78,21 +95,28 @@ def run(command: str, folder: Path, *options: str) -> "subprocess.CompletedProce
     )
 
 
-def start(folder: Path, protocol: str, *options: str) -> Server:
-    """Starts a server, which has to succeed."""
-    words = ("--protocol", protocol, "--port", "0", "--buildgrid", str(BUILDGRID), *options)
-    process = run("start", folder, *words)
-    assert process.returncode == 0, process.stderr
-    url = json.loads((folder / "server.json").read_text())["url"]
-    tokens = [(folder / f"{role}-token").read_text().strip() for role in ("read", "write")]
-    return Server(folder, url, *tokens)
-
-
 @contextmanager
-def server(folder: Path, protocol: str, *options: str) -> Iterator[Server]:
-    """A server that is stopped at the end."""
+def server(folder: Path, protocol: str, *options: str, tls: Path | None = None) -> Iterator[Server]:
+    """A server that runs within the block.
+
+    Args:
+      folder: for its files.
+      protocol: "http", which is scripts/cache_server.py, or "grpc".
+      *options: of the script.
+      tls: stem of the files that `certificate` has written.
+    """
+    if protocol == "grpc":
+        with grpc_server.run(folder, BUILDGRID, tls) as (url, tokens):
+            yield Server(folder, url, *tokens)
+        return
+    if tls:
+        options += ("--certificate", f"{tls}.pem", "--key", f"{tls}.key")
     try:
-        yield start(folder, protocol, *options)
+        process = run("start", folder, "--port", "0", *options)
+        assert process.returncode == 0, process.stderr
+        url = json.loads((folder / "server.json").read_text())["url"]
+        tokens = [(folder / f"{role}-token").read_text().strip() for role in ("read", "write")]
+        yield Server(folder, url, *tokens)
     finally:
         run("stop", folder)
 

@@ -18,9 +18,8 @@ from test.cache.servers import certificate, needs_nginx, server
 @needs_nginx
 def test_a_job_whose_bazel_has_no_tls_gets_a_tunnel(tmp_path: Path):
     stem = certificate(tmp_path / "known")
-    options = ("--certificate", f"{stem}.pem", "--key", f"{stem}.key", "--public-read")
     variables = tmp_path / "variables"
-    with server(tmp_path / "cache", "http", *options) as cache:
+    with server(tmp_path / "cache", "http", "--public-read", tls=stem) as cache:
         environ = {
             **os.environ,
             "TORCH_XLA_LITE_REMOTE_CACHE": cache.url,
