@@ -18,7 +18,6 @@ load(
     _lite_aarch64_files = "lite_aarch64_files",
     _lite_aarch64_tests = "lite_aarch64_tests",
 )
-load("//bazel:build_files.bzl", _ROOT_FILES = "ROOT_FILES", _lite_build_files = "lite_build_files")
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
@@ -34,15 +33,20 @@ load("//bazel:headers.bzl", _public_headers = "public_headers")
 load("//bazel:link_order.bzl", _lite_link_order = "lite_link_order")
 load(
     "//bazel:python.bzl",
+    _lite_py_files = "lite_py_files",
     _lite_py_library = "lite_py_library",
-    _lite_py_modules = "lite_py_modules",
     _lite_py_test = "lite_py_test",
+)
+load(
+    "//bazel:source_files.bzl",
+    _ROOT_FILES = "ROOT_FILES",
+    _lite_source_files = "lite_source_files",
+    _source_files_of = "source_files_of",
 )
 
 ROOT_FILES = _ROOT_FILES
 lite_aarch64_files = _lite_aarch64_files
 lite_aarch64_tests = _lite_aarch64_tests
-lite_build_files = _lite_build_files
 lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library
@@ -50,9 +54,11 @@ lite_cc_test = _lite_cc_test
 lite_cuda_library = _lite_cuda_library
 lite_file_names = _lite_file_names
 lite_link_order = _lite_link_order
+lite_py_files = _lite_py_files
 lite_py_library = _lite_py_library
-lite_py_modules = _lite_py_modules
 lite_py_test = _lite_py_test
 lite_pybind_extension = _lite_pybind_extension
 lite_pybind_library = _lite_pybind_library
+lite_source_files = _lite_source_files
 public_headers = _public_headers
+source_files_of = _source_files_of

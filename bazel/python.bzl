@@ -105,27 +105,70 @@ def lite_py_test(name, srcs, size = "small", tags = [], **kwargs):
         **kwargs
     )
 
-def lite_py_modules(name, modules, deps = [], visibility = ["//:__subpackages__"], **kwargs):
+def lite_py_files(
+        python_deps,
+        attributes = {},
+        group = None,
+        lowerings = {},
+        one_test = None,
+        size = "small",
+        test_deps = []):
     """One target for each Python file of a folder, so that an edit runs only the tests that use the file.
 
+    `x_test.py` is the test `x_test`, another file `x.py` the library `x`. Neither is named in the BUILD file, unless it
+    needs more than its imports say.
+
     Args:
-      name: of the target that contains all of them and `__init__.py`.
-      modules: name of a file without its suffix -> targets that it imports, without indirect ones.
-      deps: further targets that `name` contains.
-      visibility: of `name`.
-      **kwargs: of `name`, such as data.
+      python_deps: the dictionary PYTHON_DEPS of the file that scripts/python_deps.py has written for the folder.
+      attributes: target -> further attributes: data, deps, env, shard_count, size, tags ...
+      group: name of a library with all libraries of the folder.
+      lowerings: target -> the files of torch_xla_lite/lowering that it needs and does not import, as words.
+      one_test: name of one test with all test files of the folder, for what their processes would repeat.
+      size: of the tests.
+      test_deps: what all tests need and do not import.
     """
-    for module, imported in modules.items():
+    files = python_deps[native.package_name()]
+    tests = [file for file in files if file.endswith("_test")]
+    libraries = [file for file in files if file not in tests]
+    targets = {file: [file] for file in libraries}
+    if one_test:
+        targets[one_test] = tests
+    else:
+        targets.update({file: [file] for file in tests})
+    for name in attributes.keys() + lowerings.keys():
+        if name not in targets:
+            fail("//%s has no Python file %s.py." % (native.package_name(), name))
+    for name, sources in targets.items():
+        more = dict(attributes.get(name, {}))
+        deps = more.pop("deps", []) + [
+            "//torch_xla_lite/lowering:" + lowering
+            for lowering in lowerings.get(name, "").split(" ")
+            if lowering
+        ]
+        for source in sources:
+            deps += files[source]
+        srcs = [source + ".py" for source in sources]
+        if name in libraries:
+            deps = {dep: None for dep in deps}
+            lite_py_library(
+                name = name,
+                srcs = srcs,
+                visibility = ["//:__subpackages__"],
+                deps = deps.keys(),
+                **more
+            )
+        else:
+            deps = {dep: None for dep in deps + test_deps}
+            more.setdefault("size", size)
+            lite_py_test(
+                name = name,
+                srcs = srcs,
+                deps = deps.keys(),
+                **more
+            )
+    if group:
         lite_py_library(
-            name = module,
-            srcs = [module + ".py"],
-            deps = imported,
+            name = group,
             visibility = ["//:__subpackages__"],
+            deps = [":" + file for file in libraries],
         )
-    lite_py_library(
-        name = name,
-        srcs = ["__init__.py"],
-        visibility = visibility,
-        deps = [":" + module for module in modules] + deps,
-        **kwargs
-    )

@@ -14,9 +14,7 @@
 #
 # With CI set, actions and tests run in sandboxes if the machine supports them.
 #
-# A run of all tests also names targets that are too coarse (scripts/check_granularity.py).
-#
-# Exit status: 0 if all tests passed and no target is too coarse; otherwise Bazel's, such as 1 for a failed build and 3 for failed tests.
+# Exit status: 0 if all tests passed; otherwise Bazel's, such as 1 for a failed build and 3 for failed tests.
 set -euo pipefail
 if [[ ${1:-} == -h || ${1:-} == --help ]]; then
   sed -n '2,/^set -e/{/^set -e/d;s/^# \{0,1\}//;p}' "$0"
@@ -70,9 +68,6 @@ code=0
 # With a cache by gRPC, the paths of logs would be those of the server.
 events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
 "${call[@]}" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
-if (($# == 0)); then
-  .venv/bin/python scripts/check_granularity.py --bazel "$BAZEL" || code=$((code == 0 ? 1 : code))
-fi
 .venv/bin/python scripts/ci/hit_rate.py "$events" || code=$((code == 0 ? 1 : code))
 .venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
 exit "$code"

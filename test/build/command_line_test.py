@@ -23,7 +23,7 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
     folder = tmp_path / "tree"
     (folder / "bazel").mkdir(parents=True)
-    names = ["LICENSE", "pyproject.toml", "requirements.txt", "setup.py", "bazel/build_files.bzl"]
+    names = ["LICENSE", "pyproject.toml", "requirements.txt", "setup.py", "bazel/source_files.bzl"]
     for name in names:
         shutil.copy(ROOT / name, folder / name)
     (folder / "README.md").write_text("# A tree\n")

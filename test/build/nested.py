@@ -2,8 +2,8 @@
 build.
 
 What setup.py and Bazel consist of is copied as it is, as far as it is an input of the test: of
-bazel/pybuild the target `:nested` has all, `:nested_bazel` what configures a tree, for tests that
-call Bazel without setup.py. The C++ code is replaced by two short sources.
+bazel/pybuild what configures a tree, or all with `//test:setup_files`, for tests that call
+setup.py. The C++ code is replaced by two short sources.
 """
 
 import json

@@ -58,6 +58,7 @@ _TABLE = [
 ]
 _LAYERS = [[Path(folder, entry) for entry in entries] for folder, entries in _TABLE]
 _USED_BY_SCRIPTS = {
+    Path("bazel/pybuild/dist/sources.py"),
     Path("bazel/pybuild/files.py"),
     Path("bazel/pybuild/invocation/execution_log.py"),
     Path("bazel/pybuild/invocation/profile.py"),

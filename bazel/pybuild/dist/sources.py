@@ -52,7 +52,7 @@ def root_files(root: Path) -> list[str]:
     """Names of the files in the root. Bazel reads the same list; its syntax is also Python's."""
     import ast
 
-    code = ast.parse((root / "bazel" / "build_files.bzl").read_text(encoding="utf-8"))
+    code = ast.parse((root / "bazel" / "source_files.bzl").read_text(encoding="utf-8"))
     (assigned,) = [line for line in code.body if isinstance(line, ast.Assign)]
     return ast.literal_eval(assigned.value)
 
