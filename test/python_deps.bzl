@@ -124,7 +124,7 @@ PYTHON_DEPS = {
         "docs_test": [":source_tree", "//bazel/pybuild/dist:metadata"],
         "imports_test": [":source_tree"],
         "layering_test": [":source_tree"],
-        "source_tree": [],
+        "source_tree": ["//test/build:tree"],
         "style_test": [":source_tree"],
         "variables_test": ["//bazel/pybuild:variables", "//scripts:release_wheel", "//scripts/repos:cli",
             "//test/build:tree"],
