@@ -104,7 +104,7 @@ PYTHON_DEPS = {
         "cuda_archs": ["//bazel/pybuild:errors"],
         "cuda_toolkits": [":find_bazel", "//bazel/pybuild:options"],
         "disk_cache": ["//bazel/pybuild:files"],
-        "find_bazel": ["//bazel/pybuild:errors"],
+        "find_bazel": ["//bazel/pybuild:errors", "//bazel/pybuild:options"],
         "packages": [":find_bazel"],
         "preflight": [":packages", ":toolchain", "//bazel/pybuild:errors"],
         "remote_cache": ["//bazel/pybuild:options"],

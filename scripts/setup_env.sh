@@ -23,44 +23,29 @@ if [[ -z ${HOME:-} ]]; then
   export HOME
 fi
 
-# Sets BAZEL, empty if there is none, and BAZEL_REASON. bazelisk is preferred if it can provide the version that
-# .bazeliskrc pins, from its cache or from Bazel's download host.
+# Sets BAZEL, empty if there is none; without a Python, which find_bazel.py needs, it is not known either.
 find_bazel() {
-  local version bazelisk
-  if [[ -n ${TORCH_XLA_LITE_BAZEL:-} ]]; then
-    BAZEL=$(command -v "$TORCH_XLA_LITE_BAZEL") ||
-      give_up "TORCH_XLA_LITE_BAZEL=$TORCH_XLA_LITE_BAZEL is not an executable program." \
-        "Correct it, or unset it:  unset TORCH_XLA_LITE_BAZEL"
-    BAZEL_REASON="TORCH_XLA_LITE_BAZEL names it"
-    return
-  fi
-  bazelisk=$(command -v bazelisk || true)
-  if [[ -n $bazelisk ]] && version=$(timeout 300 "$bazelisk" --version 2>/dev/null); then
-    BAZEL=$bazelisk
-    BAZEL_REASON="it runs $version"
-    return
-  fi
-  BAZEL=$(command -v bazel || true)
-  BAZEL_REASON="there is no bazelisk"
-  [[ -z $bazelisk ]] || BAZEL_REASON="$bazelisk cannot provide its Bazel"
+  local found
+  BAZEL="" BAZEL_REASON="" BAZEL_IS_OTHER=""
+  find_python || return 0
+  found=$("$BASE_PYTHON" -B -m bazel.pybuild.machine.find_bazel) || exit 1
+  { read -r BAZEL; read -r BAZEL_REASON; read -r BAZEL_IS_OTHER; } <<<"$found" || true
 }
 
 # Says which Bazel is used. setup.py prefers bazelisk, so it is told if that does not work.
 choose_bazel() {
-  local preferred
   say "Bazel: $BAZEL ($BAZEL_REASON)"
-  preferred=$(command -v bazelisk || command -v bazel || true)
-  if [[ -z ${TORCH_XLA_LITE_BAZEL:-} && $preferred != "$BAZEL" ]]; then
+  if [[ -n $BAZEL_IS_OTHER ]]; then
     export TORCH_XLA_LITE_BAZEL=$BAZEL
     say "For later commands:  export TORCH_XLA_LITE_BAZEL=$BAZEL"
   fi
 }
 
-# Sets BASE_PYTHON, the interpreter for .venv: python3 if it is new enough, else python3.11 or newer.
+# Sets BASE_PYTHON, the interpreter for .venv: the first one that bazel/pybuild does not find too old.
 find_python() {
   local name
-  for name in python3 python3.11 python3.12 python3.13; do
-    if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  for name in python3 $(compgen -c python3. | grep -x 'python3\.[0-9]*' | sort -Vu); do
+    if "$name" -B -c 'import bazel.pybuild' 2>/dev/null; then
       BASE_PYTHON=$name
       return 0
     fi
@@ -82,7 +67,7 @@ missing_packages() {
   command -v git >/dev/null || echo git
   [[ -n $BAZEL ]] || echo bazel-bootstrap
   # Debian's Bazel 4 does not include these rule sets; other builds of Bazel download them.
-  if [[ -z $BAZEL || $(readlink -f "$BAZEL") == /usr/bin/bazel || ${USE_BAZEL_VERSION:-} == /usr/bin/bazel* ]]; then
+  if [[ -z $BAZEL || $BAZEL == /usr/bin/bazel* || ${USE_BAZEL_VERSION:-} == /usr/bin/bazel* ]]; then
     [[ -d /usr/share/bazel/rules/java ]] || echo bazel-rules-java
     [[ -d /usr/share/bazel/rules/proto ]] || echo bazel-rules-proto
   fi
@@ -90,8 +75,7 @@ missing_packages() {
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
 # a CMake project, clangd reads the output of scripts/compile_commands.py, chromium shows the page of
-# scripts/build_report.py, ccache compiles for Bazel, nginx and openssl are for cache servers, strace records the files
-# that actions open, faketime builds on another day, and diffoscope says how two builds differ.
+# scripts/bench/build_report.py, ccache compiles for Bazel, nginx and openssl are for cache servers, faketime builds on another day, and diffoscope says how two builds differ.
 missing_packages_of_tests() {
   command -v ccache >/dev/null || echo ccache
   command -v chromium >/dev/null || echo chromium
@@ -129,8 +113,8 @@ install_system_packages() {
       give_up "apt could not install $missing." "See its message above; then run this again."
   fi
   find_python ||
-    give_up "No Python 3.11 or newer was found." \
-      "Install one, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
+    give_up "No Python was found that is new enough. $(python3 -B -c 'import bazel.pybuild' 2>&1)" \
+      "Install one with its headers and venv, such as:  apt-get install python3.11 python3.11-dev python3.11-venv"
   find_bazel
   [[ -n $BAZEL ]] ||
     give_up "Bazel was not found." \
