@@ -11,6 +11,7 @@ PACKAGES = [
     "bazel/pybuild/machine",
     "docs",
     "scripts",
+    "scripts/bench",
     "scripts/ci",
     "scripts/repos",
     "test",

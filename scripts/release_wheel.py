@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from scripts import clones  # noqa: E402
+from bazel.pybuild.machine import find_bazel  # noqa: E402
+from scripts.bench import clones  # noqa: E402
 
 _OPTIONS = "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"
 _STARTUP = "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"
@@ -62,8 +63,7 @@ def without_cache(folder: Path) -> Path:
         wheel = build(tree, folder / "dist", **changes)
         hits = json.loads((tree / "build" / "report.json").read_text())["cache_hits"]
     finally:
-        bazel = os.environ.get("TORCH_XLA_LITE_BAZEL") or shutil.which("bazelisk") or "bazel"
-        shutdown = [bazel, *startup.split(), "shutdown"]
+        shutdown = [find_bazel.default(), *startup.split(), "shutdown"]
         subprocess.run(shutdown, cwd=tree, capture_output=True, check=False)
     if hits["disk"] or hits["remote"]:
         raise Failure(f"the build without a cache used one: {hits}")

@@ -126,8 +126,7 @@ PYTHON_DEPS = {
         "layering_test": [":source_tree"],
         "source_tree": ["//test/build:tree"],
         "style_test": [":source_tree"],
-        "variables_test": ["//bazel/pybuild:variables", "//scripts:release_wheel", "//scripts/repos:cli",
-            "//test/build:tree"],
+        "variables_test": ["//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
     },
     "test/models": {
         "libraries": [],
@@ -251,9 +250,9 @@ PYTHON_DEPS = {
         "views_test": [":conftest", "//torch_xla_lite/lowering:registry", "//torch_xla_lite/lowering:target"],
     },
     "test/scripts": {
-        "bench_peers_test": ["//bazel/pybuild/invocation:execution_log", "//scripts:__init__", "//scripts:bench_peers",
+        "bench_peers_test": ["//bazel/pybuild/invocation:execution_log", "//scripts:__init__", "//scripts/bench:peers",
             "//test/build:nested"],
-        "build_report_test": ["//scripts:__init__", "//scripts:build_report", "//test/build:nested",
+        "build_report_test": ["//scripts:__init__", "//scripts/bench:build_report", "//test/build:nested",
             "//test/build:tree"],
         "checker": [":snapshots"],
         "checker_test": [":checker", ":snapshots", ":world"],

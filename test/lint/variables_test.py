@@ -75,9 +75,5 @@ def test_scripts_and_repository_rules_read_none_of_them():
         for name in _names_read(tree)
         if name in _NAMES
     }
-    assert read == {
-        # Not of the build, and in the table so that setup.py does not call it misspelt.
-        ("scripts/repos/cli.py", "TORCH_XLA_LITE_CONTAINER"),
-        # Ends the server of the Bazel that setup.py has just called in a clone.
-        ("scripts/release_wheel.py", "TORCH_XLA_LITE_BAZEL"),
-    }
+    # Not of the build, and in the table so that setup.py does not call it misspelt.
+    assert read == {("scripts/repos/cli.py", "TORCH_XLA_LITE_CONTAINER")}

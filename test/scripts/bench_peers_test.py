@@ -1,4 +1,4 @@
-"""What bench_peers.py reads from the log of a build, of a small copy of this tree."""
+"""What scripts/bench/peers.py reads from the log of a build, of a small copy of this tree."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.invocation import execution_log
-from scripts import bench_peers
+from scripts.bench import peers
 from test.build.nested import Nested
 
 _MORE = """
@@ -48,13 +48,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
 
 
 @pytest.fixture(scope="module")
-def objects(tree: Nested) -> list[bench_peers.SharedObject]:
+def objects(tree: Nested) -> list[peers.SharedObject]:
     root = tree.bazel("info", "execution_root").stdout.strip()
-    return bench_peers.read_build(tree.root / execution_log.FILE, Path(root))
+    return peers.read_build(tree.root / execution_log.FILE, Path(root))
 
 
 def test_sources_libraries_and_flags_are_those_of_the_build(
-    tree: Nested, objects: list[bench_peers.SharedObject]
+    tree: Nested, objects: list[peers.SharedObject]
 ):
     first, second = objects
     sources = [{unit.source for unit in one.units} for one in objects]
@@ -80,10 +80,10 @@ def _symbols(library: Path) -> set[tuple[str, ...]]:
 
 @pytest.mark.skipif(not shutil.which("ninja"), reason="ninja is not installed")
 def test_ninja_builds_the_same_libraries(
-    tree: Nested, objects: list[bench_peers.SharedObject], tmp_path: Path
+    tree: Nested, objects: list[peers.SharedObject], tmp_path: Path
 ):
     # Of a clone, the generator uses what such a tree has, too.
-    peer = bench_peers.Peer("ninja", tmp_path, tree, objects)
+    peer = peers.Peer("ninja", tmp_path, tree, objects)
     process = subprocess.run(["ninja"], cwd=peer.root, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stdout
     for one in objects:

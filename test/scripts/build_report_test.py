@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import build_report
+from scripts.bench import build_report
 from test.build.nested import Nested
 from test.build.tree import ROOT
 
@@ -41,8 +41,8 @@ _REPORT = build_report.Report(
 def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     """A tree in which everything was compiled."""
     tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    (tree.root / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/build_report.py", tree.root / "scripts")
+    (tree.root / "scripts/bench").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts/bench/build_report.py", tree.root / "scripts/bench")
     build_file = tree.root / "torch_xla_lite/BUILD.bazel"
     with_torch = '    srcs = ["loops.cc", "one.cc"],\n    deps = ["@torch//:c10"],\n'
     build_file.write_text(build_file.read_text().replace('    srcs = ["one.cc"],\n', with_torch))
@@ -120,7 +120,7 @@ def test_the_areas_of_the_treemap_are_proportional_and_fill_it():
 
 
 def _script(tree: Nested, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return tree.run(tree.python, "scripts/build_report.py", *arguments)
+    return tree.run(tree.python, "-m", "scripts.bench.build_report", *arguments)
 
 
 def test_the_script_prints_three_tables_and_writes_the_page(nested: Nested, tmp_path: Path):

@@ -15,9 +15,9 @@ from test.build.tree import ROOT
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    (tree.root / "scripts").mkdir()
-    for name in ("clones.py", "release_wheel.py"):
-        shutil.copy(ROOT / "scripts" / name, tree.root / "scripts")
+    (tree.root / "scripts/bench").mkdir(parents=True)
+    for name in ("bench/clones.py", "release_wheel.py"):
+        shutil.copy(ROOT / "scripts" / name, tree.root / "scripts" / name)
     (tree.root / ".gitignore").write_text("/bazel-*\n/build/\n/dist/\n.bazelrc.generated*\n")
     tree.run("git", "init", "--quiet")
     yield tree

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Measures the cost of first runs: new graphs, new shapes, a second process.
 
-    python scripts/bench_compile.py                       # everything, about half an hour
-    python scripts/bench_compile.py --only chain-1000 mlp
-    python scripts/bench_compile.py --json result.json
+    python -m scripts.bench.compile                       # everything, about half an hour
+    python -m scripts.bench.compile --only chain-1000 mlp
+    python -m scripts.bench.compile --json result.json
 
 Each program runs in a process of its own for each contender, one after the other, --rounds times:
 
@@ -16,7 +15,7 @@ Each program runs in a process of its own for each contender, one after the othe
 A step ends with a read. Times begin after the imports, the construction of the model, and the
 first upload, which makes jax start its backend (10 ms); torch and XLA have one thread each for
 kernels, while XLA compiles with all cores (--cores limits them). A run that takes longer than
---limit seconds is given up and printed as "-". Tables go to the standard output; the JSON file is
+--limit seconds is given up and has no figures. Tables go to the standard output; the JSON file is
 stable, for programs.
 """
 
@@ -34,8 +33,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from scripts.bench import harness
 
 CONTENDERS = ("ours", "again", "eager", "inductor", "jit")
 STEPS = 15
@@ -43,30 +43,21 @@ STEPS = 15
 Step = Callable[[int], float]  # Runs the step of a number, and reads a value.
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> None:
+    """Runs the command line."""
+    parser = harness.arguments(__doc__)
     parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--limit", type=float, default=180)
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         print(json.dumps(measure(*options.worker)))
-        return 0
+        return
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[: options.cores]))
-    print(
-        f"load {os.getloadavg()[0]:.1f}, {options.cores} cores; seconds, CPU seconds in brackets\n"
-    )
-    print(
-        "| program | contender | first step | three steps | ten steps | a later step |\n"
-        "|---|---|---:|---:|---:|---:|"
-    )
-    results = {}
+    report = harness.Report(harness.machine())
     for program in options.only:
         runs: dict[str, list[dict[str, float]]] = {name: [] for name in options.contenders}
         for _ in range(options.rounds):
@@ -74,12 +65,9 @@ def main() -> int:
                 for contender in options.contenders:
                     if (run := start(program, contender, cache, options.limit)) is not None:
                         runs[contender].append(run)
-        results[program] = {name: median(of_one) for name, of_one in runs.items() if of_one}
-        for name in options.contenders:
-            print(row(program, name, results[program].get(name)), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
-    return 0
+        rows = [harness.Row(name, "s", median(of_one)) for name, of_one in runs.items()]
+        report.add(f"{program}: steps", rows)
+    report.write(options.json)
 
 
 def start(program: str, contender: str, cache: str, limit: float) -> dict[str, float] | None:
@@ -90,7 +78,7 @@ def start(program: str, contender: str, cache: str, limit: float) -> dict[str, f
         "XDG_CACHE_HOME": cache,
         "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor",
     }
-    command = [sys.executable, __file__, "--worker", program, contender]
+    command = [sys.executable, "-m", "scripts.bench.compile", "--worker", program, contender]
     try:
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, text=True, timeout=limit
@@ -137,17 +125,8 @@ def measure(program: str, contender: str) -> dict[str, float] | None:
 
 
 def median(runs: list[dict[str, float]]) -> dict[str, float]:
-    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-
-
-def row(program: str, contender: str, figures: dict[str, float] | None) -> str:
-    if figures is None:
-        return f"| {program} | {contender} | - | - | - | - |"
-    cells = [
-        f"{figures[key]:.3g} ({figures[f'{key} cpu']:.3g})"
-        for key in ("first", "three", "ten", "later")
-    ]
-    return f"| {program} | {contender} | {' | '.join(cells)} |"
+    """The median of each figure; empty if there is no run."""
+    return {key: statistics.median(run[key] for run in runs) for key in (runs and runs[0])}
 
 
 # --- the programs ---------------------------------------------------------------------------------
@@ -472,4 +451,4 @@ JIT: dict[str, Callable[[], Step]] = {
 }
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Compares the kernels of torch_xla_lite/csrc/kernels with jax's lowering of the same functions.
 
-    python scripts/bench_kernels.py                    # on the CPU, one core, about a minute
-    python scripts/bench_kernels.py --quick            # fewer repetitions
+    python -m scripts.bench.kernels                    # on the CPU, one core, about a minute
+    python -m scripts.bench.kernels --quick            # fewer repetitions
 
 On a machine with a GPU it first compares the results of all CUDA kernels with those of the CPU
 kernels, for each dtype, and then times them on the GPU. This needs jax's CUDA plugin and the
@@ -10,7 +9,7 @@ library:
 
     pip install 'jax[cuda13]==0.10.2'
     bazel build //torch_xla_lite:cuda_outputs
-    python scripts/bench_kernels.py --cuda bazel-bin/torch_xla_lite/lib/libtorch_xla_lite_cuda.so
+    python -m scripts.bench.kernels --cuda bazel-bin/torch_xla_lite/lib/libtorch_xla_lite_cuda.so
 
 The compared functions run alternately in one process; a ratio is the median of the ratios of
 neighbouring runs. On one CPU core processor time is measured, which other processes disturb less;
@@ -22,9 +21,7 @@ Exit code 1 if a CUDA kernel and its CPU version differ by more than rounding, e
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,10 +32,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from bench_runtime import interleave, machine
-from rich.console import Console
-from rich.table import Table
 
+from scripts.bench import harness
+from scripts.bench.runtime import machine, use_cores
 from torch_xla_lite.lowering import kernels
 
 Function = Callable[..., Any]
@@ -191,7 +187,7 @@ def comparisons() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
                 yield name, our_segments(reduce), (data, offsets, grad)
 
 
-def cuda_differs(console: Console) -> bool:
+def cuda_differs() -> bool:
     """Runs each kernel on the CPU and on the GPU; reports those whose results differ."""
     tolerance = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 8e-3, "float16": 1e-3}
     wrong = 0
@@ -206,66 +202,50 @@ def cuda_differs(console: Console) -> bool:
                 a, b = np.asarray(cpu, np.float64), np.asarray(gpu, np.float64)
                 if not np.allclose(a, b, rtol=limit, atol=limit, equal_nan=True):
                     wrong += 1
-                    console.print(f"[red]differs[/]: {name}")
-    console.print(f"CUDA kernels that differ from their CPU versions: {wrong}")
+                    print(f"differs: {name}")
+    print(f"CUDA kernels that differ from their CPU versions: {wrong}")
     return wrong > 0
 
 
 # --- the table ------------------------------------------------------------------------------------
 
 
-def measure(
-    case: Case, rounds: int, on_gpu: bool, clock: Callable[[], float]
-) -> dict[str, list[float]]:
-    """Seconds of each run, for each contender."""
-
-    def timed(work: Callable[[], object]) -> float:
-        start = clock()
-        work()
-        return clock() - start
-
-    contenders: dict[str, Callable[[], float]] = {}
+def measure(case: Case, rounds: int, on_gpu: bool, clock: Callable[[], float]) -> harness.Row:
+    """Times the contenders, each compiled."""
+    contenders: dict[str, harness.Contender] = {}
     for name, (function, operands) in (("ours", case.ours), ("jax", case.jax)):
         compiled = jax.jit(function).lower(*operands).compile()
-        contenders[name] = lambda run=compiled, given=operands: timed(
-            lambda: jax.block_until_ready(run(*given))
+        contenders[name] = lambda run=compiled, given=operands: harness.timed(
+            lambda: jax.block_until_ready(run(*given)), clock
         )
     if not on_gpu:
-        contenders["torch"] = lambda: timed(case.torch)
-    for run in contenders.values():
-        run()
-    return interleave(contenders, rounds)
+        contenders["torch's CPU"] = lambda: harness.timed(case.torch, clock)
+    harness.interleave(contenders, 1)
+    times = harness.interleave(contenders, rounds)
+    return harness.compare(case.name, times, "ms", against="jax", scale=1e3)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> int:
+    """Runs the command line."""
+    parser = harness.arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--cores", type=int, default=1, help="how many to use; default: 1")
     parser.add_argument("--cuda", type=Path, metavar="FILE", help="library with the CUDA kernels")
-    options = parser.parse_args(arguments)
-    # Before XLA starts its threads: it starts one for each core that it may use.
-    cores = sorted(os.sched_getaffinity(0))[: options.cores]
-    os.sched_setaffinity(0, cores)
-    torch.set_num_threads(len(cores))
+    options = parser.parse_args()
+    use_cores(options.cores)
 
-    console = Console()
-    console.print(", ".join(f"{key}: {value}" for key, value in machine(len(cores)).items()))
+    report = harness.Report(machine())
     on_gpu = jax.default_backend() == "gpu"
     if on_gpu and options.cuda:
         kernels._CUDA = options.cuda
-    if on_gpu and cuda_differs(console):
+    if on_gpu and cuda_differs():
         return 1
-    clock = time.process_time if len(cores) == 1 and not on_gpu else time.perf_counter
-    table = Table("ms", "ours", "jax", "torch's CPU", "ours / jax", title="value and gradient")
-    table.columns[0].no_wrap = True
-    for case in cases():
-        seconds = measure(case, 5 if options.quick else 21, on_gpu, clock)
-        medians = [f"{statistics.median(times) * 1e3:.3g}" for times in seconds.values()]
-        ratios = [a / b for a, b in zip(seconds["ours"], seconds["jax"], strict=True)]
-        table.add_row(case.name, *medians, *[""] * on_gpu, f"{statistics.median(ratios):.2f}")
-    console.print(table)
+    one_core = len(os.sched_getaffinity(0)) == 1
+    clock = time.process_time if one_core and not on_gpu else time.perf_counter
+    rounds = 5 if options.quick else 21
+    rows = [measure(case, rounds, on_gpu, clock) for case in cases()]
+    report.add("value and gradient; the ratio is ours / jax", rows)
+    report.write(options.json)
     return 0
 
 

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Measures what caches save: another clone, other tools, bytes on the network, size of the cache.
 
-    python scripts/bench_cache.py                           # everything, about half an hour
-    python scripts/bench_cache.py --only clone --rounds 5
-    python scripts/bench_cache.py --json result.json
+    python -m scripts.bench.cache                           # everything, about half an hour
+    python -m scripts.bench.cache --only clone --rounds 5
+    python -m scripts.bench.cache --json result.json
 
 Parts:
   clone     a clone with another path and environment, with the disk cache and with a server;
@@ -19,7 +18,6 @@ A table goes to the standard output. The JSON file is stable, for programs. The 
 if a goal is missed, and 1 if something did not build.
 """
 
-import argparse
 import concurrent.futures
 import contextlib
 import json
@@ -29,51 +27,20 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from bazel.pybuild.invocation.execution_log import Spawn  # noqa: E402
-from scripts.bench_build import JOBS, Clone, machine  # noqa: E402
+from bazel.pybuild.invocation.execution_log import Spawn
+from scripts.bench import harness
+from scripts.bench.build import machine
+from scripts.bench.clones import JOBS, ROOT, Clone, temporary_folder
+from scripts.bench.harness import Row
 
 PARTS = ("clone", "bytes", "commits", "team")
 _SOURCES = ("torch_xla_lite/csrc", "third_party", "bazel")
 _GIB = 2**30
 _GROWTH = "growth for a commit that changes the build"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes:
-      name: what was measured.
-      value: with its unit.
-      number: the same for programs: seconds, bytes or percent.
-      note: what it is compared with, or the goal.
-    """
-
-    name: str
-    value: str
-    number: float
-    note: str = ""
-
-
-@dataclass
-class Result:
-    """Everything that is printed."""
-
-    machine: dict[str, Any]
-    rows: list[Row] = field(default_factory=list)
 
 
 class Server:
@@ -186,15 +153,15 @@ class Bench:
         took = statistics.median(times)
         share = 100 * found / total
         return [
-            Row(f"another clone, {name}", f"{took:.2f} s", took, "goal <= 3 s"),
-            Row(f"  hits, {name}", f"{share:.1f} %", share, "goal 100 %"),
-            Row(f"  cold / warm, {name}", f"{cold_s / took:.1f}", cold_s / took, "goal >= 10"),
+            _row(f"another clone, {name}", took, "s", "goal <= 3 s"),
+            _row(f"  hits, {name}", share, "%", "goal 100 %"),
+            _row(f"  cold / warm, {name}", cold_s / took, "", "goal >= 10"),
         ]
 
 
 def measure_clone(bench: Bench) -> list[Row]:
     """Warm clones with each cache, and compilation with other tools."""
-    rows = [Row("cold build", f"{bench.cold_s:.1f} s", bench.cold_s, f"{JOBS} jobs")]
+    rows = [_row("cold build", bench.cold_s, "s", f"{JOBS} jobs")]
     rows += bench.warm("disk cache", bench.cold_s, "shared", {})
     rows += bench.warm("http", bench.cold_s, "", bench.http.variables(writes=False))
     return rows + _other_tools(bench)
@@ -216,9 +183,7 @@ def _other_tools(bench: Bench) -> list[Row]:
             if tool == "sccache":
                 _quiet([program, "--stop-server"])
             note = f"cold {cold_s:.1f} s: {cold_s / warm_s:.1f} times; compiles only, links nothing"
-            rows.append(Row(f"another clone, {tool}", f"{warm_s:.2f} s", warm_s, note))
-        else:
-            rows.append(Row(f"another clone, {tool}", "", 0, "not installed"))
+            rows.append(_row(f"another clone, {tool}", warm_s, "s", note))
     other.bazel("shutdown")
     return rows
 
@@ -267,8 +232,8 @@ def measure_bytes(bench: Bench, written: int) -> list[Row]:
     """
     stored = bench.http.stored()
     rows = [
-        Row("transferred by the build that writes", _mb(written), written),
-        Row("stored by the server", _mb(stored), stored),
+        _row("transferred by the build that writes", written / 1e6, "MB"),
+        _row("stored by the server", stored / 1e6, "MB"),
     ]
     for name, options in (
         ("a build", ""),
@@ -280,10 +245,10 @@ def measure_bytes(bench: Bench, written: int) -> list[Row]:
         made.develop()
         moved = bench.http.transferred() - before
         made.bazel("shutdown")
-        rows.append(Row(f"transferred by {name}", _mb(moved), moved))
+        rows.append(_row(f"transferred by {name}", moved / 1e6, "MB"))
     outputs = size(bench.first.root / "torch_xla_lite" / "lib")
     outputs += (bench.first.root / "torch_xla_lite" / "_XLAC.so").stat().st_size
-    return [*rows, Row("the libraries themselves", _mb(outputs), outputs)]
+    return [*rows, _row("the libraries themselves", outputs / 1e6, "MB")]
 
 
 def measure_commits(bench: Bench, count: int) -> list[Row]:
@@ -305,17 +270,15 @@ def measure_commits(bench: Bench, count: int) -> list[Row]:
     made.bazel("shutdown")
     growth = (sizes[-1] - sizes[0]) / (len(sizes) - 1)
     return [
-        Row("disk cache after one commit", _mb(sizes[0]), sizes[0]),
-        Row(
-            f"disk cache after {count} commits", _mb(sizes[-1]), sizes[-1], "that change the build"
-        ),
-        Row(_GROWTH, _mb(growth), growth),
+        _row("disk cache after one commit", sizes[0] / 1e6, "MB"),
+        _row(f"disk cache after {count} commits", sizes[-1] / 1e6, "MB", "that change the build"),
+        _row(_GROWTH, growth / 1e6, "MB"),
     ]
 
 
 def estimate_team(rows: Sequence[Row], people: int, builds: int) -> list[Row]:
     """Bandwidth and storage of one server, from the measured rows."""
-    number = {row.name: row.number for row in rows}
+    number = {row.name: row.values["measured"] for row in rows}
     if "transferred by a build" not in number:
         return []
     daily = builds * number["transferred by a build"]
@@ -323,69 +286,48 @@ def estimate_team(rows: Sequence[Row], people: int, builds: int) -> list[Row]:
     note = "a commit that changes the build" if _GROWTH in number else "everything is compiled"
     # Half of the builds in two hours, which is more than on an ordinary day.
     peak = 8 * daily / 2 / 7200
-    days = 10 * _GIB / (builds * growth)
+    days = 10 * _GIB / 1e6 / (builds * growth)
     team = f"{people} people, {builds} builds a day"
     return [
-        Row(f"{team}: read in a day", _mb(daily), daily, "each build in an empty clone"),
-        Row(f"{team}: peak", f"{peak / 1e6:.1f} Mbit/s", peak, "half of them within two hours"),
-        Row(f"{team}: written in a day", _mb(builds * growth), builds * growth, f"each: {note}"),
-        Row(
-            f"{team}: 10 GiB last", f"{days:.1f} days", days, "then the oldest entries are removed"
-        ),
+        _row(f"{team}: read in a day", daily, "MB", "each build in an empty clone"),
+        _row(f"{team}: peak", peak, "Mbit/s", "half of them within two hours"),
+        _row(f"{team}: written in a day", builds * growth, "MB", f"each: {note}"),
+        _row(f"{team}: 10 GiB last", days, "days", "then the oldest entries are removed"),
     ]
 
 
-def _mb(number: float) -> str:
-    return f"{number / 1e6:.1f} MB"
-
-
-def show(result: Result, console: Console) -> None:
-    """Prints the table."""
-    facts = ", ".join(f"{name} {value}" for name, value in result.machine.items())
-    console.print(facts, style="dim")
-    table = Table("what", "measured", "compared with", title="Caches (medians)")
-    table.columns[1].justify = "right"
-    for row in result.rows:
-        table.add_row(row.name, row.value, row.note)
-    console.print(table)
+def _row(name: str, value: float, unit: str, note: str = "") -> Row:
+    return Row(name, unit, {"measured": value}, note=note)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Runs the command line."""
+    parser = harness.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="warm clones for each cache (3)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to measure")
     parser.add_argument("--commits", type=int, default=10, help="for the size of the cache (10)")
     parser.add_argument("--people", type=int, default=50, help="in the team (50)")
     parser.add_argument("--builds", type=int, default=200, help="of the team in a day (200)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there too")
-    arguments = parser.parse_args()
+    options = parser.parse_args()
 
-    result = Result(machine())
-    with (
-        tempfile.TemporaryDirectory(prefix="bench_cache_") as name,
-        server(Path(name) / "http") as http,
-    ):
-        bench = Bench(Path(name), arguments.rounds, http)
+    report = harness.Report(machine())
+    with temporary_folder() as folder, server(folder / "http") as http:
+        bench = Bench(folder, options.rounds, http)
         written = http.transferred()
+        rows: list[Row] = []
         try:
-            if "clone" in arguments.only:
-                result.rows += measure_clone(bench)
-            if "bytes" in arguments.only:
-                result.rows += measure_bytes(bench, written)
-            if "commits" in arguments.only:
-                result.rows += measure_commits(bench, arguments.commits)
-            if "team" in arguments.only:
-                result.rows += estimate_team(result.rows, arguments.people, arguments.builds)
+            if "clone" in options.only:
+                rows += measure_clone(bench)
+            if "bytes" in options.only:
+                rows += measure_bytes(bench, written)
+            if "commits" in options.only:
+                rows += measure_commits(bench, options.commits)
+            if "team" in options.only:
+                rows += estimate_team(rows, options.people, options.builds)
         finally:
             bench.first.bazel("shutdown")
-            # Bazel makes some of its folders read-only.
-            subprocess.run(["chmod", "-R", "u+w", name], check=False)
-    result.machine["load_after"] = round(os.getloadavg()[0], 2)
-    show(result, Console(width=None if sys.stdout.isatty() else 120))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(asdict(result), indent=2) + "\n")
+    report.add("Caches (medians)", rows)
+    report.write(options.json)
 
 
 if __name__ == "__main__":

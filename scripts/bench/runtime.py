@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """Measures the runtime against torch's CPU kernels and against hand-written jax.
 
-    python scripts/bench_runtime.py                    # everything, about five minutes
-    python scripts/bench_runtime.py --quick            # fewer repetitions, about a minute
-    python scripts/bench_runtime.py --only record      # of: record, sync, step, recompile, import
-    python scripts/bench_runtime.py --json result.json
+    python -m scripts.bench.runtime                    # everything, about five minutes
+    python -m scripts.bench.runtime --quick            # fewer repetitions, about a minute
+    python -m scripts.bench.runtime --only record      # of: record, sync, step, recompile, import
+    python -m scripts.bench.runtime --json result.json
 
 The compared programs run alternately in one process, and a ratio is the median of the ratios of
 neighbouring runs, so that a temporary load affects both. All use one core, unless --cores says
@@ -17,62 +16,25 @@ every row its medians and ratio. The exit code is 0 even if a goal is missed.
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import torch
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import track
-from rich.table import Table
 
 import torch_xla_lite
+from scripts.bench import harness
+from scripts.bench.harness import Contender, Row, compare, interleave, timed
 from torch_xla_lite import _XLAC
 from torch_xla_lite.examples.jax_models import make_step
 from torch_xla_lite.examples.models import MODELS, ModelCase
 
 OPS = 1000  # length of a recorded chain
-
-Contender = Callable[[], float]  # runs once and returns the seconds that it took
-
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison.
-
-    Attributes:
-      name: what was measured.
-      unit: of the values.
-      values: contender -> median.
-      ratio: ours divided by the contender of the goal, or our value if the goal is absolute.
-      goal: the largest acceptable ratio.
-    """
-
-    name: str
-    unit: str
-    values: dict[str, float]
-    ratio: float
-    goal: float
-
-
-@dataclass
-class Report:
-    """All measurements, and the machine."""
-
-    machine: dict[str, str]
-    sections: dict[str, list[Row]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,46 +47,6 @@ class Effort:
 
 FULL = Effort(rounds=31, steps=10)
 QUICK = Effort(rounds=5, steps=3)
-
-
-# --- measuring ------------------------------------------------------------------------------------
-
-
-def interleave(contenders: dict[str, Contender], rounds: int) -> dict[str, list[float]]:
-    """Runs the contenders in turn, `rounds` times, in an order that rotates."""
-    names = list(contenders)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    gc.collect()
-    gc.disable()
-    try:
-        for turn in range(rounds):
-            for place in range(len(names)):
-                name = names[(turn + place) % len(names)]
-                seconds[name].append(contenders[name]())
-    finally:
-        gc.enable()
-    return seconds
-
-
-def compare(
-    name: str,
-    seconds: dict[str, list[float]],
-    *,
-    against: str,
-    unit: str,
-    scale: float,
-    goal: float,
-) -> Row:
-    """A row that compares "ours" with the contender `against`, run by run."""
-    ratios = [ours / other for ours, other in zip(seconds["ours"], seconds[against], strict=True)]
-    medians = {key: statistics.median(values) * scale for key, values in seconds.items()}
-    return Row(name, unit, medians, statistics.median(ratios), goal)
-
-
-def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 # --- recording ------------------------------------------------------------------------------------
@@ -181,7 +103,7 @@ RECORDED = (
 def measure_recording(effort: Effort) -> list[Row]:
     """Time per op of recording a chain of dependent ops that is never run."""
     rows = []
-    for name, chain, goal in track(RECORDED, "record", transient=True):
+    for name, chain, goal in RECORDED:
         start, operand = torch.ones(4, 4), torch.eye(4)
         on_jax = start.jax(), operand.jax()
         torch_xla_lite.sync()
@@ -195,7 +117,7 @@ def measure_recording(effort: Effort) -> list[Row]:
         ours(), eager()
         seconds = interleave({"ours": ours, "torch CPU": eager}, effort.rounds)
         rows.append(
-            compare(name, seconds, against="torch CPU", unit="us/op", scale=1e6 / OPS, goal=goal)
+            compare(name, seconds, "us/op", against="torch CPU", scale=1e6 / OPS, goal=goal)
         )
     return rows
 
@@ -303,7 +225,7 @@ def measure_steps(effort: Effort) -> list[Row]:
     """Time of a training step."""
     cases = [(case, optimizer) for case in MODELS for optimizer in OPTIMIZERS]
     rows = []
-    for case, optimizer in track(cases, "step", transient=True):
+    for case, optimizer in cases:
         contenders = {
             "ours": TorchTraining(case, optimizer, "jax"),
             "jax.jit": JaxTraining(case, optimizer),
@@ -319,8 +241,8 @@ def measure_steps(effort: Effort) -> list[Row]:
                 compare(
                     f"{case.name}, {optimizer}, {reading}",
                     interleave(loops, effort.rounds),
+                    "ms",
                     against="jax.jit",
-                    unit="ms",
                     scale=1e3 / effort.steps,
                     goal=STEP_GOAL[case.name],
                 )
@@ -366,7 +288,7 @@ def measure_recompiles(effort: Effort) -> list[Row]:
     }
     for case in MODELS:
         loops[f"{case.name}, adam, falling rate"] = training(case, "adam")
-    for name, loop in track(loops.items(), "recompile", transient=True):
+    for name, loop in loops.items():
         for index in range(1, 4):
             loop(index)
         torch_xla_lite.debug.reset_metrics()
@@ -395,7 +317,7 @@ def measure_import(effort: Effort) -> list[Row]:
         return float(process.stdout)
 
     once()
-    seconds = [once() for _ in track(range(effort.rounds), "import", transient=True)]
+    seconds = [once() for _ in range(effort.rounds)]
     median = statistics.median(seconds) * 1e3
     return [Row("import torch_xla_lite after torch and jax", "ms", {"ours": median}, median, 60)]
 
@@ -412,69 +334,38 @@ SECTIONS: dict[str, tuple[str, Callable[[Effort], list[Row]]]] = {
 }
 
 
-def machine(cores: int) -> dict[str, str]:
+def use_cores(count: int) -> None:
+    """Limits this process, before XLA starts its threads: one for each core that it may use."""
+    cores = sorted(os.sched_getaffinity(0))[:count]
+    os.sched_setaffinity(0, cores)
+    torch.set_num_threads(len(cores))
+
+
+def machine() -> dict[str, str | int | float]:
     """The machine and the versions of the packages."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text().splitlines()
-        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        model = names[0] if names else model
-    return {
-        "processor": model,
-        "cores": f"{cores} used of {os.cpu_count()}",
-        "load at start": f"{os.getloadavg()[0]:.1f}",
-        "torch": f"{torch.__version__}, {torch.get_num_threads()} thread(s)",
-        "jax": f"{jax.__version__} on {jax.devices()[0].platform}",
-        "Python": platform.python_version(),
-    }
-
-
-def table(title: str, rows: list[Row]) -> Table:
-    contenders = list(rows[0].values)
-    for row in rows[1:]:
-        contenders += [key for key in row.values if key not in contenders]
-    result = Table("", *contenders, "ratio", "goal", title=title, title_justify="left")
-    for column in result.columns[1:]:
-        column.justify = "right"
-    for row in rows:
-        cells = [
-            f"{row.values[key]:.3g} {row.unit}" if key in row.values else "" for key in contenders
-        ]
-        mark = "green" if row.ratio <= row.goal else "red"
-        result.add_row(escape(row.name), *cells, f"[{mark}]{row.ratio:.3g}[/]", f"<= {row.goal:g}")
-    return result
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    return harness.machine(
+        torch=f"{torch.__version__}, {torch.get_num_threads()} thread(s)",
+        jax=f"{jax.__version__} on {jax.devices()[0].platform}",
     )
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = harness.arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="may be repeated")
     parser.add_argument("--cores", type=int, default=1, help="how many to use; default: 1")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
-    options = parser.parse_args(arguments)
-
-    # Before XLA starts its threads: it starts one for each core that it may use.
-    cores = sorted(os.sched_getaffinity(0))[: options.cores]
-    os.sched_setaffinity(0, cores)
-    torch.set_num_threads(len(cores))
+    options = parser.parse_args()
+    use_cores(options.cores)
     _XLAC.set_pending_limit(0)  # A chain whose recording is timed must not run.
     _XLAC.set_compile_when("first")  # Small graphs would be interpreted a thousand times.
 
-    console = Console()
-    report = Report(machine(len(cores)))
-    console.print(", ".join(f"{key}: {value}" for key, value in report.machine.items()))
+    report = harness.Report(machine())
     for key in options.only or SECTIONS:
         title, measure = SECTIONS[key]
-        report.sections[key] = measure(QUICK if options.quick else FULL)
-        console.print(table(title, report.sections[key]))
-    if options.json:
-        options.json.write_text(json.dumps(asdict(report), indent=2) + "\n")
-        console.print(f"Wrote {options.json}")
-    return 0
+        report.add(title, measure(QUICK if options.quick else FULL))
+    report.write(options.json)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

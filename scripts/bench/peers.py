@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Compares rebuilds with ninja, torch's BuildExtension, scikit-build-core and meson-python.
 
-    python scripts/bench_peers.py                     # all
-    python scripts/bench_peers.py --peers ninja meson --only null leaf
-    python scripts/bench_peers.py --json result.json
+    python -m scripts.bench.peers                     # all
+    python -m scripts.bench.peers --peers ninja meson --only null leaf
+    python -m scripts.bench.peers --json result.json
 
 Each peer builds the same sources into the same shared objects with the same flags: its build files
 are generated from the log of what Bazel ran. Ours and a peer's command run alternately after the
@@ -22,30 +21,22 @@ The peers are installed into a temporary environment, in the versions below. Exi
 goal is missed; 1 if something did not build.
 """
 
-import argparse
 import itertools
-import json
 import os
 import resource
 import shlex
 import shutil
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from bazel.pybuild.invocation import execution_log  # noqa: E402
-from scripts.bench_build import JOBS, Clone, Result, Row, machine, paired, show  # noqa: E402
+from bazel.pybuild.invocation import execution_log
+from scripts.bench import harness
+from scripts.bench.build import machine
+from scripts.bench.clones import JOBS, ROOT, Clone, temporary_folder
+from scripts.bench.harness import Row
 
 PINS = ("ninja==1.13.2", "scikit-build-core==1.1.2", "meson-python==0.22.1", "cmake==4.4.4")
 PARTS = ("null", "leaf", "wide", "comment", "back")
@@ -330,36 +321,46 @@ def _server_cpu_s(clone: Clone) -> float:
 def measure(clone: Clone, peer: Peer, parts: list[str], rounds: int) -> Iterator[Row]:
     """The rows of one peer."""
     edits = Edits([clone.root, peer.root])
+    few = min(rounds, _DEAR_ROUNDS)
+    contenders = {"ours": clone.develop, "peer": peer.build}
 
-    def row(name: str, goal: str, file: str, line: str, count: int) -> Row:
-        def ours() -> float:
-            # Once for both, since `paired` runs ours first.
-            edits.apply(file, line)
-            return clone.develop()
-
-        return paired(f"{name}: develop / {peer.name}", goal, count, ours, peer.build)
+    def row(name: str, goal: float | None, count: int, edit: Callable[[], None]) -> Row:
+        return _paired(f"{name}: develop / {peer.name}", goal, count, contenders, edit)
 
     if "null" in parts:
-        goal = "no goal" if peer.name == "ninja" else "<= 1/8 of the fastest install"
-        yield paired(f"null: develop / {peer.name}", goal, _NULL_ROUNDS, clone.develop, peer.build)
+        # Of the fastest install.
+        yield row("null", None if peer.name == "ninja" else 1 / 8, _NULL_ROUNDS, lambda: None)
     if "leaf" in parts:
-        goal = "<= 1.5" if peer.name == "ninja" else "<= 1/2.5"
+        goal = 1.5 if peer.name == "ninja" else 1 / 2.5
         # A constructor, because the linker drops what nothing uses: the library has to change.
         code = "[[gnu::constructor]] static void Bench() { volatile int value = #; (void)value; }"
-        yield row("leaf, code", goal, _SOURCE, code, rounds)
+        yield row("leaf, code", goal, rounds, lambda: edits.apply(_SOURCE, code))
         edits.undo(_SOURCE)
     if "wide" in parts and peer.name == "ninja":
         # Changes every object, and may be there twice: it comes after the header's guard.
         code = 'asm(".ident \\"#\\"");'
-        yield row("wide header, code", "<= 1.15", _HEADER, code, min(rounds, _DEAR_ROUNDS))
+        yield row("wide header, code", 1.15, few, lambda: edits.apply(_HEADER, code))
     if "back" in parts and peer.name == "ninja":
-        yield _back(clone, edits, min(rounds, _DEAR_ROUNDS))
+        yield _back(clone, edits, few)
         peer.build()
     if "comment" in parts and peer.name == "meson":
-        yield _comment(clone, peer, edits, rounds, "develop / meson with ccache")
+        yield _comment(clone, peer, edits, few, "develop / meson with ccache")
         _use_ccache(clone)
         clone.develop()
-        yield _comment(clone, peer, edits, rounds, "develop with ccache / meson with ccache")
+        yield _comment(clone, peer, edits, few, "develop with ccache / meson with ccache")
+
+
+def _paired(
+    name: str,
+    goal: float | None,
+    rounds: int,
+    contenders: Mapping[str, harness.Contender],
+    edit: Callable[[], None],
+) -> Row:
+    """Compares both after the same edits; the first round does not count."""
+    harness.interleave(contenders, 1, edit)
+    times = harness.interleave(contenders, rounds, edit)
+    return harness.compare(name, times, "s", against="peer", goal=goal)
 
 
 def _back(clone: Clone, edits: Edits, rounds: int) -> Row:
@@ -371,22 +372,19 @@ def _back(clone: Clone, edits: Edits, rounds: int) -> Row:
         edits.undo(_HEADER)
         times.append(clone.develop())
         compiled += clone.report()["actions"]["compile"]
-    name = f"switch back to a header of before, {compiled} compiled"
-    goal = "<= 0.5 s, 0 compiled"
-    return Row(name, statistics.median(times), None, None, "s", rounds, goal)
+    took = statistics.median(times)
+    note = f"{compiled} compiled, of which the goal is 0"
+    return Row("switch back to a header of before", "s", {"ours": took}, took, 0.5, note)
 
 
 def _comment(clone: Clone, peer: Peer, edits: Edits, rounds: int, what: str) -> Row:
     def ours() -> float:
-        edits.apply(_HEADER, "// #")
         before = _server_cpu_s(clone)
         return _cpu_s(clone.develop) + _server_cpu_s(clone) - before
 
-    def theirs() -> float:
-        return _cpu_s(peer.build)
-
+    contenders = {"ours": ours, "peer": lambda: _cpu_s(peer.build)}
     name = f"wide header, comment, CPU: {what}"
-    return paired(name, "<= 1/5", min(rounds, _DEAR_ROUNDS), ours, theirs)
+    return _paired(name, 1 / 5, rounds, contenders, lambda: edits.apply(_HEADER, "// #"))
 
 
 def _use_ccache(clone: Clone) -> None:
@@ -399,20 +397,16 @@ def _use_ccache(clone: Clone) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Runs the command line."""
+    parser = harness.arguments(__doc__)
     parser.add_argument("--peers", nargs="+", choices=_GENERATORS, default=[*_GENERATORS])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=[*PARTS])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    result = Result(machine=machine())
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+    report = harness.Report(machine())
+    with temporary_folder() as place:
         clone = Clone(place / "ours", place / "shared")
-        pip = [clone.python, "-m", "pip", "install", "--quiet"]
-        clone.run([*pip, *PINS])
+        clone.run([clone.python, "-m", "pip", "install", "--quiet", *PINS])
         clone.environ["PATH"] = f"{clone.python.parent}:{clone.environ['PATH']}"
         try:
             clone.develop()
@@ -424,19 +418,12 @@ def main() -> None:
                     clone.environ["CXX"] = "ccache g++"
                     clone.environ.pop("CCACHE_DISABLE", None)
                     clone.environ["CCACHE_DIR"] = str(place / "ccache")
-                began = time.perf_counter()
-                peer.build()
-                took = time.perf_counter() - began
-                result.rows.append(Row(f"cold: {name}", took, None, None, "s", 1, "no goal"))
-                result.rows += measure(clone, peer, options.only, options.rounds)
+                cold = Row("cold", "s", {"peer": peer.build()})
+                rows = measure(clone, peer, options.only, options.rounds)
+                report.add(name, [cold, *rows])
         finally:
             clone.bazel("shutdown")
-            # Bazel makes some of its folders read-only.
-            subprocess.run(["chmod", "-R", "u+w", folder], check=False)
-            result.machine["load_after"] = round(os.getloadavg()[0], 2)
-            show(result, Console())
-    if options.json:
-        options.json.write_text(json.dumps(asdict(result), indent=2) + "\n")
+            report.write(options.json)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Reports the time that a build spends on each file, layer of headers and include.
 
-    python setup.py rebuild                            # a cold build, of which this is the report
-    python scripts/build_report.py                     # tables of the last build by setup.py
-    python scripts/build_report.py --html report.html  # also a page, with a treemap and a timeline
+    python setup.py rebuild                                  # a cold build, to report on
+    python -m scripts.bench.build_report                     # tables of the last build by setup.py
+    python -m scripts.bench.build_report --html report.html  # also a page with pictures
 
 The seconds of a file are those of its compiler in the build. To divide them, each file is compiled
 again, which takes about as long as the build: gcc reports the share of parsing (-ftime-report), and
@@ -29,13 +28,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+from bazel.pybuild.invocation import execution_log, profile
+from bazel.pybuild.invocation.execution_log import Spawn
 
-from bazel.pybuild.invocation import execution_log, profile  # noqa: E402
-from bazel.pybuild.invocation.execution_log import Spawn  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[2]
 OWN = "this project"
 CODE = "templates and code generation"
 # Seconds of the user and of the system.
