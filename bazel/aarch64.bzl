@@ -89,18 +89,24 @@ def lite_aarch64_files(name, srcs, visibility = None):
     _aarch64_files(
         name = name,
         srcs = srcs if _IS_AVAILABLE else [],
+        tags = ["nightly"],
         target_compatible_with = _COMPATIBLE_WITH,
         visibility = visibility,
     )
 
-def lite_aarch64_tests():
-    """Adds the test NAME.aarch64 for each lite_cc_test NAME that stands above this call in the BUILD file."""
-    for name, rule in native.existing_rules().items():
-        if rule["kind"] == "cc_test":
-            _aarch64_test(
-                name = name + ".aarch64",
-                size = rule["size"],
-                # Without a compiler, Bazel must not analyse the test for ARM: that would be an error.
-                test = name if _IS_AVAILABLE else None,
-                target_compatible_with = _COMPATIBLE_WITH,
-            )
+def aarch64_test(name, test, size):
+    """Runs a cc_test for 64-bit ARM in the emulator. Without these programs it is skipped.
+
+    Args:
+      name: of the target.
+      test: the cc_test.
+      size: of the test; selects its timeout.
+    """
+    _aarch64_test(
+        name = name,
+        size = size,
+        tags = ["nightly"],
+        # Without a compiler, Bazel must not analyse the test for ARM: that would be an error.
+        test = test if _IS_AVAILABLE else None,
+        target_compatible_with = _COMPATIBLE_WITH,
+    )

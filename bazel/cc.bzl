@@ -3,6 +3,7 @@
 # Fails if the compiler was changed after this tree was configured.
 load("@compiler//:compiler.bzl", "IS_CONFIGURED")
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load("//bazel:aarch64.bzl", "aarch64_test")
 load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:link_order.bzl", "ordered_link")
 load("//bazel:linking.bzl", "link_closure", "version_script")
@@ -43,32 +44,67 @@ def lite_cc_library(name, copts = [], public = False, tags = [], **kwargs):
         **kwargs
     )
 
-def lite_cc_test(name, deps = [], copts = [], size = "small", env = {}, **kwargs):
+def _unit_impl(ctx):
+    unit = ctx.actions.declare_file(ctx.label.name)
+    includes = ['#include "%s"\n' % file.short_path for file in ctx.files.srcs]
+    ctx.actions.write(output = unit, content = "".join(includes))
+    return [DefaultInfo(files = depset([unit]))]
+
+_unit = rule(
+    implementation = _unit_impl,
+    attrs = {"srcs": attr.label_list(allow_files = True)},
+)
+
+def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aarch64 = False, **kwargs):
     """A googletest program, linked with a `main` function.
+
+    Its sources are compiled as one, NAME.unit.cc, so that the compiler reads torch's headers once. They share their
+    unnamed namespaces.
 
     Args:
       name: of the target.
+      srcs: sources, and headers that only these include.
       deps: the libraries under test; googletest is added.
       copts: additional compiler flags.
       size: of the test; selects its timeout.
       env: environment variables; LD_LIBRARY_PATH with torch's libraries is added.
-      **kwargs: passed to cc_test (srcs, data, tags ...).
+      aarch64: adds the test NAME.aarch64, for 64-bit ARM.
+      **kwargs: passed to cc_test (data, tags ...).
     """
     environment = {
         # Programs are linked with interface libraries and need torch's real libraries at run time.
         "LD_LIBRARY_PATH": "$(TORCH_LIBRARIES)",
     }
     environment.update(env)
+    unit = name + ".unit.cc"
+    _unit(
+        name = unit,
+        srcs = [file for file in srcs if file.endswith(".cc")],
+    )
+    cc_library(
+        name = name + ".sources",
+        textual_hdrs = srcs,
+    )
     cc_test(
         name = name,
         size = size,
+        srcs = [":" + unit],
         copts = _COPTS + _GCC_COPTS + copts,
         env = environment,
         linkstatic = True,
         toolchains = ["@torch//:runtime"],
-        deps = deps + ["@googletest//:gtest_main"],
+        deps = deps + [
+            ":%s.sources" % name,
+            "@googletest//:gtest_main",
+        ],
         **kwargs
     )
+    if aarch64:
+        aarch64_test(
+            name = name + ".aarch64",
+            size = size,
+            test = name,
+        )
 
 def _libraries(dynamic_deps):
     """The files to link with: built in this tree, or from an installed torch_xla_lite_lib."""

@@ -13,11 +13,7 @@ cc.bzl has the C++ rules, cuda.bzl the rule for CUDA sources, python.bzl the rul
 another machine, and headers.bzl the public headers.
 """
 
-load(
-    "//bazel:aarch64.bzl",
-    _lite_aarch64_files = "lite_aarch64_files",
-    _lite_aarch64_tests = "lite_aarch64_tests",
-)
+load("//bazel:aarch64.bzl", _lite_aarch64_files = "lite_aarch64_files")
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
@@ -46,7 +42,6 @@ load(
 
 ROOT_FILES = _ROOT_FILES
 lite_aarch64_files = _lite_aarch64_files
-lite_aarch64_tests = _lite_aarch64_tests
 lite_build_info = _lite_build_info
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library

@@ -37,17 +37,28 @@ def entries(graph: dict, execution_root: Path) -> list[dict]:
         "external/": f"{execution_root.parents[1]}/external/",
         "bazel-out/": f"{execution_root}/bazel-out/",
     }
-    found = {}
+    found, of_units = {}, {}
     for action in graph["actions"]:
         words = []
         for word in action["arguments"]:
             folder = next((name for name in folders if word.startswith(name)), None)
             if word not in _ONLY_GCC:
                 words.append(folders[folder] + word.removeprefix(folder) if folder else word)
-        source = words[words.index("-c") + 1]
-        if not Path(source).is_absolute():
-            found[source] = {"directory": str(ROOT), "file": source, "arguments": words}
-    return [found[source] for source in sorted(found)]
+        place = words.index("-c") + 1
+        source = Path(words[place])
+        if not source.is_absolute():
+            found[str(source)] = words
+        elif source.name.endswith(".unit.cc"):
+            # Includes the sources of a lite_cc_test.
+            folder = str(source.parent).partition("/bin/")[2]
+            for file in (ROOT / folder).glob("*.cc"):
+                name = f"{folder}/{file.name}"
+                of_units[name] = [*words[:place], name, *words[place + 1 :]]
+    commands = of_units | found
+    return [
+        {"directory": str(ROOT), "file": name, "arguments": commands[name]}
+        for name in sorted(commands)
+    ]
 
 
 def main() -> int:

@@ -11,6 +11,8 @@ from test.build.nested import Nested
 from test.build.tree import ROOT
 
 _MORE = """
+load("//bazel:defs.bzl", "lite_cc_test")
+
 lite_cc_library(
     name = "three",
     srcs = ["three.cc"],
@@ -19,6 +21,15 @@ lite_cc_library(
         "@jaxlib//:xla_ffi",
         "@torch//:python",
     ],
+)
+
+lite_cc_test(
+    name = "tests",
+    srcs = [
+        "one_test.cc",
+        "two_test.cc",
+    ],
+    deps = [":one"],
 )
 """
 # Of torch, pybind11, Python, XLA and this tree.
@@ -40,6 +51,8 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
         file.write(_MORE)
     tree.write("three.h", '#include "ATen/core/Tensor.h"\nat::Tensor Three();\n')
     tree.write("three.cc", _THREE)
+    for name in ("one_test.cc", "two_test.cc"):
+        tree.write(name, '#include "gtest/gtest.h"\nTEST(One, Passes) {}\n')
     tree.configure()
     yield tree
     tree.close()
@@ -54,7 +67,8 @@ def _write(tree: Nested) -> Path:
 
 def test_every_source_of_the_package_has_one_command(nested: Nested):
     files = [entry["file"] for entry in json.loads(_write(nested).read_text())]
-    assert files == [f"torch_xla_lite/{name}.cc" for name in ("one", "three", "two")]
+    names = ("one", "one_test", "three", "two", "two_test")
+    assert files == [f"torch_xla_lite/{name}.cc" for name in names]
 
 
 def test_a_command_compiles_its_file_in_the_folder_that_it_names(nested: Nested):

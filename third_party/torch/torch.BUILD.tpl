@@ -17,8 +17,6 @@ load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
 
-exports_files(["layers.bzl"])
-
 cc_library(
     name = "c10",
     hdrs = C10,

@@ -43,7 +43,7 @@ const LoweredOps& Lowered() {
 }
 
 // Never destroyed: keys contain the addresses of infos.
-const OpInfo& InfoOf(const std::string& name) {
+const OpInfo& LoweredInfoOf(const std::string& name) {
   static auto* infos = new std::map<std::string, OpInfo>;
   const size_t dot = name.find('.');
   const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
@@ -73,7 +73,7 @@ at::Tensor Cpu(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat) {
 
 Call CallOf(const std::string& op, const Arguments& arguments) {
   Call call;
-  EXPECT_EQ(call.Read(InfoOf(op), arguments), Call::Status::kOk);
+  EXPECT_EQ(call.Read(LoweredInfoOf(op), arguments), Call::Status::kOk);
   return call;
 }
 
@@ -106,7 +106,7 @@ uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
 
 std::string ErrorOf(const std::string& op, const Arguments& arguments) {
   try {
-    Call().Read(InfoOf(op), arguments);
+    Call().Read(LoweredInfoOf(op), arguments);
   } catch (const c10::Error& error) {
     return error.what_without_backtrace();
   }
@@ -400,13 +400,14 @@ TEST(Call, AnOperandOnAnotherDeviceIsRefusedWithAWayOut) {
 TEST(Call, ATensorOfAnotherKindIsForeign) {
   Call call;
   const at::Tensor meta(at::detail::empty_meta({2}, at::kFloat));
-  EXPECT_EQ(call.Read(InfoOf("add.Tensor"), Arguments{Jax({2}), meta, 1}), Call::Status::kForeign);
+  EXPECT_EQ(call.Read(LoweredInfoOf("add.Tensor"), Arguments{Jax({2}), meta, 1}),
+            Call::Status::kForeign);
 }
 
 TEST(Call, IndicesMayLieOnTheCpu) {
   Call call;
   const c10::List<std::optional<at::Tensor>> indices({Cpu({4}, at::kLong)});
-  EXPECT_EQ(call.Read(InfoOf("index.Tensor"), Arguments{Jax({8}), indices}),
+  EXPECT_EQ(call.Read(LoweredInfoOf("index.Tensor"), Arguments{Jax({8}), indices}),
             Call::Status::kCpuIndices);
 }
 

@@ -4,14 +4,12 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace torch_xla_lite::kernels {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr int kWarp = 32;
+constexpr int kLanes = 32;
 
 double LogSumExp(const OnlineSoftmax<double>& softmax) {
   return softmax.Shift() + std::log(softmax.sum);
@@ -20,11 +18,11 @@ double LogSumExp(const OnlineSoftmax<double>& softmax) {
 // As a warp computes it on the GPU: each lane adds every 32nd element, then lanes merge in pairs.
 // All lanes must end with the same value.
 double OfWarp(const std::vector<double>& x) {
-  std::array<OnlineSoftmax<double>, kWarp> lanes;
-  for (size_t i = 0; i < x.size(); ++i) lanes[i % kWarp].Add<1>({x[i]});
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+  std::array<OnlineSoftmax<double>, kLanes> lanes;
+  for (size_t i = 0; i < x.size(); ++i) lanes[i % kLanes].Add<1>({x[i]});
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     const auto before = lanes;
-    for (int lane = 0; lane < kWarp; ++lane) lanes[lane].Merge(before[lane ^ distance]);
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane].Merge(before[lane ^ distance]);
   }
   for (const auto& lane : lanes) {
     const double value = LogSumExp(lane), first = LogSumExp(lanes[0]);
@@ -58,18 +56,18 @@ TEST(OnlineSoftmax, OfSeveralAtATimeIsThatOfSingleElements) {
 
 TEST(OnlineSoftmax, DoesNotOverflow) { EXPECT_EQ(OfWarp({1e300, -1e300, 3}), 1e300); }
 
-TEST(OnlineSoftmax, OfNothingIsMinusInfinity) { EXPECT_EQ(OfWarp({}), -kInf); }
+TEST(OnlineSoftmax, OfNothingIsMinusInfinity) { EXPECT_EQ(OfWarp({}), -INFINITY); }
 
 TEST(OnlineSoftmax, OfMinusInfinityAloneIsMinusInfinity) {
-  EXPECT_EQ(OfWarp(std::vector<double>(40, -kInf)), -kInf);
+  EXPECT_EQ(OfWarp(std::vector<double>(40, -INFINITY)), -INFINITY);
 }
 
-TEST(OnlineSoftmax, MinusInfinityAddsNothing) { EXPECT_EQ(OfWarp({-kInf, 5, -kInf}), 5); }
+TEST(OnlineSoftmax, MinusInfinityAddsNothing) { EXPECT_EQ(OfWarp({-INFINITY, 5, -INFINITY}), 5); }
 
 TEST(OnlineSoftmax, NanAndInfinityMakeNan) {
   EXPECT_TRUE(std::isnan(OfWarp({1, std::nan(""), 2})));
-  EXPECT_TRUE(std::isnan(OfWarp({-kInf, std::nan("")})));
-  EXPECT_TRUE(std::isnan(OfWarp({1, kInf, 2})));
+  EXPECT_TRUE(std::isnan(OfWarp({-INFINITY, std::nan("")})));
+  EXPECT_TRUE(std::isnan(OfWarp({1, INFINITY, 2})));
 }
 
 }  // namespace

@@ -3,21 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
 namespace torch_xla_lite::kernels {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 // Numbers of columns around multiples of the vector length.
-class Lengths : public testing::TestWithParam<int64_t> {};
-INSTANTIATE_TEST_SUITE_P(Of, Lengths, testing::Values(0, 1, 2, 15, 16, 17, 31, 32, 33, 100));
+class RowLengths : public testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Of, RowLengths, testing::Values(0, 1, 2, 15, 16, 17, 31, 32, 33, 100));
 
-TEST_P(Lengths, AddRowsAddsColumnsOfAMatrix) {
+TEST_P(RowLengths, AddRowsAddsColumnsOfAMatrix) {
   const int64_t n = GetParam(), stride = n + 3;
   // 1, 2, ...: their sums are exact.
   std::vector<float> x(2 * stride);
@@ -28,8 +24,8 @@ TEST_P(Lengths, AddRowsAddsColumnsOfAMatrix) {
 }
 
 TEST(TakeLarger, KeepsNan) {
-  const std::vector<float> rows = {1, kNan, 5, /**/ kNan, 2, 7};
-  std::vector<float> best(3, -kInf);
+  const std::vector<float> rows = {1, NAN, 5, /**/ NAN, 2, 7};
+  std::vector<float> best(3, -INFINITY);
   TakeLarger(rows.data(), 2, 3, 3, best.data());
   EXPECT_TRUE(std::isnan(best[0]));
   EXPECT_TRUE(std::isnan(best[1]));
@@ -37,8 +33,8 @@ TEST(TakeLarger, KeepsNan) {
 }
 
 TEST(TakeSmaller, KeepsNan) {
-  const std::vector<float> rows = {1, kNan, 5, 5, /**/ kNan, 2, 7, 4};
-  std::vector<float> best(4, kInf);
+  const std::vector<float> rows = {1, NAN, 5, 5, /**/ NAN, 2, 7, 4};
+  std::vector<float> best(4, INFINITY);
   TakeSmaller(rows.data(), 2, 4, 4, best.data());
   EXPECT_TRUE(std::isnan(best[0]));
   EXPECT_TRUE(std::isnan(best[1]));
@@ -47,7 +43,7 @@ TEST(TakeSmaller, KeepsNan) {
 }
 
 TEST(ShareAmongBest, GivesNothingToTheOthers) {
-  const std::vector<float> rows = {1, kNan, 5, /**/ 1, 2, 4}, best = {1, kNan, 5};
+  const std::vector<float> rows = {1, NAN, 5, /**/ 1, 2, 4}, best = {1, NAN, 5};
   std::vector<float> counts(3, 0.0f), out(6, -1.0f);
   CountBest(rows.data(), 2, 3, 3, best.data(), counts.data());
   EXPECT_EQ(counts, (std::vector<float>{2, 1, 1}));

@@ -13,9 +13,6 @@
 namespace torch_xla_lite::kernels {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 // 1, 2, ... n: their sums are exact.
 std::vector<float> Counting(int64_t n) {
   std::vector<float> x(n);
@@ -41,14 +38,14 @@ TEST(ScaledExp, IsExactToTwoUnitsInTheLastPlace) {
 }
 
 TEST(ScaledExp, KnowsTheEdges) {
-  const std::vector<float> x = {0, -kInf, -200, kInf, 100, kNan};
+  const std::vector<float> x = {0, -INFINITY, -200, INFINITY, 100, NAN};
   std::vector<float> y(x.size());
   ScaledExp(x.data(), x.size(), 0.0f, 1.0f, y.data());
   EXPECT_EQ(y[0], 1);
   EXPECT_EQ(y[1], 0);
   EXPECT_EQ(y[2], 0);
-  EXPECT_EQ(y[3], kInf);
-  EXPECT_EQ(y[4], kInf);
+  EXPECT_EQ(y[3], INFINITY);
+  EXPECT_EQ(y[4], INFINITY);
   EXPECT_TRUE(std::isnan(y[5]));
 }
 
@@ -63,7 +60,7 @@ TEST_P(Lengths, SumAddsEveryElement) {
 
 TEST_P(Lengths, MaxFindsTheLastElement) {
   const int64_t n = GetParam();
-  EXPECT_EQ(Max(Counting(n).data(), n), n == 0 ? -kInf : n);
+  EXPECT_EQ(Max(Counting(n).data(), n), n == 0 ? -INFINITY : n);
 }
 
 TEST_P(Lengths, ExpSumCountsElementsThatAreTheShift) {
@@ -82,7 +79,7 @@ TEST_P(Lengths, ScaledExpWritesEveryElementAndNoMore) {
 }
 
 TEST(ExpSum, PassesNanOn) {
-  const std::vector<float> x = {1, kNan, 2};
+  const std::vector<float> x = {1, NAN, 2};
   EXPECT_TRUE(std::isnan(ExpSum(x.data(), 3, 2.0f)));
 }
 
@@ -103,7 +100,7 @@ TEST(Narrow, RoundsTiesToEven) {
 TEST(Narrow, KeepsNanAndInfinity) {
   // A NaN that becomes infinity if its bits are rounded like those of a number.
   EXPECT_EQ(Narrowed<BFloat16>(std::bit_cast<float>(0x7f800001)) & 0x7fff, 0x7fc0);
-  EXPECT_EQ(Narrowed<BFloat16>(-kInf), 0xff80);
+  EXPECT_EQ(Narrowed<BFloat16>(-INFINITY), 0xff80);
   EXPECT_EQ(Narrowed<Half>(70000.0f), 0x7c00);
 }
 

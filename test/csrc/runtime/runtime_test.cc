@@ -19,9 +19,6 @@ using ir::toy::Data;
 using ir::toy::Leaf;
 using ir::toy::Result;
 
-// Ops on vectors of so many elements are compiled when they come back.
-constexpr size_t kLarge = size_t{1} << 14;
-
 TEST_F(RuntimeTest, AValueIsComputedWhenItIsReadFirst) {
   LiveValue place;
   Set(place, Call("plus", {Leaf({1, 2})}, {10}));

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <utility>
@@ -25,6 +26,9 @@ namespace torch_xla_lite::runtime {
 
 class RuntimeTest : public testing::Test {
  protected:
+  // Ops on vectors of so many elements are compiled when they come back.
+  static constexpr size_t kLarge = size_t{1} << 14;
+
   RuntimeTest() {
     runtime.SetExecutor(&executor);
     runtime.ClearCache();

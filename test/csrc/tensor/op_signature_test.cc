@@ -4,12 +4,13 @@
 
 #include <vector>
 
+#include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 
 namespace torch_xla_lite::tensor {
 namespace {
 
-const ir::Shape* Vector(int64_t size) { return ir::Shape::Of(ir::DType{4}, {size}); }
+using ir::toy::Vector;
 
 OpSignature Halves() { return OpSignature("aten::split.Tensor", {7, 8}, {Vector(2), Vector(2)}); }
 
