@@ -260,6 +260,7 @@ PYTHON_DEPS = {
             "//scripts/ci:hit_rate", "//test/build:tree", "//test/cache:servers"],
         "commands_test": [":world"],
         "compile_commands_test": ["//scripts:compile_commands", "//test/build:nested", "//test/build:tree"],
+        "edit_costs_test": ["//scripts:__init__", "//scripts:edit_costs"],
         "find_test": [":world"],
         "hostile_test": [":checker", ":snapshots", ":world"],
         "local_work_test": [":world"],
