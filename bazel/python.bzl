@@ -127,7 +127,10 @@ def lite_py_files(
       size: of the tests.
       test_deps: what all tests need and do not import.
     """
-    files = python_deps[native.package_name()]
+    package = native.package_name()
+    files = python_deps.get(package)
+    if files == None:
+        fail("The Python files of //%s are not listed. List them:  python scripts/python_deps.py" % package)
     tests = [file for file in files if file.endswith("_test")]
     libraries = [file for file in files if file not in tests]
     targets = {file: [file] for file in libraries}
@@ -137,35 +140,27 @@ def lite_py_files(
         targets.update({file: [file] for file in tests})
     for name in attributes.keys() + lowerings.keys():
         if name not in targets:
-            fail("//%s has no Python file %s.py." % (native.package_name(), name))
+            fail("//%s has no file %s.py. If it is new:  python scripts/python_deps.py" % (package, name))
     for name, sources in targets.items():
         more = dict(attributes.get(name, {}))
-        deps = more.pop("deps", []) + [
-            "//torch_xla_lite/lowering:" + lowering
-            for lowering in lowerings.get(name, "").split(" ")
-            if lowering
-        ]
+        families = [word for word in lowerings.get(name, "").split(" ") if word]
+        deps = more.pop("deps", []) + ["//torch_xla_lite/lowering:" + family for family in families]
         for source in sources:
             deps += files[source]
-        srcs = [source + ".py" for source in sources]
         if name in libraries:
-            deps = {dep: None for dep in deps}
-            lite_py_library(
-                name = name,
-                srcs = srcs,
-                visibility = ["//:__subpackages__"],
-                deps = deps.keys(),
-                **more
-            )
+            make = lite_py_library
+            more["visibility"] = ["//:__subpackages__"]
         else:
-            deps = {dep: None for dep in deps + test_deps}
+            make = lite_py_test
+            deps += test_deps
             more.setdefault("size", size)
-            lite_py_test(
-                name = name,
-                srcs = srcs,
-                deps = deps.keys(),
-                **more
-            )
+        make(
+            name = name,
+            srcs = [source + ".py" for source in sources],
+            # Each once.
+            deps = {dep: None for dep in deps}.keys(),
+            **more
+        )
     if group:
         lite_py_library(
             name = group,
