@@ -37,6 +37,7 @@ PACKAGES = [
     "test/python",
     "test/python/lowering",
     "test/scripts",
+    "test/setup_py",
     "test/third_party",
     "third_party",
     "third_party/aarch64_gcc",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from test.build.environments import environment
-from test.build.tree import ROOT
+from test.build.tree import copied, inputs
 
 _MARK = "bazel was started"
 
@@ -21,14 +21,8 @@ _MARK = "bazel was started"
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
-    folder = tmp_path / "tree"
-    (folder / "bazel").mkdir(parents=True)
     names = ["LICENSE", "pyproject.toml", "requirements.txt", "setup.py", "bazel/source_files.bzl"]
-    for name in names:
-        shutil.copy(ROOT / name, folder / name)
-    (folder / "README.md").write_text("# A tree\n")
-    bytecode = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "bazel" / "pybuild", folder / "bazel" / "pybuild", ignore=bytecode)
+    folder = copied(tmp_path / "tree", inputs(*names, "bazel/pybuild"))
     (tmp_path / "home").mkdir()
     (tmp_path / "bin").mkdir()
     bazel = tmp_path / "bin" / "bazel"

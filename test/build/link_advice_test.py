@@ -4,7 +4,6 @@ The machine only says that it is one; torch and nvcc are short files that say wh
 """
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from bazel.pybuild.machine import preflight
 from test.build.environments import environment
 from test.build.toolkit import write_toolkit
-from test.build.tree import ROOT
+from test.build.tree import copied, inputs
 
 # Python runs it at its start.
 _ARM = """
@@ -58,13 +57,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def _python(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
-    root = Path(environ["HOME"]) / "tree"
-    root.mkdir()
-    for name in ("pyproject.toml", "requirements.txt", "setup.py"):
-        shutil.copy(ROOT / name, root)
-    (root / "README.md").write_text("# A tree\n")
-    bytecode = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "bazel" / "pybuild", root / "bazel" / "pybuild", ignore=bytecode)
+    files = inputs("pyproject.toml", "requirements.txt", "setup.py", "bazel/pybuild")
+    root = copied(Path(environ["HOME"]) / "tree", files)
     return subprocess.run(
         [Path(environ["HOME"]) / "environment" / "bin" / "python", *arguments],
         cwd=root,

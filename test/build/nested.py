@@ -11,14 +11,13 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bazel.pybuild.dist import sources
 from test.build.environments import environment
-from test.build.tree import ROOT, source_files
+from test.build.tree import ROOT, copied, inputs, source_files
 
 COPIED = (
     *(name for name in sources.root_files(ROOT) if not name.endswith(".md")),
@@ -28,8 +27,18 @@ COPIED = (
 # Bazel takes no file of one repository for an input of another.
 OF_OTHER_REPOSITORIES = ("third_party/bazel_rules/modules/",)
 OUTPUTS = "//torch_xla_lite:outputs"
+NOTHING = {"compile": 0, "link": 0, "other": 0}
 _SMALL = Path(__file__).parent / "testdata" / "small"
-
+_IGNORED = """\
+/bazel-*
+/build/
+/dist/
+/.editable/
+/.bazelrc.generated*
+*.so
+_build_info.py
+*.pyc
+"""
 
 Edit = Callable[[bytes], bytes]
 
@@ -57,24 +66,17 @@ class Nested:
     Attributes:
       root: of the tree.
       python: of an environment of its own.
+      shared: what trees of one test share: Bazel's own files, the home and the user's cache folder.
     """
 
     def __init__(self, folder: Path, shared: Path):
-        """Makes the tree.
-
-        Args:
-          folder: for all that is this tree's own.
-          shared: for what trees of one test share: Bazel's own files and the user's cache folder.
-        """
-        self.root = folder / "tree"
+        """Makes the tree, and `folder` for all that is this tree's own."""
         self.python = environment(folder / "environment")
-        self._shared = shared
-        for file in source_files(*COPIED):
-            if not (file.exists() or str(file).startswith(OF_OTHER_REPOSITORIES)):
-                continue
-            (self.root / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / file, self.root / file)
-        (self.root / "README.md").write_text("# A small tree\n")
+        self.shared = shared
+        self._git = ["git", f"--git-dir={folder / 'git'}", "--work-tree=."]
+        files = source_files(*COPIED)
+        files = [file for file in files if str(file).startswith(OF_OTHER_REPOSITORIES)]
+        self.root = copied(folder / "tree", [*inputs(*COPIED), *files])
         package = self.root / "torch_xla_lite"
         package.mkdir()
         shutil.copy2(_SMALL / "BUILD.bazel.txt", package / "BUILD.bazel")
@@ -82,12 +84,46 @@ class Nested:
         self.write("include/torch_xla_lite/one.h", "int one();\n")
         self.write("one.cc", "int one() { return 1; }\n")
         self.write("two.cc", "int one();\nint two() { return one() + 1; }\n")
+        self.git("init", "--quiet", "--initial-branch=main")
+        (folder / "git" / "info" / "exclude").write_text(_IGNORED)
+        self.keep()
+
+    def git(self, *arguments: str) -> None:
+        """Runs git, whose folder is outside the tree."""
+        process = self.run(*self._git, *arguments)
+        assert process.returncode == 0, process.stderr
+
+    def keep(self) -> None:
+        """Commits all that is there, for `restore`."""
+        self.git("add", "--all", ".")
+        author = ("-c", "user.name=A Tester", "-c", "user.email=tester@example.org")
+        self.git(*author, "commit", "--quiet", "--allow-empty", "--message=a change")
+        self._packages = {entry.name for entry in self.site.iterdir()}
+
+    def restore(self) -> None:
+        """Puts back what a test has done to the sources and to the packages of `python`. What was
+        built stays."""
+        self.git("checkout", "--quiet", "--force", "main")
+        self.git("clean", "--quiet", "--force", "-d")
+        for entry in self.site.iterdir():
+            if entry.name not in self._packages:
+                folder = entry.is_dir() and not entry.is_symlink()
+                shutil.rmtree(entry) if folder else entry.unlink()
 
     def write(self, name: str, content: str) -> None:
         """Writes a source of the package."""
         file = self.root / "torch_xla_lite" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
+
+    def add(self, *scripts: str) -> None:
+        """Copies files of this tree that most tests do not need."""
+        copied(self.root, map(Path, scripts))
+
+    def append(self, name: str, text: str) -> None:
+        """Appends to a file of the tree."""
+        with (self.root / name).open("a") as file:
+            file.write(text)
 
     @property
     def site(self) -> Path:
@@ -101,15 +137,19 @@ class Nested:
         package = self.root / "torch_xla_lite"
         return [package / "_build_info.py", package / "lib" / "libtorch_xla_lite.so"]
 
+    def identity(self) -> list[tuple[int, int]]:
+        """Differs if an output was written again."""
+        return [(file.stat().st_ino, file.stat().st_mtime_ns) for file in self.outputs]
+
     def environ(self, **changes: str) -> dict[str, str]:
         """Variables for a command in the tree."""
         # What Bazel sets for a test would make the inner Bazel believe that it is one.
         kept = {name: os.environ[name] for name in ("LANG", "PATH") if name in os.environ}
-        startup = f"--output_user_root={self._shared / 'bazel'} --max_idle_secs=60"
+        startup = f"--output_user_root={self.shared / 'bazel'} --max_idle_secs=60"
         return {
             **kept,
-            "HOME": str(self._shared / "home"),
-            "XDG_CACHE_HOME": str(self._shared / "cache"),
+            "HOME": str(self.shared / "home"),
+            "XDG_CACHE_HOME": str(self.shared / "cache"),
             "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS": startup,
             **changes,
         }
@@ -130,11 +170,44 @@ class Nested:
         """Runs setup.py."""
         return self.run(self.python, "setup.py", *arguments, **changes)
 
+    def must(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+        """Runs setup.py, which has to succeed."""
+        process = self.setup(*arguments, **changes)
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process
+
     def develop(self, **changes: str) -> dict[str, Any]:
         """Runs `setup.py develop`, which has to succeed, and returns its report."""
-        process = self.setup("develop", **changes)
-        assert process.returncode == 0, process.stdout + process.stderr
+        self.must("develop", **changes)
+        return self.report()
+
+    def report(self) -> dict[str, Any]:
+        """What the last build did."""
         return json.loads((self.root / "build" / "report.json").read_text())
+
+    def start(
+        self, *command: str | Path, stderr: int = subprocess.PIPE, **changes: str
+    ) -> "subprocess.Popen[str]":
+        """Starts `setup.py develop` or another command, in a process group of its own."""
+        return subprocess.Popen(
+            command or [self.python, "setup.py", "develop"],
+            cwd=self.root,
+            env=self.environ(**changes),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+
+    def at_work(self, **changes: str) -> "subprocess.Popen[str]":
+        """A `develop` that has got so far that Bazel works, or has ended."""
+        events = self.root / "build" / "events.json"
+        events.unlink()
+        process = self.start(**changes)
+        while process.poll() is None and not events.exists():
+            time.sleep(0.005)
+        return process
 
     def configure(self, **changes: str) -> None:
         """Writes the settings of Bazel, as setup.py does before it calls it."""
@@ -168,19 +241,7 @@ class Nested:
 
     def servers(self) -> set[str]:
         """Folders of Bazel's servers for this tree and those that share with it."""
-        return {path.parent.name for path in (self._shared / "bazel").glob("*/server")}
-
-    @contextmanager
-    def packages_as_they_were(self) -> Iterator[None]:
-        """Removes the packages that were installed for `python` in the block."""
-        installed = {entry.name for entry in self.site.iterdir()}
-        try:
-            yield
-        finally:
-            for entry in self.site.iterdir():
-                if entry.name not in installed:
-                    folder = entry.is_dir() and not entry.is_symlink()
-                    shutil.rmtree(entry) if folder else entry.unlink()
+        return {path.parent.name for path in (self.shared / "bazel").glob("*/server")}
 
     def reinstall(self, name: str, changed: str = "", edit: Edit = a_comment) -> None:
         """Installs a package again, by links to its files; the `changed` one is edited."""
@@ -198,3 +259,11 @@ class Nested:
     def close(self) -> None:
         """Ends Bazel's server for this tree."""
         self.bazel("shutdown")
+
+
+class First(NamedTuple):
+    """A tree, and what its first `develop` did."""
+
+    tree: Nested
+    report: dict[str, Any]
+    profile: dict[str, Any]

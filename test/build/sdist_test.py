@@ -9,17 +9,10 @@ import pytest
 
 from bazel.pybuild.dist import sdist, sources
 from bazel.pybuild.options import Options
-from test.build.tree import ROOT, source_files
+from test.build.tree import ROOT, copied, source_files
 
 # Of those who keep the project, on their servers.
 _NOT_PACKED = {".ci/run", ".github/workflows/ci.yml", ".gitignore"}
-
-
-def _copy(folder: Path) -> Path:
-    for file in source_files():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, folder / file)
-    return folder
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="in an unpacked one there is no git")
@@ -40,7 +33,7 @@ def test_programs_are_executable_as_in_git(tmp_path: Path):
 
 
 def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
-    tree = _copy(tmp_path / "tree")
+    tree = copied(tmp_path / "tree", source_files())
     clean = (tmp_path / sdist.make(tree, Options(), tmp_path)).read_bytes()
     for name in (
         ".bazelrc.generated",
@@ -62,7 +55,7 @@ def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
 
 
 def test_times_and_permissions_do_not_matter(tmp_path: Path):
-    made = [_copy(tmp_path / name) for name in ("one", "other")]
+    made = [copied(tmp_path / name, source_files()) for name in ("one", "other")]
     for file in made[1].rglob("*.py"):
         file.chmod(0o700)
         file.touch()

@@ -25,6 +25,7 @@ def test_a_server_that_speaks_http_is_no_engine():
     assert not _options("http://cache.example")
 
 
+@pytest.mark.nightly
 def test_an_old_bazel_says_that_it_cannot_execute_remotely(tmp_path: Path):
     tree = Nested(tmp_path / "tree", tmp_path)
     try:

@@ -29,7 +29,7 @@ needs_buildgrid = pytest.mark.skipif(
     not BUILDGRID.exists(), reason=f"{BUILDGRID} is missing: install test/cache/buildgrid.txt"
 )
 http_and_grpc = pytest.mark.parametrize(
-    "protocol", ["http", pytest.param("grpc", marks=needs_buildgrid)]
+    "protocol", ["http", pytest.param("grpc", marks=[needs_buildgrid, pytest.mark.nightly])]
 )
 
 

@@ -28,19 +28,19 @@ def _ran(tree: Nested) -> list[str]:
     return [spawn.mnemonic for spawn in log if not spawn.hit]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(_CCACHE is None, reason="needs ccache; scripts/test.sh installs it")
-def test_a_comment_that_keeps_all_line_numbers_is_not_compiled_again(tmp_path: Path):
-    tree = Nested(tmp_path, tmp_path / "shared")
+def test_a_comment_that_keeps_all_line_numbers_is_not_compiled_again(
+    nested: Nested, tmp_path: Path
+):
+    nested.must("clean")
     (tmp_path / "gcc").symlink_to(str(_CCACHE))
     store = tmp_path / "store"
     options = ["--disk_cache=", f"--action_env=CCACHE_DIR={store}"]
-    try:
-        tree.build(*options, CC=str(tmp_path / "gcc"))
-        assert _ran(tree).count("CppCompile") == 2
-        assert _hits(store) == 0
-        tree.write("one.cc", "int one() { return 1; }  // A comment.\n")
-        tree.build(*options, CC=str(tmp_path / "gcc"))
-    finally:
-        tree.close()
-    assert _ran(tree) == ["CppCompile"]
+    nested.build(*options, CC=str(tmp_path / "gcc"))
+    assert _ran(nested).count("CppCompile") == 2
+    assert _hits(store) == 0
+    nested.write("one.cc", "int one() { return 1; }  // A comment.\n")
+    nested.build(*options, CC=str(tmp_path / "gcc"))
+    assert _ran(nested) == ["CppCompile"]
     assert _hits(store) == 1

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,6 @@ _SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
 # root may write to every folder; without this capability it is bound to permissions as others are.
 _AS_A_USER = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
 _NO_CACHE = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--disk_cache="}
-
-
-@pytest.fixture(scope="module")
-def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
-    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    yield tree
-    tree.close()
 
 
 @pytest.fixture
@@ -54,34 +47,13 @@ def _answer(tree: Nested) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def _started(tree: Nested, **changes: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [tree.python, "setup.py", "develop"],
-        cwd=tree.root,
-        env=tree.environ(**changes),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def _develop_at_work(tree: Nested, **changes: str) -> "subprocess.Popen[str]":
-    """A `develop` that has got so far that Bazel works, or has ended."""
-    events = tree.root / "build" / "events.json"
-    events.unlink()
-    process = _started(tree, **changes)
-    while process.poll() is None and not events.exists():
-        time.sleep(0.005)
-    return process
-
-
+@pytest.mark.nightly
 def test_interrupts_at_any_moment(built: Nested):
     chance = random.Random(_SEED)
     answers = {1}
     for answer in range(100, 120):
         _set_answer(built, answer)
-        process = _started(built)
+        process = built.start()
         time.sleep(chance.uniform(0, 1.5))
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate()
@@ -99,10 +71,11 @@ def test_interrupts_at_any_moment(built: Nested):
     assert _answer(built) == 119
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_killed(built: Nested):
     _set_answer(built, 2)
     server = int(built.bazel("info", "server_pid").stdout)
-    process = _develop_at_work(built, **_NO_CACHE)
+    process = built.at_work(**_NO_CACHE)
     os.kill(server, signal.SIGKILL)
     _, errors = process.communicate()
     assert process.returncode == 1
@@ -112,6 +85,7 @@ def test_a_server_that_is_killed(built: Nested):
     assert _answer(built) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("deleted", ["one.cc", "two.cc"])
 def test_a_source_that_is_deleted_between_analysis_and_its_action(
     built: Nested, tmp_path: Path, deleted: str
@@ -149,9 +123,10 @@ def test_a_source_that_is_missing_is_named(built: Nested):
     assert _answer(built) == 4
 
 
+@pytest.mark.nightly
 def test_noblock_for_lock_fails_instead_of_waiting(built: Nested):
     _set_answer(built, 5)
-    process = _develop_at_work(built, **_NO_CACHE)
+    process = built.at_work(**_NO_CACHE)
     options = built.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"] + " --noblock_for_lock"
     refused = built.setup("develop", TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS=options)
     assert refused.returncode == 1
@@ -180,7 +155,8 @@ def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: N
     assert _answer(built) == 6
 
 
-def test_a_very_long_path(tmp_path: Path, nested: Nested):
+@pytest.mark.nightly
+def test_a_very_long_path(tmp_path: Path):
     tree = Nested(tmp_path / "/".join(["a" * 60] * 5), tmp_path / "shared")
     try:
         tree.develop()
@@ -189,6 +165,7 @@ def test_a_very_long_path(tmp_path: Path, nested: Nested):
         tree.close()
 
 
+@pytest.mark.nightly
 def test_a_path_that_bazel_cannot_use_is_named_in_one_message(tmp_path: Path):
     tree = Nested(tmp_path / "ünïcödé-日本語", tmp_path / "shared")
     process = tree.setup("develop")
@@ -234,6 +211,7 @@ _MAY_MOUNT = (
 needs_mount = pytest.mark.skipif(not _MAY_MOUNT, reason="this user may not mount")
 
 
+@pytest.mark.nightly
 @needs_mount
 @pytest.mark.parametrize("full", ["bazel", "tree"])
 def test_a_full_disk(tmp_path: Path, full: str):
@@ -269,6 +247,7 @@ def _check_full_disk(folder: Path, full: str) -> None:
         tree.close()
 
 
+@pytest.mark.nightly
 @needs_mount
 def test_a_checkout_on_a_read_only_file_system(built: Nested):
     _in_own_mount_namespace(lambda: _check_read_only_file_system(built))
@@ -290,6 +269,7 @@ def _check_read_only_file_system(tree: Nested) -> None:
     assert _answer(tree) == 9
 
 
+@pytest.mark.nightly
 @needs_mount
 def test_a_full_temporary_folder(built: Nested, tmp_path: Path):
     _in_own_mount_namespace(lambda: _check_full_temporary_folder(built, tmp_path))

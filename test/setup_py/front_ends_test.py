@@ -5,7 +5,6 @@ in the environments than the one that runs this test.
 """
 
 import importlib.metadata
-import json
 import os
 import shutil
 import signal
@@ -14,7 +13,6 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pip
@@ -24,7 +22,7 @@ from bazel.pybuild.dist import archive, metadata, wheel_format
 from test.build.environments import environment
 from test.build.nested import Nested
 
-_SMALL = Path(__file__).parent / "testdata" / "small"
+_TESTDATA = Path(__file__).parent / "testdata"
 # A module that says what the library says, without the cost of pybind11. What is weak in it, the
 # interpreter has.
 _MODULE = """#include "pybind11/conduit/wrap_include_python_h.h"
@@ -37,32 +35,23 @@ static PyModuleDef module{PyModuleDef_HEAD_INIT, "_XLAC", nullptr, -1, methods,
                           nullptr, nullptr, nullptr, nullptr};
 PyMODINIT_FUNC PyInit__XLAC() { return PyModule_Create(&module); }
 """
-_OUTPUTS = ("_XLAC.so", "_build_info.py", "lib/libtorch_xla_lite.so")
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
-    """A tree with an extension module."""
-    nested = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
+@pytest.fixture
+def tree(nested: Nested) -> Nested:
+    """A tree with an extension module, and an environment without the package."""
     build_file = nested.root / "torch_xla_lite" / "BUILD.bazel"
     rules = build_file.read_text().replace('["_build_info.py"]', '["_XLAC.so", "_build_info.py"]')
-    build_file.write_text(rules + (_SMALL / "extension.BUILD.txt").read_text())
+    build_file.write_text(rules + (_TESTDATA / "extension.BUILD.txt").read_text())
     nested.write("module.cc", _MODULE)
     # As in the environments of users: what pip runs for a build is below their own packages.
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(pip.__file__).parent, nested.site / "pip", ignore=bytecode)
-    yield nested
-    nested.close()
+    return nested
 
 
 @pytest.fixture
 def python(tree: Nested) -> Path:
-    """An environment without the package, and without torch in its own folder.
-
-    Always the same one, because Bazel reads torch again for another interpreter.
-    """
-    for entry in tree.site.glob("*torch_xla_lite*"):
-        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     return tree.python
 
 
@@ -118,23 +107,19 @@ def _members(wheel: Path) -> dict[str, bytes]:
         }
 
 
-def _identity(tree: Nested) -> list[tuple[int, int]]:
-    states = [(tree.root / "torch_xla_lite" / name).stat() for name in _OUTPUTS]
-    return [(state.st_ino, state.st_mtime_ns) for state in states]
-
-
 def test_a_wheel_leaves_the_files_of_an_editable_install_as_they_are(tree: Nested, tmp_path: Path):
     tree.develop()
-    before = _identity(tree)
+    before = tree.identity()
     tree.write("one.cc", "int one() { return 41; }\n")
     made = _wheel(tree, tmp_path)
     tree.write("one.cc", "int one() { return 1; }\n")
-    assert _identity(tree) == before
+    assert tree.identity() == before
     assert _ask(tree.python, tmp_path)[0] == 2
     in_tree = (tree.root / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so").read_bytes()
     assert _members(made)["torch_xla_lite/lib/libtorch_xla_lite.so"] != in_tree
 
 
+@pytest.mark.nightly
 def test_build_makes_from_an_sdist_the_wheel_that_the_tree_gives(tree: Nested, tmp_path: Path):
     isolated = tmp_path / "isolated"
     servers = tree.servers()
@@ -157,6 +142,7 @@ _UV = str(Path(sys.executable).parent / "uv")
 _SETTING = "--config-setting"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "front_end",
     [
@@ -198,6 +184,7 @@ def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
     assert f"TORCH_XLA_LITE_PYTHON={python}\n" in settings, "its own interpreter is built for"
 
 
+@pytest.mark.nightly
 def test_an_interrupted_install_ends_pip_and_its_build(tree: Nested, python: Path, tmp_path: Path):
     started, ended, bazel = tmp_path / "started", tmp_path / "ended", tmp_path / "bazel"
     real = shutil.which("bazelisk") or shutil.which("bazel")
@@ -206,14 +193,7 @@ def test_an_interrupted_install_ends_pip_and_its_build(tree: Nested, python: Pat
         f"trap 'touch {ended}; exit 8' INT\ntouch {started}\nwhile :; do sleep 0.1; done\n"
     )
     bazel.chmod(0o755)
-    process = subprocess.Popen(
-        [python, "setup.py", "install"],
-        cwd=tree.root,
-        env=tree.environ(TORCH_XLA_LITE_BAZEL=str(bazel)),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = tree.start(python, "setup.py", "install", TORCH_XLA_LITE_BAZEL=str(bazel))
     _wait_for(started)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
@@ -258,6 +238,7 @@ def without_pybind11(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.mark.nightly
 def test_an_isolated_build_installs_pybind11_if_it_is_missing(
     tree: Nested, without_pybind11: Path, tmp_path: Path
 ):
@@ -268,6 +249,7 @@ def test_an_isolated_build_installs_pybind11_if_it_is_missing(
     assert list(tmp_path.glob("torch_xla_lite-*.whl"))
 
 
+@pytest.mark.nightly
 def test_front_ends_with_an_isolated_interpreter_get_an_error_with_their_option(
     tree: Nested, python: Path
 ):
@@ -279,14 +261,31 @@ def test_front_ends_with_an_isolated_interpreter_get_an_error_with_their_option(
         assert "Traceback" not in process.stderr
 
 
+@pytest.mark.nightly
 def test_uv_installs_without_isolation(tree: Nested, python: Path, tmp_path: Path):
     _must(_uv(tree, python, "--no-build-isolation", "."))
     assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
 
 
-def test_uv_makes_the_editable_install(tree: Nested, python: Path, tmp_path: Path):
-    _must(_uv(tree, python, "--no-build-isolation", "-e", "."))
+@pytest.mark.parametrize("front_end", ["pip", pytest.param("uv", marks=pytest.mark.nightly)])
+def test_a_front_end_makes_the_editable_install_that_develop_makes(
+    tree: Nested, python: Path, tmp_path: Path, front_end: str
+):
+    _must(tree.run(python, "setup.py", "develop"))
+    developed = _installed(python)
+    _pip(tree, python, "uninstall", "--yes", "torch_xla_lite")
+    assert _installed(python) == []
+    if front_end == "uv":
+        _must(_uv(tree, python, "--no-build-isolation", "-e", "."))
+    else:
+        _pip(tree, python, "install", "--no-build-isolation", "--no-deps", "-e", ".")
+    assert _installed(python) == developed
     assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
+    (installed,) = tree.site.glob("torch_xla_lite-*.dist-info")
+    before = installed.stat().st_ctime_ns
+    process = tree.setup("develop")
+    assert process.stdout.splitlines()[-1].startswith("torch_xla_lite: up to date")
+    assert installed.stat().st_ctime_ns == before
 
 
 def _follow_remedy(tree: Nested, refused: "subprocess.CompletedProcess[str]") -> None:
@@ -295,6 +294,7 @@ def _follow_remedy(tree: Nested, refused: "subprocess.CompletedProcess[str]") ->
     _must(tree.run("/bin/sh", "-c", refused.stderr.splitlines()[-1].partition(":  ")[2]))
 
 
+@pytest.mark.nightly
 def test_a_wheel_takes_the_place_of_an_editable_install_and_the_reverse(
     tree: Nested, python: Path, tmp_path: Path
 ):
@@ -313,6 +313,7 @@ def test_a_wheel_takes_the_place_of_an_editable_install_and_the_reverse(
     assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
 
 
+@pytest.mark.nightly
 def test_the_halves_are_made_apart_and_make_the_whole(tree: Nested, python: Path, tmp_path: Path):
     whole = _wheel(tree, tmp_path / "whole")
     library = _wheel(tree, tmp_path / "library", BUILD_LIB_WHL="1")
@@ -325,8 +326,7 @@ def test_the_halves_are_made_apart_and_make_the_whole(tree: Nested, python: Path
     _must(tree.setup("clean"))
     options = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--disk_cache=", "BUILD_PYTHON_ONLY": "1"}
     half = _wheel(tree, tmp_path / "python", python, **options)
-    report = json.loads((tree.root / "build" / "report.json").read_text())
-    assert report["actions"]["compile"] == 1, "only module.cc; one.cc and two.cc are installed"
+    assert tree.report()["actions"]["compile"] == 1, "only module.cc; the others are installed"
     assert not _members(half).keys() & _members(library).keys()
     assert _members(half) | _members(library) == _members(whole)
 

@@ -13,24 +13,10 @@ from test.build.nested import Nested
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Nested]:
-    tree = Nested(tmp_path, tmp_path / "shared")
-    yield tree
-    tree.close()
-
-
-@pytest.fixture
-def watching(tree: Nested) -> Iterator["subprocess.Popen[str]"]:
+def watching(nested: Nested) -> Iterator["subprocess.Popen[str]"]:
     """A `develop --watch` that has built and waits; both streams are in its stdout."""
-    with subprocess.Popen(
-        [tree.python, "setup.py", "develop", "--watch"],
-        cwd=tree.root,
-        env=tree.environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    command = (nested.python, "setup.py", "develop", "--watch")
+    with nested.start(*command, stderr=subprocess.STDOUT) as process:
         _read_to(process, "torch_xla_lite: waits for changes")
         yield process
         process.kill()
@@ -47,15 +33,15 @@ def _read_to(process: "subprocess.Popen[str]", start: str) -> list[str]:
 
 
 def test_a_saved_source_is_built_and_an_error_ends_nothing(
-    tree: Nested, watching: "subprocess.Popen[str]"
+    nested: Nested, watching: "subprocess.Popen[str]"
 ):
-    tree.write("one.cc", f"int one() {{ return {time.time_ns() % 2**30 + 8}; }}\n")
+    nested.write("one.cc", f"int one() {{ return {time.time_ns() % 2**30 + 8}; }}\n")
     line = _read_to(watching, "torch_xla_lite: ")[-1]
     assert "1 compiled, 1 linked" in line
-    tree.write("one.cc", "int one() { return unknown_name; }\n")
+    nested.write("one.cc", "int one() { return unknown_name; }\n")
     lines = _read_to(watching, "To see every command")
     assert any("int one() { return unknown_name; }" in line for line in lines)
-    tree.write("one.cc", "int one() { return 7; }\n")
+    nested.write("one.cc", "int one() { return 7; }\n")
     line = _read_to(watching, "torch_xla_lite: ")[-1]
     assert "1 compiled, 1 linked" in line
     watching.send_signal(signal.SIGINT)
@@ -63,30 +49,32 @@ def test_a_saved_source_is_built_and_an_error_ends_nothing(
     assert watching.wait() == 0
 
 
+@pytest.mark.nightly
 def test_what_the_build_itself_writes_starts_no_build(
-    tree: Nested, watching: "subprocess.Popen[str]"
+    nested: Nested, watching: "subprocess.Popen[str]"
 ):
-    for output in tree.outputs:
+    for output in nested.outputs:
         output.write_bytes(b"damaged")
-    tree.write("two.cc", "int one();\nint two() { return one() + 2; }\n")
+    nested.write("two.cc", "int one();\nint two() { return one() + 2; }\n")
     assert "1 compiled, 1 linked" in _read_to(watching, "torch_xla_lite: ")[-1]
     # If that has started a build of nothing, its line comes before the next.
     time.sleep(1)
-    tree.write("two.cc", "int one();\nint two() { return one() + 3; }\n")
+    nested.write("two.cc", "int one();\nint two() { return one() + 3; }\n")
     assert "1 compiled, 1 linked" in _read_to(watching, "torch_xla_lite: ")[-1]
     watching.send_signal(signal.SIGINT)
     assert watching.stdout.read() == ""
 
 
+@pytest.mark.nightly
 def test_ctrl_c_during_a_build_ends_it_and_leaves_the_library(
-    tree: Nested, watching: "subprocess.Popen[str]"
+    nested: Nested, watching: "subprocess.Popen[str]"
 ):
-    library = tree.outputs[1]
+    library = nested.outputs[1]
     before = library.read_bytes(), library.stat().st_mtime_ns
-    events = tree.root / "build" / "events.json"
+    events = nested.root / "build" / "events.json"
     events.unlink()
     # The header is there to be compiled for a while.
-    tree.write("one.cc", f"#include <regex>\nint one() {{ return {time.time_ns() % 2**30}; }}\n")
+    nested.write("one.cc", f"#include <regex>\nint one() {{ return {time.time_ns() % 2**30}; }}\n")
     while not events.exists():
         assert watching.poll() is None
         time.sleep(0.01)
@@ -99,12 +87,12 @@ def test_ctrl_c_during_a_build_ends_it_and_leaves_the_library(
 
 
 def test_a_missing_watchfiles_is_named_with_the_command_that_installs_it(
-    tree: Nested, tmp_path: Path
+    nested: Nested, tmp_path: Path
 ):
     blocked = tmp_path / "blocked"
     blocked.mkdir()
     (blocked / "watchfiles.py").write_text("raise ModuleNotFoundError(name='watchfiles')\n")
-    process = tree.setup("develop", "--watch", PYTHONPATH=str(blocked))
+    process = nested.setup("develop", "--watch", PYTHONPATH=str(blocked))
     assert process.returncode == 1
     assert "develop --watch needs watchfiles" in process.stderr
     assert "-m pip install watchfiles==" in process.stderr.splitlines()[-1]

@@ -1,20 +1,16 @@
 """Why real builds of a small tree did what they did: one edit each."""
 
-import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from test.build.nested import Nested
-from test.build.tree import ROOT
 
 _ONE = '#include "torch_xla_lite/one.h"\n#include <stddef.h>\nint one() { return 1; }\n'
 _TWO = '#include "torch_xla_lite/one.h"\nint two() { return one() + 1; }\n'
@@ -23,21 +19,12 @@ _OPTIONS = "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"
 _LIBRARY = "torch_xla_lite/lib/libtorch_xla_lite.so"
 
 
-@pytest.fixture(scope="module")
-def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
-    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    (tree.root / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/explain.py", tree.root / "scripts")
-    build_file = tree.root / "torch_xla_lite/BUILD.bazel"
-    headers = '    srcs = ["one.cc"],\n    hdrs = ["one.h", "unused.h"],\n'
-    build_file.write_text(build_file.read_text().replace('    srcs = ["one.cc"],\n', headers))
-    yield tree
-    tree.close()
-
-
 @pytest.fixture
 def built(nested: Nested) -> Nested:
-    """The tree after a `develop`, whatever the test before did to it."""
+    """The tree with headers and the script, after a `develop` without a cache."""
+    nested.add("scripts/explain.py")
+    headers = '    srcs = ["one.cc"],\n    hdrs = ["one.h", "unused.h"],\n'
+    _replace(nested, '    srcs = ["one.cc"],\n', headers)
     for name, content in (("one.cc", _ONE), ("two.cc", _TWO), ("one.h", _HEADER)):
         nested.write(name, content)
     nested.write("unused.h", "")
@@ -45,18 +32,20 @@ def built(nested: Nested) -> Nested:
     return nested
 
 
+def _replace(tree: Nested, old: str, new: str) -> None:
+    build_file = tree.root / "torch_xla_lite/BUILD.bazel"
+    assert old in build_file.read_text()
+    build_file.write_text(build_file.read_text().replace(old, new))
+
+
 def _develop(tree: Nested, **environ: str) -> str:
     """The last line of a build that uses no cache."""
     environ = {_OPTIONS: "--disk_cache=", **environ}
-    process = tree.setup("develop", **environ)
-    assert process.returncode == 0, process.stderr
-    return process.stdout.splitlines()[-1]
+    return tree.must("develop", **environ).stdout.splitlines()[-1]
 
 
 def _explain(tree: Nested) -> str:
-    process = tree.setup("explain")
-    assert process.returncode == 0, process.stderr
-    return re.sub(r" +\d+\.\d\d s", " N s", process.stdout)
+    return re.sub(r" +\d+\.\d\d s", " N s", tree.must("explain").stdout)
 
 
 def _blocks(tree: Nested) -> list[list[str]]:
@@ -68,30 +57,11 @@ def _blocks(tree: Nested) -> list[list[str]]:
 
 
 def _executed(tree: Nested) -> list[dict[str, Any]]:
-    return json.loads((tree.root / "build/report.json").read_text())["executed"]
+    return tree.report()["executed"]
 
 
 def _compiled(name: str) -> str:
     return f"torch_xla_lite/_objs/{name}/{name}.pic.o"
-
-
-def test_the_first_build_has_nothing_to_compare_with(built: Nested):
-    actions = built.root / "build/actions"
-    actions.rename(built.root / "build/elsewhere")
-    built.write("one.cc", _ONE.replace("1", "7"))
-    built.develop()
-    assert "Nothing is known to compare with: each ran for the first time in this" in _explain(
-        built
-    )
-    shutil.rmtree(actions)
-    (built.root / "build/elsewhere").rename(actions)
-
-
-def test_a_build_that_ran_nothing_is_one_sentence(built: Nested):
-    _develop(built)
-    assert _explain(built) == (
-        "The last build ran no action: nothing that it depends on had changed.\n"
-    )
 
 
 def test_an_edit_of_a_source_is_the_start_of_a_chain(built: Nested):
@@ -110,8 +80,11 @@ def test_an_edit_of_a_source_is_the_start_of_a_chain(built: Nested):
         f"  Linking {_LIBRARY}",
     ]
     assert all(action["seconds"] > 0 for action in _executed(built))
+    changed = {Path(output["path"]).name: output["changed"] for output in built.report()["outputs"]}
+    assert changed == {"_build_info.py": False, "libtorch_xla_lite.so": True}
 
 
+@pytest.mark.nightly
 def test_an_edit_of_a_header_compiles_all_that_include_it_and_links_once(built: Nested):
     built.write("one.h", "int one();\ninline int three() { return 3; }\n")
     built.write("one.cc", _ONE.replace("1", "three()"))
@@ -135,6 +108,7 @@ def test_a_comment_in_a_header_needed_nothing_and_the_last_line_says_so(built: N
     assert last == ["2 of 2 results did not change: the edit did not need them."]
 
 
+@pytest.mark.nightly
 def test_a_header_that_is_not_included_is_not_a_cause(built: Nested):
     built.write("unused.h", "// edited\n")
     built.write("one.cc", _ONE.replace("1", "4"))
@@ -152,6 +126,7 @@ def test_a_flag_of_a_variable_is_named_with_the_variable(built: Nested):
     assert f"flag -DX=1 removed; {variable}: 2 actions" in _explain(built)
 
 
+@pytest.mark.nightly
 def test_a_variable_of_actions_is_named_with_its_values(built: Nested):
     options = "--disk_cache= --action_env=SIZE="
     for size in ("1", "2"):
@@ -159,26 +134,21 @@ def test_a_variable_of_actions_is_named_with_its_values(built: Nested):
     assert "environment variable SIZE: 1 -> 2: " in _explain(built)
 
 
+@pytest.mark.nightly
 def test_a_header_of_a_package_that_was_upgraded_is_an_outside_file(built: Nested):
-    build_file = built.root / "torch_xla_lite/BUILD.bazel"
-    before = build_file.read_text()
-    assert '    deps = [":one"]' in before
     with_torch = '    deps = [\n        ":one",\n        "@torch//:c10",\n    ]'
-    build_file.write_text(before.replace('    deps = [":one"]', with_torch))
+    _replace(built, '    deps = [":one"]', with_torch)
     built.write("two.cc", '#include "c10/core/DeviceType.h"\n' + _TWO)
-    try:
-        _develop(built)
-        with built.packages_as_they_were():
-            built.reinstall("torch", "include/c10/core/DeviceType.h")
-            _develop(built)
-            text = _explain(built)
-    finally:
-        build_file.write_text(before)
+    _develop(built)
+    built.reinstall("torch", "include/c10/core/DeviceType.h")
+    _develop(built)
+    text = _explain(built)
     # Bazel 7 writes external/_main~external~torch.
     change = r"outside file external/\S*torch/include/c10/core/DeviceType.h: 1 action, N s"
     assert re.search(rf"^{change}\n  compile  {_compiled('two')} ", text, re.M), text
 
 
+@pytest.mark.nightly
 def test_another_compilation_mode_is_named_by_its_variable(built: Nested):
     _develop(built, DEBUG="1")
     chain = _blocks(built)[1]
@@ -186,6 +156,7 @@ def test_another_compilation_mode_is_named_by_its_variable(built: Nested):
     assert any("bazel-out/k8-dbg/bin/torch_xla_lite/_objs/one" in line for line in chain)
 
 
+@pytest.mark.nightly
 def test_a_compiler_that_was_replaced_is_a_tool_that_changed(built: Nested, tmp_path: Path):
     compiler = tmp_path / "cc"
     for options in ("-O1", "-fwrapv"):
@@ -197,16 +168,12 @@ def test_a_compiler_that_was_replaced_is_a_tool_that_changed(built: Nested, tmp_
     assert any(line.startswith(f"  compile  {_compiled('one')}") for line in chain)
 
 
+@pytest.mark.nightly
 def test_a_flag_of_a_build_file_is_named(built: Nested):
-    build_file = built.root / "torch_xla_lite/BUILD.bazel"
-    before = build_file.read_text()
     with_flags = '    srcs = ["one.cc"],\n    copts = ["-DY"],\n    linkopts = ["-Wl,-z,now"],\n'
-    build_file.write_text(before.replace('    srcs = ["one.cc"],\n', with_flags))
-    try:
-        _develop(built)
-        text = _explain(built)
-    finally:
-        build_file.write_text(before)
+    _replace(built, '    srcs = ["one.cc"],\n', with_flags)
+    _develop(built)
+    text = _explain(built)
     assert "flag -DY added: 1 action, N s" in text
     # The linker's flags are in a file.
     assert "flag -Wl,-z,now added: 1 action, N s" in text
@@ -228,19 +195,6 @@ def test_a_failed_build_says_so_and_what_it_ran(built: Nested):
         "file torch_xla_lite/one.cc: 1 action",
         f"  compile  {_compiled('one')}  failed",
     ]
-
-
-def test_a_build_that_fails_before_its_first_action_says_so(built: Nested):
-    build_file = built.root / "torch_xla_lite/BUILD.bazel"
-    before = build_file.read_text()
-    build_file.write_text(before + "no_rule()\n")
-    try:
-        assert built.setup("develop").returncode == 1
-    finally:
-        build_file.write_text(before)
-    assert _explain(built) == (
-        "The last build failed before it ran an action; its messages say why.\n"
-    )
 
 
 def _script_command(tree: Nested, *arguments: str) -> list[str]:
@@ -272,6 +226,7 @@ def test_the_script_explains_a_command_of_bazel_and_returns_its_status(built: Ne
     )
 
 
+@pytest.mark.nightly
 def test_setup_py_knows_what_the_script_has_built(built: Nested):
     built.write("two.cc", _TWO.replace("1", "6"))
     _script(built, "build", "//torch_xla_lite:outputs")
@@ -282,6 +237,7 @@ def test_setup_py_knows_what_the_script_has_built(built: Nested):
     assert "two.cc" not in text
 
 
+@pytest.mark.nightly
 def test_the_script_remembers_what_an_interrupted_bazel_has_run(built: Nested, tmp_path: Path):
     started = tmp_path / "started"
     slow = built.root / "slow"
@@ -291,26 +247,18 @@ def test_the_script_remembers_what_an_interrupted_bazel_has_run(built: Nested, t
         f'    outs = ["out"], cmd = "touch {started}; sleep 600", local = True)\n'
     )
     built.write("two.cc", _TWO.replace("1", "7"))
-    process = subprocess.Popen(
-        _script_command(built, "build", "--disk_cache=", "//slow"),
-        cwd=built.root,
-        env=built.environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = built.start(*_script_command(built, "build", "--disk_cache=", "//slow"))
     while process.poll() is None and not started.exists():
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
     printed, errors = process.communicate()
-    shutil.rmtree(slow)
     assert (process.returncode, printed) == (8, ""), errors
     assert "Traceback" not in errors
     built.write("one.cc", _ONE.replace("1", "9"))
     assert "two.cc" not in _script(built, "build", "--disk_cache=", "//torch_xla_lite:outputs")[1]
 
 
+@pytest.mark.nightly
 def test_the_exit_code_of_the_script_is_that_of_bazel_whatever_cannot_be_explained(built: Nested):
     records = built.root / "build" / "actions"
     shutil.rmtree(records)
@@ -331,6 +279,7 @@ def test_the_exit_code_of_the_script_is_that_of_bazel_whatever_cannot_be_explain
 
 
 def test_the_script_names_a_program_that_is_missing(nested: Nested):
+    nested.add("scripts/explain.py")
     process = nested.run(
         nested.python, "scripts/explain.py", "--bazel=no_bazel -x", "build", "//..."
     )
@@ -338,6 +287,7 @@ def test_the_script_names_a_program_that_is_missing(nested: Nested):
     assert process.stderr.startswith("error: There is no program no_bazel.\nName Bazel:  python ")
 
 
+@pytest.mark.nightly
 def test_a_record_that_cannot_be_written_ends_no_build(built: Nested):
     records = built.root / "build" / "actions"
     shutil.rmtree(records)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,12 @@ print(ctypes.CDLL(library)._Z3onev(), os.environ["TORCH_XLA_LITE_REBUILD_ON_IMPO
 """
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
-    tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    tree.write("_rebuild.py", (ROOT / "torch_xla_lite" / "_rebuild.py").read_text())
-    tree.write("__init__.py", _INIT)
-    tree.write("one.cc", "int one() { return 1; }\n")
-    tree.develop()
-    yield tree
-    tree.close()
+@pytest.fixture
+def tree(nested: Nested) -> Nested:
+    nested.add("torch_xla_lite/_rebuild.py")
+    nested.write("__init__.py", _INIT)
+    nested.develop()
+    return nested
 
 
 def _import(

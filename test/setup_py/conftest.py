@@ -1,0 +1,42 @@
+"""The tree in which the tests of setup.py build, one for all of them."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test.build.nested import First, Nested
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="session")
+def first_build(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[First]:
+    tree = Nested(tmp_path_factory.mktemp("nested"), shared)
+    # Otherwise Bazel leaves out of its profile what takes a short time.
+    options = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--record_full_profiler_data"}
+    try:
+        report = tree.develop(**options)
+        profile = gzip.decompress((tree.root / "build" / "profile.gz").read_bytes())
+        yield First(tree, report, json.loads(profile))
+    finally:
+        tree.close()
+
+
+@pytest.fixture
+def nested(first_build: First) -> Nested:
+    """The tree, whose sources and packages are those of before the first `develop`."""
+    first_build.tree.restore()
+    return first_build.tree
+
+
+@pytest.fixture
+def built(nested: Nested) -> Nested:
+    """The tree after a `develop`."""
+    nested.develop()
+    return nested
