@@ -13,6 +13,7 @@ PACKAGES = [
     "scripts",
     "scripts/bench",
     "scripts/ci",
+    "scripts/remote",
     "scripts/repos",
     "test",
     "test/bazel",

@@ -12,12 +12,14 @@ clangd does not index all files again. Exit code 1 if Bazel fails; its messages 
 import argparse
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from bazel.pybuild.machine import find_bazel  # noqa: E402
+
 FILE = "compile_commands.json"
 
 # Tests for 64-bit ARM compile the same files with another compiler.
@@ -65,9 +67,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    default = shutil.which("bazelisk") or "bazel"
-    parser.add_argument("--bazel", default=default, help="Bazel, with its startup options")
-    bazel = shlex.split(parser.parse_args().bazel)
+    parser.add_argument("--bazel", help="Bazel, with its startup options")
+    bazel = shlex.split(parser.parse_args().bazel or shlex.quote(find_bazel.default()))
 
     def ask(*arguments: str) -> str:
         command = [*bazel, *arguments]

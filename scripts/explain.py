@@ -13,23 +13,23 @@ in build/actions; runs by a bare `bazel build` are not recorded. The exit code i
 import argparse
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from bazel.pybuild.machine import find_bazel  # noqa: E402
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    default = shutil.which("bazelisk") or "bazel"
-    parser.add_argument("--bazel", default=default, help="Bazel, with its startup options")
+    parser.add_argument("--bazel", help="Bazel, with its startup options")
     parser.add_argument("command", help="such as build or test")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its options and targets")
     options = parser.parse_args()
-    bazel = [*shlex.split(options.bazel), options.command]
+    bazel = [*shlex.split(options.bazel or shlex.quote(find_bazel.default())), options.command]
     module = (sys.executable, "-m", "bazel.pybuild.commands.explain_bazel", str(len(bazel)))
     os.chdir(ROOT)
     os.execv(sys.executable, [*module, *bazel, *options.arguments])

@@ -4,16 +4,12 @@ PYTHON_DEPS = {
     "scripts": {
         "__init__": [],
         "cache_server": [],
-        "cache_tunnel": [],
-        "compile_commands": [],
-        "edit_costs": [],
-        "explain": [],
+        "compile_commands": ["//bazel/pybuild/machine:find_bazel"],
+        "explain": ["//bazel/pybuild/machine:find_bazel"],
         "lowering_table": ["//torch_xla_lite/lowering:registry"],
         "op_coverage": [":op_results", "//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "op_results": ["//bazel/pybuild:files"],
         "python_deps": ["//bazel/pybuild/dist:sources"],
-        "release_wheel": ["//bazel/pybuild/machine:find_bazel", "//scripts/bench:clones"],
-        "remote_execution": [],
         "update_repos": ["//scripts/repos:cli"],
     },
     "scripts/bench": {
@@ -25,6 +21,7 @@ PYTHON_DEPS = {
         "clones": ["//bazel/pybuild/invocation:execution_log", "//bazel/pybuild/machine:find_bazel"],
         "compile": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
+        "edit_costs": ["//bazel/pybuild/machine:find_bazel"],
         "harness": [],
         "kernels": [":harness", ":runtime", "//torch_xla_lite/lowering:kernels"],
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/invocation:execution_log"],
@@ -34,6 +31,11 @@ PYTHON_DEPS = {
     "scripts/ci": {
         "__init__": [],
         "hit_rate": [],
+        "release_wheel": ["//bazel/pybuild/machine:find_bazel", "//scripts/bench:clones"],
+    },
+    "scripts/remote": {
+        "cache_tunnel": [],
+        "execution": ["//scripts/bench:clones"],
     },
     "scripts/repos": {
         "__init__": [],

@@ -65,19 +65,15 @@ class Report:
         """Prints a table and keeps it for the file."""
         self.sections[title] = [*rows]
         names = list(dict.fromkeys(name for row in rows for name in row.values))
-        table = Table("", *names, "ratio", "goal", "", title=title, title_justify="left")
-        for column in table.columns[1:-1]:
-            column.justify = "right"
-        for row in rows:
-            cells = [
-                f"{_digits(row.values[name])} {row.unit}" if name in row.values else ""
-                for name in names
-            ]
-            ratio = "" if row.ratio is None else _digits(row.ratio)
-            goal = "" if row.goal is None else f"<= {row.goal:g}"
-            if row.ratio is not None and row.goal is not None:
-                ratio = f"[{'green' if row.ratio <= row.goal else 'red'}]{ratio}[/]"
-            table.add_row(escape(row.name), *cells, ratio, goal, row.note)
+        texts = [_texts(row, names) for row in rows]
+        heads = ("", *names, "unit", "ratio", "goal", "note")
+        # Without the columns that are empty.
+        used = [place for place in range(len(heads)) if any(line[place] for line in texts)]
+        table = Table(*(heads[place] for place in used), title=title, title_justify="left")
+        for column, place in zip(table.columns, used, strict=True):
+            column.justify = "right" if 0 < place <= len(names) else "left"
+        for line in texts:
+            table.add_row(*(line[place] for place in used))
         self._console.print(table)
 
     def write(self, file: Path | None) -> None:
@@ -85,6 +81,16 @@ class Report:
         self.machine["load after"] = _load()
         if file:
             file.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+
+def _texts(row: Row, names: Sequence[str]) -> list[str]:
+    """The cells of a row."""
+    values = [_digits(row.values[name]) if name in row.values else "" for name in names]
+    ratio = "" if row.ratio is None else _digits(row.ratio)
+    goal = "" if row.goal is None else f"<= {row.goal:g}"
+    if row.ratio is not None and row.goal is not None:
+        ratio = f"[{'green' if row.ratio <= row.goal else 'red'}]{ratio}[/]"
+    return [escape(row.name), *values, row.unit, ratio, goal, row.note]
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:

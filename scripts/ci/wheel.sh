@@ -15,7 +15,7 @@ if [[ ${1:-} == cuda ]]; then
   export USE_CUDA=1
 fi
 if [[ ${2:-} == release ]]; then
-  .venv/bin/python scripts/release_wheel.py
+  .venv/bin/python scripts/ci/release_wheel.py
 else
   .venv/bin/python setup.py bdist_wheel
 fi

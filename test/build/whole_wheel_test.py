@@ -141,7 +141,7 @@ def test_it_computes_where_it_was_installed(whole: Path, tmp_path: Path):
     reason="the C library of this system is newer than any tag that auditwheel knows",
 )
 def test_with_a_manylinux_tag_it_computes_too(whole: Path, tmp_path: Path):
-    _run(ROOT / "scripts" / "manylinux.sh", "--wheel-dir", tmp_path, whole)
+    _run(ROOT / "scripts" / "ci" / "manylinux.sh", "--wheel-dir", tmp_path, whole)
     (repaired,) = tmp_path.glob("*.whl")
     assert "-manylinux_2_" in repaired.name
     libraries = [name for name in _members(repaired) if ".so" in name]

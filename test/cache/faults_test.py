@@ -160,7 +160,7 @@ def test_a_unix_socket_is_used_or_else_the_tunnel_is_named_which_makes_it_usable
             through = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=port)
     # Debian's 4.2.3 fails, which ends its server; Debian's 7.7.1 goes on without the cache.
     named = "".join(direct.said[-1:]).endswith(
-        "; a Bazel without Unix sockets, such as Debian's, needs scripts/cache_tunnel.py"
+        "; a Bazel without Unix sockets, such as Debian's, needs scripts/remote/cache_tunnel.py"
     )
     assert (direct.ran, direct.hits) == ((_ALL, 0) if named else (0, _ALL))
     assert (through.ran, through.hits) == (0, _ALL)
@@ -389,7 +389,7 @@ def test_a_bazel_without_tls_builds_without_the_cache_and_names_the_tunnel(
         built = tree.build(**variables)
         again = tree.build(**variables)
     failed = built.said != []
-    named = any("needs scripts/cache_tunnel.py" in line for line in built.said)
+    named = any("needs scripts/remote/cache_tunnel.py" in line for line in built.said)
     # Bazel 7.7.1 does not crash.
     assert not failed or named or "init TLS" in built.said[-1]
     assert again.hits == (0 if failed else _ALL)

@@ -18,7 +18,7 @@ from test.build.tree import ROOT
 from test.cache import grpc_server
 
 SCRIPT = ROOT / "scripts" / "cache_server.py"
-TUNNEL = ROOT / "scripts" / "cache_tunnel.py"
+TUNNEL = ROOT / "scripts" / "remote" / "cache_tunnel.py"
 # Where scripts/test.sh installs it. @python//:buildgrid.txt says whether it did.
 BUILDGRID = Path(sys.prefix) / "buildgrid" / "bin" / "bgd"
 

@@ -1,8 +1,8 @@
-"""scripts/edit_costs.py: what it counts in the answers of Bazel and in the files of compilers."""
+"""scripts/bench/edit_costs.py: what it counts in answers of Bazel and in depfiles."""
 
 from pathlib import Path
 
-from scripts import edit_costs
+from scripts.bench import edit_costs
 
 _GRAPH = """\
 digraph mygraph {

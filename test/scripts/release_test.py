@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import release_wheel
+from scripts.ci import release_wheel
 from test.build.nested import OUTPUTS, Nested
 from test.build.tree import ROOT
 
@@ -15,9 +15,9 @@ from test.build.tree import ROOT
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    (tree.root / "scripts/bench").mkdir(parents=True)
-    for name in ("bench/clones.py", "release_wheel.py"):
-        shutil.copy(ROOT / "scripts" / name, tree.root / "scripts" / name)
+    for name in ("scripts/bench/clones.py", "scripts/ci/release_wheel.py"):
+        (tree.root / name).parent.mkdir(parents=True)
+        shutil.copy(ROOT / name, tree.root / name)
     (tree.root / ".gitignore").write_text("/bazel-*\n/build/\n/dist/\n.bazelrc.generated*\n")
     tree.run("git", "init", "--quiet")
     yield tree
@@ -25,7 +25,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
 
 
 def test_a_wheel_without_a_cache_has_the_same_bytes(nested: Nested):
-    process = nested.run(nested.python, "scripts/release_wheel.py", "--dist-dir", "dist")
+    process = nested.run(nested.python, "scripts/ci/release_wheel.py", "--dist-dir", "dist")
     assert process.returncode == 0, process.stdout + process.stderr
     (wheel,) = (nested.root / "dist").glob("*.whl")
     assert process.stdout.splitlines()[-1].startswith(f"{wheel}: built without a cache; the same")
@@ -93,7 +93,7 @@ def test_a_wheel_that_depends_on_the_build_is_not_released(nested: Nested, tmp_p
     nested.write("one.cc", "#ifndef STAMP\n#define STAMP 1\n#endif\nint one() { return STAMP; }\n")
     process = nested.run(
         nested.python,
-        *("scripts/release_wheel.py", "--dist-dir", tmp_path / "dist"),
+        *("scripts/ci/release_wheel.py", "--dist-dir", tmp_path / "dist"),
         CC=str(compiler),
     )
     assert process.returncode == 1, process.stdout + process.stderr

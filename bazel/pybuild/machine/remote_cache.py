@@ -170,7 +170,7 @@ def advice(options: Options) -> str:
     missing = {"https": "TLS", "grpcs": "TLS", "unix": "Unix sockets"}.get(scheme)
     if missing is None:
         return ""
-    return f"; a Bazel without {missing}, such as Debian's, needs scripts/cache_tunnel.py"
+    return f"; a Bazel without {missing}, such as Debian's, needs scripts/remote/cache_tunnel.py"
 
 
 def describe(options: Options) -> tuple[bool, str]:

@@ -2,7 +2,7 @@
 """Makes a cache server reachable by plain TCP, for a Bazel without TLS and Unix sockets, such as
 Debian's.
 
-    python scripts/cache_tunnel.py https://cache.example &        # listens on http://127.0.0.1:9092
+    python scripts/remote/cache_tunnel.py https://cache.example &        # listens on http://127.0.0.1:9092
     export TORCH_XLA_LITE_REMOTE_CACHE=http://127.0.0.1:9092
     python setup.py develop
 

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Prints what an edit of each file costs: the tests that run, and the sources that are compiled.
 
-    bazel build //... && python scripts/edit_costs.py          # the 40 files that cost most
-    python scripts/edit_costs.py torch_xla_lite/csrc/ir        # files whose paths begin so
+    bazel build //... && python -m scripts.bench.edit_costs   # the 40 files that cost most
+    python -m scripts.bench.edit_costs torch_xla_lite/csrc/ir  # files whose paths begin so
 
 Tests are those of `bazel query`. Compilations are read from the depfiles of the last build.
 """
@@ -14,7 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from bazel.pybuild.machine import find_bazel
+
+ROOT = Path(__file__).resolve().parents[2]
 # A target of this kind has the names of its inputs, not their content.
 _GRAPH = "let all = deps(//...) in $all except kind(lite_file_names, $all)"
 _TESTS = 'kind("_test rule", //test/...)'
@@ -48,7 +49,7 @@ def compilations(binaries: Path) -> dict[str, int]:
 
 
 def _bazel(*arguments: str) -> str:
-    command = ["bazel", *arguments]
+    command = [find_bazel.default(), *arguments]
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and tests everything with one Bazel, such as one of another version than that of this system.
 #
-#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/test_bazel.sh         a build, and the tests of what Bazel runs
-#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/test_bazel.sh --all   a build, and //test/..., once before a release
+#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/ci/test_bazel.sh         a build, and the tests of what Bazel runs
+#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/ci/test_bazel.sh --all   a build, and //test/..., once before a release
 #
 # Other arguments go to `bazel test`. The Python is that of .venv, else python3; its packages must be installed
 # (scripts/bootstrap.sh). Without the variable, the Bazel of setup.py is used.
@@ -13,10 +13,10 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then
   sed -n '2,/^set -e/{/^set -e/d;s/^# \{0,1\}//;p}' "$0"
   exit 0
 fi
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bazel=${TORCH_XLA_LITE_BAZEL:-$(command -v bazelisk || command -v bazel)}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python=.venv/bin/python
 [[ -x $python ]] || python=python3
+bazel=$("$python" -m bazel.pybuild.machine.find_bazel | head -n 1)
 
 # The rules, the build and the caches; the other tests run the same code with every Bazel.
 targets=(//test/bazel/... //test/build/... //test/cache/... //test/csrc/... //test/lint/... //test/third_party/...)

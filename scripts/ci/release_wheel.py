@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds a wheel without any cache, and checks that it has the same bytes as one from the cache.
 
-    python scripts/release_wheel.py                       # writes it to dist/
-    BUILD_LIB_WHL=1 python scripts/release_wheel.py       # the variables of setup.py select it
+    python scripts/ci/release_wheel.py                       # writes it to dist/
+    BUILD_LIB_WHL=1 python scripts/ci/release_wheel.py       # the variables of setup.py select it
 
 The wheel to release is built in a copy of this tree, in another folder, by a Bazel server of its
 own, without the disk cache, the remote cache and the user's rc file. The one to compare with is
@@ -24,7 +24,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
