@@ -116,7 +116,7 @@ PYTHON_DEPS = {
         "layering_test": [":source_tree"],
         "source_tree": ["//test/build:tree"],
         "style_test": [":source_tree"],
-        "variables_test": ["//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
+        "variables_test": [":source_tree", "//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
     },
     "test/models": {
         "libraries": [],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from test.lint.source_tree import ROOT, files
+from test.lint.source_tree import ROOT, expect_none, files, text
 
 _FILES = files(".py")
 _PACKAGE = "torch_xla_lite"
@@ -81,7 +81,7 @@ def _file(module: tuple[str, ...]) -> Path | None:
 def _imports(file: Path) -> frozenset[Path]:
     """Files of this project that a file imports anywhere, also inside `if TYPE_CHECKING`."""
     found = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text(file))):
         if isinstance(node, ast.Import):
             found |= {_file(tuple(alias.name.split("."))) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -93,16 +93,21 @@ def _imports(file: Path) -> frozenset[Path]:
 
 
 def _layer(file: Path) -> int:
-    """The index of a file's layer."""
+    """The index of a file's layer; -1 if no entry contains the file."""
     for place in (file, *file.parents):
         for index, layer in enumerate(_LAYERS):
             if place in layer:
                 return index
-    pytest.fail(f"{file} belongs to no layer: add it to _TABLE", pytrace=False)
+    return -1
 
 
 def test_each_entry_of_the_table_exists():
-    assert [path for layer in _LAYERS for path in layer if not (ROOT / path).exists()] == []
+    places = [path for layer in _LAYERS for path in layer]
+    expect_none(f"{path}: remove it from _TABLE" for path in places if not (ROOT / path).exists())
+
+
+def test_each_file_belongs_to_a_layer():
+    expect_none(f"{file}: add it to _TABLE" for file in _FILES if _layer(file) < 0)
 
 
 def test_imports_form_no_cycle():
@@ -112,13 +117,20 @@ def test_imports_form_no_cycle():
         pytest.fail(f"cycle: {' <- '.join(map(str, error.args[1]))}", pytrace=False)
 
 
-@pytest.mark.parametrize("file", _FILES, ids=str)
-def test_a_file_imports_only_its_own_layer_and_lower_ones(file: Path):
-    assert not {found for found in _imports(file) if _layer(found) > _layer(file)}
+def _pairs() -> list[tuple[Path, Path]]:
+    """Each file with each file that it imports."""
+    return [(file, imported) for file in _FILES for imported in sorted(_imports(file))]
 
 
-@pytest.mark.parametrize("file", _FILES, ids=str)
-def test_a_top_level_folder_imports_only_allowed_folders(file: Path):
+def test_a_file_imports_only_its_own_layer_and_lower_ones():
+    expect_none(
+        f"{file}: imports {imported}, which is of a higher layer"
+        for file, imported in _pairs()
+        if _layer(imported) > _layer(file)
+    )
+
+
+def test_a_top_level_folder_imports_only_allowed_folders():
     # Scripts use the build through its commands, read the logs that it leaves, and write files like
     # it; the package does not depend on the build.
     allowed = {
@@ -127,10 +139,17 @@ def test_a_top_level_folder_imports_only_allowed_folders(file: Path):
         "setup.py": {"bazel"},
         "test": {"test", "bazel", "scripts", "third_party", _PACKAGE},
     }
-    part = file.parts[0]
-    imports = _imports(file) - (_USED_BY_SCRIPTS if part == "scripts" else set())
-    assert {imported.parts[0] for imported in imports} <= allowed.get(part, {part})
+    expect_none(
+        f"{file}: {file.parts[0]} may not import {imported}"
+        for file, imported in _pairs()
+        if imported.parts[0] not in allowed.get(file.parts[0], {file.parts[0]})
+        if file.parts[0] != "scripts" or imported not in _USED_BY_SCRIPTS
+    )
 
 
 def test_no_file_imports_a_test():
-    assert not {f for file in _FILES for f in _imports(file) if f.name.endswith("_test.py")}
+    expect_none(
+        f"{file}: move what it imports from {imported} into a file that is no test"
+        for file, imported in _pairs()
+        if imported.name.endswith("_test.py")
+    )

@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from test.lint.source_tree import ROOT, files
+from test.lint.source_tree import expect_none, files, text
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _PACKAGE = "torch_xla_lite/csrc/"
@@ -38,43 +36,56 @@ _OUTSIDE = {
 _BANNED = {"ATen/ATen.h", "torch/all.h", "torch/extension.h", "torch/torch.h"}
 
 
-def _sources() -> list[Path]:
-    found = files(".cc", ".cu", ".cuh", ".h")
-    return [file for file in found if file.parts[0] in ("torch_xla_lite", "test")]
+_CPP = [f for f in files(".cc", ".cu", ".cuh", ".h") if f.parts[0] in ("torch_xla_lite", "test")]
 
 
-def _layer(file: Path) -> str:
-    return file.relative_to(_PACKAGE).parts[0]
+def _layer(file: str | Path) -> str:
+    """The layer of a file of the package; empty for others."""
+    return str(file).removeprefix(_PACKAGE).partition("/")[0] if _in_package(file) else ""
 
 
-def _includes(file: Path) -> list[str]:
-    return _INCLUDE.findall((ROOT / file).read_text(encoding="utf-8"))
+def _in_package(file: str | Path) -> bool:
+    return str(file).startswith(_PACKAGE)
 
 
-_CSRC = [file for file in _sources() if file.as_posix().startswith(_PACKAGE)]
+# Each file with each header that it includes.
+_INCLUDES = [(file, header) for file in _CPP for header in _INCLUDE.findall(text(file))]
 
 
-@pytest.mark.parametrize("file", _sources(), ids=str)
-def test_no_banned_header_is_included(file: Path):
-    assert not _BANNED & set(_includes(file))
+def test_no_banned_header_is_included():
+    expect_none(
+        f"{file}: include smaller headers in place of {header}"
+        for file, header in _INCLUDES
+        if header in _BANNED
+    )
 
 
-@pytest.mark.parametrize("file", _CSRC, ids=str)
-def test_a_layer_includes_only_its_own_headers_and_those_of_lower_layers(file: Path):
-    allowed = _BELOW[_layer(file)] | {_layer(file)}
-    used = {_layer(Path(name)) for name in _includes(file) if name.startswith(_PACKAGE)}
-    assert used <= allowed
+def test_a_layer_includes_only_its_own_headers_and_those_of_lower_layers():
+    expect_none(
+        f"{file}: {header} is of layer {_layer(header)}, which {_layer(file)} may not include"
+        for file, header in _INCLUDES
+        if _in_package(file) and _in_package(header)
+        if _layer(header) not in {_layer(file), *_BELOW[_layer(file)]}
+    )
 
 
-@pytest.mark.parametrize("file", _CSRC, ids=str)
-def test_a_layer_includes_only_external_headers_that_it_may_use(file: Path):
-    for name in _includes(file):
-        for prefix, layers in _OUTSIDE.items():
-            if name.startswith(prefix):
-                assert _layer(file) in layers, f"{file} includes {name}"
+def test_a_layer_includes_only_external_headers_that_it_may_use():
+    expect_none(
+        f"{file}: layer {_layer(file)} may not include {header}"
+        for file, header in _INCLUDES
+        for prefix, layers in _OUTSIDE.items()
+        if _in_package(file) and header.startswith(prefix) and _layer(file) not in layers
+    )
 
 
-@pytest.mark.parametrize("file", [f for f in _CSRC if f.suffix in (".cuh", ".h")], ids=str)
-def test_the_include_guard_is_the_path(file: Path):
-    guard = re.sub(r"[^A-Za-z0-9]", "_", file.as_posix()).upper() + "_"
-    assert f"#ifndef {guard}\n#define {guard}\n" in (ROOT / file).read_text(encoding="utf-8")
+def test_the_include_guard_is_the_path():
+    guards = {
+        file: re.sub(r"[^A-Za-z0-9]", "_", file.as_posix()).upper() + "_"
+        for file in _CPP
+        if _in_package(file) and file.suffix in (".cuh", ".h")
+    }
+    expect_none(
+        f"{file}: name the include guard {guard}"
+        for file, guard in guards.items()
+        if f"#ifndef {guard}\n#define {guard}\n" not in text(file)
+    )

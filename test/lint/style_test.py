@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from test.lint.source_tree import ROOT, files
+from test.lint.source_tree import ROOT, expect_none, files, text
 
 _CPP = (".cc", ".cu", ".cuh", ".h")
 _TOOLS = Path(sys.executable).parent
@@ -35,4 +35,4 @@ def test_nothing_that_is_built_depends_on_a_gpu():
     # CUDA code is built if there is a compiler for it, and used if jax finds a GPU.
     words = "cuda." + "is_available"
     sources = files(".bzl", ".py", ".sh")
-    assert not [file for file in sources if words in (ROOT / file).read_text(encoding="utf-8")]
+    expect_none(f"{file}: do not ask {words}" for file in sources if words in text(file))

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bazel.pybuild.variables import PREFIX, VARIABLES
-from test.build.tree import ROOT, source_files
+from test.build.tree import source_files
+from test.lint.source_tree import expect_none, text
 
 _NAMES = {variable.name for variable in VARIABLES}
 
 # configure.py sets these for repository rules, and users do not. For some, the table there has the
 # beginning of the name.
-_CONFIGURE = (ROOT / "bazel/pybuild/machine/configure.py").read_text()
+_CONFIGURE = text(Path("bazel/pybuild/machine/configure.py"))
 _OF_RULES = tuple(
     PREFIX + name for name in re.findall(r'[ \[*{]f?"([A-Z][A-Z0-9_]+)["{]', _CONFIGURE)
 )
@@ -27,14 +28,15 @@ _READ = re.compile(r"""(?:"|'|\$\{?)(TORCH_XLA_LITE_[A-Z0-9_]*[A-Z0-9])\b""")
 
 
 def test_every_variable_that_the_sources_read_is_in_the_table():
-    read = {
-        name
-        for file in source_files("bazel", "scripts", "setup.py", "third_party", "torch_xla_lite")
-        for name in _READ.findall((ROOT / file).read_text())
-    }
+    places = ("bazel", "scripts", "setup.py", "third_party", "torch_xla_lite")
+    read = [(file, name) for file in source_files(*places) for name in _READ.findall(text(file))]
     assert f"{PREFIX}FINGERPRINT" in _OF_RULES
-    assert {name for name in read if not name.startswith(_OF_RULES)} <= _NAMES
-    assert "TORCH_XLA_LITE_IR_DEBUG" in read
+    assert "TORCH_XLA_LITE_IR_DEBUG" in {name for _, name in read}
+    expect_none(
+        f"{file}: add {name} to bazel/pybuild/variables.py"
+        for file, name in read
+        if name not in _NAMES and not name.startswith(_OF_RULES)
+    )
 
 
 def _names_read(tree: ast.AST) -> Iterator[str]:
@@ -52,28 +54,33 @@ def _names_read(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(what).strip("'\"")
 
 
-def _python(*places: str) -> Iterator[tuple[str, ast.AST]]:
-    for file in source_files(*places):
-        if file.suffix == ".py":
-            yield str(file), ast.parse((ROOT / file).read_text())
+def _reads(*places: str) -> list[tuple[str, str]]:
+    """Each Python file with each variable that it reads."""
+    return [
+        (str(file), name)
+        for file in source_files(*places)
+        if file.suffix == ".py"
+        for name in _names_read(ast.parse(text(file)))
+    ]
 
 
 def test_only_the_table_reads_the_variables_of_the_build():
-    readers = {
-        Path(file).name
-        for file, tree in _python("bazel/pybuild", "setup.py")
-        if set(_names_read(tree)) - _CONVENTIONAL
-    }
     # One parses them, the other shows them.
-    assert readers == {"options.py", "show_options.py"}
+    readers = ("bazel/pybuild/options.py", "bazel/pybuild/commands/show_options.py")
+    reads = _reads("bazel/pybuild", "setup.py")
+    assert {file for file, _ in reads} >= set(readers)
+    expect_none(
+        f"{file}: read {name} in options.py"
+        for file, name in reads
+        if name not in _CONVENTIONAL and file not in readers
+    )
 
 
 def test_scripts_and_repository_rules_read_none_of_them():
-    read = {
-        (file, name)
-        for file, tree in _python("scripts", "third_party")
-        for name in _names_read(tree)
-        if name in _NAMES
-    }
     # Not of the build, and in the table so that setup.py does not call it misspelt.
-    assert read == {("scripts/repos/cli.py", "TORCH_XLA_LITE_CONTAINER")}
+    allowed = ("scripts/repos/cli.py", "TORCH_XLA_LITE_CONTAINER")
+    expect_none(
+        f"{file}: take an option in place of {name}"
+        for file, name in _reads("scripts", "third_party")
+        if name in _NAMES and (file, name) != allowed
+    )
