@@ -213,6 +213,8 @@ PYTHON_DEPS = {
         "activation_test": [":conftest"],
         "attention_test": [":conftest", "//torch_xla_lite/lowering:attention"],
         "comparison": ["//torch_xla_lite/lowering:decomposition", "//torch_xla_lite/lowering:registry"],
+        "comparison_test": [":conftest", "//torch_xla_lite:__init__", "//torch_xla_lite:graph_view",
+            "//torch_xla_lite/lowering:registry", "//torch_xla_lite:words"],
         "conftest": [],
         "convolution_test": [":conftest", "//torch_xla_lite:__init__", "//torch_xla_lite/lowering:registry",
             "//torch_xla_lite/lowering:target"],

@@ -4,8 +4,8 @@
 
 The arguments are those of the op, on the CPU. Where the schema has a Tensor and the call a Python
 number, the lowering gets a `WrappedNumber`, as from the recorder; scalars become runtime parameters
-under the same rule as there. The expected outputs, shapes and dtypes come from torch itself, and
-the lowering runs inside `jax.jit`.
+under the same rule as there (`is_constant`). The expected outputs, shapes and dtypes come from
+torch itself, and the lowering runs inside `jax.jit`.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,14 @@ from torch_xla_lite.lowering import decomposition, registry
 
 Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
 
-_CONSTANT_NUMBERS = (0, 1, -1, 2, 0.5)
+# Exponents that are much cheaper than a power.
+_CHEAP_POWERS = (0, 0.5, 1, 2, 3, 4)
+# Arguments whose negative values are constants, as those of exponents and `lambd`: kernels may
+# refuse them.
+_NEGATIVE_CONSTANTS = {
+    ("aten::elu_backward", "alpha"),
+    ("aten::leaky_relu_backward", "negative_slope"),
+}
 _CODES = {dtype: code for code, dtype in registry.DTYPES.items()}
 
 
@@ -42,6 +49,26 @@ def scalar_type(dtype: torch.dtype) -> int:
     return _CODES[to_jax(torch.zeros((), dtype=dtype)).dtype]
 
 
+def is_constant(op: str, argument: torch.Argument, value: float | complex) -> bool:
+    """Whether the recorder keeps a number in the graph, as in csrc/dispatch/{op_info,call}.cc;
+    otherwise it is a runtime parameter. comparison_test compares the two."""
+    lowering = registry.DECLARED.get(op)
+    name, default = argument.name, argument.default_value
+    if lowering is None or lowering.constants:
+        return True
+    if name in lowering.runtime_floats:
+        default = None if name == "lr" else 0
+    elif "number" not in str(argument.real_type):
+        return True
+    elif name == "fill_value":
+        default = 0
+    if isinstance(value, complex):
+        return False
+    if value < 0 and (name in ("exponent", "lambd") or (op, name) in _NEGATIVE_CONSTANTS):
+        return True
+    return value == default or (name == "exponent" and value in _CHEAP_POWERS)
+
+
 def run(
     op: Op, *args: Any, expected: Sequence[Any], key: int | None = None, **kwargs: Any
 ) -> list[torch.Tensor | None]:
@@ -49,14 +76,13 @@ def run(
     op = op.default if isinstance(op, torch._ops.OpOverloadPacket) else op
     name = op.name()
     entry = registry.find(name)
-    constants = entry is None or entry.constants
     leaves: list[Any] = []
 
     def leaf(value: Any) -> tuple[str, int]:
         leaves.append(value)
         return ("leaf", len(leaves) - 1)
 
-    def encode(kind: str, value: Any) -> Any:
+    def encode(argument: torch.Argument, kind: str, value: Any) -> Any:
         if value is None:
             return None
         if isinstance(value, torch.Tensor):
@@ -67,13 +93,10 @@ def run(
             kind.startswith("Optional[List") and isinstance(value, (list, tuple))
         ):
             inner = kind[kind.index("List[") + 5 : -1]
-            return [encode(inner, item) for item in value]
+            return [encode(argument, inner, item) for item in value]
         if kind in ("Tensor", "Optional[Tensor]"):
             return ("wrapped", leaf(np.asarray(value)))
-        if kind in ("number", "Optional[number]"):
-            constant = constants or value in _CONSTANT_NUMBERS
-            return value if constant else leaf(np.asarray(value))
-        return value
+        return value if is_constant(name, argument, value) else leaf(np.asarray(value))
 
     schema = op._schema
     encoded = []
@@ -84,7 +107,7 @@ def run(
             value = kwargs[argument.name]
         else:
             value = argument.default_value
-        encoded.append(encode(str(argument.real_type), value))
+        encoded.append(encode(argument, str(argument.real_type), value))
 
     outs = [
         None
