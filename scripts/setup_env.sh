@@ -159,5 +159,5 @@ install_test_packages() {
 }
 
 configure_bazel() {
-  .venv/bin/python -m bazel.pybuild.machine.configure
+  .venv/bin/python -m bazel.pybuild.configure
 }

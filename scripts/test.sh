@@ -30,18 +30,18 @@ install_test_packages
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel
 
-# Not exported: Bazel writes the variables of its client to its event file. Only bazel_with_cache gets them.
+# Not exported: Bazel writes the variables of its client to its event file. Only run_bazel gets them.
 tokens=(TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN)
 export -n "${tokens[@]}"
 with_cache() (
   export "${tokens[@]}"
-  exec .venv/bin/python -m bazel.pybuild.commands.bazel_with_cache "$@"
+  exec .venv/bin/python -m bazel.pybuild.commands.run_bazel "$@"
 )
 
 call=("$BAZEL")
 options=()
 if [[ -n ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]]; then
-  call=(with_cache "$BAZEL")
+  call=(with_cache)
   options+=(--config=remote-cache)
 fi
 if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then

@@ -6,7 +6,7 @@
     #   - jaxlib 0.10.2
     #   - Python 3.11
     #   - GCC 12.2.0, C++20, _GLIBCXX_USE_CXX11_ABI=1
-    #   - CUDA off: neither torch 2.13.0+cpu nor jax is for CUDA
+    #   - CUDA off: torch and jax are CPU builds
     #   - mode: release
 
 The build writes them into _build_info.py. The same sources and tools give the same text: it

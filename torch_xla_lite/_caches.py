@@ -1,7 +1,5 @@
 """Finds the folders below the user's cache folder in which this project keeps files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -45,8 +45,10 @@ PYTHON_DEPS = {
     "torch_xla_lite/commands": {
         "__init__": [],
         "cache": ["//torch_xla_lite:_caches"],
-        "doctor": ["//torch_xla_lite:__config__", "//torch_xla_lite:_preflight", "//torch_xla_lite:_variables"],
+        "doctor": [":finding", "//torch_xla_lite:__config__", "//torch_xla_lite:_preflight",
+            "//torch_xla_lite:_variables"],
         "env": ["//torch_xla_lite:__config__", "//torch_xla_lite:_variables"],
+        "finding": [],
     },
     "torch_xla_lite/examples": {
         "__init__": [],

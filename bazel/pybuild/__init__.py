@@ -8,7 +8,12 @@ Folders and files, from the lowest to the highest. A file imports only what stan
     variables.py, options.py   the table of the build's environment variables; their values
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA
-    invocation/                the call of Bazel, what it did, and the report
+    why/                       why Bazel ran its actions, from its logs
+    cache/                     the disk cache and the remote cache
+    call/                      calls Bazel: the command line, the process, the retry, what it did
+    bazelrc.py                 the lines of .bazelrc.generated
+    report.py                  the last line, and build/report.json
+    configure.py               writes .bazelrc.generated if this machine has changed
     dist/                      file formats: metadata, wheels, source distributions
     install/                   copies built files into the package; the editable install
     build.py                   one build, from the options to the files in the package
@@ -18,9 +23,9 @@ Folders and files, from the lowest to the highest. A file imports only what stan
     flow.py                    setup.py from start to end, as a list of steps
     backend.py                 the PEP 517/660 hooks
 
-`python setup.py develop` passes through flow, options, develop, build, lock, machine/find_bazel,
-machine/configure, invocation/invoke, invocation/events, install/verify, install/outputs,
-install/editable and invocation/report, in this order.
+`python setup.py develop` passes through flow, options, develop, build, lock, configure,
+call/command, call/run, call/events, install/verify, install/outputs, report and install/editable,
+in this order.
 
 A `develop` that has nothing to do takes little longer than Bazel itself. So it imports little:
 functions import the modules that only a real change needs (hashing, TOML, setuptools).

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import build
+from bazel.pybuild import build, configure
 from bazel.pybuild.install import editable
-from bazel.pybuild.machine import configure
 from bazel.pybuild.options import Options
 
 

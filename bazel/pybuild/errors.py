@@ -10,6 +10,8 @@ setup.py and the PEP 517 hooks print it without a traceback and fail.
 
 import errno
 
+# Ends messages about builds that failed.
+AS_BEFORE = "The installed files have not changed."
 _REMEDIES = {
     errno.EACCES: "Give yourself the permission, with chmod or chown",
     errno.EDQUOT: "Free some of your quota",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from bazel.pybuild.commands.distribution import Distribution
+    from bazel.pybuild.configure import State
     from bazel.pybuild.dist.metadata import Metadata
-    from bazel.pybuild.machine.configure import State
 
 # The first version that accepts a licence expression in pyproject.toml.
 _SETUPTOOLS = 77
@@ -109,10 +109,9 @@ def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, st
     A lone develop does this when it builds. Here it happens before setuptools starts, which would
     leave folders behind after an error.
     """
-    from bazel.pybuild.machine import configure, find_bazel
+    from bazel.pybuild import configure
 
-    bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
-    return configure.ensure(root, bazel, options, environ)
+    return configure.ensure(root, options, environ)
 
 
 def long_description(distribution: "Distribution", package: "Metadata") -> None:

@@ -11,10 +11,9 @@ needed. In a temporary tree, Bazel's server and files are removed at the end.
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import build, lock
+from bazel.pybuild import build, configure, lock
+from bazel.pybuild.call import client
 from bazel.pybuild.dist import debug_files, metadata, wheel_format
-from bazel.pybuild.invocation import invoke
-from bazel.pybuild.machine import configure, cuda
 from bazel.pybuild.options import Mode, Options
 
 
@@ -46,7 +45,7 @@ def make(
         finally:
             # Without settings, no Bazel was started.
             if is_for_one_build(root) and (root / configure.FILE).exists():
-                invoke.remove_bazel_files(root, options, environ)
+                client.remove_bazel_files(root, options, environ)
 
 
 def is_for_one_build(root: Path) -> bool:
@@ -68,4 +67,5 @@ def _make(
     if options.debug_files or options.mode is Mode.RELEASE:
         keep = folder if options.debug_files else None
         built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
-    return wheel_format.write(root, options, built, folder, cuda.inspect(options, environ))
+    state = configure.read(root)
+    return wheel_format.write(root, options, built, folder, state.cuda if state else None)

@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bazel.pybuild.invocation import execution_log
 from bazel.pybuild.machine import find_bazel
+from bazel.pybuild.why import execution_log
 from scripts.bench import harness
 from scripts.bench.clones import JOBS, Clone, temporary_folder
 from scripts.bench.harness import Row

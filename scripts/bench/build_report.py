@@ -28,8 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from bazel.pybuild.invocation import execution_log, profile
-from bazel.pybuild.invocation.execution_log import Spawn
+from bazel.pybuild.why import execution_log, profile
+from bazel.pybuild.why.execution_log import Spawn
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "this project"

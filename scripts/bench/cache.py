@@ -31,7 +31,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bazel.pybuild.invocation.execution_log import Spawn
+from bazel.pybuild.why.execution_log import Spawn
 from scripts.bench import harness
 from scripts.bench.build import machine
 from scripts.bench.clones import JOBS, ROOT, Clone, temporary_folder

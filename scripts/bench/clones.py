@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bazel.pybuild.invocation import execution_log
 from bazel.pybuild.machine import find_bazel
+from bazel.pybuild.why import execution_log
 
 ROOT = Path(__file__).resolve().parents[2]
 # Compilers at once in a clone.

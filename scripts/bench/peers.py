@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild.invocation import execution_log
+from bazel.pybuild.why import execution_log
 from scripts.bench import harness
 from scripts.bench.build import machine
 from scripts.bench.clones import JOBS, ROOT, Clone, temporary_folder

@@ -213,7 +213,7 @@ class Site:
         self.root, self.folder, self.network = root, folder, network
         shutil.rmtree(root / "src", ignore_errors=True)
         copy_tree(root / "src")
-        _run(self.client("python", "-m", "bazel.pybuild.machine.configure"))
+        _run(self.client("python", "-m", "bazel.pybuild.configure"))
         said = _run(self.client("python", "-m", "bazel.pybuild.machine.toolchain"))
         self.toolchain = said.strip()
 

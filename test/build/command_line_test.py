@@ -99,7 +99,7 @@ _COUNTED = """
 import sys
 sys.path.insert(0, ".")
 from bazel.pybuild import flow
-from bazel.pybuild.machine import configure
+from bazel.pybuild import configure
 calls, ensure = [], configure.ensure
 configure.ensure = lambda *arguments: calls.append(1) or ensure(*arguments)
 flow.main(sys.argv[1:])
@@ -214,7 +214,7 @@ def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
 
 
 @pytest.mark.parametrize(
-    "arguments", ["develop", "build_ext", "-m bazel.pybuild.machine.configure"]
+    "arguments", ["develop", "build_ext", "-m bazel.pybuild.configure"]
 )
 def test_errors_of_the_system_are_reported_without_a_traceback(tree: Path, arguments: str):
     # Not by permissions, which root is not bound to.

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild import bazelrc, configure
+from bazel.pybuild.cache import folders
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import execution_log
-from bazel.pybuild.machine import configure, cuda, find_bazel, packages, toolchain
+from bazel.pybuild.machine import cuda, facts, packages, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
+from bazel.pybuild.why import execution_log
 from test.build.toolkit import write_toolkit
 
 _OFF = Options(cuda=Switch.OFF)
@@ -23,7 +25,8 @@ _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
 def _settings(environ: dict[str, str], *flags: str) -> list[str]:
     installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
     tools, cross = toolchain.Toolchain("3f1a0c9b2d44", []), toolchain.Toolchain("none", [])
-    return configure.settings(installed, _NO_CUDA, frozenset(flags), tools, cross, environ)
+    cache = folders.home(environ)
+    return bazelrc.settings(installed, _NO_CUDA, frozenset(flags), tools, cross, cache)
 
 
 def _value(lines: list[str], option: str) -> str:
@@ -32,8 +35,8 @@ def _value(lines: list[str], option: str) -> str:
 
 
 def test_the_interpreter_is_this_one_under_each_of_its_names():
-    assert Path(configure.python_executable()).samefile(sys.executable)
-    assert Path(configure.python_executable()).name in ("python", "python3")
+    assert Path(facts.python_executable()).samefile(sys.executable)
+    assert Path(facts.python_executable()).name in ("python", "python3")
 
 
 def test_repository_rules_learn_what_they_depend_on(monkeypatch: pytest.MonkeyPatch):
@@ -56,7 +59,7 @@ def test_the_disk_cache_is_in_the_cache_folder_of_the_user(tmp_path: Path):
 def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/user")
     expected = Path("/home/user/.cache/torch_xla_lite")
-    assert configure.cache_home({"XDG_CACHE_HOME": "cache"}) == expected
+    assert folders.home({"XDG_CACHE_HOME": "cache"}) == expected
 
 
 def test_a_user_without_a_home_gets_an_error_that_asks_for_a_folder(
@@ -65,7 +68,7 @@ def test_a_user_without_a_home_gets_an_error_that_asks_for_a_folder(
     # As for one that the system does not know.
     monkeypatch.setattr("os.path.expanduser", str)
     with pytest.raises(BuildError, match="has no home folder") as error:
-        configure.cache_home({})
+        folders.home({})
     assert error.value.remedy.endswith("export HOME=...")
 
 
@@ -94,9 +97,8 @@ class _Tree:
         monkeypatch.setattr(sys, "prefix", str(folder))
 
     def ensure(self, options: Options = _OFF, **changes: str) -> configure.State:
-        bazel = find_bazel.Bazel(self._bazel, False)
         environ = {**os.environ, "XDG_CACHE_HOME": str(self.root), **changes}
-        return configure.ensure(self.root, bazel, options, environ)
+        return configure.ensure(self.root, options._replace(bazel=str(self._bazel)), environ)
 
     def writes(self) -> bool:
         """Whether to configure the tree writes the file."""
@@ -119,14 +121,19 @@ def test_the_file_is_written_once(tree: _Tree):
     assert configure.read(tree.root) == tree.ensure()
 
 
-def test_whether_there_is_a_cuda_library_is_stored_beside_the_line_about_it(
-    tree: _Tree, tmp_path: Path
+def test_the_decision_about_cuda_is_stored_and_printed_when_it_has_changed(
+    tree: _Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     write_toolkit(tmp_path / "cuda")
     on = Options(cuda=Switch.ON, cuda_home=str(tmp_path / "cuda"))
     for options, has_cuda in ((_OFF, False), (on, True)):
-        assert tree.ensure(options).has_cuda is has_cuda
-        assert configure.read(tree.root).has_cuda is has_cuda
+        assert tree.ensure(options).cuda.packaged is has_cuda
+        assert configure.read(tree.root) == tree.ensure(options)
+        said = f"torch_xla_lite: CUDA kernels: {'built' if has_cuda else 'not built'} ("
+        assert capsys.readouterr().out.startswith(said)
+        (tree.site / f"numpy-{has_cuda}.dist-info").mkdir()
+        tree.ensure(options)
+        assert capsys.readouterr().out == ""
 
 
 def test_an_uninstalled_package_is_missed(tree: _Tree):

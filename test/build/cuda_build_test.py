@@ -47,7 +47,8 @@ def built(tree: CudaTree) -> CudaTree:
 
 
 _NOTHING = {"compile": 0, "link": 0, "other": 0}
-_ON = "CUDA on: torch 2.13.0+cu130 is built for CUDA 13.0; toolkit 13.0.88; sm_80 sm_90 compute_90"
+_CODES = "toolkit 13.0.88; sm_80 sm_90 compute_90"
+_ON = f"CUDA kernels: built (torch 2.13.0+cu130 is built for CUDA 13.0; {_CODES}"
 
 
 def test_without_a_gpu_the_library_is_built_for_each_requested_architecture(built: CudaTree):
@@ -133,7 +134,7 @@ def test_a_stray_toolkit_beside_a_torch_for_cpus_changes_nothing(tree: CudaTree,
     python = environment(tmp_path / "cpu")
     process = tree.run(python, "setup.py", "develop")
     assert process.returncode == 0, process.stderr
-    assert "CUDA off: neither torch 2.13.0+cpu nor jax is for CUDA" in process.stdout
+    assert "CUDA kernels: not built (torch and jax are CPU builds)" in process.stdout
     assert not tree.library.exists()
 
 
@@ -141,7 +142,7 @@ def test_one_beside_a_torch_for_cpus_builds_the_library(tree: CudaTree, tmp_path
     python = environment(tmp_path / "cpu")
     process = tree.run(python, "setup.py", "develop", USE_CUDA="1")
     assert process.returncode == 0, process.stderr
-    assert "CUDA on: USE_CUDA=1; toolkit 13.0.88; sm_80 sm_90 compute_90" in process.stdout
+    assert f"CUDA kernels: built (USE_CUDA=1; {_CODES}" in process.stdout
     assert codes(tree.library) == {"sm_80", "sm_90", "compute_90"}
 
 

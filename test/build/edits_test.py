@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.invocation import execution_log
+from bazel.pybuild.why import execution_log
 from test.build.nested import OUTPUTS, Edit, Nested, a_comment
 
 _SOURCES = Path(__file__).parent / "testdata" / "edits"

@@ -5,24 +5,32 @@ cache.
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bazel.pybuild.invocation import events
+from bazel.pybuild.call import events
+from test.build import logs
 
 _TARGET = "//torch_xla_lite:outputs"
 _RECORDED = Path(__file__).parent / "testdata"
 
 
 def _read(folder: Path) -> events.Outcome:
-    return events.read(folder / "events.json", folder / "execution.json", [_TARGET])
+    return events.read([_TARGET], folder / "events.json", folder / "execution.bin")
 
 
-@pytest.fixture(params=["bazel-4.2.3", "bazel-7.7.1"])
-def outcome(request: pytest.FixtureRequest) -> events.Outcome:
-    return _read(_RECORDED / request.param)
+def _recorded(folder: Path, version: str) -> events.Outcome:
+    shutil.copy(_RECORDED / f"bazel-{version}" / "events.json", folder)
+    logs.write(folder / "execution.bin", logs.recorded(version, "execution"))
+    return _read(folder)
+
+
+@pytest.fixture(params=["4.2.3", "7.7.1"])
+def outcome(request: pytest.FixtureRequest, tmp_path: Path) -> events.Outcome:
+    return _recorded(tmp_path, request.param)
 
 
 def test_the_build_succeeded(outcome: events.Outcome):
@@ -45,9 +53,9 @@ def test_hits_are_counted(outcome: events.Outcome):
     assert (outcome.disk_hits, outcome.remote_hits) == (12, 0)
 
 
-def test_local_hits_are_unknown_where_bazel_does_not_say():
-    assert _read(_RECORDED / "bazel-4.2.3").local_hits is None
-    assert _read(_RECORDED / "bazel-7.7.1").local_hits == 0
+def test_local_hits_are_unknown_where_bazel_does_not_say(tmp_path: Path):
+    assert _recorded(tmp_path, "4.2.3").local_hits is None
+    assert _recorded(tmp_path, "7.7.1").local_hits == 0
 
 
 def test_files_that_are_missing_count_as_nothing(tmp_path: Path):
@@ -55,15 +63,15 @@ def test_files_that_are_missing_count_as_nothing(tmp_path: Path):
 
 
 def test_a_file_that_a_killed_bazel_left_is_read_as_far_as_it_goes(tmp_path: Path):
-    for name in ("events.json", "execution.json"):
-        whole = (_RECORDED / "bazel-4.2.3" / name).read_text()
-        (tmp_path / name).write_text(whole[: len(whole) // 2])
+    _recorded(tmp_path, "4.2.3")
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     assert _read(tmp_path).exit_name == ""
 
 
 def _write(folder: Path, entries: list[dict[str, Any]], spawns: list[dict[str, Any]]) -> None:
     (folder / "events.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    (folder / "execution.json").write_text("".join(json.dumps(spawn) for spawn in spawns))
+    logs.write(folder / "execution.bin", spawns)
 
 
 def test_sets_of_files_within_sets_are_followed_and_no_file_is_named_twice(tmp_path: Path):

@@ -3,30 +3,25 @@
 Four C++ actions, a module with the versions, and a test in whose place /bin/true ran.
 """
 
-import base64
-import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.invocation import execution_log
-from bazel.pybuild.invocation.execution_log import Spawn
+from bazel.pybuild.why import execution_log
+from bazel.pybuild.why.execution_log import Spawn
+from test.build import logs
 
-_RECORDED = Path(__file__).parent / "testdata"
-_COMPACT = base64.decodebytes((_RECORDED / "bazel-7.7.1/spawns.compact.txt").read_bytes())
 _SHAPE = "_objs/shape/shape.pic.o"
 
 
 @pytest.fixture
-def compact(tmp_path: Path) -> Path:
-    file = tmp_path / "execution.bin"
-    file.write_bytes(_COMPACT)
-    return file
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "execution.bin"
 
 
-def _json(version: str) -> list[Spawn]:
-    return list(execution_log.read(_RECORDED / f"bazel-{version}" / "spawns.json"))
+def _read(log: Path, version: str) -> list[Spawn]:
+    logs.write(log, logs.recorded(version, "spawns"))
+    return list(execution_log.read(log))
 
 
 def _named(spawns: list[Spawn], output: str) -> Spawn:
@@ -34,23 +29,9 @@ def _named(spawns: list[Spawn], output: str) -> Spawn:
     return found
 
 
-def test_the_compact_log_says_the_same_as_json(compact: Path):
-    def identity(spawn: Spawn) -> tuple[str, tuple[str, ...]]:
-        return spawn.mnemonic, spawn.outputs
-
-    # The runfiles of the test have other paths in the two.
-    of_json = sorted(_json("7.7.1"), key=identity)
-    of_messages = sorted(execution_log.read(compact), key=identity)
-    for one, other in zip(of_json, of_messages, strict=True):
-        if any(".runfiles/" in path for path in one.inputs):
-            assert set(one.inputs.values()) == set(other.inputs.values())
-            other = other._replace(inputs=one.inputs)
-        assert one == other
-
-
 @pytest.mark.parametrize("version", ["4.2.3", "7.7.1"])
-def test_a_compilation_has_its_arguments_variables_properties_and_inputs(version: str):
-    spawn = _named(_json(version), _SHAPE)
+def test_a_compilation_has_its_arguments_variables_properties_and_inputs(log: Path, version: str):
+    spawn = _named(_read(log, version), _SHAPE)
     assert spawn.mnemonic == "CppCompile"
     assert "-std=c++20" in spawn.arguments
     assert spawn.variables["PWD"] == "/proc/self/cwd"
@@ -60,47 +41,40 @@ def test_a_compilation_has_its_arguments_variables_properties_and_inputs(version
     assert (spawn.cacheable, spawn.hit, spawn.runner) == (True, False, "local")
 
 
-def test_an_archive_has_the_same_mnemonic_in_both_versions():
+def test_an_archive_has_the_same_mnemonic_in_both_versions(log: Path):
     assert [
-        _named(_json(version), "libsignature.a").mnemonic for version in ("4.2.3", "7.7.1")
+        _named(_read(log, version), "libsignature.a").mnemonic for version in ("4.2.3", "7.7.1")
     ] == ["CppArchive", "CppArchive"]
 
 
-def test_only_bazel_7_logs_targets_and_keys(compact: Path):
-    old, new = _named(_json("4.2.3"), _SHAPE), _named(list(execution_log.read(compact)), _SHAPE)
+def test_only_bazel_7_logs_targets_and_keys(log: Path):
+    old, new = (_named(_read(log, version), _SHAPE) for version in ("4.2.3", "7.7.1"))
     assert (old.target, old.key) == ("", "")
     assert new.target == "//torch_xla_lite/csrc/ir:shape"
     assert len(new.key) == 64
 
 
-@pytest.mark.parametrize("length", range(1, len(_COMPACT), 97))
-def test_a_log_that_a_killed_bazel_left_is_read_as_far_as_it_goes(compact: Path, length: int):
-    whole = list(execution_log.read(compact))
-    compact.write_bytes(_COMPACT[:length])
-    read = list(execution_log.read(compact))
+@pytest.mark.parametrize("part", range(1, 100, 7))
+def test_a_log_that_a_killed_bazel_left_is_read_as_far_as_it_goes(log: Path, part: int):
+    whole = _read(log, "7.7.1")
+    log.write_bytes(log.read_bytes()[: log.stat().st_size * part // 100])
+    read = list(execution_log.read(log))
     assert read == whole[: len(read)]
+    assert len(read) < len(whole)
 
 
-def test_half_of_a_json_log_is_read(tmp_path: Path):
-    text = (_RECORDED / "bazel-7.7.1/spawns.json").read_text()
-    (tmp_path / "half.json").write_text(text[: len(text) // 2])
-    read = list(execution_log.read(tmp_path / "half.json"))
-    assert 0 < len(read) < len(_json("7.7.1"))
-    assert read == _json("7.7.1")[: len(read)]
+def test_a_link_and_a_failure_are_read(log: Path):
+    link = {"path": "a", "symlinkTargetPath": "b"}
+    logs.write(log, [{"mnemonic": "X", "inputs": [link], "listedOutputs": ["o"], "exitCode": 1}])
+    (spawn,) = execution_log.read(log)
+    assert spawn.inputs == {"a": "-> b"}
+    assert spawn.failed
 
 
-def test_a_missing_log_is_empty(tmp_path: Path):
-    assert list(execution_log.read(tmp_path / "none")) == []
+def test_a_missing_log_is_empty(log: Path):
+    assert list(execution_log.read(log)) == []
 
 
-def test_without_the_package_that_decompresses_the_error_names_the_command(
-    compact: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(execution_log.MissingPackage, match=f"{sys.executable} -m pip install zst"):
-        list(execution_log.read(compact))
-
-
-def test_a_file_that_is_no_log_has_no_spawns(tmp_path: Path):
-    (tmp_path / "text").write_text(json.dumps([1, 2]))
-    assert list(execution_log.read(tmp_path / "text")) == []
+def test_a_file_that_is_no_log_has_no_spawns(log: Path):
+    log.write_text("[1, 2]")
+    assert list(execution_log.read(log)) == []

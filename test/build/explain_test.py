@@ -8,29 +8,27 @@ from typing import Any
 
 import pytest
 
-from bazel.pybuild.commands import explain as command
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import execution_log, explain, last_build
-from bazel.pybuild.invocation.events import Outcome
-from bazel.pybuild.invocation.execution_log import Spawn
+from bazel.pybuild.why import causes, execution_log, explanation, last_build
+from bazel.pybuild.why.execution_log import Spawn
+from test.build import logs
 
-_RECORDED = Path(__file__).parent / "testdata"
 _VARIABLES: Mapping[str, int] = {"CC": 1}
 _OUTSIDE = "external/local_config_cc/builtin_include_directory_paths"
 
 
 @pytest.fixture(params=["4.2.3", "7.7.1"])
-def spawns(request: pytest.FixtureRequest) -> list[Spawn]:
+def spawns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Spawn]:
     """The compilations of two sources, an archive and a link."""
-    log = execution_log.read(_RECORDED / f"bazel-{request.param}" / "spawns.json")
-    return [spawn for spawn in log if spawn.mnemonic.startswith("Cpp")]
+    log = tmp_path_factory.mktemp("log") / "execution.bin"
+    logs.write(log, logs.recorded(request.param, "spawns"))
+    return [spawn for spawn in execution_log.read(log) if spawn.mnemonic.startswith("Cpp")]
 
 
 def _explain(
     root: Path, spawns: list[Spawn], variables: Mapping[str, int] = _VARIABLES
-) -> list[explain.Action]:
-    outcome = Outcome("SUCCESS", (), {}, 0, 0, None, spawns=tuple(spawns))
-    return explain.explain(outcome, variables, _VARIABLES, root)
+) -> list[causes.Action]:
+    return causes.explain(spawns, {}, variables, _VARIABLES, root)
 
 
 def _causes(
@@ -41,9 +39,9 @@ def _causes(
     return {(cause.kind, cause.name) for action in actions for cause in action.causes}
 
 
-def _text(actions: list[explain.Action], *, succeeded: bool = True) -> str:
+def _text(actions: list[causes.Action], *, succeeded: bool = True) -> str:
     executed = json.loads(json.dumps([action.as_json() for action in actions]))
-    return command.text({"succeeded": succeeded, "executed": executed, "critical_path": []})
+    return explanation.text({"succeeded": succeeded, "executed": executed, "critical_path": []})
 
 
 def _with(mapping: Mapping[str, str], **changes: Any) -> dict[str, str]:
@@ -53,7 +51,7 @@ def _with(mapping: Mapping[str, str], **changes: Any) -> dict[str, str]:
 def test_without_a_record_every_action_runs_for_the_first_time(tmp_path: Path, spawns: list[Spawn]):
     actions = _explain(tmp_path, spawns)
     assert {cause.kind for action in actions for cause in action.causes} == {"first run"}
-    assert "Nothing is known to compare with: each ran for the first time" in _text(actions)
+    assert "No earlier build is recorded to compare with." in _text(actions)
 
 
 def test_an_action_that_nothing_changed_for_had_lost_its_output(
@@ -61,9 +59,9 @@ def test_an_action_that_nothing_changed_for_had_lost_its_output(
 ):
     _explain(tmp_path, spawns)
     actions = _explain(tmp_path, spawns[:1])
-    assert actions[0].causes == (explain.Cause("output", ""),)
+    assert actions[0].causes == (causes.Cause("output", ""),)
     assert actions[0].same_result
-    assert "no change found; an output was missing" in _text(actions)
+    assert "output missing or overwritten" in _text(actions)
 
 
 def test_another_compiler_is_a_changed_tool(tmp_path: Path, spawns: list[Spawn]):
@@ -121,7 +119,7 @@ def test_a_failed_run_is_not_what_the_next_is_compared_with(tmp_path: Path, spaw
     _explain(tmp_path, [spawn])
     edited = spawn._replace(inputs=_with(spawn.inputs, **{source: "2"}))
     (failed,) = _explain(tmp_path, [edited._replace(failed=True, products={})])
-    assert failed.causes == (explain.Cause("file", source),)
+    assert failed.causes == (causes.Cause("file", source),)
     assert not failed.same_result
     assert _causes(tmp_path, [edited]) == {("file", source)}
     assert _text([failed], succeeded=False).startswith(
@@ -135,33 +133,26 @@ def test_a_record_that_cannot_be_written_is_an_error_with_its_path(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
     try:
-        with pytest.raises(OSError, match=f"{tmp_path}/{explain.FOLDER}/.*[.]json"):
+        with pytest.raises(OSError, match=f"{tmp_path}/{causes.FOLDER}/.*[.]json"):
             _explain(tmp_path, spawns)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list((tmp_path / explain.FOLDER).iterdir()) == []
+    assert list((tmp_path / causes.FOLDER).iterdir()) == []
 
 
 def test_what_an_interrupted_build_has_run_is_remembered(tmp_path: Path, spawns: list[Spawn]):
     _explain(tmp_path, spawns)
     edited = spawns[0]._replace(arguments=(*spawns[0].arguments, "-g"))
-    explain.remember([edited], _VARIABLES, tmp_path)
+    causes.remember([edited], _VARIABLES, tmp_path)
     other = edited._replace(arguments=(*edited.arguments, "-DX"))
     assert _causes(tmp_path, [other]) == {("flag", "-DX added")}
 
 
 def test_half_of_a_record_counts_as_none(tmp_path: Path, spawns: list[Spawn]):
     _explain(tmp_path, spawns)
-    for record in (tmp_path / explain.FOLDER).iterdir():
+    for record in (tmp_path / causes.FOLDER).iterdir():
         record.write_bytes(record.read_bytes()[:50])
     assert _causes(tmp_path, spawns) == {("first run", "")}
-
-
-def test_a_log_of_a_failed_action_says_so(tmp_path: Path):
-    entry = {"mnemonic": "CppCompile", "listedOutputs": ["a.o"], "exitCode": 1}
-    (tmp_path / "log.json").write_text(json.dumps(entry))
-    (spawn,) = execution_log.read(tmp_path / "log.json")
-    assert spawn.failed
 
 
 def test_a_build_that_failed_before_any_action_is_one_sentence():
@@ -176,4 +167,48 @@ def test_without_a_build_the_error_names_the_command(tmp_path: Path, content: st
         (tmp_path / "build").mkdir()
         (tmp_path / last_build.FILE).write_text(content)
     with pytest.raises(BuildError, match=r"python setup\.py develop"):
-        command.explain(tmp_path)
+        explanation.explain(tmp_path)
+
+
+def _compare(tmp_path: Path, old: list[Any], new: list[Any]) -> tuple[bool, list[str]]:
+    files = (tmp_path / "old", tmp_path / "new")
+    for file, entries in zip(files, (old, new), strict=True):
+        logs.write(file, entries)
+    are_equal, text = explanation.compare(*files)
+    return are_equal, text.splitlines()
+
+
+def test_of_two_logs_the_differences_of_the_keys_are_explained(tmp_path: Path):
+    def spawn(output: str, *inputs: str, **more: Any) -> dict[str, Any]:
+        files = [{"path": path, "digest": {"hash": hash}} for path, hash in map(str.split, inputs)]
+        wrote = [{"path": output, "digest": {"hash": more.pop("wrote", "1")}}]
+        return {"mnemonic": "CppCompile", "listedOutputs": [output], "inputs": files} | {
+            "actualOutputs": wrote,
+            **more,
+        }
+
+    old = [spawn("a.o", "a.cc 1"), spawn("b.o", "a.o 1"), spawn("gone", "c 1"), spawn("d.o", "d 1")]
+    new = [
+        spawn("a.o", "a.cc 2", wrote="2"),
+        spawn("b.o", "a.o 2"),
+        spawn("d.o", "d 1", wrote="2"),
+        spawn("e.o", commandArgs=["-g"]),
+    ]
+    assert _compare(tmp_path, old, old) == (True, ["0 of 4 actions differ; 0 only in the old log"])
+    are_equal, lines = _compare(tmp_path, old, new)
+    assert not are_equal
+    assert [line.strip() for line in lines if line] == [
+        "4 of 4 actions differ; 1 only in the old log",
+        "file a.cc: 2 actions, 0.00 s",
+        "compile  a.o",
+        "compile  b.o",
+        "only in the new log: 1 action, 0.00 s",
+        "compile  e.o",
+        "another result although nothing that the action depends on differs: 1 action, 0.00 s",
+        "compile  d.o",
+    ]
+
+
+def test_a_log_without_actions_is_an_error_that_says_how_to_make_one(tmp_path: Path):
+    with pytest.raises(BuildError, match=f"cp build/execution.bin {tmp_path}/old"):
+        _compare(tmp_path, [], [])

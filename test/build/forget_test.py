@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from bazel.pybuild.invocation import invoke
+from bazel.pybuild.call import client
 from bazel.pybuild.options import Options
 
 # Says where its files are, and notes what else it is asked for.
@@ -19,7 +19,7 @@ def _asked(root: Path, base: Path) -> str:
     root.mkdir()
     bazel.write_text(_BAZEL.format(base=base, notes=notes))
     bazel.chmod(0o755)
-    invoke.remove_bazel_files(root, Options(bazel=str(bazel)), {})
+    client.remove_bazel_files(root, Options(bazel=str(bazel)), {})
     return notes.read_text()
 
 
@@ -34,4 +34,4 @@ def test_a_place_that_the_user_has_named_keeps_its_files(tmp_path: Path):
 
 
 def test_without_a_bazel_there_is_nothing_to_forget(tmp_path: Path):
-    invoke.remove_bazel_files(tmp_path, Options(), {"PATH": str(tmp_path)})
+    client.remove_bazel_files(tmp_path, Options(), {"PATH": str(tmp_path)})

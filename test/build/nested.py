@@ -211,7 +211,7 @@ class Nested:
 
     def configure(self, **changes: str) -> None:
         """Writes the settings of Bazel, as setup.py does before it calls it."""
-        process = self.run(self.python, "-m", "bazel.pybuild.machine.configure", **changes)
+        process = self.run(self.python, "-m", "bazel.pybuild.configure", **changes)
         assert process.returncode == 0, process.stderr
 
     def build(self, *options: str, **changes: str) -> None:
@@ -227,12 +227,10 @@ class Nested:
         """Runs Bazel as a user does, by hand."""
         return self.run(*self._bazel(), *arguments, **changes)
 
-    def bazel_with_cache(
-        self, *arguments: str, **changes: str
-    ) -> "subprocess.CompletedProcess[str]":
+    def run_bazel(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs Bazel as scripts/test.sh does."""
-        module = "bazel.pybuild.commands.bazel_with_cache"
-        return self.run(self.python, "-m", module, *self._bazel(), *arguments, **changes)
+        module = "bazel.pybuild.commands.run_bazel"
+        return self.run(self.python, "-m", module, *arguments, **changes)
 
     def _bazel(self) -> list[str]:
         found = shutil.which("bazelisk") or shutil.which("bazel")

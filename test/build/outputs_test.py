@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild.call.events import Output
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import outputs
-from bazel.pybuild.invocation.events import Output
 
 _PATH = "torch_xla_lite/lib/libx.so"
 

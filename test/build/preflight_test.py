@@ -145,7 +145,7 @@ def test_a_package_without_its_files_is_to_be_installed_again(tmp_path: Path, fi
 
 
 def test_a_user_without_a_name_gets_an_error_with_the_remedy():
-    with pytest.raises(BuildError, match="User 54321 has no name") as error:
+    with pytest.raises(BuildError, match="uid 54321 has no passwd entry") as error:
         preflight.check_user(54321, {})
     assert "export USER=user54321" in error.value.remedy
     preflight.check_user(54321, {"USER": "builder"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.invocation import profile
+from bazel.pybuild.why import profile
 
 _RECORDED = Path(__file__).parent / "testdata"
 _SHAPE = "bazel-out/k8-opt/bin/torch_xla_lite/csrc/ir/_objs/shape/shape.pic.o"

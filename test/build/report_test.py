@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from bazel.pybuild.invocation import events, explain, report
+from bazel.pybuild import report
+from bazel.pybuild.call import events
+from bazel.pybuild.why import causes
 
 
 def _report(**counts: int) -> report.Report:
@@ -42,12 +44,12 @@ def test_many_files_are_counted_and_not_named():
 
 
 def test_a_build_that_ran_more_than_its_edit_needed_says_so():
-    action = explain.Action("CppCompile", "a.o", 1.0, False, False, True, ())
+    action = causes.Action("CppCompile", "a.o", 1.0, False, False, True, ())
     other = action._replace(same_result=False)
     cached = action._replace(cached=True)
     done = _report(CppCompile=2)._replace(executed=[action, other, cached])
     assert done.line().endswith(
-        "; replaced no file; 1 of 2 results did not change: python setup.py explain"
+        "; replaced no file; 1 of 2 actions rebuilt identical output (see: python setup.py explain)"
     )
     assert _report(CppCompile=1)._replace(executed=[other, cached]).line().endswith("no file")
 

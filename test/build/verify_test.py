@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pybuild.call.events import Output
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import verify
-from bazel.pybuild.invocation.events import Output
 from test.build.tree import ROOT
 
 _TORCH = verify.installed_torch().info.parent / "torch" / "lib"

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 from packaging.utils import parse_wheel_filename
 
-from bazel.pybuild import backend, build, wheel
+from bazel.pybuild import backend, build, configure, report, wheel
+from bazel.pybuild.call import client, events
 from bazel.pybuild.dist import metadata, wheel_format
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import events, invoke, report
-from bazel.pybuild.machine import configure
 from bazel.pybuild.machine.cuda import Cuda
 from bazel.pybuild.machine.cuda_toolkits import Toolkit
 from bazel.pybuild.options import Options, WheelKind
@@ -293,7 +292,7 @@ def test_all_files_have_the_requested_time(
 
 
 @pytest.mark.parametrize(
-    ("module", "step"), [(wheel_format, "write"), (invoke, "remove_bazel_files")]
+    ("module", "step"), [(wheel_format, "write"), (client, "remove_bazel_files")]
 )
 def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
@@ -312,7 +311,7 @@ def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go
     (root / "PKG-INFO").touch()
     (root / configure.FILE).touch()
     nothing = report.Report(True, 0, events.Outcome("", (), {}, 0, 0, 0), {})
-    monkeypatch.setattr(build, "build", lambda *arguments, into: nothing)
+    monkeypatch.setattr(build, "build", lambda *arguments, into, configured: nothing)
     monkeypatch.setattr(module, step, check)
     wheel.make(root, Options(), {"PATH": str(tmp_path)}, tmp_path / "dist")
     assert taken

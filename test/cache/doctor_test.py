@@ -12,8 +12,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from bazel.pybuild.cache import disk_cache, remote_cache
 from bazel.pybuild.commands import doctor
-from bazel.pybuild.machine import disk_cache, remote_cache
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import Switch
 from test.build.toolkit import write_toolkit
@@ -143,7 +143,7 @@ def test_a_program_that_is_not_bazel_is_a_problem(
     ("module", "function", "value", "problem"),
     [
         (sysconfig, "get_path", "/nowhere", "there is no /nowhere/Python.h"),
-        (os, "getuid", 4242, "User 4242 has no name"),
+        (os, "getuid", 4242, "uid 4242 has no passwd entry"),
     ],
     ids=["headers", "user"],
 )

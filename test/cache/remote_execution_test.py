@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.machine import remote_cache
+from bazel.pybuild.cache import remote_cache
 from bazel.pybuild.options import Options
 from test.build.nested import Nested
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.machine import remote_cache
+from bazel.pybuild.cache import remote_cache
 from test.cache.servers import (
     Server,
     certificate,

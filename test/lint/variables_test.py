@@ -11,11 +11,11 @@ from test.lint.source_tree import expect_none, text
 
 _NAMES = {variable.name for variable in VARIABLES}
 
-# configure.py sets these for repository rules, and users do not. For some, the table there has the
+# bazelrc.py sets these for repository rules, and users do not. For some, the table there has the
 # beginning of the name.
-_CONFIGURE = text(Path("bazel/pybuild/machine/configure.py"))
+_SETTINGS = text(Path("bazel/pybuild/bazelrc.py"))
 _OF_RULES = tuple(
-    PREFIX + name for name in re.findall(r'[ \[*{]f?"([A-Z][A-Z0-9_]+)["{]', _CONFIGURE)
+    PREFIX + name for name in re.findall(r'[ \[*{]f?"([A-Z][A-Z0-9_]+)["{]', _SETTINGS)
 )
 
 # Of the system and of other programs, with the meaning that they have everywhere.

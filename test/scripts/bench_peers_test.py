@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.invocation import execution_log
+from bazel.pybuild.why import execution_log
 from scripts.bench import peers
 from test.build.nested import Nested
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.machine import remote_cache
+from bazel.pybuild.cache import remote_cache
 from bazel.pybuild.options import Options
 from scripts.ci import hit_rate
 from test.build.tree import ROOT

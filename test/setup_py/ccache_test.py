@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.invocation import execution_log
+from bazel.pybuild.why import execution_log
 from test.build.nested import Nested
 
 _CCACHE = shutil.which("ccache")

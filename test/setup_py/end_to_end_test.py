@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.install import verify
-from bazel.pybuild.invocation import execution_log
 from bazel.pybuild.machine import packages
+from bazel.pybuild.why import execution_log
 from test.build.environments import environment
 from test.build.nested import NOTHING, First, Nested
 from third_party import elf

@@ -21,8 +21,7 @@ _LIBRARY = "torch_xla_lite/lib/libtorch_xla_lite.so"
 
 @pytest.fixture
 def built(nested: Nested) -> Nested:
-    """The tree with headers and the script, after a `develop` without a cache."""
-    nested.add("scripts/explain.py")
+    """The tree with headers, after a `develop` without a cache."""
     headers = '    srcs = ["one.cc"],\n    hdrs = ["one.h", "unused.h"],\n'
     _replace(nested, '    srcs = ["one.cc"],\n', headers)
     for name, content in (("one.cc", _ONE), ("two.cc", _TWO), ("one.h", _HEADER)):
@@ -101,11 +100,11 @@ def test_an_edit_of_a_header_compiles_all_that_include_it_and_links_once(built: 
 def test_a_comment_in_a_header_needed_nothing_and_the_last_line_says_so(built: Nested):
     built.write("one.h", "int one();\n// a comment\n")
     line = _develop(built)
-    assert line.endswith("; 2 of 2 results did not change: python setup.py explain")
+    assert line.endswith("; 2 of 2 actions rebuilt identical output (see: python setup.py explain)")
     assert [action["same_result"] for action in _executed(built)] == [True, True]
     (_, chain, _, last) = _blocks(built)
     assert chain[0] == "file torch_xla_lite/one.h: 2 actions"
-    assert last == ["2 of 2 results did not change: the edit did not need them."]
+    assert last == ["2 of 2 actions rebuilt identical output; these actions were unnecessary."]
 
 
 @pytest.mark.nightly
@@ -182,8 +181,8 @@ def test_a_flag_of_a_build_file_is_named(built: Nested):
 def test_an_action_whose_output_was_removed_runs_without_a_change(built: Nested):
     (built.root / "bazel-bin" / _compiled("two")).unlink()
     line = _develop(built)
-    assert line.endswith("; 1 of 1 results did not change: python setup.py explain")
-    assert "no change found; an output was missing" in _explain(built)
+    assert line.endswith("; 1 of 1 actions rebuilt identical output (see: python setup.py explain)")
+    assert "output missing or overwritten" in _explain(built)
 
 
 def test_a_failed_build_says_so_and_what_it_ran(built: Nested):
@@ -197,29 +196,27 @@ def test_a_failed_build_says_so_and_what_it_ran(built: Nested):
     ]
 
 
-def _script_command(tree: Nested, *arguments: str) -> list[str]:
-    bazel = f"bazel {tree.environ()['TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS']}"
-    return [str(tree.python), "scripts/explain.py", "--bazel", bazel, *arguments]
+_RUN_BAZEL = ("-m", "bazel.pybuild.commands.run_bazel", "--explain")
 
 
-def _script(tree: Nested, *arguments: str) -> tuple[int, str]:
-    process = tree.run(*_script_command(tree, *arguments))
+def _run_bazel(tree: Nested, *arguments: str) -> tuple[int, str]:
+    process = tree.run(tree.python, *_RUN_BAZEL, *arguments)
     assert "Traceback" not in process.stderr
     return process.returncode, process.stdout
 
 
-def test_the_script_explains_a_command_of_bazel_and_returns_its_status(built: Nested):
+def test_a_command_of_bazel_is_explained_and_its_status_returned(built: Nested):
     target = "//torch_xla_lite:outputs"
-    assert _script(built, "build", target) == (
+    assert _run_bazel(built, "build", target) == (
         0,
         "The last build ran no action: nothing that it depends on had changed.\n",
     )
     built.write("two.cc", _TWO.replace("1", "5"))
-    code, text = _script(built, "build", "--disk_cache=", target)
+    code, text = _run_bazel(built, "build", "--disk_cache=", target)
     assert code == 0
     assert "file torch_xla_lite/two.cc: 2 actions" in text
     built.write("two.cc", "no C++\n")
-    code, text = _script(built, "build", target)
+    code, text = _run_bazel(built, "build", target)
     assert (code, text.splitlines()[0]) == (
         1,
         "The last build failed; its messages say why. Until then:",
@@ -227,9 +224,9 @@ def test_the_script_explains_a_command_of_bazel_and_returns_its_status(built: Ne
 
 
 @pytest.mark.nightly
-def test_setup_py_knows_what_the_script_has_built(built: Nested):
+def test_setup_py_knows_what_such_a_command_has_built(built: Nested):
     built.write("two.cc", _TWO.replace("1", "6"))
-    _script(built, "build", "//torch_xla_lite:outputs")
+    _run_bazel(built, "build", "//torch_xla_lite:outputs")
     built.write("one.cc", _ONE.replace("1", "8"))
     _develop(built)
     text = _explain(built)
@@ -238,7 +235,7 @@ def test_setup_py_knows_what_the_script_has_built(built: Nested):
 
 
 @pytest.mark.nightly
-def test_the_script_remembers_what_an_interrupted_bazel_has_run(built: Nested, tmp_path: Path):
+def test_what_an_interrupted_bazel_has_run_is_remembered(built: Nested, tmp_path: Path):
     started = tmp_path / "started"
     slow = built.root / "slow"
     slow.mkdir()
@@ -247,7 +244,7 @@ def test_the_script_remembers_what_an_interrupted_bazel_has_run(built: Nested, t
         f'    outs = ["out"], cmd = "touch {started}; sleep 600", local = True)\n'
     )
     built.write("two.cc", _TWO.replace("1", "7"))
-    process = built.start(*_script_command(built, "build", "--disk_cache=", "//slow"))
+    process = built.start(built.python, *_RUN_BAZEL, "build", "--disk_cache=", "//slow")
     while process.poll() is None and not started.exists():
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
@@ -255,36 +252,27 @@ def test_the_script_remembers_what_an_interrupted_bazel_has_run(built: Nested, t
     assert (process.returncode, printed) == (8, ""), errors
     assert "Traceback" not in errors
     built.write("one.cc", _ONE.replace("1", "9"))
-    assert "two.cc" not in _script(built, "build", "--disk_cache=", "//torch_xla_lite:outputs")[1]
+    _, text = _run_bazel(built, "build", "--disk_cache=", "//torch_xla_lite:outputs")
+    assert "two.cc" not in text
 
 
 @pytest.mark.nightly
-def test_the_exit_code_of_the_script_is_that_of_bazel_whatever_cannot_be_explained(built: Nested):
+def test_the_exit_code_is_that_of_bazel_whatever_cannot_be_explained(built: Nested):
     records = built.root / "build" / "actions"
     shutil.rmtree(records)
     records.write_text("")
     built.write("two.cc", _TWO.replace("1", "8"))
-    command = _script_command(built, "build", "--disk_cache=", "//torch_xla_lite:outputs")
+    options = ("build", "--disk_cache=", "//torch_xla_lite:outputs")
+    command = (built.python, *_RUN_BAZEL, *options)
     process = built.run(*command)
     assert (process.returncode, process.stdout) == (0, "")
-    assert re.search(
-        r"^error: this build is not explained: .*/build/actions'$", process.stderr, re.M
-    )
+    assert re.search(r"`setup.py explain` does not know .*/build/actions'", process.stderr)
     built.write("two.cc", "no C++\n")
     process = built.run(*command)
     records.unlink()
     assert process.returncode == 1
     # Bazel says it two or three times.
     assert "Build did NOT complete" not in process.stderr
-
-
-def test_the_script_names_a_program_that_is_missing(nested: Nested):
-    nested.add("scripts/explain.py")
-    process = nested.run(
-        nested.python, "scripts/explain.py", "--bazel=no_bazel -x", "build", "//..."
-    )
-    assert process.returncode == 1
-    assert process.stderr.startswith("error: There is no program no_bazel.\nName Bazel:  python ")
 
 
 @pytest.mark.nightly

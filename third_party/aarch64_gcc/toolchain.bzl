@@ -128,7 +128,7 @@ def aarch64_gcc_toolchain(identity):
     if not AARCH64_GCC.tools:
         fail("There is no C++ compiler for 64-bit ARM here (no aarch64-linux-gnu-g++ on PATH).\n" +
              "Install it, and tell Bazel to look again:  apt-get install g++-aarch64-linux-gnu && " +
-             "python -m bazel.pybuild.machine.configure")
+             "python -m bazel.pybuild.configure")
     _toolchain_config(name = "config")
     native.filegroup(name = "none")
     cc_toolchain(

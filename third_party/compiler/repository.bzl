@@ -34,7 +34,7 @@ def _compiler_repository_impl(repository_ctx):
         changed = [newer.stderr] if newer.return_code else newer.stdout.splitlines()
     if changed:
         fail(("The compiler was changed after this tree was configured: %s\n" +
-              "Configure it again:  python setup.py develop, or python -m bazel.pybuild.machine.configure") %
+              "Configure it again:  python setup.py develop, or python -m bazel.pybuild.configure") %
              ", ".join(changed))
     repository_ctx.file("BUILD.bazel", "", executable = False)
     repository_ctx.file("compiler.bzl", "IS_CONFIGURED = True\n", executable = False)

@@ -18,29 +18,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from .. import _preflight, _variables
+from .finding import Finding
 
 _TIMEOUT_S = 300
 # The two wheels that together have the files of the complete wheel.
 _HALVES = ("torch_xla_lite_lib", "torch_xla_lite_python")
-
-
-class Finding(NamedTuple):
-    """The result of one check.
-
-    Attributes:
-      name: of the part.
-      ok: whether it works.
-      detail: what was found.
-      remedy: what to do; with `ok`, what should be done all the same.
-    """
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str = ""
 
 
 # Each step prints its line when it has succeeded, so the first missing line tells which one failed.

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bazel.pybuild import files, lock
+from bazel.pybuild.call import client, process
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import outputs
-from bazel.pybuild.invocation import invoke
-from bazel.pybuild.machine import configure
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import without_secrets
 
@@ -35,10 +34,9 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
         with lock.exclusive(root, wait=options.waits):
             if command:
                 removed.append("some outputs of Bazel")
-                private = without_secrets(environ)
-                with invoke.child(command, root, private) as process:
+                with process.child(command, root, without_secrets(environ)) as bazel:
                     pass
-                code = process.returncode
+                code = bazel.returncode
                 removed = ["outputs of Bazel"]
             for path in _paths(root):
                 _remove(root / path)
@@ -63,10 +61,10 @@ def plan(root: Path, options: Options, environ: Mapping[str, str]) -> list[list[
 
 
 def _bazel_command(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]:
-    client = invoke.client(options, environ)
-    if not client:
+    bazel = client.client(options, environ)
+    if not bazel:
         return []
-    return [*configure.client_without_settings(root, client), "clean", "--ui_event_filters=-info"]
+    return [*client.without_settings(root, bazel), "clean", "--ui_event_filters=-info"]
 
 
 def _paths(root: Path) -> list[str]:

@@ -13,9 +13,11 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 from bazel.pybuild import build, develop, watch, wheel
-from bazel.pybuild.commands import clean, explain, pip_install, show_options
+from bazel.pybuild.call import client
+from bazel.pybuild.commands import clean, pip_install, show_options
 from bazel.pybuild.dist import sdist
-from bazel.pybuild.invocation import invoke
+from bazel.pybuild.errors import BuildError
+from bazel.pybuild.why import explanation
 
 if TYPE_CHECKING:
     from bazel.pybuild.commands.distribution import Distribution
@@ -84,7 +86,7 @@ class Develop(_Command):
         tree = self.distribution
         if self.compile_commands:
             # Before the build, so that an editor works although the build fails.
-            bazel = shlex.join(invoke.client(tree.variables, tree.environ))
+            bazel = shlex.join(client.client(tree.variables, tree.environ))
             script = str(tree.root / "scripts" / "compile_commands.py")
             self.spawn([sys.executable, script, "--bazel", bazel])
         if self.watch:
@@ -223,10 +225,26 @@ class Doctor(_Command):
 class Explain(_Command):
     """`explain`."""
 
-    description = "say why each action of the last build ran"
+    description = "say why each action of the last build ran; or compare two execution logs"
+    command_consumes_arguments = True
+
+    def initialize_options(self) -> None:
+        self.args: list[str] = []
 
     def run(self) -> None:
-        print(explain.explain(self.distribution.root))
+        tree = self.distribution
+        if not self.args:
+            print(explanation.explain(tree.root))
+            return
+        if len(self.args) != 2:
+            raise BuildError(
+                "explain compares two execution logs.",
+                "Name both:  python setup.py explain OLD_LOG NEW_LOG",
+            )
+        are_equal, text = explanation.compare(*(tree.started_in / log for log in self.args))
+        print(text)
+        if not are_equal:
+            raise SystemExit(1)
 
 
 COMMANDS = {

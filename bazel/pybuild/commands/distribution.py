@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import setuptools
 
-from bazel.pybuild.machine.configure import State
+from bazel.pybuild.configure import State
 from bazel.pybuild.options import Options
 
 # setuptools' own commands that work together with ours. The others rely on its own bdist_wheel,

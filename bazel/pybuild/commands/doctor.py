@@ -14,21 +14,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from bazel.pybuild import options as options_table
+from bazel.pybuild.cache import disk_cache, folders, remote_cache
+from bazel.pybuild.commands.finding import Finding
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.install import editable
-from bazel.pybuild.machine import (
-    configure,
-    cuda,
-    disk_cache,
-    find_bazel,
-    packages,
-    preflight,
-    remote_cache,
-    toolchain,
-)
+from bazel.pybuild.machine import cuda, find_bazel, packages, preflight, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, VARIABLES, without_secrets
 
@@ -36,22 +28,6 @@ _ROOT = Path(__file__).resolve().parents[3]
 _GIB = 1 << 30
 # Bazelisk may have to download a Bazel first.
 _BAZEL_TIMEOUT_S = 30
-
-
-class Finding(NamedTuple):
-    """The result of one check, as in torch_xla_lite/commands/doctor.py.
-
-    Attributes:
-      name: of what was checked.
-      ok: whether builds work with it.
-      detail: what was found.
-      remedy: what to do; with `ok`, what should be done all the same.
-    """
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str = ""
 
 
 def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> Iterator[Finding]:
@@ -70,8 +46,8 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
         "packages": lambda: _packages(environ),
         "CUDA toolkit": lambda: cuda.inspect(options, environ).line,
         "remote cache": lambda: _remote_cache(options),
-        "disk cache": lambda: _disk_cache(configure.disk_cache(options, environ), repair),
-        "disk space": lambda: _space(configure.cache_home(environ)),
+        "disk cache": lambda: _disk_cache(folders.disk_cache(options, environ), repair),
+        "disk space": lambda: _space(folders.home(environ)),
         "editable install": _editable,
     }
     for name, check in checks.items():
@@ -88,7 +64,7 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
 def _bazel(options: Options, environ: Mapping[str, str]) -> str:
     """The Bazel that builds call. It is started, because any program can have its name."""
     bazel = find_bazel.find(options.bazel, environ.get("PATH", ""))
-    command = [str(bazel.executable), "--version"]
+    command = [str(bazel), "--version"]
     # A file and not a pipe: after the time is up, nothing waits for processes of the program.
     with tempfile.TemporaryFile() as file:
         try:
@@ -105,7 +81,7 @@ def _bazel(options: Options, environ: Mapping[str, str]) -> str:
             file.seek(0)
             output = file.read().decode(errors="replace")
             if process.returncode == 0 and "bazel" in output:
-                return str(bazel.executable)
+                return str(bazel)
             problem = output.strip() or f"nothing, and exits with {process.returncode}"
         except subprocess.TimeoutExpired:
             problem = f"nothing within {_BAZEL_TIMEOUT_S} s"

@@ -11,8 +11,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from bazel.pybuild.call import process
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import invoke
 from bazel.pybuild.machine import packages
 from bazel.pybuild.options import WheelKind
 
@@ -62,15 +62,15 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
     words = command(verbosity)
     print(f"torch_xla_lite: pip installs it:  {shlex.join(words)}", flush=True)
     try:
-        with invoke.child(words, root, group=True) as process:
+        with process.child(words, root, group=True) as pip:
             pass
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "pip has ended; it may have uninstalled torch_xla_lite already.\n"
             f"Install it:  {sys.executable} setup.py install"
         ) from None
-    if process.returncode != 0:
+    if pip.returncode != 0:
         raise BuildError(
-            f"pip could not install this tree (exit code {process.returncode}); it says above why.",
+            f"pip could not install this tree (exit code {pip.returncode}); it says above why.",
             f"Run it by hand:  cd {shlex.quote(str(root))} && {shlex.join(words)}",
         )

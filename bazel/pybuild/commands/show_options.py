@@ -34,7 +34,8 @@ def show(environ: Mapping[str, str]) -> None:
     if wrong:
         details = "\n".join(textwrap.indent(str(problem), "  ") for problem in wrong)
         count = "One variable is" if len(wrong) == 1 else f"{len(wrong)} variables are"
-        raise BuildError(f"{count} wrong:\n{details}", "Correct them; until then no command runs.")
+        remedy = "Fix these before running any other command."
+        raise BuildError(f"{count} wrong:\n{details}", remedy)
 
 
 def current(environ: Mapping[str, str]) -> str:

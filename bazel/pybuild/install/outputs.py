@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bazel.pybuild import files
+from bazel.pybuild.call.events import Output
 from bazel.pybuild.dist import sources
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation.events import Output
 
 # The files that the previous build installed, with the state of both sides of each copy. The
 # contents are compared only if that state has changed.

@@ -13,8 +13,8 @@ import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from bazel.pybuild.call.events import Output
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation.events import Output
 from bazel.pybuild.machine import packages
 from third_party import elf
 

@@ -1,8 +1,8 @@
-"""Inspects what is installed on this machine, and configures Bazel for it.
+"""Inspects what is installed on this machine.
 
 In:  the options, the environment variables and the file system.
-Out: which Bazel to call (find_bazel), the file .bazelrc.generated (configure), or an error that
-     says what is missing (preflight).
+Out: which Bazel to call (find_bazel), what its settings depend on (facts), or an error that says
+     what is missing (preflight).
 
     find_bazel.py     which Bazel to call
     packages.py       which torch, jax and pybind11 are installed, and which are wanted
@@ -11,5 +11,5 @@ Out: which Bazel to call (find_bazel), the file .bazelrc.generated (configure), 
     cuda_archs.py     for which GPUs CUDA code is compiled
     cuda.py           whether there is a CUDA library
     preflight.py      what must be there before a build is worth starting
-    configure.py      writes .bazelrc.generated and its state
+    facts.py          all that Bazel's settings depend on
 """

@@ -12,7 +12,7 @@ imported.
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages, toolchain
@@ -99,8 +99,21 @@ class Cuda(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Evidence and detail, for the user."""
-        return f"{self.evidence} ({self.detail})" if self.detail else self.evidence
+        """Whether the kernels are built, and why, for the user."""
+        reasons = filter(None, (self.evidence.partition(": ")[2], self.detail))
+        return f"{'built' if self.packaged else 'not built'} ({'; '.join(reasons)})"
+
+    def as_json(self) -> dict[str, Any]:
+        """The values, for from_json."""
+        toolkit = self.toolkit and (str(self.toolkit.home), *self.toolkit[1:])
+        return {**self._asdict(), "toolkit": toolkit}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Cuda":
+        """The decision with these values."""
+        home, *rest = values["toolkit"] or [""]
+        toolkit = Toolkit(Path(home), *rest) if home else None
+        return cls(**{**values, "toolkit": toolkit, "codes": tuple(values["codes"])})
 
 
 def inspect(options: Options, environ: Mapping[str, str]) -> Cuda:
@@ -194,7 +207,7 @@ def decide(
         )
     toolkit, problems = find(candidates, compiler, target.major if target else None)
     if not wanted:
-        return _not_wanted(options, torch, toolkit)
+        return _not_wanted(options, toolkit)
     if toolkit is None:
         return _without_toolkit(options, target, problems)
     codes = _codes(options, toolkit)
@@ -223,17 +236,16 @@ def facts(decision: Cuda) -> dict[str, str]:
     return values
 
 
-def _not_wanted(options: Options, torch: Torch, toolkit: Toolkit | None) -> Cuda:
-    reason = f"neither torch {torch.version} nor jax is for CUDA"
+def _not_wanted(options: Options, toolkit: Toolkit | None) -> Cuda:
+    reason = "off: torch and jax are CPU builds"
     if toolkit is None:
-        return Cuda(False, None, (), f"off: {reason}")
+        return Cuda(False, None, (), reason)
     try:
-        codes = _codes(options, toolkit)
+        # For `bazel build //...` only.
+        return Cuda(False, toolkit, _codes(options, toolkit), reason)
     except BuildError:
         # A list that was set for another project must not break a build without CUDA.
-        return Cuda(False, None, (), f"off: {reason}")
-    detail = f"toolkit {toolkit.version} in {toolkit.home} is for `bazel build //...` only"
-    return Cuda(False, toolkit, codes, f"off: {reason}", detail)
+        return Cuda(False, None, (), reason)
 
 
 def _without_toolkit(options: Options, target: Target | None, problems: list[str]) -> Cuda:

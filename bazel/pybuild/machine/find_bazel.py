@@ -1,6 +1,6 @@
 """Finds the Bazel to call: the one that the user names, else bazelisk, else bazel.
 
-    find(options.bazel, os.environ.get("PATH", "")).executable     # PosixPath('/usr/bin/bazel')
+    find(options.bazel, os.environ.get("PATH", ""))     # PosixPath('/usr/bin/bazel')
 
     python3 -m bazel.pybuild.machine.find_bazel      # for scripts
 
@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from bazel.pybuild.errors import BuildError, message
 
@@ -25,24 +24,15 @@ class NotInstalled(BuildError):
     """There is no Bazel on PATH, and the user named none."""
 
 
-class Bazel(NamedTuple):
-    """A Bazel to call.
-
-    Attributes:
-      executable: absolute; symbolic links are kept. The program that Debian's script starts.
-      is_bazelisk: whether it is the launcher, which fetches the Bazel that .bazeliskrc names.
-    """
-
-    executable: Path
-    is_bazelisk: bool
-
-
-def find(wanted: str | None, path: str) -> Bazel:
+def find(wanted: str | None, path: str) -> Path:
     """Finds Bazel.
 
     Args:
       wanted: value of TORCH_XLA_LITE_BAZEL: a path or a name on `path`; None if it is not set.
       path: folders to search, as in PATH.
+
+    Returns:
+      Its absolute path, with symbolic links; the program that Debian's script starts.
 
     Raises:
       BuildError: none was found; the message has the command that installs one.
@@ -51,8 +41,7 @@ def find(wanted: str | None, path: str) -> Bazel:
     for name in names:
         executable = which(name, path)
         if executable:
-            program = executable if wanted else _behind_script(executable)
-            return Bazel(program, _is_bazelisk(executable))
+            return executable if wanted else _behind_script(executable)
     for name in names:
         file = which(name, path, os.F_OK)
         if file:
@@ -70,7 +59,7 @@ def find(wanted: str | None, path: str) -> Bazel:
 
 def default() -> str:
     """The program that setup.py calls, for scripts."""
-    return str(find(*_environment()).executable)
+    return str(find(*_environment()))
 
 
 def _environment() -> tuple[str | None, str]:
@@ -107,7 +96,7 @@ def _behind_script(executable: Path) -> Path:
     return script.parent / programs[0]
 
 
-def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, output: str = "") -> BuildError:
+def cannot_start(bazel: Path, command: Sequence[str], root: Path, output: str = "") -> BuildError:
     """The error for a Bazel that fails before it reads this tree.
 
     Args:
@@ -122,9 +111,9 @@ def cannot_start(bazel: Bazel, command: Sequence[str], root: Path, output: str =
             f"Bazel does not start in {root}; it said:\n{output}",
             "Older Bazels want a path of ASCII characters without spaces: move this tree to one.",
         )
-    if bazel.is_bazelisk:
+    if _is_bazelisk(bazel):
         return BuildError(
-            f"{bazel.executable} could not provide a Bazel; it said:\n{output}",
+            f"{bazel} could not provide a Bazel; it said:\n{output}",
             "If Bazel's download host cannot be reached from here, use the distribution's Bazel:\n"
             f"  {APT_COMMAND}\n"
             "  USE_BAZEL_VERSION=/usr/bin/bazel-4 python setup.py develop",
@@ -156,18 +145,18 @@ def _choose(wanted: str | None, path: str) -> tuple[Path, str, bool]:
 
     found = find(wanted, path)
     if wanted:
-        return found.executable, "TORCH_XLA_LITE_BAZEL names it", False
-    if not found.is_bazelisk:
-        return found.executable, "there is no bazelisk", False
+        return found, "TORCH_XLA_LITE_BAZEL names it", False
+    if not _is_bazelisk(found):
+        return found, "there is no bazelisk", False
     try:
-        command = [found.executable, "--version"]
+        command = [found, "--version"]
         said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-        return found.executable, f"it runs {said.stdout.strip()}", False
+        return found, f"it runs {said.stdout.strip()}", False
     except (OSError, subprocess.SubprocessError):
         other = which("bazel", path)
         if other is None or _is_bazelisk(other):
-            raise NotInstalled(f"{found.executable} cannot provide its Bazel.") from None
-        return _behind_script(other), f"{found.executable} cannot provide its Bazel", True
+            raise NotInstalled(f"{found} cannot provide its Bazel.") from None
+        return _behind_script(other), f"{found} cannot provide its Bazel", True
 
 
 def main() -> int:

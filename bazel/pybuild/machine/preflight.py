@@ -97,7 +97,7 @@ def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.P
     if problems and _is_for_one_build(Path(sys.prefix)):
         raise BuildError(
             "\n".join(problems),
-            "Its environment exists for this build only. Use an environment that has them:\n"
+            "This is a temporary build environment (pip, build or uv made it). Use a lasting one:\n"
             "  uv pip install --no-build-isolation .\n"
             "  python -m build --no-isolation",
         )
@@ -137,8 +137,7 @@ def check_user(uid: int, environ: Mapping[str, str]) -> None:
         pwd.getpwuid(uid)
     except KeyError:
         raise BuildError(
-            f"User {uid} has no name: the system does not know it, and USER is not set.\n"
-            "Bazel needs one.",
+            f"uid {uid} has no passwd entry and USER is unset; Bazel needs a user name.",
             f"Name it, and a folder to write to:  export USER=user{uid} HOME=...",
         ) from None
 

@@ -78,7 +78,7 @@ def inspect(environ: Mapping[str, str]) -> Toolchain:
 
 
 def inspect_cross(environ: Mapping[str, str]) -> Toolchain:
-    """The one for 64-bit ARM; the fingerprint "none" where there is none.
+    """The aarch64 cross toolchain; the fingerprint is "none" if it is not installed.
 
     Builds for this machine do not depend on it, so it is not in their keys. A repository rule
     (third_party/aarch64_gcc) makes it an input of builds for ARM.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.invocation import last_build
+from bazel.pybuild.why import causes, execution_log, last_build
 
 _VERBS = {
     "CppArchive": "archive",
@@ -40,6 +40,27 @@ def explain(root: Path) -> str:
         ) from None
 
 
+def compare(old: Path, new: Path) -> tuple[bool, str]:
+    """Whether the cache entries of one build serve another, by their execution logs; and why not.
+
+    Raises:
+      BuildError: a log is missing, or has no actions.
+    """
+    logs = []
+    for file in (old, new):
+        logs.append(list(execution_log.read(file)))
+        if not logs[-1]:
+            raise BuildError(
+                f"{file} is missing, or no log with actions.",
+                "Make one:  python setup.py clean && python setup.py develop && "
+                f"cp {execution_log.FILE} {file}",
+            )
+    actions = [action.as_json() for action in causes.compare(*logs)]
+    gone = {spawn.outputs for spawn in logs[0]} - {spawn.outputs for spawn in logs[1]}
+    lines = [f"{len(actions)} of {_count(logs[1])} differ; {len(gone)} only in the old log"]
+    return not actions and not gone, "\n".join([*lines, *_trees(_changes(actions), actions)])
+
+
 def text(last: Mapping[str, Any]) -> str:
     """The text for a build, whose report has the form of build/report.json."""
     succeeded, executed, path = last["succeeded"], last["executed"], last["critical_path"]
@@ -53,13 +74,14 @@ def text(last: Mapping[str, Any]) -> str:
     lines.append(f"{count} ran in {took:.2f} s; {len(executed) - len(ran)} from a cache")
     changes = _changes(executed)
     if [kind for kind, _ in changes] == ["first run"]:
-        lines.append("Nothing is known to compare with: each ran for the first time in this tree.")
+        lines.append("No earlier build is recorded to compare with.")
     lines += _trees(changes, executed)
     if path:
         lines += ["", f"critical path: {sum(step['seconds'] for step in path):.2f} s"]
         lines += [f"  {step['seconds']:>7.2f} s  {step['description']}" for step in path]
     if same := sum(action["same_result"] for action in ran):
-        lines += ["", f"{same} of {len(ran)} results did not change: the edit did not need them."]
+        rebuilt = f"{same} of {len(ran)} actions rebuilt identical output"
+        lines += ["", f"{rebuilt}; these actions were unnecessary."]
     return "\n".join(lines)
 
 
@@ -150,7 +172,9 @@ def _rows(
 def _name(change: _Change, names: set[str]) -> str:
     kind, name = change
     if kind == "output":
-        return "no change found; an output was missing, or another command had replaced it"
+        return "output missing or overwritten"
+    if kind == "result":
+        return "another result although nothing that the action depends on differs"
     if kind == "outside file":
         files = "outside file" if len(names) == 1 else f"{len(names)} outside files, such as"
         return f"{files} {min(names)}"
@@ -167,5 +191,5 @@ def _seconds(action: Mapping[str, Any]) -> float:
     return action["seconds"] or 0.0
 
 
-def _count(actions: Sequence[Mapping[str, Any]]) -> str:
+def _count(actions: Sequence[object]) -> str:
     return f"{len(actions)} action" + ("" if len(actions) == 1 else "s")

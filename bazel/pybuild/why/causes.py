@@ -1,6 +1,6 @@
 """Finds out why a build ran its actions: compares each with the record of its previous run.
 
-    actions = explain(outcome, checksums, checksums_before, root)
+    actions = explain(outcome.spawns, outcome.seconds, checksums, checksums_before, root)
     actions[0].causes      # (Cause("file", "torch_xla_lite/csrc/ir/shape.h"),)
 
 Bazel compares hashes of all that an action depends on, and keeps no list. So build/actions has a
@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bazel.pybuild import files
-from bazel.pybuild.invocation.events import Outcome
-from bazel.pybuild.invocation.execution_log import Spawn
+from bazel.pybuild.why.execution_log import Spawn
 
 FOLDER = Path("build") / "actions"
 _HEADER = (".cuh", ".h", ".hh", ".hpp", ".inc")
@@ -32,7 +31,8 @@ class Cause(NamedTuple):
       kind: "file", "outside file" (of an external repository), "generated file" (written by Bazel
         itself, or by an action of another build), "action" (another action of this build wrote an
         input), "flag", "environment variable" (of the action), "tool", "first run", or "output"
-        (nothing else changed, so its output was missing).
+        (nothing else changed, so its output was missing). Of two logs also "only in the new log",
+        and "result" (nothing that it depends on differs, but what it wrote does).
       name: the file, the output of the other action, or what changed.
     """
 
@@ -81,19 +81,24 @@ class _Run(NamedTuple):
 
 
 def explain(
-    outcome: Outcome, checksums: Mapping[str, int], before: Mapping[str, int], root: Path
+    ran: Iterable[Spawn],
+    seconds: Mapping[str, float],
+    checksums: Mapping[str, int],
+    before: Mapping[str, int],
+    root: Path,
 ) -> list[Action]:
     """The actions of a build, with their causes; writes the record of their runs.
 
     Args:
-      outcome: of the build.
+      ran: all actions that ran or were found in a cache.
+      seconds: primary output -> time of its action.
       checksums: variables of setup.py that can change flags: name -> checksum.
       before: the same of the build before.
       root: of the tree.
     """
     # A second call of Bazel in one build may have run an action again.
-    spawns = {spawn.outputs: spawn for spawn in outcome.spawns}.values()
-    makers = {path: spawn.outputs[-1] for spawn in spawns for path in spawn.products}
+    spawns = {spawn.outputs: spawn for spawn in ran}.values()
+    makers = _makers(spawns)
     actions = []
     for spawn in spawns:
         record = _record(spawn, root)
@@ -102,20 +107,48 @@ def explain(
             causes = (Cause("first run", _variables(before, checksums)),)
         else:
             causes = tuple(_causes(previous, now, spawn, makers))
-        actions.append(
-            Action(
-                mnemonic=spawn.mnemonic,
-                output=spawn.outputs[-1],
-                seconds=next((outcome.seconds.get(o) for o in reversed(spawn.outputs)), None),
-                cached=spawn.hit,
-                failed=spawn.failed,
-                same_result=previous is not None and previous.products == now.products,
-                causes=causes,
-            )
-        )
+        took = next((seconds.get(output) for output in reversed(spawn.outputs)), None)
+        same_result = previous is not None and previous.products == now.products
+        actions.append(_action(spawn, causes, took, same_result=same_result))
         if not spawn.failed:
             files.replace(record, json.dumps(now))
     return actions
+
+
+def compare(old: Iterable[Spawn], new: Iterable[Spawn]) -> list[Action]:
+    """The actions in the log of one build that the cache entries of another are not for, with the
+    differences as causes."""
+    before = {spawn.outputs: spawn for spawn in old}
+    spawns = list(new)
+    makers, actions = _makers(spawns), []
+    for spawn in spawns:
+        causes = (Cause("only in the new log", ""),)
+        if spawn.outputs in before:
+            previous, now = (_run(each, {}, None) for each in (before[spawn.outputs], spawn))
+            causes = tuple(_causes(previous, now, spawn, makers))
+            if causes == (Cause("output", ""),):
+                causes = () if previous.products == now.products else (Cause("result", ""),)
+        if causes:
+            actions.append(_action(spawn, causes, None, same_result=False))
+    return actions
+
+
+def _makers(spawns: Iterable[Spawn]) -> dict[str, str]:
+    return {path: spawn.outputs[-1] for spawn in spawns for path in spawn.products}
+
+
+def _action(
+    spawn: Spawn, causes: tuple[Cause, ...], seconds: float | None, *, same_result: bool
+) -> Action:
+    return Action(
+        mnemonic=spawn.mnemonic,
+        output=spawn.outputs[-1],
+        seconds=seconds,
+        cached=spawn.hit,
+        failed=spawn.failed,
+        same_result=same_result,
+        causes=causes,
+    )
 
 
 def remember(spawns: Iterable[Spawn], checksums: Mapping[str, int], root: Path) -> None:
@@ -139,11 +172,12 @@ def _read(record: Path) -> _Run | None:
         return None
 
 
-def _run(spawn: Spawn, checksums: Mapping[str, int], root: Path) -> _Run:
-    inputs = _used(spawn, root)
+def _run(spawn: Spawn, checksums: Mapping[str, int], root: Path | None) -> _Run:
+    """Without the root of a tree, files that actions wrote there are not read."""
+    inputs = dict(spawn.inputs) if root is None else _used(spawn, root)
     arguments: list[str] = []
     for word in spawn.arguments:
-        lines = _lines(root / word[1:]) if word.startswith("@") else None
+        lines = _lines(root / word[1:]) if root and word.startswith("@") else None
         arguments += [word] if lines is None else lines
         if lines is not None:
             # The lines say more than the hash of the file.

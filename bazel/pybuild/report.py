@@ -4,23 +4,26 @@
 
 The keys of the file are stable: `succeeded`, `wall_s`, `cuda` (whether there is a CUDA library, and
 why), `actions.compile/link/other`, `cache_hits.local/disk/remote`, for each of `outputs` its `path`
-and whether it `changed`, `executed`, which lists the actions with the fields of explain.Action,
+and whether it `changed`, `executed`, which lists the actions with the fields of causes.Action,
 `critical_path` with `description` and `seconds`, and `variables`, their checksums. Only
 actions that started a process are counted. With Bazel 4, which does not count them,
 `cache_hits.local` is null.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bazel.pybuild import files
-from bazel.pybuild.invocation import events, last_build
+from bazel.pybuild.call import events
+from bazel.pybuild.options import checksums
+from bazel.pybuild.why import last_build
 
 if TYPE_CHECKING:
-    from bazel.pybuild.invocation.explain import Action
+    from bazel.pybuild.why.causes import Action
 
 
 class Report(NamedTuple):
@@ -70,12 +73,13 @@ class Report(NamedTuple):
         ]
         ran = [action for action in self.executed if not action.cached]
         if useless := sum(action.same_result for action in ran):
-            parts += [f"{useless} of {len(ran)} results did not change: python setup.py explain"]
+            same = f"{useless} of {len(ran)} actions rebuilt identical output"
+            parts += [f"{same} (see: python setup.py explain)"]
         return "; ".join(parts)
 
-    def as_json(self) -> str:
+    def as_json(self) -> dict[str, Any]:
         """The content of build/report.json."""
-        content = {
+        return {
             "succeeded": self.succeeded,
             "wall_s": round(self.wall_s, 3),
             "cuda": self.cuda,
@@ -95,9 +99,43 @@ class Report(NamedTuple):
             ],
             "variables": dict(self.variables),
         }
-        return json.dumps(content, indent=2) + "\n"
+
+
+def explained(
+    outcome: events.Outcome,
+    root: Path,
+    environ: Mapping[str, str],
+    since: float,
+    *,
+    succeeded: bool,
+    changed: Mapping[str, bool] = MappingProxyType({}),
+    cuda: str = "",
+) -> Report:
+    """The report of a build, with the cause of each action; writes the record of their runs.
+
+    Args:
+      outcome: what Bazel did.
+      root: of the tree.
+      environ: usually os.environ.
+      since: time.perf_counter() when the command began.
+      succeeded: whether everything was built and installed.
+      changed: for each path in the package, whether its content changed.
+      cuda: whether there is a CUDA library, and why.
+    """
+    variables = checksums(environ)
+    actions: Sequence[Action] = ()
+    if outcome.spawns:
+        # Imported only when an action ran.
+        from bazel.pybuild.why import causes
+
+        with last_build.errors_are_notices():
+            before = last_build.variables(root)
+            actions = causes.explain(outcome.spawns, outcome.seconds, variables, before, root)
+    wall = time.perf_counter() - since
+    return Report(succeeded, wall, outcome, changed, cuda, actions, variables)
 
 
 def write(report: Report, root: Path) -> None:
     """Writes build/report.json."""
-    files.replace(root / last_build.FILE, report.as_json())
+    with last_build.errors_are_notices(stale=root / last_build.FILE):
+        files.replace(root / last_build.FILE, json.dumps(report.as_json(), indent=2) + "\n")

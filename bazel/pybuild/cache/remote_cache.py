@@ -7,16 +7,17 @@
 
 Bazel 4 waits for a server that does not answer in each action, and cannot be told to stop that. So
 setup.py asks first, and again during the build (see Watch), and builds without the cache where the
-server is silent. gRPC is spoken here as far as these requests need it: one call on a connection.
+server is silent. Of a server that speaks gRPC, only the greeting is awaited.
 """
 
 import base64
+import mmap
 import re
 import shlex
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -56,9 +57,6 @@ _CREDENTIALS = re.compile(
     rb"(?:Authorization(?:=|\\u003d)(?:Bearer|Basic) |REMOTE_CACHE_(?:READ|WRITE)_TOKEN=)"
     rb"([\w.~+/:-]+)"
 )
-
-_CAPABILITIES = "/build.bazel.remote.execution.v2.Capabilities/GetCapabilities"
-_UPDATE = "/build.bazel.remote.execution.v2.ContentAddressableStorage/BatchUpdateBlobs"
 
 
 class Answer(NamedTuple):
@@ -106,24 +104,28 @@ def lines(options: Options) -> list[str]:
     return found
 
 
-def redact(events: Path, root: Path) -> None:
-    """Overwrites the credentials in Bazel's event file and in the log of its server.
+def redact(files: Iterable[Path], root: Path) -> None:
+    """Overwrites the credentials in Bazel's event files and in the log of its server.
 
     Bazel 4 writes the options of rc files to both, to the log also for commands that do not use
     them; so the folder with the log is closed to others. The server still appends to its log, so
     each credential is replaced in its place.
 
     Args:
-      events: the event file.
+      files: the event files.
       root: of the tree, where Bazel's link leads to the folder with the log.
     """
     link = root / "bazel-out"
     folder = link.resolve().parents[2] if link.is_symlink() else root
-    for file in (events, folder / "java.log"):
-        with suppress(FileNotFoundError), file.open("r+b") as stream:
-            for found in _CREDENTIALS.finditer(stream.read()):
-                stream.seek(found.start(1))
-                stream.write(b"*" * len(found[1]))
+    for file in (*files, folder / "java.log"):
+        # An empty file cannot be mapped.
+        with (
+            suppress(FileNotFoundError, ValueError),
+            file.open("r+b") as stream,
+            mmap.mmap(stream.fileno(), 0) as content,
+        ):
+            for found in _CREDENTIALS.finditer(content):
+                content[found.start(1) : found.end(1)] = b"*" * len(found[1])
     if (folder / "java.log").exists():
         folder.chmod(0o700)
 
@@ -272,57 +274,9 @@ def _http(url: SplitResult, options: Options, timeout_s: float, *, offers: bool)
     return "" if words[1] in expected else f"it answers {' '.join(words[1:]).strip()}"
 
 
-# Frames of HTTP/2, RFC 9113.
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RESET, _SETTINGS, _GO_AWAY = 0, 1, 3, 4, 7
-_END_STREAM, _END_HEADERS = 1, 4
-
-
 def _grpc(url: SplitResult, options: Options, timeout_s: float, *, offers: bool) -> str:
-    """Why the server refuses a call; empty if it does not. The blobs that it offers are none."""
-    headers = {
-        ":method": "POST",
-        ":scheme": "https" if url.scheme == "grpcs" else "http",
-        ":path": _UPDATE if offers else _CAPABILITIES,
-        ":authority": url.netloc or "localhost",
-        "te": "trailers",
-        "content-type": "application/grpc",
-    }
-    for value in _authorization(options):
-        headers["authorization"] = value
-    block = b"".join(b"\0" + _text(name) + _text(value) for name, value in headers.items())
+    """Why the server cannot be used; empty if it can. Only Bazel itself shows it the token."""
     with _connect(url, options, timeout_s, "h2") as connection:
-        connection.sendall(
-            _PREFACE
-            + _frame(_SETTINGS, 0, 0, b"")
-            + _frame(_HEADERS, _END_HEADERS, 1, block)
-            # A message of no bytes: its compression and its length.
-            + _frame(_DATA, _END_STREAM, 1, bytes(5))
-        )
-        with connection.makefile("rb") as stream:
-            while len(head := stream.read(9)) == 9:
-                kind, flags = head[3], head[4]
-                content = stream.read(int.from_bytes(head[:3], "big"))
-                if kind == _DATA and content[:1] == b"\0":
-                    return ""
-                # An error has no message: the headers are the end, or the data are a web page.
-                if kind in (_DATA, _RESET, _GO_AWAY) or (kind == _HEADERS and flags & _END_STREAM):
-                    return f"it {'refuses the' if _authorization(options) else 'asks for a'} token"
-    return "it does not speak gRPC"
-
-
-def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
-    head = len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
-    return head + content
-
-
-def _text(text: str) -> bytes:
-    """A string as HPACK writes it, RFC 7541: its length, 7 bits in each byte but the first."""
-    length = len(text)
-    if length < 127:
-        return bytes([length]) + text.encode()
-    encoded, rest = [127], length - 127
-    while rest > 127:
-        encoded.append(rest % 128 + 128)
-        rest //= 128
-    return bytes([*encoded, rest]) + text.encode()
+        # The beginning of HTTP/2, RFC 9113, and empty settings; the server answers with its own.
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        return "" if connection.recv(9)[3:4] == b"\4" else "it does not speak gRPC"

@@ -1,6 +1,6 @@
 """Reads what Bazel did from its build event file, its execution log and its profile.
 
-    outcome = read(command.events, command.log, command.targets, command.profile)
+    outcome = read(command.targets, *command.written)
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
     outcome.ran["CppCompile"]     # how many compilers were started
 
@@ -11,13 +11,13 @@ not counted.
 import collections
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bazel.pybuild.invocation import execution_log
-from bazel.pybuild.invocation.execution_log import Spawn
+if TYPE_CHECKING:
+    from bazel.pybuild.why.execution_log import Spawn
 
 COMPILE = frozenset({"CppCompile", "CudaCompile"})
 LINK = frozenset({"CppLink"})
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
     unwritten: tuple[str, ...] = ()
     incomplete: bool = False
     made: Mapping[str, str] = MappingProxyType({})
-    spawns: tuple[Spawn, ...] = ()
+    spawns: "tuple[Spawn, ...]" = ()
     seconds: Mapping[str, float] = MappingProxyType({})
     critical_path: tuple[tuple[str, float], ...] = ()
 
@@ -87,14 +87,12 @@ class Outcome(NamedTuple):
         )
 
 
-def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None = None) -> Outcome:
+def read(targets: Sequence[str], *written: Path) -> Outcome:
     """Reads the files; a missing file counts as empty.
 
     Args:
-      events: written by --build_event_json_file.
-      log: Bazel's execution log.
       targets: labels whose files are returned.
-      profile: written by --profile; read only if an action ran.
+      *written: by Bazel: events, execution log and profile, which is read only if an action ran.
     """
     exit_name = ""
     remote = writes = False
@@ -102,7 +100,7 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
     file_sets: dict[str, dict[str, Any]] = {}
     wanted: dict[str, list[str]] = {}
     said = ""
-    for event in _events(events):
+    for event in _events(written[:1]):
         identity = event["id"]
         if "progress" in event:
             said += event["progress"].get("stderr", "")
@@ -126,7 +124,7 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
     ran: collections.Counter[str] = collections.Counter()
     made: dict[str, str] = {}
     disk_hits = remote_hits = 0
-    spawns = tuple(execution_log.read(log))
+    spawns = _spawns(written[1:2])
     for spawn in spawns:
         if not spawn.hit:
             ran[spawn.mnemonic] += 1
@@ -137,10 +135,10 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
             disk_hits += 1
     seconds: dict[str, float] = {}
     critical_path: tuple[tuple[str, float], ...] = ()
-    if spawns and profile is not None:
-        from bazel.pybuild.invocation import profile as profiles
+    if spawns and written[2:]:
+        from bazel.pybuild.why import profile
 
-        spans, critical_path = profiles.read(profile)
+        spans, critical_path = profile.read(written[2])
         seconds = {output: span.seconds for output, span in spans.items()}
     if len(wanted) < len(targets):
         wanted = {}
@@ -162,6 +160,15 @@ def read(events: Path, log: Path, targets: Sequence[str], profile: Path | None =
         seconds=seconds,
         critical_path=critical_path,
     )
+
+
+def _spawns(logs: Iterable[Path]) -> "tuple[Spawn, ...]":
+    # The log of a build that ran nothing is empty.
+    if not any(log.exists() and log.stat().st_size for log in logs):
+        return ()
+    from bazel.pybuild.why import execution_log
+
+    return tuple(spawn for log in logs for spawn in execution_log.read(log))
 
 
 # Bazel's words for both caches; the reason can be in the next line.
@@ -191,12 +198,9 @@ _OUTPUT = b'{"id":{"progress"'
 _ABOUT_CACHES = (b"Remote Cache:", b" was not created", b"error while parsing .d file")
 
 
-def _events(file: Path) -> Iterator[dict[str, Any]]:
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError:
-        return
-    for line in lines:
+def _events(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    contents = [file.read_bytes() for file in files if file.exists()]
+    for line in b"".join(contents).splitlines():
         if line.startswith(_UNUSED):
             continue
         if line.startswith(_OUTPUT) and not any(words in line for words in _ABOUT_CACHES):

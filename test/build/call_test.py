@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bazel.pybuild.invocation.invoke import Command, build_command, started
-from bazel.pybuild.machine.find_bazel import Bazel
+from bazel.pybuild.call import run
+from bazel.pybuild.call.command import Command, build_command
 from bazel.pybuild.options import Mode, Options, WheelKind
 
-_BAZEL = Bazel(Path("/usr/bin/bazel"), False)
+_BAZEL = Path("/usr/bin/bazel")
 
 
 def _arguments(options: Options, *, terminal: bool = True) -> tuple[str, ...]:
@@ -88,19 +88,14 @@ def test_messages_about_a_cache_are_left_to_the_one_line_at_the_end(
 
 
 def _run(tmp_path: Path, script: str, *, filtered: bool = True) -> int:
-    arguments = ("/bin/sh", "-c", script)
-    command = Command(
-        arguments, (), *(tmp_path / "b" / name for name in ("events", "log", "profile")), filtered
-    )
-    with started(command, tmp_path) as process:
-        pass
-    return process.returncode
+    command = Command(("/bin/sh", "-c", script), (), tmp_path / "b", filtered)
+    return run.run(command, tmp_path, Options(), os.environ)[0]
 
 
 def test_files_of_an_earlier_build_are_gone_when_bazel_starts(tmp_path: Path):
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "events").write_text("old")
-    assert _run(tmp_path, "test ! -e b/events") == 0
+    (tmp_path / "b" / "events.json").write_text("old")
+    assert _run(tmp_path, "test ! -e b/events.json") == 0
 
 
 def test_the_exit_status_is_that_of_bazel(tmp_path: Path):
@@ -132,15 +127,16 @@ def test_bazel_goes_on_where_its_messages_find_no_reader(
 
 
 _BUILD = """
+import os
 import sys
 from pathlib import Path
-from bazel.pybuild.invocation.invoke import Command, started
+from bazel.pybuild.call import run
+from bazel.pybuild.call.command import Command
+from bazel.pybuild.options import Options
 folder = Path(sys.argv[1])
-files = (folder / name for name in ("events", "log", "profile"))
-command = Command(("/bin/sh", "-c", sys.argv[2]), (), *files, True)
+command = Command(("/bin/sh", "-c", sys.argv[2]), (), folder, True)
 try:
-    with started(command, folder):
-        pass
+    run.run(command, folder, Options(), os.environ)
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bazel.pybuild import files
+from bazel.pybuild.why.execution_log import varint
 
 
 def damaged(folder: Path) -> Iterator[Path]:
@@ -62,22 +63,11 @@ def _is_message(content: bytes) -> bool:
     position = 0
     try:
         while position < len(content):
-            key, position = _number(content, position)
+            key, position = varint(content, position)
             if key & 7 not in (0, 2):
                 return False
-            number, position = _number(content, position)
+            number, position = varint(content, position)
             position += number if key & 7 == 2 else 0
     except IndexError:
         return False
     return 0 < position == len(content)
-
-
-def _number(content: bytes, position: int) -> tuple[int, int]:
-    """A number in groups of seven bits, and the position after it."""
-    number = shift = 0
-    while True:
-        byte = content[position]
-        number |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 128:
-            return number, position
