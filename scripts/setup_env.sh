@@ -75,7 +75,8 @@ missing_packages() {
 
 # Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
 # a CMake project, clangd reads the output of scripts/compile_commands.py, chromium shows the page of
-# scripts/bench/build_report.py, ccache compiles for Bazel, nginx and openssl are for cache servers, faketime builds on another day, and diffoscope says how two builds differ.
+# scripts/bench/build_report.py, ccache compiles for Bazel, nginx and openssl are for cache servers, faketime builds on
+# another day, and diffoscope says how two builds differ.
 missing_packages_of_tests() {
   command -v ccache >/dev/null || echo ccache
   command -v chromium >/dev/null || echo chromium
@@ -85,7 +86,6 @@ missing_packages_of_tests() {
   command -v openssl >/dev/null || echo openssl
   command -v diffoscope >/dev/null || echo diffoscope-minimal
   command -v faketime >/dev/null || echo faketime
-  command -v strace >/dev/null || echo strace
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and tests everything with one Bazel, such as one of another version than that of this system.
 #
-#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/ci/test_bazel.sh         a build, and the tests of what Bazel runs
-#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/ci/test_bazel.sh --all   a build, and //test/..., once before a release
+#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/ci/test_bazel.sh        a build, and tests of what Bazel runs
+#   TORCH_XLA_LITE_BAZEL=~/bin/bazel-7.7.1 scripts/ci/test_bazel.sh --all  a build, and all tests, before a release
 #
 # Other arguments go to `bazel test`. The Python is that of .venv, else python3; its packages must be installed
 # (scripts/bootstrap.sh). Without the variable, the Bazel of setup.py is used.

@@ -157,6 +157,7 @@ def test_the_page_needs_no_other_file(page: Path):
     assert not re.search(r"https?:|src=|url\(|@import|<link", page.read_text())
 
 
+@pytest.mark.nightly
 def test_a_browser_shows_the_treemap_and_the_timeline_in_their_colours_and_sizes(tmp_path: Path):
     browser = shutil.which("chromium")
     if browser is None:

@@ -86,6 +86,7 @@ def test_the_file_is_written_only_when_its_content_changes(nested: Nested):
     assert _write(nested).stat() == before
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("clangd") is None, reason="only scripts/test.sh installs clangd")
 def test_clangd_finds_every_header(nested: Nested):
     for entry in json.loads(_write(nested).read_text()):

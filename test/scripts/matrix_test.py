@@ -9,11 +9,12 @@ compares what was there before with what is there after:
   * a clone with nothing in the way is updated, and its other files are those of the upstream;
   * `undo` restores refs, HEAD, index, settings and files.
 
-The everyday set covers all pairs in fewer cells than their product. Each state meets each change of
-the same path in a cell of its own, and the options take turns; a renamed file is a deleted one.
-Each state meets all changes of other files at once (the change `wide`). Changes of other submodules
-(`wide-s`) cost ten times as much; the states that submodules could disturb meet all of them at
-once. More by a variable:
+The nightly set (TORCH_XLA_LITE_NIGHTLY=1) covers all pairs in fewer cells than their product. Each
+state meets each change of the same path in a cell of its own, and the options take turns; a renamed
+file is a deleted one. Each state meets all changes of other files at once (the change `wide`).
+Changes of other submodules (`wide-s`) cost ten times as much; the states that submodules could
+disturb meet all of them at once. The everyday set is a third of these cells, with one for each
+decision of the tool. More by a variable:
 
     UPDATE_REPOS_MATRIX=all python -m pytest test/scripts/matrix_test.py             # all cells
     UPDATE_REPOS_MATRIX='d:to-file s:* plain' python -m pytest test/scripts/matrix_test.py
@@ -133,7 +134,30 @@ class Cell(NamedTuple):
         return " ".join(self)
 
 
+# States with a decision that depends on the change: they meet all changes every day.
+_EVERY_CHANGE = (
+    *("f:commit", "f:topic", "f:sparse", "f:renamed-as-theirs"),
+    *("s:deinit", "s:deinit-with-files"),
+)
+
+
 def _everyday() -> Iterator[Cell]:
+    """One cell of each kind: a state meets one of the changes, and every fifth one all others."""
+    by_state: dict[str, list[Cell]] = {}
+    for cell in dict.fromkeys(_nightly()):
+        by_state.setdefault(cell.state, []).append(cell)
+    for number, (state, cells) in enumerate(by_state.items()):
+        same = [cell for cell in cells if cell.change[0] == state[0] and not cell.wide]
+        if state in _EVERY_CHANGE or not same:
+            yield from cells
+            continue
+        yield same[number % len(same)]
+        yield from (cell for cell in same if cell.change == "s:bump")
+        if number % 5 == 0:
+            yield from (cell for cell in cells if cell.wide)
+
+
+def _nightly() -> Iterator[Cell]:
     turns = itertools.cycle(["plain", "rebase", "to", "pinned", "plain", "merge"])
     for state in STATES:
         for change in CHANGES:
@@ -153,7 +177,8 @@ def _everyday() -> Iterator[Cell]:
 def _cells() -> list[Cell]:
     full = itertools.starmap(Cell, itertools.product(STATES, [*CHANGES, *_WIDE], OPTIONS))
     if not CHOSEN:
-        return list(dict.fromkeys(_everyday()))
+        is_nightly = os.environ.get("TORCH_XLA_LITE_NIGHTLY") == "1"
+        return list(dict.fromkeys(_nightly() if is_nightly else _everyday()))
     return [cell for cell in full if CHOSEN == "all" or fnmatch.fnmatch(str(cell), CHOSEN)]
 
 

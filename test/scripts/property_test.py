@@ -6,8 +6,8 @@ nothing lost, and `undo`, which is killed and repeated too, restores everything.
 
     UPDATE_REPOS_EXAMPLES=500 .venv/bin/python -m pytest test/scripts/property_test.py
 
-tries new examples; without the variable there are a few, always the same. A failure prints the
-steps, and the seed to repeat it.
+tries new examples; without the variable there are a few, always the same, and more of them with
+TORCH_XLA_LITE_NIGHTLY=1. A failure prints the steps, and the seed to repeat it.
 """
 
 import os
@@ -25,6 +25,7 @@ from test.scripts.snapshots import snapshot
 from test.scripts.world import World, wait_for_orphans
 
 EXAMPLES = os.environ.get("UPDATE_REPOS_EXAMPLES")
+_FEW = 20 if os.environ.get("TORCH_XLA_LITE_NIGHTLY") == "1" else 8
 
 # Calls git as asked for, and ends its caller before or after the call with the given number.
 _KILLER = """\
@@ -107,7 +108,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @hypothesis.settings(
-    max_examples=int(EXAMPLES or 20),
+    max_examples=int(EXAMPLES or _FEW),
     # New examples are tried only on request: others must not fail by chance.
     derandomize=EXAMPLES is None,
     deadline=None,

@@ -64,6 +64,7 @@ def _built_on(day: str, nested: Nested, folder: Path) -> dict[str, Path]:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(_FAKETIME is None, reason="libfaketime is not installed")
 def test_a_clone_on_another_day_builds_the_same_bytes(tmp_path: Path):
     clones = [Nested(tmp_path / name, tmp_path / f"shared_{name}") for name in ("one", "two")]
@@ -85,6 +86,7 @@ def test_a_clone_on_another_day_builds_the_same_bytes(tmp_path: Path):
         assert same, f"{name}\n{release_wheel.diffoscope(file, later[name])}"
 
 
+@pytest.mark.nightly
 def test_a_wheel_that_depends_on_the_build_is_not_released(nested: Nested, tmp_path: Path):
     compiler = tmp_path / "gcc"
     stamp = "-DSTAMP=$(date +%N | sed s/^0*//)"
