@@ -5,37 +5,16 @@ The launcher of a lite_py_test starts it in the root of the runfiles:
     python -P bazel/pytest_runner.py test/python/device_test.py [pytest arguments]
 
 It supports `--test_filter` (as pytest's -k), sharding, the XML report and the temporary folder.
-Random numbers of hypothesis and torch have the same seed each time, and a different one in each run
-of `--runs_per_test=20`.
+pytest_plugin.py has what tests need below plain pytest, too.
 """
 
 import os
-import re
 import sys
 from pathlib import Path
 
 import pytest
 
-
-class TorchSeed:
-    """Sets torch's seed before each test file is imported and before each test."""
-
-    def __init__(self, seed: int):
-        self.seed = seed
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pycollect_makemodule(self, module_path: Path) -> None:
-        # Importing torch takes a second, so the runner does it only for the files that do.
-        if re.search(r"^(import|from) torch", module_path.read_text(), re.MULTILINE):
-            import torch
-
-            torch.default_generator.manual_seed(self.seed)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self) -> None:
-        torch = sys.modules.get("torch")
-        if torch is not None:
-            torch.default_generator.manual_seed(self.seed)
+from bazel import pytest_plugin
 
 
 class Shard:
@@ -50,9 +29,6 @@ class Shard:
 
 
 def main(arguments: list[str]) -> int:
-    # Bazel keeps a result until an input changes, so the seed is fixed. With --runs_per_test, Bazel
-    # sets a different one for each run.
-    seed = int(os.environ.get("TEST_RANDOM_SEED", "0"))
     options = [
         # Only declared files are used: no pyproject.toml, no cache in the source tree.
         f"--config-file={os.devnull}",
@@ -60,9 +36,8 @@ def main(arguments: list[str]) -> int:
         "--import-mode=importlib",
         "-p",
         "no:cacheprovider",
-        f"--hypothesis-seed={seed}",
     ]
-    plugins: list[object] = [TorchSeed(seed)]
+    plugins: list[object] = [pytest_plugin]
     temporary = os.environ.get("TEST_TMPDIR")
     if temporary:
         options.append(f"--basetemp={Path(temporary) / 'pytest'}")

@@ -47,7 +47,7 @@ while [ -L "$python" ] && [ ! -e "${{python%/*}}/../pyvenv.cfg" ]; do
   esac
 done
 export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
-exec "$python" -P '{runner}' {tests} "$@"
+exec "$python" -ISP '{client}' '{runner}' {tests} "$@"
 """
 
 def _lite_py_test_impl(ctx):
@@ -55,6 +55,7 @@ def _lite_py_test_impl(ctx):
     ctx.actions.write(
         output = launcher,
         content = _LAUNCHER.format(
+            client = ctx.file._client.short_path,
             interpreter = ctx.file._interpreter.short_path,
             runner = ctx.file._runner.short_path,
             tests = " ".join(["'%s'" % src.short_path for src in ctx.files.srcs]),
@@ -65,8 +66,10 @@ def _lite_py_test_impl(ctx):
         DefaultInfo(
             executable = launcher,
             runfiles = _runfiles(ctx, ctx.files.srcs + [
+                ctx.file._client,
                 ctx.file._interpreter,
                 ctx.file._packages,
+                ctx.file._plugin,
                 ctx.file._runner,
             ]),
         ),
@@ -78,9 +81,12 @@ _lite_py_test = rule(
     attrs = dict(
         _COMMON_ATTRS,
         env = attr.string_dict(doc = "Variables to set."),
+        # Starts the interpreter, or a fork of one that has imported torch and jax.
+        _client = attr.label(allow_single_file = True, default = "//bazel:fork_client.py"),
         _interpreter = attr.label(allow_single_file = True, default = "@python//:interpreter"),
         # Versions of all packages in the environment: after an upgrade, tests run again.
         _packages = attr.label(allow_single_file = True, default = "@python//:packages.txt"),
+        _plugin = attr.label(allow_single_file = True, default = "//bazel:pytest_plugin.py"),
         _runner = attr.label(allow_single_file = True, default = "//bazel:pytest_runner.py"),
     ),
     test = True,
@@ -115,8 +121,9 @@ def lite_py_files(
         test_deps = []):
     """One target for each Python file of a folder, so that an edit runs only the tests that use the file.
 
-    `x_test.py` is the test `x_test`, another file `x.py` the library `x`. Neither is named in the BUILD file, unless it
-    needs more than its imports say.
+    `x_test.py` is the test `x_test`, another file `x.py` the library `x`. If cases of the test are marked nightly,
+    `x_nightly_test` runs them (bazel/pytest_plugin.py). None of these is named in the BUILD file, unless it needs more
+    than its imports say.
 
     Args:
       python_deps: the dictionary PYTHON_DEPS of the file that scripts/python_deps.py has written for the folder.
@@ -131,8 +138,9 @@ def lite_py_files(
     files = python_deps.get(package)
     if files == None:
         fail("The Python files of //%s are not listed. List them:  python scripts/python_deps.py" % package)
+    nightly = files.get("nightly", [])
     tests = [file for file in files if file.endswith("_test")]
-    libraries = [file for file in files if file not in tests]
+    libraries = [file for file in files if file not in tests + ["nightly"]]
     targets = {file: [file] for file in libraries}
     if one_test:
         targets[one_test] = tests
@@ -154,13 +162,13 @@ def lite_py_files(
             make = lite_py_test
             deps += test_deps
             more.setdefault("size", size)
-        make(
-            name = name,
-            srcs = [source + ".py" for source in sources],
-            # Each once.
-            deps = {dep: None for dep in deps}.keys(),
-            **more
-        )
+        more["srcs"] = [source + ".py" for source in sources]
+        more["deps"] = {dep: None for dep in deps}.keys()  # Each once.
+        make(name = name, **more)
+        if [source for source in sources if source in nightly]:
+            more["tags"] = more.get("tags", []) + ["nightly"]
+            base = name[:-len("_test")] if name.endswith("_test") else name
+            make(name = base + "_nightly_test", args = ["-m", "nightly"], **more)
     if group:
         lite_py_library(
             name = group,

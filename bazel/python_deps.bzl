@@ -2,7 +2,10 @@
 
 PYTHON_DEPS = {
     "bazel": {
-        "pytest_runner": [],
+        "fork_client": [],
+        "fork_server": [],
+        "pytest_plugin": [],
+        "pytest_runner": [":pytest_plugin"],
         "test_summary": [],
     },
     "bazel/link_order": {

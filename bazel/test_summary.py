@@ -1,6 +1,6 @@
-"""Counts the test cases of a call of `bazel test`, for the last line of scripts/test.sh.
+"""Sums a call of `bazel test` up, for the last lines of scripts/test.sh.
 
-    python -m bazel.test_summary EVENTS      # prints "412 passed, 0 failed"
+    python -m bazel.test_summary EVENTS     # prints the slowest targets, "412 passed, 0 failed"
 
 EVENTS is the file that `--build_event_json_file` wrote. The cases are in the XML report of
 each target. A target without results (because it did not build, or was killed) counts as one failed
@@ -67,6 +67,21 @@ def cases(events: str) -> Cases:
     return total
 
 
+def slowest(events: str, number: int = 10) -> list[tuple[float, str]]:
+    """Seconds and labels of the targets that ran longest, all their parts together. What came from
+    a cache did not run."""
+    seconds: dict[str, float] = {}
+    for line in events.splitlines():
+        event = json.loads(line)
+        result = event.get("testResult", {})
+        remote = result.get("executionInfo", {}).get("cachedRemotely", False)
+        if result and not result.get("cachedLocally", False) and not remote:
+            label = event["id"]["testResult"]["label"]
+            milliseconds = float(result.get("testAttemptDurationMillis", 0))
+            seconds[label] = seconds.get(label, 0.0) + milliseconds / 1000
+    return sorted(((time, label) for label, time in seconds.items()), reverse=True)[:number]
+
+
 def _cases_of_report(path: Path) -> Cases:
     """The cases of one JUnit report without those that were skipped."""
     try:
@@ -86,7 +101,10 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    total = cases(Path(arguments[0]).read_text(encoding="utf-8"))
+    events = Path(arguments[0]).read_text(encoding="utf-8")
+    for seconds, label in slowest(events):
+        print(f"{seconds:7.1f} s  {label}")
+    total = cases(events)
     print(f"{total.passed} passed, {total.failed} failed")
     return 0 if total.passed and not total.failed else 1
 

@@ -4,7 +4,8 @@
     python scripts/python_deps.py             # after a change of imports, for a new file or folder
     python scripts/python_deps.py --check     # writes nothing; exit code 1 if a list is out of date
 
-    FOLDER/python_deps.bzl    for each folder of the root: Python file -> the targets that it uses
+    FOLDER/python_deps.bzl    for each folder of the root: Python file -> the targets that it uses;
+                              "nightly" -> the tests with cases that are marked so
     bazel/packages.bzl        all folders with a BUILD file
 
 A file uses what it imports, in functions, too. A test also uses the scripts whose paths are among
@@ -51,7 +52,11 @@ def texts(root: Path) -> dict[str, str]:
     files = {str(path) for path in paths if path.suffix == ".py" and _folder(path) in made}
     blocks: dict[str, str] = {}
     for package, inside in itertools.groupby(sorted(files, key=lambda f: (_folder(f), f)), _folder):
-        lines = "".join(_line(file, _labels(root, file, files)) for file in inside)
+        inside = list(inside)
+        lines = "".join(_line(Path(file).stem, _labels(root, file, files)) for file in inside)
+        nightly = [f'"{Path(file).stem}"' for file in inside if _has_nightly_cases(root / file)]
+        if nightly:
+            lines += _line("nightly", nightly)
         place = f"{package.partition('/')[0]}/python_deps.bzl"
         blocks[place] = blocks.get(place, "") + f'    "{package}": {{\n{lines}    }},\n'
     return written | {place: f"{_DEPS}{block}}}\n" for place, block in blocks.items()}
@@ -70,8 +75,12 @@ def _folder(file: str | Path) -> str:
     return str(Path(file).parent)
 
 
-def _line(file: str, labels: list[str]) -> str:
-    line = f'        "{Path(file).stem}": [{", ".join(labels)}],'
+def _has_nightly_cases(file: Path) -> bool:
+    return file.stem.endswith("_test") and "pytest.mark.nightly" in _content(file)
+
+
+def _line(key: str, values: list[str]) -> str:
+    line = f'        "{key}": [{", ".join(values)}],'
     margin = " " * 12
     return textwrap.fill(line, 120, subsequent_indent=margin, break_on_hyphens=False) + "\n"
 

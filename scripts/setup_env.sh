@@ -1,8 +1,8 @@
 # Functions that prepare a machine, for bootstrap.sh and test.sh: system packages, .venv, and Bazel's configuration.
 # bash sources this file, with the root of the tree as the current folder.
 #
-#   install_system_packages   installs missing packages with apt; with the argument `tests`, also those that only tests
-#                             need. Sets BAZEL to the Bazel to call
+#   install_system_packages   installs missing packages with apt; with the arguments `tests` and `nightly_tests`, also
+#                             those that only these need. Sets BAZEL to the Bazel to call
 #   make_environment          creates .venv, with the versions of requirements.txt
 #   install_test_packages     installs into .venv what only tests need: the CUDA toolkit of requirements-cuda.txt, and the
 #                             libraries of test/models/requirements.txt
@@ -73,28 +73,31 @@ missing_packages() {
   fi
 }
 
-# Prints the missing packages that only tests need: some tests are built for 64-bit ARM and run in an emulator, one is
-# a CMake project, clangd reads the output of scripts/compile_commands.py, chromium shows the page of
-# scripts/bench/build_report.py, ccache compiles for Bazel, nginx and openssl are for cache servers, faketime builds on
-# another day, and diffoscope says how two builds differ.
+# Prints the missing packages that only tests need: one test is a CMake project, ccache compiles for Bazel, nginx and
+# openssl are for cache servers, faketime builds on another day, and diffoscope says how two builds differ.
 missing_packages_of_tests() {
   command -v ccache >/dev/null || echo ccache
-  command -v chromium >/dev/null || echo chromium
-  command -v clangd >/dev/null || echo clangd
   command -v cmake >/dev/null || echo cmake
   [[ -x /usr/sbin/nginx ]] || echo nginx-light
   command -v openssl >/dev/null || echo openssl
   command -v diffoscope >/dev/null || echo diffoscope-minimal
   command -v faketime >/dev/null || echo faketime
+}
+
+# Those that only nightly tests need: some are built for 64-bit ARM and run in an emulator, clangd reads the output of
+# scripts/compile_commands.py, and chromium shows the page of scripts/bench/build_report.py.
+missing_packages_of_nightly_tests() {
+  command -v chromium >/dev/null || echo chromium
+  command -v clangd >/dev/null || echo clangd
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user
 }
 
-# install_system_packages [tests]
+# install_system_packages [tests] [nightly_tests]
 install_system_packages() {
-  local missing as_root=()
+  local missing as_root=() more
   find_bazel
-  missing=$( (missing_packages; [[ ${1:-} != tests ]] || missing_packages_of_tests) | xargs)
+  missing=$( (missing_packages; for more in "$@"; do "missing_packages_of_$more"; done) | xargs)
   if [[ -n $missing ]]; then
     command -v apt-get >/dev/null ||
       give_up "Packages are missing (with Debian's names): $missing" \

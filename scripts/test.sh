@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Runs the tests. Sets the machine up first, like bootstrap.sh.
 #
-#   scripts/test.sh                           all tests
+#   scripts/test.sh                           the daily tests, which find nearly all faults
+#   scripts/test.sh --all                     the nightly ones, too: matrices, an emulator, a browser
 #   scripts/test.sh //test/csrc/...           some
 #   scripts/test.sh --test_filter=views       arguments go to `bazel test`; the default target is //test/...
+#
+# At the end it prints the ten targets that ran longest, and the CPU seconds of the machine meanwhile.
 #
 # The last line is stable, for programs: "N passed, N failed" counts test cases; a target without results (because it
 # did not build, or was killed) counts as one failed case. Bazel does not repeat tests whose inputs have not changed;
@@ -11,6 +14,9 @@
 #
 # With TORCH_XLA_LITE_REMOTE_CACHE set, results are also read from the remote cache. The line before the last tells how
 # many came from a cache. A server that does not answer is not used.
+#
+# Tests in Python are forks of one process (bazel/fork_server.py). XLA's programs come from a cache of jax below
+# ~/.cache/torch_xla_lite (or XDG_CACHE_HOME) if a test has compiled the same before.
 #
 # With CI set, actions and tests run in sandboxes if the machine supports them.
 #
@@ -23,7 +29,14 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/setup_env.sh
 
-install_system_packages tests
+options=()
+if [[ ${1:-} == --all ]]; then
+  shift
+  install_system_packages tests nightly_tests
+else
+  options+=(--test_tag_filters=-nightly --build_tag_filters=-nightly --build_tests_only)
+  install_system_packages tests
+fi
 make_environment
 install_test_packages
 # Two architectures, one of them with PTX: all six would take longer and test nothing more.
@@ -39,7 +52,6 @@ with_cache() (
 )
 
 call=("$BAZEL")
-options=()
 if [[ -n ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]]; then
   call=(with_cache)
   options+=(--config=remote-cache)
@@ -62,12 +74,27 @@ for argument in "$@"; do
   [[ $argument == //* ]] && targets=()
 done
 
+# Programs depend on the processor; a change of a lowering is another program.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/torch_xla_lite/test_programs
+cache+=/$(grep -E '^(model name|flags|Features)' /proc/cpuinfo | sort -u | sha256sum | head -c 12)-$(nproc)
+mkdir -p "$cache"
+options+=("--sandbox_writable_path=$cache")
+# Its input ends with this script.
+coproc FORK_SERVER {
+  export JAX_COMPILATION_CACHE_DIR=$cache
+  export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
+  exec .venv/bin/python -P bazel/fork_server.py .venv/fork_server.socket
+}
+
+cpu_ticks() { awk '/^cpu / {print $2 + $3 + $4 + $7 + $8}' /proc/stat; }
+ticks=$(cpu_ticks)
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 code=0
 # With a cache by gRPC, the paths of logs would be those of the server.
 events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
 "${call[@]}" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
+say "CPU seconds of this machine: $((($(cpu_ticks) - ticks) / $(getconf CLK_TCK)))"
 .venv/bin/python scripts/ci/hit_rate.py "$events" || code=$((code == 0 ? 1 : code))
 .venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
 exit "$code"

@@ -2,11 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from test.python import programs
 
 _TESTS = """
 def test_one(): pass
@@ -29,7 +30,7 @@ def _run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedP
     }
     return subprocess.run(
         [
-            *(sys.executable, "-P", Path("bazel/pytest_runner.py").absolute(), "some_test.py"),
+            *(*programs.python(), Path("bazel/pytest_runner.py").absolute(), "some_test.py"),
             *arguments,
         ],
         cwd=folder,

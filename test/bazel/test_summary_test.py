@@ -55,6 +55,23 @@ def test_cases_are_counted_and_skipped_ones_are_not(tmp_path: Path):
     ) == (2, 1)
 
 
+def _timed(label: str, milliseconds: int, **result: Any) -> str:
+    result["testAttemptDurationMillis"] = str(milliseconds)
+    return json.dumps({"id": {"testResult": {"label": label}}, "testResult": result}) + "\n"
+
+
+def test_the_slowest_targets_are_those_that_ran_longest_with_all_their_shards():
+    events = (
+        _timed("//:a", 1000)
+        + _timed("//:b", 1500)
+        + _timed("//:a", 1000)
+        + _timed("//:c", 9000, cachedLocally=True)
+        + _timed("//:d", 9000, executionInfo={"cachedRemotely": True})
+    )
+    assert test_summary.slowest(events) == [(2.0, "//:a"), (1.5, "//:b")]
+    assert test_summary.slowest(events, number=1) == [(2.0, "//:a")]
+
+
 def test_a_target_that_did_not_build_counts_as_failed():
     assert _cases(_configured("//:t")) == (0, 1)
 

@@ -16,7 +16,7 @@ _PACKAGE = "torch_xla_lite"
 # and of lower ones. Each file belongs to the longest entry that contains it; "" is the folder.
 _TABLE = [
     ("third_party", [""]),
-    ("bazel", ["pytest_runner.py", "test_summary.py", "link_order"]),
+    ("bazel", [""]),
     # As in bazel/pybuild/__init__.py.
     ("bazel/pybuild", ["errors.py", "files.py", "notices.py", "variables.py"]),
     ("bazel/pybuild", ["options.py", "lock.py"]),

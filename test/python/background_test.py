@@ -1,8 +1,6 @@
 """Graphs that are compiled in the background, while the program goes on."""
 
-import os
 import subprocess
-import sys
 import threading
 from concurrent.futures import CancelledError
 
@@ -10,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from test.python import programs
 from torch_xla_lite import _XLAC, compiler, debug, new_graphs
 from torch_xla_lite.background import Worker
 
@@ -64,14 +63,7 @@ def counts() -> tuple[int, int, int]:
 
 
 def run_program(code: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env={**os.environ, "TORCH_XLA_LITE_COMPILE": "background", **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return programs.run(code, **{"TORCH_XLA_LITE_COMPILE": "background", **environ})
 
 
 # --- the worker -----------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ def run(
     """Runs a command of the package in `folder`; the exit code is not checked."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "torch_xla_lite", *arguments],
-        env={**os.environ, "PYTHONPATH": str(folder), **environ},
+        # The tests themselves may run with a cache of jax.
+        env={**os.environ, "JAX_COMPILATION_CACHE_DIR": "", "PYTHONPATH": str(folder), **environ},
         capture_output=True,
         text=True,
         check=False,

@@ -16,10 +16,12 @@ from test.python.copies import PACKAGE, copy_of_the_package
 from torch_xla_lite import compilation_cache
 
 # A random op, an ATen kernel called by XLA, a kernel of ours and a training step, so that a program
-# has each kind of call in it. `report` prints the counts and the bits of a result.
+# has each kind of call in it. `report` prints the counts and the bits of a result. What comes from
+# jax's cache would not be stored.
 PROGRAM = """
 import json, sys
-import torch, torch_xla_lite
+import jax, torch, torch_xla_lite
+jax.config.update("jax_enable_compilation_cache", False)
 
 def report(value):
     values = value.cpu().tolist()
@@ -338,7 +340,7 @@ def test_a_library_of_this_package_that_was_built_again_is_in_the_key(tmp_path: 
 
 # Users of jax set these by variables that jax reads when it is imported.
 CACHE_OF_JAX = """
-import jax
+jax.config.update("jax_enable_compilation_cache", True)
 jax.config.update("jax_compilation_cache_dir", {folder!r})
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

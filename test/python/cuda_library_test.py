@@ -1,8 +1,9 @@
 """The library with the CUDA kernels: the properties that can be tested without a GPU."""
 
 import subprocess
-import sys
 from pathlib import Path
+
+from test.python import programs
 
 _LIBRARY = Path("torch_xla_lite/lib/libtorch_xla_lite_cuda.so")
 
@@ -20,7 +21,7 @@ print(kernels.segment_reduce(jnp.ones((3, 1)), offsets, reduce="sum").tolist())
 
 def test_cuda_and_cpu_kernels_are_registered_together():
     program = _REGISTER.format(library=str(_LIBRARY.resolve()))
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    result = programs.run(program)
     assert result.stdout == "[[2.0], [1.0]]\n", result.stderr
 
 

@@ -1,13 +1,12 @@
 """What cannot wait says so: reads while a graph is compiled or run, and forked processes."""
 
 import subprocess
-import sys
+
+from test.python import programs
 
 
 def run(program: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
-    )
+    return programs.run(program)
 
 
 OP = """

@@ -3,7 +3,6 @@
 import itertools
 import os
 import subprocess
-import sys
 import time
 import warnings
 import xml.etree.ElementTree as ET
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from test.python import programs
 from torch_xla_lite import _XLAC, debug, graph_differences, new_graphs
 
 
@@ -245,7 +245,7 @@ print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
 """
     )
     done = subprocess.run(
-        [sys.executable, str(script)],
+        [*programs.python(), str(script)],
         env={**os.environ, "TORCH_XLA_LITE_IR_DEBUG": "1"},
         capture_output=True,
         text=True,
@@ -399,7 +399,7 @@ def test_the_pending_graph_is_shown_with_lines(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(WITH_LINES)
     done = subprocess.run(
-        [sys.executable, str(script)],
+        [*programs.python(), str(script)],
         env={**os.environ, "TORCH_XLA_LITE_IR_DEBUG": "1"},
         capture_output=True,
         text=True,

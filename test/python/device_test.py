@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import weakref
 
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from test.python import programs
 
 
 def test_the_device_module_is_registered():
@@ -263,13 +263,7 @@ if os.fork() == 0:
 else:
     os.wait()
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    done = programs.run(program, check=True)
     assert "RuntimeError: device jax cannot be used in a forked process" in done.stderr
     assert done.stderr.rstrip().endswith("torch.multiprocessing.set_start_method('spawn')")
 
@@ -284,13 +278,9 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def _run_forking(program: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"import os, torch, torch_xla_lite\n{program}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    # With programs of jax's cache, a child that ends with an error waits for ever.
+    code = f"import os, torch, torch_xla_lite\n{program}"
+    return programs.run(code, JAX_ENABLE_COMPILATION_CACHE="0")
 
 
 @pytest.mark.parametrize("mode", ["first", "repeated"])
@@ -339,12 +329,7 @@ torch.ones(1, device="jax").item()
 if os.fork() != 0:
     os.wait()
 """
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        env={**os.environ, "TORCH_XLA_LITE_COMPILE": "repeated"},
-        check=True,
-        timeout=300,
-    )
+    programs.run(program, check=True, TORCH_XLA_LITE_COMPILE="repeated")
 
 
 def test_workers_of_a_data_loader_can_make_cpu_tensors():
@@ -357,9 +342,7 @@ class Data(torch.utils.data.Dataset):
 loader = torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2)
 print(sum(batch.to("jax").sum().item() for batch in loader))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
+    done = programs.run(program, check=True)
     assert done.stdout.strip() == "56.0"
     assert done.stderr == ""  # in particular no warning about the fork
 
@@ -371,9 +354,7 @@ data = torch.ones(8, device="jax")
 data.sum().item()
 next(iter(torch.utils.data.DataLoader(data, batch_size=4, num_workers=1)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = programs.run(program)
     assert "device jax cannot be used in a forked process" in done.stderr
     assert "os.fork() was called" not in done.stderr
 
@@ -386,7 +367,5 @@ worker = multiprocessing.get_context("fork").Process(target=print)
 worker.start()
 worker.join()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
+    done = programs.run(program, check=True)
     assert "os.fork() was called" in done.stderr

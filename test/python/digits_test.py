@@ -1,10 +1,10 @@
 """The digits example: the same training on both devices, and the table at its end."""
 
 import subprocess
-import sys
 
 import pytest
 
+from test.python import programs
 from torch_xla_lite.examples import digits
 
 # Trained once; the tests check different properties of the same two runs.
@@ -43,7 +43,7 @@ def test_few_graphs_are_compiled(on_jax):
 
 def test_the_script_prints_its_table_at_the_end():
     done = subprocess.run(
-        [sys.executable, "-m", "torch_xla_lite.examples.digits", "--device", "jax"],
+        [*programs.python(), "-m", "torch_xla_lite.examples.digits", "--device", "jax"],
         capture_output=True,
         text=True,
         check=True,

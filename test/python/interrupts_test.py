@@ -3,12 +3,13 @@
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
+from test.python import programs
+
 # Nothing comes from the disk: the tests count compilations.
-COMPILING = {**os.environ, "TORCH_XLA_LITE_COMPILATION_CACHE": "0"}
+COMPILING = {"TORCH_XLA_LITE_COMPILATION_CACHE": "0"}
 
 # An op whose first compilation takes long, beside values that have nothing to do with it.
 SLOW = """
@@ -51,7 +52,10 @@ def test_an_interrupt_while_a_graph_is_compiled_arrives_and_changes_nothing():
         "print(torch_xla_lite.debug.metrics()['compiles'])\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=COMPILING
+        [*programs.python(), "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | COMPILING,
     ) as child:
         assert child.stdout.readline() == "compiling\n"
         child.send_signal(signal.SIGINT)
@@ -65,14 +69,7 @@ def test_an_interrupt_while_a_graph_is_compiled_arrives_and_changes_nothing():
 
 
 def run(program: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=COMPILING,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return programs.run(program, **COMPILING)
 
 
 # A compiler whose executables are called by a function `run` of the program.
@@ -254,6 +251,7 @@ print(torch_xla_lite.debug.metrics()["compiles"], traced)
 def test_an_interrupt_while_shapes_are_inferred_is_not_remembered(error):
     program = f"""
 import torch, torch_xla_lite
+
 
 @torch.library.custom_op("test::op", mutates_args=())
 def op(x: torch.Tensor) -> torch.Tensor:

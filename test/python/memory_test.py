@@ -1,8 +1,6 @@
 """Memory of tensors that are gone is given back at once, without another sync."""
 
 import gc
-import subprocess
-import sys
 import threading
 from typing import NamedTuple
 
@@ -86,9 +84,7 @@ for _ in range(40):
     x.to("jax")
 print(megabytes() - before)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
+    done = run(program, check=True)
     assert int(done.stdout) < 320  # of 640; XLA frees what it still copies from a little later
 
 

@@ -2,57 +2,49 @@
 
     done = run("import torch, torch_xla_lite; print(1)", TORCH_XLA_LITE_IR_DEBUG="1")
 
-A server imports torch and jax once, and forks for each program. The program imports this package,
-which reads its variables then. Variables that torch and jax read when they are imported have no
-effect, and a program that tests imports, forks or signals needs a process of another kind.
+The processes are forks of one that has imported torch and jax (bazel/fork_server.py). The program
+imports this package, which reads its variables then. A program that tests imports needs an
+interpreter of its own.
 """
 
 import functools
-import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-_SERVER = """
-import gc, json, os, sys
-import torch, jax
-gc.freeze()
-for line in sys.stdin:
-    request = json.loads(line)
-    child = os.fork()
-    if child:
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-        continue
-    for stream, name in enumerate((os.devnull, request["stdout"], request["stderr"])):
-        os.dup2(os.open(name, os.O_WRONLY if stream else os.O_RDONLY), stream)
-    os.environ.update(request["environ"])
-    exec(compile(request["program"], "<string>", "exec"), {"__name__": "__main__"})
-    sys.exit()
-"""
+from bazel import fork_client, fork_server
 
 
 @functools.cache
-def _server() -> "subprocess.Popen[str]":
-    """It ends when this process does, because its input does."""
-    command = [sys.executable, "-c", _SERVER]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def python() -> tuple[str, ...]:
+    """The beginning of a command that runs Python."""
+    if not fork_client.is_running():
+        _start_server()
+    return sys.executable, "-ISP", str(Path(fork_client.__file__).resolve())
 
 
-def run(program: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a program with additional variables, whatever its exit status is."""
-    server = _server()
-    assert server.stdin and server.stdout
-    with tempfile.TemporaryDirectory() as folder:
-        outputs = {name: Path(folder, name) for name in ("stdout", "stderr")}
-        for file in outputs.values():
-            file.touch()
-        request = {name: str(file) for name, file in outputs.items()}
-        print(
-            json.dumps({**request, "program": program, "environ": environ}),
-            file=server.stdin,
-            flush=True,
-        )
-        status = int(server.stdout.readline())
-        texts = [file.read_text(encoding="utf-8") for file in outputs.values()]
-    return subprocess.CompletedProcess(program, status, *texts)
+def _start_server() -> None:
+    """Starts a server for this process, with which it ends: its input is a pipe from here."""
+    place = os.environ["FORK_SERVER"] = str(Path(tempfile.mkdtemp(), "socket"))
+    subprocess.Popen([sys.executable, "-P", fork_server.__file__, place], stdin=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not fork_client.is_running():
+        assert time.monotonic() < deadline, "the server does not start"
+        time.sleep(0.05)
+
+
+def run(
+    program: str, *arguments: str, check: bool = False, **environ: str
+) -> "subprocess.CompletedProcess[str]":
+    """Runs a program with additional variables."""
+    return subprocess.run(
+        [*python(), "-c", program, *arguments],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        check=check,
+        timeout=300,
+    )

@@ -1,20 +1,20 @@
 """Values that XLA stores instead of computing them for each use, in chains of elementwise ops."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import torch_xla_lite
+from test.python import programs
 from torch_xla_lite import debug, stored_values
 from torch_xla_lite.stored_values import Op
 
 _PROGRAM = """
-import sys, torch, torch_xla_lite
+import sys, jax, torch, torch_xla_lite
 from torch import nn
+# What comes from jax's cache would not be stored.
+jax.config.update("jax_enable_compilation_cache", False)
 
 class Layer(nn.Module):
     def __init__(self):
@@ -35,14 +35,7 @@ print(torch_xla_lite.debug.metrics()["loads"], model[0].norm.weight.grad.tolist(
 
 def _run(layers: int, **variables: str) -> list[str]:
     """How many programs a step of so many layers has loaded, and a gradient."""
-    process = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(layers)],
-        env={**os.environ, **variables},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=300,
-    )
+    process = programs.run(_PROGRAM, str(layers), check=True, **variables)
     return process.stdout.split(maxsplit=1)
 
 

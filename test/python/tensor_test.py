@@ -1,9 +1,5 @@
 """XLATensor2, and how data leaves the device."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +7,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from test.python import programs
 from torch_xla_lite import XLATensor2
 from torch_xla_lite.lowering import registry
 
@@ -244,13 +241,7 @@ for place in (first, second, NamedSharding(mesh, PartitionSpec("x"))):
     except ValueError as error:
         print(str(error).splitlines()[-1])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = programs.run(program, check=True, XLA_FLAGS="--xla_force_host_platform_device_count=2")
     refused = "Move it first:  jax.device_put(array, jax.devices()[0])"
     assert done.stdout.splitlines() == ["[2.0, 2.0]", refused, refused]
 

@@ -1,8 +1,5 @@
 """Lightning, accelerate and transformers' Trainer train on device jax when told so."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +7,7 @@ import torch
 
 import torch_xla_lite  # noqa: F401
 from test.models import libraries
+from test.python import programs
 
 
 def data():
@@ -97,14 +95,7 @@ def test_lightning_refuses_a_second_device(lightning):
 
 
 def run(program, **variables):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = programs.run(program, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

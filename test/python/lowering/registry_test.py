@@ -1,5 +1,4 @@
 import builtins
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 
 import torch_xla_lite.lowering as lowerings
 from scripts import lowering_table
+from test.python import programs
 from torch_xla_lite.lowering import decomposition, registry
 
 aten = torch.ops.aten
@@ -142,9 +142,7 @@ print(intercepted)
 
 
 def test_a_module_is_imported_for_its_first_op_while_jax_traces_under_the_users_modes():
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False
-    )
+    done = programs.run(_PROGRAM)
     assert done.stdout.splitlines() == ["0", "True False", "[]", "[]", "[]"], done.stderr
 
 

@@ -1,0 +1,77 @@
+"""Runs Python as `python` does, but as a fork of fork_server.py where that is running.
+
+    python -ISP bazel/fork_client.py [-c PROGRAM | -m MODULE | FILE] [ARGUMENT]...
+
+The output, the exit status and the effect of signals are those of the program. Imports nothing that
+a new interpreter has not imported, because it replaces one that costs 2 CPU seconds.
+"""
+
+import os
+import signal
+import socket
+import sys
+
+_NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def place() -> str:
+    """The server's socket. By default it is beside the interpreter: a variable that tells each test
+    where it is would be in the keys of all tests."""
+    default = os.path.join(os.path.dirname(sys.executable), "..", "fork_server.socket")
+    return os.environ.get("FORK_SERVER", default)
+
+
+def is_running() -> bool:
+    try:
+        _connect().close()
+    except OSError:
+        return False
+    return True
+
+
+def _connect() -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(place())
+    return connection
+
+
+def main(arguments: list[str]) -> None:
+    try:
+        answer = _ask(_connect(), arguments)
+    except OSError:
+        answer = "refused"
+    if not answer.isdecimal():
+        os.execv(sys.executable, [sys.executable, "-P", *arguments])
+    _end_like(int(answer))
+
+
+def _ask(connection: socket.socket, arguments: list[str]) -> str:
+    import json
+
+    request = {
+        "arguments": arguments,
+        "environ": dict(os.environ),
+        "folder": os.getcwd(),
+    }
+    namespaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
+    for number in _PASSED_ON:
+        signal.signal(number, lambda number, _: connection.send(bytes([number])))
+    data = json.dumps(request).encode() + b"\n"
+    sent = socket.send_fds(connection, [data], [0, 1, 2, *namespaces])
+    connection.sendall(data[sent:])
+    return connection.makefile().readline().strip()
+
+
+def _end_like(status: int) -> None:
+    """Ends as the program did: by the same signal, or with the same exit status."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        if -code in _PASSED_ON:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,68 @@
+"""What all tests of this project share, below Bazel (pytest_runner.py) and below plain pytest.
+
+test/conftest.py loads it for the latter, so an editor's test button runs what Bazel runs:
+- variables that the tests need, for this process and those that it starts;
+- random numbers of hypothesis and torch with the same seed each time, and another one in each run
+  of `bazel test --runs_per_test=20`;
+- `@pytest.mark.nightly` for cases that others nearly replace, such as most cells of a matrix, and
+  for long ones: they run with `-m nightly`, or when a name is given. Below Bazel the target
+  `x_nightly_test` has those of `x_test`, and `scripts/test.sh --all` runs it.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+_VARIABLES = {
+    # One torch thread in each test: its threads and XLA's would compete for the same cores.
+    "OMP_NUM_THREADS": "1",
+    # What a test compiles must not depend on what ran before it, and no test may write the user's
+    # programs. The tests of this cache switch it on for their processes.
+    "TORCH_XLA_LITE_COMPILATION_CACHE": "0",
+    # Tests compare lowerings with torch, so each graph is compiled. Those of the interpreter switch
+    # it on.
+    "TORCH_XLA_LITE_COMPILE": "first",
+}
+
+# Before any test imports torch. Bazel keeps a result until an input changes, so these and the seed
+# are the same for each run.
+for _name, _value in _VARIABLES.items():
+    os.environ.setdefault(_name, _value)
+
+_SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "nightly: runs with `-m nightly`, or by its name")
+    if config.getoption("hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(_SEED)  # A 0 would count as none.
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    option = config.option
+    if option.markexpr or option.keyword or any("::" in argument for argument in config.args):
+        return
+    kept = [item for item in items if item.get_closest_marker("nightly") is None]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path) -> None:
+    # Importing torch takes a second, so this is done only for the files that do.
+    if re.search(r"^(import|from) torch", module_path.read_text(), re.MULTILINE):
+        import torch
+
+        torch.default_generator.manual_seed(_SEED)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.manual_seed(_SEED)

@@ -1,0 +1,97 @@
+"""Programs that are forks of bazel/fork_server.py behave as if the interpreter had started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bazel import fork_server
+from test.python import programs
+
+
+def test_the_program_is_a_fork_of_a_process_that_has_imported_torch():
+    assert programs.run("import sys; print('torch' in sys.modules)").stdout == "True\n"
+
+
+def test_arguments_variables_folder_input_and_exit_status_are_those_of_the_call(tmp_path: Path):
+    program = "import os, sys; print(*sys.argv, os.getcwd(), os.environ['A'], input()); sys.exit(3)"
+    done = subprocess.run(
+        [*programs.python(), "-c", program, "x", "y"],
+        cwd=tmp_path,
+        env=os.environ | {"A": "b"},
+        input="typed\n",
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (3, f"-c x y {tmp_path} b typed\n")
+
+
+@pytest.mark.parametrize("arguments", [("program.py",), ("-m", "program")])
+def test_files_and_modules_run_as_main(arguments: tuple[str, ...], tmp_path: Path):
+    (tmp_path / "program.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [*programs.python(), *arguments, "x"]
+    printed = subprocess.check_output(command, cwd=tmp_path, env=environ, text=True)
+    assert printed == "__main__ ['x']\n"
+
+
+def test_the_traceback_of_an_error_begins_in_the_program():
+    done = programs.run("def fail():\n    1 / 0\nfail()")
+    of_python = subprocess.run(
+        [sys.executable, "-c", "def fail():\n    1 / 0\nfail()"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, of_python.stderr)
+
+
+def test_a_program_that_a_signal_ends_is_seen_to_end_by_it():
+    assert programs.run("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
+
+
+def _started(program: str) -> "subprocess.Popen[str]":
+    command = [
+        *programs.python(),
+        "-c",
+        f"import os, time\nprint(os.getpid(), flush=True)\n{program}",
+    ]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_signals_reach_the_program():
+    program = "try: time.sleep(60)\nexcept KeyboardInterrupt: print('interrupted')"
+    with _started(program) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "interrupted\n"
+
+
+def test_a_program_ends_when_what_asked_for_it_is_killed():
+    with _started("time.sleep(60)") as process:
+        program = int(process.stdout.readline())
+        process.kill()
+    for _ in range(200):
+        if not Path(f"/proc/{program}").exists():
+            return
+        time.sleep(0.05)
+    pytest.fail("the program still runs")
+
+
+def test_a_program_is_in_the_namespaces_of_its_caller():
+    show = 'import os; print(os.readlink("/proc/self/ns/net"), os.listdir("/sys/class/net"))'
+    enter = ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*enter, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this machine allows no namespaces")
+    command = [*enter, "sh", "-c", 'readlink /proc/self/ns/net; exec "$@"', "sh"]
+    printed = subprocess.check_output([*command, *programs.python(), "-c", show], text=True)
+    outer, inner = printed.splitlines()
+    assert inner.startswith(outer)
+    assert outer != os.readlink("/proc/self/ns/net")
+
+
+def test_a_variable_that_an_import_reads_gets_an_interpreter_of_its_own():
+    program = "import sys; print('torch' in sys.modules)"
+    assert programs.run(program, JAX_ENABLE_X64="1").stdout == "False\n"
+    assert not fork_server.changes_imports({"TORCH_XLA_LITE_COMPILE": "first", "XLA_FLAGS": "x"})
