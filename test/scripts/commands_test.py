@@ -8,6 +8,8 @@ import pytest
 
 from test.scripts.world import Repo, World, wait_for_orphans
 
+_JOBS = pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.nightly), 2])
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
@@ -259,21 +261,21 @@ def _most_calls_at_once(world: World, word: str, *options: str) -> int:
     return max(map(int, Path(f"{folder}.counts").read_text().split()))
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@_JOBS
 def test_no_more_repositories_are_cloned_at_once_than_jobs(world: World, jobs: int):
     for name in "abc":
         _missing(world, name)
     assert _most_calls_at_once(world, "clone", "--clone", f"-j{jobs}") == jobs
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@_JOBS
 def test_no_more_repositories_move_at_once_than_jobs(world: World, jobs: int):
     for name in "abc":
         world.pair(name)[0].commit()
     assert _most_calls_at_once(world, "merge", f"-j{jobs}") == jobs
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@_JOBS
 def test_no_more_submodules_move_at_once_than_jobs(world: World, jobs: int):
     inner = world.server("inner")
     servers = [world.server(name) for name in "ab"]
@@ -329,7 +331,9 @@ def test_clone_checks_out_what_was_frozen(world: World, file: Path):
     assert (ran.code, ran.one()["status"], clone.head) == (0, "cloned", old)
 
 
-@pytest.mark.parametrize("jobs", ["1", "2", "9"])
+@pytest.mark.parametrize(
+    "jobs", ["2", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("1", "9"))]
+)
 def test_any_number_of_jobs_updates_all(world: World, jobs: str):
     pairs = [world.pair(name) for name in "abc"]
     new = [server.commit() for server, _ in pairs]
@@ -355,7 +359,7 @@ def test_status_prints_notes(world: World):
     assert f"a: {usual.path} is at a usual place too" in world.run("status", json=False).out
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@_JOBS
 def test_no_more_servers_are_asked_at_once_than_jobs(world: World, jobs: int):
     folder = world.folder / "running"
     folder.mkdir()

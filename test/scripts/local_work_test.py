@@ -381,6 +381,7 @@ def test_names_that_are_not_utf8_are_kept_and_named(world: World):
     assert clone.read(name) == "mine\n"
 
 
+@pytest.mark.nightly
 def test_fifty_thousand_files_are_updated(world: World):
     server = world.server("a")
     lines = ["commit refs/heads/main", "committer t <t@t> 0 +0000", "data 0"]

@@ -182,6 +182,7 @@ def test_a_fetch_of_one_large_object_is_not_taken_for_silent(world: World, slow:
     assert (world.run().code, clone.head) == (0, new)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_submodule_of_one_large_object_is_not_taken_for_silent(
     world: World, slow: Path, is_new: bool
@@ -199,6 +200,7 @@ def test_a_submodule_of_one_large_object_is_not_taken_for_silent(
     assert (world.run().code, world.repo(clone.path / "inner").head) == (0, new)
 
 
+@pytest.mark.nightly
 def test_a_push_of_one_large_object_is_not_taken_for_silent(world: World, slow: Path):
     server, clone = world.pair()
     fork = world.repo(world.folder / "fork")
@@ -222,6 +224,7 @@ sys.stdout.write(sys.stdin.read())
 """
 
 
+@pytest.mark.nightly
 def test_a_clone_whose_files_take_long_to_compute_is_not_taken_for_silent(world: World):
     inner, (server, clone) = world.server("inner"), world.pair()
     inner.commit(".gitattributes", "large filter=slow\n")
