@@ -125,6 +125,7 @@ PYTHON_DEPS = {
         "libraries": [],
         "models_test": [":libraries", "//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "training_loops_test": [":libraries", "//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
+        "nightly": ["models_test"],
     },
     "test/python": {
         "accelerator_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
@@ -213,6 +214,7 @@ PYTHON_DEPS = {
         "whole_ops_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
+        "nightly": ["digits_test", "memory_test", "op_coverage_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -51,25 +51,29 @@ def test_a_program_that_a_signal_ends_is_seen_to_end_by_it():
     assert programs.run("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
 
 
-def _started(program: str) -> "subprocess.Popen[str]":
-    command = [
-        *programs.python(),
-        "-c",
-        f"import os, time\nprint(os.getpid(), flush=True)\n{program}",
-    ]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+_WAITING = """
+import os, time
+try:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def _waiting() -> "subprocess.Popen[str]":
+    return subprocess.Popen([*programs.python(), "-c", _WAITING], stdout=subprocess.PIPE, text=True)
 
 
 def test_signals_reach_the_program():
-    program = "try: time.sleep(60)\nexcept KeyboardInterrupt: print('interrupted')"
-    with _started(program) as process:
+    with _waiting() as process:
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "interrupted\n"
 
 
 def test_a_program_ends_when_what_asked_for_it_is_killed():
-    with _started("time.sleep(60)") as process:
+    with _waiting() as process:
         program = int(process.stdout.readline())
         process.kill()
     for _ in range(200):

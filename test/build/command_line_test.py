@@ -213,9 +213,7 @@ def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
     assert "TORCH_XLA_LITE_BAZL is set" in wrong
 
 
-@pytest.mark.parametrize(
-    "arguments", ["develop", "build_ext", "-m bazel.pybuild.configure"]
-)
+@pytest.mark.parametrize("arguments", ["develop", "build_ext", "-m bazel.pybuild.configure"])
 def test_errors_of_the_system_are_reported_without_a_traceback(tree: Path, arguments: str):
     # Not by permissions, which root is not bound to.
     (tree / "build").write_text("")

@@ -249,6 +249,16 @@ PROGRAMS: dict[str, tuple[Callable[[], nn.Module], Loss]] = {
     "transformers Llama with gradient checkpointing": (with_checkpoints, of_tokens()),
 }
 
+# One of each library; the others are nightly.
+DAILY = (
+    "torchvision ResNet",
+    "timm ConvNeXt",
+    "transformers GPT-2",
+    "diffusers UNet",
+    "PyTorch Geometric GCN and GAT",
+    "peft LoRA",
+)
+
 # What falls back to a kernel of the CPU, and why.
 FALLBACKS = {
     "transformers wav2vec 2": {"aten::masked_select": "labels that are not padding are selected"},
@@ -291,7 +301,10 @@ def check_training(build: Callable[[], nn.Module], loss: Loss, **tolerance: floa
     return counts
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in PROGRAMS],
+)
 def test_training_is_that_of_the_cpu(name: str) -> None:
     counts = check_training(*PROGRAMS[name], rtol=2e-3, atol=2e-4)
     assert set(counts["fallbacks"]) == set(FALLBACKS.get(name, {}))
@@ -341,7 +354,7 @@ def test_detection_is_that_of_the_cpu() -> None:
         torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("build", [small_gpt2, small_t5])
+@pytest.mark.parametrize("build", [small_gpt2, pytest.param(small_t5, marks=pytest.mark.nightly)])
 def test_generated_tokens_are_those_of_the_cpu(build: Callable[[], nn.Module]) -> None:
     model: Any = make(build).eval()
     tokens = torch.tensor([[5, 7, 9], [4, 4, 8]])

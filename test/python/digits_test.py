@@ -41,6 +41,7 @@ def test_few_graphs_are_compiled(on_jax):
     assert on_jax.compiles <= 5
 
 
+@pytest.mark.nightly
 def test_the_script_prints_its_table_at_the_end():
     done = subprocess.run(
         [*programs.python(), "-m", "torch_xla_lite.examples.digits", "--device", "jax"],

@@ -137,6 +137,7 @@ print(mappings() - before)
 """
 
 
+@pytest.mark.nightly
 def test_more_graphs_than_the_system_has_mappings_for():
     done = run(_MANY_GRAPHS, TORCH_XLA_LITE_COMPILE="first", TORCH_XLA_LITE_COMPILATION_CACHE="0")
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,12 @@ from scripts.op_results import Job, Result
 # Of each family one, and the modes of each dtype that tell most: bazel test must not take long.
 OPS = ("add", "cumsum", "gather", "index_put", "matmul", "nn_functional_ctc_loss", "sum", "where")
 MODES = [
-    *(("forward", dtype) for dtype in op_results.DTYPES),
+    ("forward", "float32"),
+    *(
+        pytest.param("forward", dtype, marks=pytest.mark.nightly)
+        for dtype in op_results.DTYPES
+        if dtype != "float32"
+    ),
     ("backward", "float32"),
     ("inplace", "int64"),
     ("out", "complex64"),
@@ -42,6 +47,7 @@ def test_results_of_random_ops_are_not_compared(database: dict) -> None:
 JOB = Job("add", "forward", "float32")
 
 
+@pytest.mark.nightly
 def test_a_process_that_crashes_or_hangs_is_replaced() -> None:
     child = op_coverage._Child(num_samples=1)
     child._process.kill()
@@ -60,6 +66,7 @@ TABLE = """\
 """
 
 
+@pytest.mark.nightly
 def test_the_results_are_a_table_and_json_and_are_continued(tmp_path: Path) -> None:
     file, document = tmp_path / "results.json", tmp_path / "results.md"
     document.write_text("\n".join(("before", *op_results.MARKS, "after")))
