@@ -117,9 +117,11 @@ PYTHON_DEPS = {
         "docs_test": [":source_tree", "//bazel/pybuild/dist:metadata"],
         "imports_test": [":source_tree"],
         "layering_test": [":source_tree"],
+        "plain_pytest_test": [":source_tree"],
         "source_tree": ["//test/build:tree"],
         "style_test": [":source_tree"],
         "variables_test": [":source_tree", "//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
+        "nightly": ["plain_pytest_test"],
     },
     "test/models": {
         "libraries": [],
