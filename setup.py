@@ -15,7 +15,7 @@ import time
 
 if sys.version_info < (3, 3):
     # bazel.pybuild, which checks the version, cannot be imported there.
-    sys.exit("error: Python 2 is too old. Use Python 3.11 or newer, such as python3.11.")
+    sys.exit("error: Python 2 is too old. Use python3.")
 
 SINCE = time.perf_counter()
 

@@ -4,27 +4,67 @@
 
 A misspelled variable would have no effect, and the user would not notice; so every name with this
 prefix that is not listed here is an error. The table of the build, bazel/pybuild/variables.py, is
-not part of a wheel; a test checks that both have the same names.
+not part of a wheel, and takes the rows of RUN_TIME from here; a test checks that both have the same
+names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import NamedTuple
 
 PREFIX = "TORCH_XLA_LITE_"
 
 # Stands for the values 0, 1, 2 ...
-_NUMBER = ("a whole number",)
+NUMBER = ("a whole number",)
 
-# Read when the package is imported: name -> the values it may hold.
-RUN_TIME: dict[str, tuple[str, ...]] = {
-    "TORCH_XLA_LITE_CHECK_INDICES": ("0", "1"),
-    "TORCH_XLA_LITE_COMPILATION_CACHE": ("0", "1"),
-    "TORCH_XLA_LITE_COMPILE": ("first", "repeated", "background"),
-    "TORCH_XLA_LITE_IR_DEBUG": ("0", "1"),
-    "TORCH_XLA_LITE_PENDING_LIMIT": _NUMBER,
-    "TORCH_XLA_LITE_REBUILD_ON_IMPORT": ("0", "1"),
-    "TORCH_XLA_LITE_SYNC_AFTER_STEP": ("0", "1"),
+
+class Row(NamedTuple):
+    """A variable that is read when the package is imported.
+
+    Attributes:
+      values: that it may hold.
+      default: description of the value that replaces an unset or empty variable.
+      meaning: one sentence.
+    """
+
+    values: tuple[str, ...]
+    default: str
+    meaning: str
+
+
+RUN_TIME = {
+    "TORCH_XLA_LITE_CHECK_INDICES": Row(
+        ("0", "1"),
+        "unset: an index out of range raises when a value is read",
+        "1 raises when the graph runs, with the line that recorded the operation; 0 checks "
+        "nothing.",
+    ),
+    "TORCH_XLA_LITE_IR_DEBUG": Row(
+        ("0", "1"), "0", "each operation remembers the line and the module that recorded it."
+    ),
+    "TORCH_XLA_LITE_COMPILATION_CACHE": Row(
+        ("0", "1"), "1", "compiled programs are stored on disk for other processes."
+    ),
+    "TORCH_XLA_LITE_COMPILE": Row(
+        ("first", "repeated", "background"),
+        "repeated",
+        "a graph is compiled the first time, or interpreted and compiled when it comes back, or in "
+        "that case compiled in a background thread.",
+    ),
+    "TORCH_XLA_LITE_REBUILD_ON_IMPORT": Row(
+        ("0", "1"),
+        "0",
+        "importing the package from a checkout builds the checkout first, once for a process and "
+        "those that it starts; not where pytest, unittest or Bazel collects or runs tests.",
+    ),
+    "TORCH_XLA_LITE_SYNC_AFTER_STEP": Row(
+        ("0", "1"), "1", "the end of an optimizer's step runs what is recorded."
+    ),
+    "TORCH_XLA_LITE_PENDING_LIMIT": Row(
+        NUMBER,
+        "2000",
+        "the runtime starts a graph after about this many recorded operations, even if no value is "
+        "read; 0: no limit.",
+    ),
 }
 
 # Read by the build, which checks their values; at run time only the name is checked.
@@ -50,9 +90,9 @@ def check(environ: Mapping[str, str]) -> None:
             continue  # empty means unset, as in most programs
         if name not in RUN_TIME:
             raise ValueError(_unknown(name))
-        values = RUN_TIME[name]
-        if environ[name] not in values and not (values is _NUMBER and environ[name].isdecimal()):
-            example = "1000" if values is _NUMBER else values[-1]
+        values = RUN_TIME[name].values
+        if environ[name] not in values and not (values is NUMBER and environ[name].isdecimal()):
+            example = "1000" if values is NUMBER else values[-1]
             raise ValueError(
                 f"{name}={environ[name]} is not understood: it may be {' or '.join(values)}.\n"
                 f"Correct it:  export {name}={example}    (or: unset {name})"
@@ -61,19 +101,19 @@ def check(environ: Mapping[str, str]) -> None:
 
 def enabled(environ: Mapping[str, str], name: str, *, default: str = "0") -> bool:
     """Whether the 0/1 variable `name` is on. `default` holds where it is unset or empty."""
-    assert RUN_TIME[name] == ("0", "1"), name
+    assert RUN_TIME[name].values == ("0", "1"), name
     return (environ.get(name) or default) == "1"
 
 
 def choice(environ: Mapping[str, str], name: str, *, default: str) -> str:
     """The value of the variable `name`. `default` holds where it is unset or empty."""
-    assert default in RUN_TIME[name], name
+    assert default in RUN_TIME[name].values, name
     return environ.get(name) or default
 
 
 def number(environ: Mapping[str, str], name: str, *, default: int) -> int:
     """The number of the variable `name`. `default` holds where it is unset or empty."""
-    assert RUN_TIME[name] is _NUMBER, name
+    assert RUN_TIME[name].values is NUMBER, name
     return int(environ.get(name) or default)
 
 

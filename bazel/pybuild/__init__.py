@@ -6,6 +6,7 @@ Folders and files, from the lowest to the highest. A file imports only what stan
     errors.py, notices.py      failures with a remedy; messages for the end of a command
     files.py                   writes files atomically, and removes files inside a folder
     variables.py, options.py   the table of the build's environment variables; their values
+    run_time.py                those that the package reads; a link to torch_xla_lite/_variables.py
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA
     why/                       why Bazel ran its actions, from its logs
@@ -34,10 +35,11 @@ functions import the modules that only a real change needs (hashing, TOML, setup
 import sys
 
 # Checked here, because every build imports this file first, and pip calls the backend before it
-# reads requires-python. The syntax is valid in older interpreters.
-if sys.version_info < (3, 11):
+# reads requires-python. Bazel's rule and setup_env.sh run this file, too. The syntax is valid in
+# older interpreters.
+OLDEST = (3, 11)
+if sys.version_info < OLDEST:
     sys.exit(
-        "error: Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n"
-        "Use a newer one, such as python3.11."
-        % (sys.version_info[0], sys.version_info[1], sys.executable)
+        "error: Python %s is too old (%s): torch_xla_lite needs %s or newer."
+        % (sys.version.split()[0], sys.executable, "%d.%d" % OLDEST)
     )

@@ -299,17 +299,10 @@ def _nearest(name: str, names: Iterable[str], cutoff: float = 0) -> str:
     return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), "")
 
 
-# Those that change the flags of actions, their folder or the targets.
-_FLAG_VARIABLES = (
-    *("BUILD_LIB_WHL", "BUILD_PYTHON_ONLY", "CC", "CUDA_HOME", "CUDA_PATH", "DEBUG"),
-    *("REL_WITH_DEB_INFO", "TORCH_CUDA_ARCH_LIST", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"),
-    *("TORCH_XLA_LITE_DEBUG_FILES", "USE_CUDA", "USE_PRIORITIZED_TEXT_FOR_LD"),
-)
-
-
 def checksums(environ: Mapping[str, str]) -> dict[str, int]:
     """Checksums of the variables that can change flags. Options may contain credentials."""
-    found = {name: environ[name] for name in _FLAG_VARIABLES if environ.get(name)}
+    names = ["CC", *(variable.name for variable in VARIABLES if variable.changes_flags)]
+    found = {name: environ[name] for name in names if environ.get(name)}
     if not found:
         return {}
     import zlib

@@ -17,13 +17,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bazel.pybuild import files
+from bazel.pybuild import files, notices
 from bazel.pybuild.call import events
+from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import checksums
-from bazel.pybuild.why import last_build
 
 if TYPE_CHECKING:
     from bazel.pybuild.why.causes import Action
+
+FILE = Path("build") / "report.json"
 
 
 class Report(NamedTuple):
@@ -128,8 +130,11 @@ def explained(
         # Imported only when an action ran.
         from bazel.pybuild.why import causes
 
-        with last_build.errors_are_notices():
-            before = last_build.variables(root)
+        with notices.of_errors():
+            try:
+                before = last(root)["variables"]
+            except BuildError:
+                before = {}
             actions = causes.explain(outcome.spawns, outcome.seconds, variables, before, root)
     wall = time.perf_counter() - since
     return Report(succeeded, wall, outcome, changed, cuda, actions, variables)
@@ -137,5 +142,22 @@ def explained(
 
 def write(report: Report, root: Path) -> None:
     """Writes build/report.json."""
-    with last_build.errors_are_notices(stale=root / last_build.FILE):
-        files.replace(root / last_build.FILE, json.dumps(report.as_json(), indent=2) + "\n")
+    with notices.of_errors(stale=root / FILE):
+        files.replace(root / FILE, json.dumps(report.as_json(), indent=2) + "\n")
+
+
+def last(root: Path) -> dict[str, Any]:
+    """The content of build/report.json.
+
+    Raises:
+      BuildError: the file is missing or unreadable.
+    """
+    try:
+        content = json.loads((root / FILE).read_bytes())
+        return {
+            key: content[key] for key in ("succeeded", "executed", "critical_path", "variables")
+        }
+    except (OSError, ValueError, KeyError):
+        raise BuildError(
+            "No build of this tree is known.", "Build it:  python setup.py develop"
+        ) from None

@@ -1,6 +1,7 @@
 """The table of the environment variables of the build.
 
-Each row has the type of a variable, which says how its text is parsed. options.py reads them.
+Each row has the type of a variable, which says how its text is parsed. options.py reads them. The
+variables that the package reads at run time are in run_time.py, a link to the package's file.
 """
 
 import enum
@@ -8,6 +9,8 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+from bazel.pybuild import run_time
 
 PREFIX = "TORCH_XLA_LITE_"
 
@@ -143,6 +146,7 @@ class Variable(NamedTuple):
       meaning: one sentence.
       read_by_build: whether builds read it. The others are in the table so that builds do not call
         them misspelt: this package reads them at run time, or a script does.
+      changes_flags: whether it changes the flags of actions, their folder or the targets.
     """
 
     name: str
@@ -150,8 +154,14 @@ class Variable(NamedTuple):
     default: str
     meaning: str
     read_by_build: bool = True
+    changes_flags: bool = False
 
 
+_RUN_TIME_KINDS = {
+    ("0", "1"): DIGIT,
+    ("first", "repeated", "background"): COMPILE_WHEN,
+    run_time.NUMBER: NATURAL,
+}
 VARIABLES = (
     Variable(
         "TORCH_XLA_LITE_BAZEL",
@@ -171,6 +181,7 @@ VARIABLES = (
         WORDS,
         "none",
         "Options for `bazel build`; they come last and override all others.",
+        changes_flags=True,
     ),
     Variable(
         "TORCH_XLA_LITE_BUILD_VERSION",
@@ -209,12 +220,19 @@ VARIABLES = (
         "none: results are read and not written",
         "What the cache server asks of writers; with it, new results are stored there.",
     ),
-    Variable("DEBUG", FLAG, "0", "Compile without optimisation and with debug information."),
+    Variable(
+        "DEBUG",
+        FLAG,
+        "0",
+        "Compile without optimisation and with debug information.",
+        changes_flags=True,
+    ),
     Variable(
         "REL_WITH_DEB_INFO",
         FLAG,
         "0",
         "Compile with optimisation and with debug information; DEBUG=1 overrides it.",
+        changes_flags=True,
     ),
     Variable("MAX_JOBS", COUNT, "chosen by Bazel", "How many compilers run at once."),
     Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
@@ -223,37 +241,45 @@ VARIABLES = (
         FLAG,
         "0",
         "Make the library wheel, torch_xla_lite_lib: libraries and headers, for every Python.",
+        changes_flags=True,
     ),
     Variable(
         "BUILD_PYTHON_ONLY",
         FLAG,
         "0",
         "Make the Python-only wheel, which requires torch_xla_lite_lib of the same version.",
+        changes_flags=True,
     ),
     Variable(
         "TORCH_XLA_LITE_DEBUG_FILES",
         FLAG,
         "0",
         "Write the debug information of a wheel's libraries to separate files beside the wheel.",
+        changes_flags=True,
     ),
     Variable(
         "USE_CUDA",
         SWITCH,
         "auto: if jax or torch is built for CUDA and there is a toolkit of that version",
         "Build the CUDA library; 1 builds it with any jax and torch, and requires a toolkit.",
+        changes_flags=True,
     ),
     Variable(
         "CUDA_HOME",
         FOLDER,
         "CUDA_PATH, nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
         "The CUDA toolkit to build with.",
+        changes_flags=True,
     ),
-    Variable("CUDA_PATH", FOLDER, "none", "The same; read if CUDA_HOME is unset."),
+    Variable(
+        "CUDA_PATH", FOLDER, "none", "The same; read if CUDA_HOME is unset.", changes_flags=True
+    ),
     Variable(
         "TORCH_CUDA_ARCH_LIST",
         ARCHITECTURES,
         "Common: 7.5 8.0 8.6 9.0 10.0 12.0+PTX, those that the toolkit supports",
         "GPU architectures to compile for, such as 8.0;9.0+PTX or Hopper.",
+        changes_flags=True,
     ),
     Variable(
         "USE_ROCM",
@@ -266,6 +292,7 @@ VARIABLES = (
         FLAG,
         "0",
         "Place the most frequently executed functions side by side when linking (for aarch64).",
+        changes_flags=True,
     ),
     Variable(
         "SOURCE_DATE_EPOCH",
@@ -273,59 +300,15 @@ VARIABLES = (
         "315532800: the first of January 1980",
         "Timestamp of the files in wheels and source distributions.",
     ),
-    Variable(
-        "TORCH_XLA_LITE_CHECK_INDICES",
-        DIGIT,
-        "unset: an index out of range raises when a value is read",
-        "Read at run time: 1 raises when the graph runs, with the line that recorded the "
-        "operation; 0 checks nothing.",
-        read_by_build=False,
-    ),
-    Variable(
-        "TORCH_XLA_LITE_IR_DEBUG",
-        DIGIT,
-        "0",
-        "Read at run time: each operation remembers the line and the module that recorded it.",
-        read_by_build=False,
-    ),
-    Variable(
-        "TORCH_XLA_LITE_COMPILATION_CACHE",
-        DIGIT,
-        "1",
-        "Read at run time: compiled programs are stored on disk for other processes.",
-        read_by_build=False,
-    ),
-    Variable(
-        "TORCH_XLA_LITE_COMPILE",
-        COMPILE_WHEN,
-        "repeated",
-        "Read at run time: a graph is compiled the first time, or interpreted and compiled when it "
-        "comes back, or in that case compiled in a background thread.",
-        read_by_build=False,
-    ),
-    Variable(
-        "TORCH_XLA_LITE_REBUILD_ON_IMPORT",
-        DIGIT,
-        "0",
-        "Read at run time: importing the package from a checkout builds the checkout first, once "
-        "for a process and those that it starts; not where pytest, unittest or Bazel collects or "
-        "runs tests.",
-        read_by_build=False,
-    ),
-    Variable(
-        "TORCH_XLA_LITE_SYNC_AFTER_STEP",
-        DIGIT,
-        "1",
-        "Read at run time: the end of an optimizer's step runs what is recorded.",
-        read_by_build=False,
-    ),
-    Variable(
-        "TORCH_XLA_LITE_PENDING_LIMIT",
-        NATURAL,
-        "2000",
-        "Read at run time: the runtime starts a graph after about this many recorded operations, "
-        "even if no value is read; 0: no limit.",
-        read_by_build=False,
+    *(
+        Variable(
+            name,
+            _RUN_TIME_KINDS[row.values],
+            row.default,
+            f"Read at run time: {row.meaning}",
+            read_by_build=False,
+        )
+        for name, row in run_time.RUN_TIME.items()
     ),
     Variable(
         "TORCH_XLA_LITE_CONTAINER",

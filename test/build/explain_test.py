@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bazel.pybuild import report
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.why import causes, execution_log, explanation, last_build
+from bazel.pybuild.why import causes, execution_log, explanation
 from bazel.pybuild.why.execution_log import Spawn
 from test.build import logs
 
@@ -165,9 +166,9 @@ def test_a_build_that_failed_before_any_action_is_one_sentence():
 def test_without_a_build_the_error_names_the_command(tmp_path: Path, content: str | None):
     if content is not None:
         (tmp_path / "build").mkdir()
-        (tmp_path / last_build.FILE).write_text(content)
+        (tmp_path / report.FILE).write_text(content)
     with pytest.raises(BuildError, match=r"python setup\.py develop"):
-        explanation.explain(tmp_path)
+        report.last(tmp_path)
 
 
 def _compare(tmp_path: Path, old: list[Any], new: list[Any]) -> tuple[bool, list[str]]:

@@ -8,6 +8,7 @@ import pytest
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
+from bazel import pybuild
 from bazel.pybuild.dist import metadata
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
@@ -24,6 +25,13 @@ def test_the_dependencies_are_the_versions_that_the_code_is_built_against(root: 
     pins = packages.wanted(root)
     expected = {f"{name}=={pins[name]}" for name in ("jax", "jaxlib", "torch")}
     assert expected <= set(metadata.read(root).dependencies)
+
+
+def test_the_least_python_is_the_one_that_the_build_checks(root: Path):
+    oldest = ".".join(map(str, pybuild.OLDEST))
+    text = (root / "pyproject.toml").read_text()
+    assert metadata.read(root).requires_python == f">={oldest}"
+    assert f'target-version = "py{oldest.replace(".", "")}"' in text
 
 
 def test_sections_of_entry_points_are_apart(root: Path):

@@ -18,7 +18,7 @@ _TABLE = [
     ("third_party", [""]),
     ("bazel", [""]),
     # As in bazel/pybuild/__init__.py.
-    ("bazel/pybuild", ["errors.py", "files.py", "notices.py", "variables.py"]),
+    ("bazel/pybuild", ["errors.py", "files.py", "notices.py", "run_time.py", "variables.py"]),
     ("bazel/pybuild", ["options.py", "lock.py"]),
     ("bazel/pybuild", ["machine", "why"]),
     ("bazel/pybuild", ["cache"]),

@@ -2,7 +2,6 @@
 
 load("//third_party:pip.bzl", "ENVIRON", "find_python", "run_python")
 
-_OLDEST = (3, 11)
 _BUILDGRID = "TORCH_XLA_LITE_BUILDGRID"
 
 _PROBE = """
@@ -23,14 +22,15 @@ def _python_repository_impl(repository_ctx):
     # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     interface = repository_ctx.path(Label("//third_party:interface.py"))
     repository_ctx.path(Label("//third_party:elf.py"))
+    oldest = repository_ctx.path(Label("//bazel/pybuild:__init__.py"))
     template = repository_ctx.path(Label("//third_party/python:python.BUILD.tpl"))
 
     python = find_python(repository_ctx)
+
+    # Fails if it is too old.
+    run_python(repository_ctx, python, [oldest])
     version, include = run_python(repository_ctx, python, ["-c", _PROBE]).splitlines()
     major, minor = [int(part) for part in version.split(" ")]
-    if (major, minor) < _OLDEST:
-        fail(("Python %d.%d is too old (%s): torch_xla_lite needs 3.11 or newer.\n" +
-              "Use a newer one:  python3.11 -m venv .venv && scripts/bootstrap.sh") % (major, minor, python))
     headers = repository_ctx.path(include)
     if not headers.get_child("Python.h").exists:
         fail(("The C headers of %s are missing (%s/Python.h).\n" +

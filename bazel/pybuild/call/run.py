@@ -138,9 +138,9 @@ def _call(
 
             meanwhile()
     except KeyboardInterrupt:
-        from bazel.pybuild.why import causes, execution_log, last_build
+        from bazel.pybuild.why import causes, execution_log
 
-        with last_build.errors_are_notices():
+        with notices.of_errors():
             for log in command.written[1:2]:
                 causes.remember(execution_log.read(log), checksums(environ), root)
         raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import setuptools
 from setuptools.command.build_ext import build_ext
 
-from bazel.pybuild import build, develop, watch, wheel
+from bazel.pybuild import build, develop, report, watch, wheel
 from bazel.pybuild.call import client
 from bazel.pybuild.commands import clean, pip_install, show_options
 from bazel.pybuild.dist import sdist
@@ -54,11 +54,11 @@ class BuildExt(build_ext):
         tree = self.distribution
         into = None if self.inplace or self.editable_mode else Path(self.build_lib)
         configured = tree.configured
-        report = build.build(
+        done = build.build(
             tree.root, tree.variables, tree.environ, into=into, configured=configured
         )
-        print(report.line())
-        self._built = list(report.changed)
+        print(done.line())
+        self._built = list(done.changed)
 
     def get_outputs(self) -> list[str]:
         return [str(Path(self.build_lib) / path) for path in getattr(self, "_built", [])]
@@ -234,7 +234,7 @@ class Explain(_Command):
     def run(self) -> None:
         tree = self.distribution
         if not self.args:
-            print(explanation.explain(tree.root))
+            print(explanation.text(report.last(tree.root)))
             return
         if len(self.args) != 2:
             raise BuildError(

@@ -6,6 +6,5 @@ Out: the causes of each action, and texts about them.
     execution_log.py  the processes that Bazel started or found in a cache
     profile.py        when each action ran
     causes.py         compares each action with its previous run, or with that in another log
-    last_build.py     reads build/report.json
     explanation.py    prints the causes as a tree
 """

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.why import causes, execution_log, last_build
+from bazel.pybuild.why import causes, execution_log
 
 _VERBS = {
     "CppArchive": "archive",
@@ -24,20 +24,6 @@ _VERBS = {
     "CudaCompile": "compile",
     "TestRunner": "test",
 }
-
-
-def explain(root: Path) -> str:
-    """The text for the last build of setup.py.
-
-    Raises:
-      BuildError: none is known.
-    """
-    try:
-        return text(last_build.read(root))
-    except (OSError, ValueError, KeyError):
-        raise BuildError(
-            "No build of this tree is known.", "Build it:  python setup.py develop"
-        ) from None
 
 
 def compare(old: Path, new: Path) -> tuple[bool, str]:
