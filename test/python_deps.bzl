@@ -99,7 +99,7 @@ PYTHON_DEPS = {
         "relay": [],
         "remote_execution_test": ["//bazel/pybuild/cache:remote_cache", "//bazel/pybuild:options",
             "//test/build:nested"],
-        "server_test": [":servers", "//bazel/pybuild/cache:remote_cache"],
+        "server_test": [":servers", "//bazel/pybuild/cache:remote_cache", "//bazel/pybuild:options"],
         "servers": [":grpc_server", "//bazel/pybuild:options", "//bazel/pybuild:variables", "//test/build:tree"],
         "nightly": ["faults_test", "remote_execution_test"],
     },

@@ -10,11 +10,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bazel.pybuild.cache import remote_cache
+from bazel.pybuild.options import Options
 from test.cache.servers import (
     Server,
     certificate,
@@ -49,9 +51,8 @@ def _put(cache: Server, content: bytes) -> Path:
     return cache.folder / "entries" / _blob(content)[1:]
 
 
-@http_and_grpc
-def test_the_server_enforces_both_tokens(tmp_path: Path, protocol: str):
-    with server(tmp_path, protocol) as cache:
+def test_the_server_enforces_both_tokens(tmp_path: Path):
+    with server(tmp_path, "http") as cache:
         nobody = remote_cache.probe(cache.options())
         wrong = remote_cache.probe(cache.options(reads="wrong"))
         reader = remote_cache.probe(cache.options(reads=cache.read_token))
@@ -224,3 +225,21 @@ def test_a_port_in_use_is_named_and_leaves_no_process(tmp_path: Path):
     assert process.returncode == 1
     assert "Address already in use" in process.stderr
     assert not list((tmp_path / "second").glob("*.pid"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), ""),
+        (b"HTTP/1.1 400 Bad Request", "it does not speak gRPC"),
+        (b"", "it does not answer within 0.5 s"),
+    ],
+)
+def test_a_grpc_server_is_known_by_its_greeting(answer: bytes, problem: str):
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
+        options = Options(remote_cache=f"grpc://127.0.0.1:{listener.getsockname()[1]}")
+        asked = pool.submit(remote_cache.probe, options, 0.5)
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(answer)
+            assert asked.result().problem == problem

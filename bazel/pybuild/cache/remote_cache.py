@@ -182,8 +182,10 @@ def describe(options: Options) -> tuple[bool, str]:
     answer = probe(options)
     if answer.problem:
         return False, f"{options.remote_cache} is not used: {answer.problem}"
-    what = "read and write" if answer.may_write else "read, not write"
-    text = f"{options.remote_cache} answers in {answer.latency_s * 1000:.1f} ms; you may {what}"
+    text = f"{options.remote_cache} answers in {answer.latency_s * 1000:.1f} ms"
+    if _is_grpc(options.remote_cache):
+        return True, text
+    text += f"; you may {'read and write' if answer.may_write else 'read, not write'}"
     if options.remote_cache_write_token and not answer.may_write:
         return False, f"{text}: {answer.remark}"
     return True, text
