@@ -263,6 +263,7 @@ PYTHON_DEPS = {
         "compile_commands_test": ["//scripts:compile_commands", "//test/build:nested", "//test/build:tree"],
         "edit_costs_test": ["//scripts:__init__", "//scripts/bench:edit_costs"],
         "find_test": [":world"],
+        "harness_test": ["//scripts:__init__", "//scripts/bench:harness"],
         "hostile_test": [":checker", ":snapshots", ":world"],
         "local_work_test": [":world"],
         "matrix_test": [":checker", ":scenes", ":snapshots", ":world"],
