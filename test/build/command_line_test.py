@@ -18,6 +18,10 @@ from test.build.tree import copied, inputs
 _MARK = "bazel was started"
 
 
+def _nightly(*values: object) -> object:
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
@@ -63,17 +67,17 @@ def _state(tree: Path, *, but: str = "") -> dict[Path, tuple[int, int]]:
     ("arguments", "environ", "message"),
     [
         ("develop --bogus", {}, "option --bogus not recognized"),
-        ("build_ext --bogus", {}, "option --bogus not recognized"),
+        _nightly("build_ext --bogus", {}, "option --bogus not recognized"),
         ("build_ext --include-dirs=x", {}, "option --include-dirs not recognized"),
-        ("sdist --bogus", {}, "option --bogus not recognized"),
-        ("bdist_wheel --bogus", {}, "option --bogus not recognized"),
-        ("--bogus develop", {}, "option --bogus not recognized"),
+        _nightly("sdist --bogus", {}, "option --bogus not recognized"),
+        _nightly("bdist_wheel --bogus", {}, "option --bogus not recognized"),
+        _nightly("--bogus develop", {}, "option --bogus not recognized"),
         ("develop --dry-run", {}, "option --dry-run not recognized"),
-        ("--dry-run develop", {}, "option --dry-run not recognized"),
+        _nightly("--dry-run develop", {}, "option --dry-run not recognized"),
         ("developp", {}, "invalid command 'developp'"),
-        ("build_ext developp", {}, "invalid command 'developp'"),
+        _nightly("build_ext developp", {}, "invalid command 'developp'"),
         ("", {}, "no commands supplied"),
-        ("bdist_dumb", {}, "bdist_dumb is a command of setuptools' own"),
+        _nightly("bdist_dumb", {}, "bdist_dumb is a command of setuptools' own"),
         ("build_ext install_lib", {}, "install_lib is a command of setuptools' own"),
         ("build_ext", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
         ("clean", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
@@ -107,7 +111,9 @@ print(len(calls), "configured")
 """
 
 
-@pytest.mark.parametrize("command", ["develop", "build_ext", "bdist_wheel", "-v develop"])
+@pytest.mark.parametrize(
+    "command", ["develop", *(_nightly(c) for c in ("build_ext", "bdist_wheel", "-v develop"))]
+)
 def test_a_command_configures_the_tree_once(tree: Path, command: str):
     arguments = [sys.executable, "-c", _COUNTED, *command.split()]
     process = subprocess.run(
@@ -140,12 +146,12 @@ def test_a_lone_develop_leaves_nothing_but_bytecode_when_a_variable_is_wrong(
     ("arguments", "answer"),
     [
         ("--help", "usage: setup.py"),
-        ("--help-commands", "usage: setup.py"),
+        _nightly("--help-commands", "usage: setup.py"),
         ("--version", "0.1.0"),
-        ("--name", "torch_xla_lite"),
-        ("--license", "BSD-3-Clause"),
+        _nightly("--name", "torch_xla_lite"),
+        _nightly("--license", "BSD-3-Clause"),
         ("build_ext --help", "--inplace"),
-        ("--help clean", "--dry-run"),
+        _nightly("--help clean", "--dry-run"),
         ("options", "USE_CUDA"),
     ],
 )
@@ -233,7 +239,7 @@ def test_errors_of_the_system_are_reported_without_a_traceback(tree: Path, argum
     assert "Traceback" not in process.stderr
 
 
-@pytest.mark.parametrize("arguments", ["--version", "develop"])
+@pytest.mark.parametrize("arguments", ["--version", _nightly("develop")])
 def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arguments: str):
     with open("/dev/full", "w") as full:
         process = subprocess.run(
@@ -249,6 +255,7 @@ def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arg
     assert process.stderr.startswith("error: [Errno 28] No space left on device: 'standard output'")
 
 
+@pytest.mark.nightly
 def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree: Path):
     bazel = tree.parent / "bin" / "bazel"
     bazel.write_text("#!/bin/sh\ncase $1 in build) kill -INT $$ ;; esac\n")
@@ -257,6 +264,7 @@ def test_a_bazel_that_is_interrupted_before_it_works_did_not_fail_to_start(tree:
     assert process.stderr == "error: interrupted. The installed files have not changed.\n"
 
 
+@pytest.mark.nightly
 def test_a_bazel_that_rejects_the_path_of_the_tree_is_quoted_in_one_line(tree: Path):
     spaced = tree.parent / "a tree"
     tree.rename(spaced)

@@ -207,6 +207,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
+@pytest.mark.nightly
 def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
     def run(*arguments: str) -> str:
         command = [environment, *arguments]

@@ -82,7 +82,10 @@ def test_a_question_and_a_wrong_word_start_nothing(
     assert "+---" not in process.stderr
 
 
-@pytest.mark.parametrize("command", ["setup.py build_ext", "setup.py bdist_wheel"])
+@pytest.mark.parametrize(
+    "command",
+    ["setup.py build_ext", pytest.param("setup.py bdist_wheel", marks=pytest.mark.nightly)],
+)
 def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(
     environ: dict[str, str], command: str
 ):
@@ -91,7 +94,9 @@ def test_a_build_with_cuda_gives_advice_after_everything_but_an_error(
     assert set(before.splitlines()[-1]) == {"+", "-"}
 
 
-@pytest.mark.parametrize("variable", ["USE_CUDA", "USE_PRIORITIZED_TEXT_FOR_LD"])
+@pytest.mark.parametrize(
+    "variable", ["USE_CUDA", pytest.param("USE_PRIORITIZED_TEXT_FOR_LD", marks=pytest.mark.nightly)]
+)
 def test_no_advice_without_cuda_or_with_the_variable_set(environ: dict[str, str], variable: str):
     process = _python({**environ, variable: "0"}, "setup.py", "build_ext")
     assert "error: " in process.stderr

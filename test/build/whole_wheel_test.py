@@ -136,6 +136,7 @@ def test_it_computes_where_it_was_installed(whole: Path, tmp_path: Path):
     assert _compute(whole, tmp_path) == "12.0"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     tuple(map(int, platform.libc_ver()[1].split("."))) > (2, 41),
     reason="the C library of this system is newer than any tag that auditwheel knows",

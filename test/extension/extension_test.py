@@ -138,6 +138,7 @@ _DEVICES = pytest.mark.parametrize("device", ["cpu", "jax"])
 _OPCHECK = ["test_schema", "test_autograd_registration", "test_faketensor"]
 
 
+@pytest.mark.nightly
 @_DEVICES
 @pytest.mark.parametrize("op", ["fit float32", "fit float64", "fit with options", "pool"])
 def test_it_passes_opcheck(checks: dict[str, Any], device: str, op: str):
@@ -145,12 +146,14 @@ def test_it_passes_opcheck(checks: dict[str, Any], device: str, op: str):
     assert checks[device]["opcheck"][op] == expected
 
 
+@pytest.mark.nightly
 @_DEVICES
 @pytest.mark.parametrize("check", ["gradcheck", "gradcheck with options", "gradgradcheck"])
 def test_it_passes_gradcheck_in_float64(checks: dict[str, Any], device: str, check: str):
     assert checks[device][check] == "passed"
 
 
+@pytest.mark.nightly
 @_DEVICES
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_vmap_over_any_dimension_gives_what_a_loop_gives(
@@ -159,16 +162,19 @@ def test_vmap_over_any_dimension_gives_what_a_loop_gives(
     assert checks[device]["vmap"][dim] == checks[device]["loop"][dim]
 
 
+@pytest.mark.nightly
 @_DEVICES
 def test_vmap_calls_the_op_once(checks: dict[str, Any], device: str):
     assert checks[device]["calls under vmap"] == 1
 
 
+@pytest.mark.nightly
 def test_float64_keeps_its_precision(checks: dict[str, Any]):
     # In float32 all three values are 1.
     assert checks["jax"]["precise"] == pytest.approx([1, 1 + 2e-12, 1 + 2e-12], rel=1e-15)
 
 
+@pytest.mark.nightly
 def test_torch_func_grad_names_what_torch_s_custom_op_lacks(checks: dict[str, Any]):
     # docs/extensions.md says so; the same message on both devices.
     assert "setup_context" in checks["cpu"]["func.grad"]
@@ -204,6 +210,7 @@ def test_the_cuda_half_needs_no_library_of_cuda_to_load(cuda_library: Path):
     assert not [line for line in needed if "cuda" in line]
 
 
+@pytest.mark.nightly
 def test_its_handlers_are_registered_for_cuda(cuda_library: Path, checks: dict[str, Any]):
     assert {"xla_isotonic.fit", "xla_isotonic.pool"} <= set(checks["registered for CUDA"])
 
@@ -311,6 +318,7 @@ def attributes(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -
     return installed.facts(folder / "program.py")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", ["one", "other", "empty"])
 def test_numbers_strings_and_lists_reach_a_handler_as_attributes(
     attributes: dict[str, Any], case: str
@@ -367,15 +375,18 @@ def peek(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict
     return installed.facts(folder / "program.py")
 
 
+@pytest.mark.nightly
 def test_c_plus_plus_code_of_others_uses_the_same_runtime(peek: dict[str, Any]):
     recorded, counted = peek["recorded"]
     assert recorded == counted > 0
 
 
+@pytest.mark.nightly
 def test_headers_that_include_torch_s_can_be_used(peek: dict[str, Any]):
     assert peek["elements"] == 6
 
 
+@pytest.mark.nightly
 def test_a_library_finds_the_bridge_beside_which_it_is_installed(
     installed: Installed, peek: dict[str, Any]
 ):

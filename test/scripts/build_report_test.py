@@ -13,7 +13,6 @@ import pytest
 
 from scripts.bench import build_report
 from test.build.nested import Nested
-from test.build.tree import ROOT
 
 _ONE = '#include <vector>\n#include "c10/core/Device.h"\nint one() { return 1; }\n'
 
@@ -41,8 +40,7 @@ _REPORT = build_report.Report(
 def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     """A tree in which everything was compiled."""
     tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    (tree.root / "scripts/bench").mkdir(parents=True)
-    shutil.copy(ROOT / "scripts/bench/build_report.py", tree.root / "scripts/bench")
+    tree.add("scripts/bench/build_report.py")
     build_file = tree.root / "torch_xla_lite/BUILD.bazel"
     with_torch = '    srcs = ["loops.cc", "one.cc"],\n    deps = ["@torch//:c10"],\n'
     build_file.write_text(build_file.read_text().replace('    srcs = ["one.cc"],\n', with_torch))
@@ -65,12 +63,14 @@ def page(report: build_report.Report, tmp_path_factory: pytest.TempPathFactory) 
     return file
 
 
+@pytest.mark.nightly
 def test_every_compiled_file_has_its_seconds(report: build_report.Report):
     compiled = {a.name: a.seconds for a in report.actions if a.mnemonic == "CppCompile"}
     assert "torch_xla_lite/one.cc" in compiled
     assert report.seconds() == pytest.approx(compiled)
 
 
+@pytest.mark.nightly
 def test_the_seconds_of_a_file_are_divided_among_the_layers_of_its_headers(
     report: build_report.Report,
 ):
@@ -82,6 +82,7 @@ def test_the_seconds_of_a_file_are_divided_among_the_layers_of_its_headers(
     assert report.files["torch_xla_lite/two.cc"].keys() == expected
 
 
+@pytest.mark.nightly
 def test_headers_do_not_have_the_seconds_of_code_generation(report: build_report.Report):
     loops = report.files["torch_xla_lite/loops.cc"]
     assert loops[build_report.CODE] > 0.5 * sum(loops.values())
@@ -89,6 +90,7 @@ def test_headers_do_not_have_the_seconds_of_code_generation(report: build_report
     assert headers[build_report.CODE] < 0.5 * sum(headers.values())
 
 
+@pytest.mark.nightly
 def test_an_include_has_the_seconds_of_all_that_it_includes(report: build_report.Report):
     includes = {build_report._short(name): value for name, value in report.includes.items()}
     assert includes.keys() == {"vector", "c10/core/Device.h"}
@@ -123,6 +125,7 @@ def _script(tree: Nested, *arguments: str) -> "subprocess.CompletedProcess[str]"
     return tree.run(tree.python, "-m", "scripts.bench.build_report", *arguments)
 
 
+@pytest.mark.nightly
 def test_the_script_prints_three_tables_and_writes_the_page(nested: Nested, tmp_path: Path):
     process = _script(nested, "--html", str(tmp_path / "page.html"))
     assert process.returncode == 0, process.stderr
@@ -136,6 +139,7 @@ def test_the_script_prints_three_tables_and_writes_the_page(nested: Nested, tmp_
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.nightly
 def test_a_build_that_compiled_nothing_has_no_report(nested: Nested, tmp_path: Path):
     logs = nested.root / "build"
     kept = shutil.copytree(logs, tmp_path / "kept")
@@ -146,6 +150,7 @@ def test_a_build_that_compiled_nothing_has_no_report(nested: Nested, tmp_path: P
     assert "Compile all:  python setup.py rebuild" in process.stderr
 
 
+@pytest.mark.nightly
 def test_a_source_that_does_not_compile_any_more_is_an_error(nested: Nested):
     nested.write("two.cc", "no C++\n")
     process = _script(nested)
@@ -153,6 +158,7 @@ def test_a_source_that_does_not_compile_any_more_is_an_error(nested: Nested):
     assert "error: A file does not compile as in the last build:\ntorch_xla" in process.stderr
 
 
+@pytest.mark.nightly
 def test_the_page_needs_no_other_file(page: Path):
     assert not re.search(r"https?:|src=|url\(|@import|<link", page.read_text())
 

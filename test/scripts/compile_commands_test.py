@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from test.build.nested import Nested
-from test.build.tree import ROOT
 
 _MORE = """
 load("//bazel:defs.bzl", "lite_cc_test")
@@ -45,10 +44,8 @@ at::Tensor three = Three();
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    (tree.root / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/compile_commands.py", tree.root / "scripts")
-    with (tree.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
-        file.write(_MORE)
+    tree.add("scripts/compile_commands.py")
+    tree.append("torch_xla_lite/BUILD.bazel", _MORE)
     tree.write("three.h", '#include "ATen/core/Tensor.h"\nat::Tensor Three();\n')
     tree.write("three.cc", _THREE)
     for name in ("one_test.cc", "two_test.cc"):

@@ -9,15 +9,12 @@ import pytest
 
 from scripts.ci import release_wheel
 from test.build.nested import OUTPUTS, Nested
-from test.build.tree import ROOT
 
 
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
     tree = Nested(tmp_path_factory.mktemp("nested"), tmp_path_factory.mktemp("shared"))
-    for name in ("scripts/bench/clones.py", "scripts/ci/release_wheel.py"):
-        (tree.root / name).parent.mkdir(parents=True)
-        shutil.copy(ROOT / name, tree.root / name)
+    tree.add("scripts/bench/clones.py", "scripts/ci/release_wheel.py")
     (tree.root / ".gitignore").write_text("/bazel-*\n/build/\n/dist/\n.bazelrc.generated*\n")
     tree.run("git", "init", "--quiet")
     yield tree
@@ -43,8 +40,7 @@ _FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), Non
 
 def _built_on(day: str, nested: Nested, folder: Path) -> dict[str, Path]:
     """The objects, libraries and wheel of a build on another day, and the day that actions see."""
-    with (nested.root / "torch_xla_lite" / "BUILD.bazel").open("a") as file:
-        file.write(_DAY)
+    nested.append("torch_xla_lite/BUILD.bazel", _DAY)
     nested.write("one.cc", "const char* now = __DATE__ __TIME__;\nint one() { return now[0]; }\n")
     # Repository rules run on the true day, because they compare the times of files.
     nested.configure()
