@@ -37,6 +37,8 @@ _SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    # For tests that choose what they run when they are imported.
+    os.environ["NIGHTLY_TESTS"] = "1" if config.option.markexpr == "nightly" else "0"
     config.addinivalue_line("markers", "nightly: runs with `-m nightly`, or by its name")
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(_SEED)  # A 0 would count as none.

@@ -290,8 +290,8 @@ PYTHON_DEPS = {
         "usage_test": [":world"],
         "workflow_test": ["//test/build:npm", "//test/build:tree"],
         "world": [],
-        "nightly": ["build_report_test", "commands_test", "compile_commands_test", "local_work_test", "network_test",
-            "release_test", "update_test"],
+        "nightly": ["build_report_test", "commands_test", "compile_commands_test", "local_work_test", "matrix_test",
+            "network_test", "property_test", "release_test", "update_test"],
     },
     "test/setup_py": {
         "ccache_test": [":conftest", "//bazel/pybuild/why:execution_log", "//test/build:nested"],

@@ -9,7 +9,7 @@ compares what was there before with what is there after:
   * a clone with nothing in the way is updated, and its other files are those of the upstream;
   * `undo` restores refs, HEAD, index, settings and files.
 
-The nightly set (TORCH_XLA_LITE_NIGHTLY=1) covers all pairs in fewer cells than their product. Each
+The nightly set (`-m nightly`) covers all pairs in fewer cells than their product. Each
 state meets each change of the same path in a cell of its own, and the options take turns; a renamed
 file is a deleted one. Each state meets all changes of other files at once (the change `wide`).
 Changes of other submodules (`wide-s`) cost ten times as much; the states that submodules could
@@ -174,11 +174,14 @@ def _nightly() -> Iterator[Cell]:
         yield Cell(state, "wide-s", next(turns))
 
 
+_IS_NIGHTLY = os.environ.get("NIGHTLY_TESTS") == "1"
+pytestmark = [pytest.mark.nightly] if _IS_NIGHTLY else []
+
+
 def _cells() -> list[Cell]:
     full = itertools.starmap(Cell, itertools.product(STATES, [*CHANGES, *_WIDE], OPTIONS))
     if not CHOSEN:
-        is_nightly = os.environ.get("TORCH_XLA_LITE_NIGHTLY") == "1"
-        return list(dict.fromkeys(_nightly() if is_nightly else _everyday()))
+        return list(dict.fromkeys(_nightly() if _IS_NIGHTLY else _everyday()))
     return [cell for cell in full if CHOSEN == "all" or fnmatch.fnmatch(str(cell), CHOSEN)]
 
 

@@ -7,7 +7,7 @@ nothing lost, and `undo`, which is killed and repeated too, restores everything.
     UPDATE_REPOS_EXAMPLES=500 .venv/bin/python -m pytest test/scripts/property_test.py
 
 tries new examples; without the variable there are a few, always the same, and more of them with
-TORCH_XLA_LITE_NIGHTLY=1. A failure prints the steps, and the seed to repeat it.
+`-m nightly`. A failure prints the steps, and the seed to repeat it.
 """
 
 import os
@@ -25,7 +25,9 @@ from test.scripts.snapshots import snapshot
 from test.scripts.world import World, wait_for_orphans
 
 EXAMPLES = os.environ.get("UPDATE_REPOS_EXAMPLES")
-_FEW = 20 if os.environ.get("TORCH_XLA_LITE_NIGHTLY") == "1" else 8
+_IS_NIGHTLY = os.environ.get("NIGHTLY_TESTS") == "1"
+_FEW = 20 if _IS_NIGHTLY else 8
+pytestmark = [pytest.mark.nightly] if _IS_NIGHTLY else []
 
 # Calls git as asked for, and ends its caller before or after the call with the given number.
 _KILLER = """\
