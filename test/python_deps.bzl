@@ -88,7 +88,7 @@ PYTHON_DEPS = {
             "//bazel/pybuild:wheel"],
         "whole_wheel_test": [":environments", ":tree", "//bazel/pybuild/dist:sdist",
             "//bazel/pybuild/dist:wheel_format", "//bazel/pybuild:options", "//third_party:elf"],
-        "nightly": ["edits_test"],
+        "nightly": ["command_line_test", "editable_test", "edits_test", "link_advice_test", "whole_wheel_test"],
     },
     "test/cache": {
         "doctor_test": [":servers", "//bazel/pybuild/cache:disk_cache", "//bazel/pybuild/cache:remote_cache",
@@ -111,6 +111,7 @@ PYTHON_DEPS = {
         "public_headers_test": [],
         "workspace_test": ["//bazel/pybuild/machine:find_bazel", "//test/build:tree", "//torch_xla_lite:__init__",
             "//torch_xla_lite/utils:cpp_extension"],
+        "nightly": ["extension_test"],
     },
     "test/lint": {
         "build_files_test": [":source_tree", "//scripts:__init__", "//scripts:python_deps"],
