@@ -4,15 +4,18 @@ test/conftest.py loads it for the latter, so an editor's test button runs what B
 - variables that the tests need, for this process and those that it starts;
 - random numbers of hypothesis and torch with the same seed each time, and another one in each run
   of `bazel test --runs_per_test=20`;
-- `@pytest.mark.nightly` for cases that others nearly replace, such as most cells of a matrix, and
-  for long ones: they run with `-m nightly`, or when a name is given. Below Bazel the target
-  `x_nightly_test` has those of `x_test`, and `scripts/test.sh --all` runs it.
+- `@pytest.mark.nightly` for cases that others nearly replace, and for long ones, and
+  `mostly_nightly` for most cells of a matrix: they run with `-m nightly`, or when a name is given.
+  Below Bazel the target `x_nightly_test` has those of `x_test`, and `scripts/test.sh --all` runs
+  it.
 """
 
 import os
 import re
 import sys
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +36,12 @@ for _name, _value in _VARIABLES.items():
     os.environ.setdefault(_name, _value)
 
 _SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
+
+
+def mostly_nightly(values: Iterable[Any], daily: Collection[Any]) -> list[Any]:
+    """Values for `parametrize`, of which those that are not among `daily` are marked nightly."""
+    marks = {False: pytest.mark.nightly, True: ()}
+    return [pytest.param(value, marks=marks[value in daily]) for value in values]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -76,7 +76,8 @@ def _folder(file: str | Path) -> str:
 
 
 def _has_nightly_cases(file: Path) -> bool:
-    return file.stem.endswith("_test") and "pytest.mark.nightly" in _content(file)
+    marks = ("pytest.mark.nightly", "mostly_nightly(")
+    return file.stem.endswith("_test") and any(mark in _content(file) for mark in marks)
 
 
 def _line(key: str, values: list[str]) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import toolchain
+from bazel.pytest_plugin import mostly_nightly
 
 _GCC = shutil.which("gcc") or "gcc"
 _LINKED = ["crti.o", "crtbeginS.o", "libgcc.a", "liblto_plugin.so", "libstdc++.so", "libc.so.6"]
@@ -74,7 +75,10 @@ def test_other_default_options_have_another_fingerprint(tmp_path: Path):
     assert _fingerprint(environ) != before
 
 
-@pytest.mark.parametrize("name", ["cc1", "cc1plus", "collect2", "as", "ld", "ld.bfd", "ld.gold"])
+_PROGRAMS = ["cc1", "cc1plus", "collect2", "as", "ld", "ld.bfd", "ld.gold"]
+
+
+@pytest.mark.parametrize("name", mostly_nightly(_PROGRAMS, ["cc1plus"]))
 def test_another_program_of_the_compiler_has_another_fingerprint(tmp_path: Path, name: str):
     program = _printed(name, "prog")
     if not program.exists():
@@ -122,7 +126,7 @@ def test_libraries_of_one_name_have_no_order(tmp_path: Path):
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("name", ["ar", "dwp", "nm", "objcopy", "strip"])
+@pytest.mark.parametrize("name", mostly_nightly(["ar", "dwp", "nm", "objcopy", "strip"], ["ar"]))
 def test_another_tool_of_bazel_has_another_fingerprint(tmp_path: Path, name: str):
     found = shutil.which(name)
     if found is None:
@@ -134,7 +138,7 @@ def test_another_tool_of_bazel_has_another_fingerprint(tmp_path: Path, name: str
     assert _fingerprint(environ) != _HERE.fingerprint
 
 
-@pytest.mark.parametrize("name", _LINKED)
+@pytest.mark.parametrize("name", mostly_nightly(_LINKED, _LINKED[:1]))
 def test_another_file_that_is_linked_has_another_fingerprint(tmp_path: Path, name: str):
     file = _printed(name, "file")
     if not file.is_file():
@@ -148,7 +152,10 @@ def test_another_file_that_is_linked_has_another_fingerprint(tmp_path: Path, nam
     assert _fingerprint(environ) != before
 
 
-@pytest.mark.parametrize("change", ["inline int more() { return 1; }", "#define MORE 1"])
+_CHANGES = ["inline int more() { return 1; }", "#define MORE 1"]
+
+
+@pytest.mark.parametrize("change", mostly_nightly(_CHANGES, _CHANGES[:1]))
 def test_another_standard_header_has_another_fingerprint(tmp_path: Path, change: str):
     environ = _with(tmp_path)
     (tmp_path / "include").mkdir()
@@ -169,7 +176,9 @@ def test_a_compiler_that_cannot_be_run_has_none(tmp_path: Path, script: str | No
         toolchain.inspect({**os.environ, "CC": str(program)})
 
 
-@pytest.mark.parametrize("name", ["cc1", "cc1plus", "collect2", "as", "ld", "ld.gold"])
+@pytest.mark.parametrize(
+    "name", mostly_nightly([name for name in _PROGRAMS if name != "ld.bfd"], ["as"])
+)
 def test_nothing_is_built_with_a_program_that_cannot_be_run(tmp_path: Path, name: str):
     environ = _with(tmp_path)
     (tmp_path / name).write_text("#!/bin/sh\nexit 3\n")
@@ -178,7 +187,7 @@ def test_nothing_is_built_with_a_program_that_cannot_be_run(tmp_path: Path, name
         toolchain.inspect(environ)
 
 
-@pytest.mark.parametrize("name", ["ar", "nm", "objcopy", "strip"])
+@pytest.mark.parametrize("name", mostly_nightly(["ar", "nm", "objcopy", "strip"], ["nm"]))
 def test_nothing_is_built_without_a_tool_of_bazel(tmp_path: Path, name: str):
     for part in {"ar", "nm", "objcopy", "strip"} - {name}:
         (tmp_path / part).symlink_to(shutil.which(part) or part)

@@ -16,6 +16,7 @@ from bazel.pybuild.cache import disk_cache, remote_cache
 from bazel.pybuild.commands import doctor
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import Switch
+from bazel.pytest_plugin import mostly_nightly
 from test.build.toolkit import write_toolkit
 from test.cache.servers import needs_nginx, server
 
@@ -218,7 +219,10 @@ def _flip(content: bytes) -> bytes:
     return bytes([content[0] ^ 1]) + content[1:]
 
 
-@pytest.mark.parametrize("damage", [lambda _: b"", lambda content: content[:-1], _flip])
+_DAMAGES = [lambda _: b"", lambda content: content[:-1], _flip]
+
+
+@pytest.mark.parametrize("damage", mostly_nightly(_DAMAGES, [_flip]))
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_damaged_entry_is_named_and_removed_on_request(
     tmp_path: Path,

@@ -55,6 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run("shutdown")
 
 
+@pytest.mark.nightly
 def test_its_library_can_use_a_public_library_of_ours(built: Path):
     assert ctypes.CDLL(str(built / "libelements.so")).Elements() == 6
 

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
 from torch_xla_lite import debug
 
@@ -301,10 +302,7 @@ def check_training(build: Callable[[], nn.Module], loss: Loss, **tolerance: floa
     return counts
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in PROGRAMS],
-)
+@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))
 def test_training_is_that_of_the_cpu(name: str) -> None:
     counts = check_training(*PROGRAMS[name], rtol=2e-3, atol=2e-4)
     assert set(counts["fallbacks"]) == set(FALLBACKS.get(name, {}))
@@ -354,7 +352,7 @@ def test_detection_is_that_of_the_cpu() -> None:
         torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("build", [small_gpt2, pytest.param(small_t5, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("build", mostly_nightly([small_gpt2, small_t5], [small_gpt2]))
 def test_generated_tokens_are_those_of_the_cpu(build: Callable[[], nn.Module]) -> None:
     model: Any = make(build).eval()
     tokens = torch.tensor([[5, 7, 9], [4, 4, 8]])

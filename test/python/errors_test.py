@@ -175,6 +175,7 @@ torch.ones(2).to("jax").cosh().tolist()
     assert "aten::cosh: " in done.stderr and "xla_missing_option" in done.stderr
 
 
+@pytest.mark.nightly
 def test_an_operation_that_xla_refuses_is_found_in_few_compilations(tmp_path):
     script = tmp_path / "users_program.py"
     counting = """

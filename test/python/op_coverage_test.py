@@ -7,18 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from scripts import op_coverage, op_results
 from scripts.op_results import Job, Result
 
 # Of each family one, and the modes of each dtype that tell most: bazel test must not take long.
 OPS = ("add", "cumsum", "gather", "index_put", "matmul", "nn_functional_ctc_loss", "sum", "where")
 MODES = [
-    ("forward", "float32"),
-    *(
-        pytest.param("forward", dtype, marks=pytest.mark.nightly)
-        for dtype in op_results.DTYPES
-        if dtype != "float32"
-    ),
+    *(("forward", dtype) for dtype in op_results.DTYPES),
     ("backward", "float32"),
     ("inplace", "int64"),
     ("out", "complex64"),
@@ -30,9 +26,9 @@ def database() -> dict:
     return op_coverage._database()
 
 
-@pytest.mark.parametrize(("mode", "dtype"), MODES)
-def test_a_part_of_the_database_agrees(mode: str, dtype: str, database: dict) -> None:
-    jobs = [Job(op, mode, dtype) for op in OPS]
+@pytest.mark.parametrize("kind", mostly_nightly(MODES, [("forward", "float32")]), ids="-".join)
+def test_a_part_of_the_database_agrees(kind: tuple[str, str], database: dict) -> None:
+    jobs = [Job(op, *kind) for op in OPS]
     results = [op_coverage._run(database[job.op], job, num_samples=2) for job in jobs]
     assert [r for r in results if r.status not in ("agrees", "no")] == []
     assert any(result.status == "agrees" for result in results)

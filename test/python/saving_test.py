@@ -25,6 +25,7 @@ def logits(model):
         return model(tokens).logits.cpu()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("place", ["cpu", "jax"])
 def test_a_pretrained_model_is_saved_and_loaded(model, tmp_path, place):
     model.save_pretrained(tmp_path)

@@ -6,6 +6,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
 import torch_xla_lite
+from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite.examples.models import MODELS
 
 STEPS = 10
@@ -93,7 +94,7 @@ def test_training_agrees_with_the_cpu(case, optimizer, foreach):
         )
 
 
-@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", mostly_nightly(MODELS, MODELS[:1]), ids=lambda case: case.name)
 def test_training_in_float32_goes_where_it_goes_on_the_cpu(case):
     """Of the way that all parameters take together, what single ones do by rounding is little."""
     losses, model = train(case, OPTIMIZERS["momentum"], "jax", True)
@@ -106,7 +107,7 @@ def test_training_in_float32_goes_where_it_goes_on_the_cpu(case):
     assert (found - end).norm() <= 1e-2 * (end - start).norm()
 
 
-@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", mostly_nightly(MODELS, MODELS[:1]), ids=lambda case: case.name)
 def test_training_with_dropout_neither_falls_back_nor_recompiles(case):
     compiles = []
     torch_xla_lite.debug.reset_metrics()

@@ -175,6 +175,7 @@ def _serve_slowly(world: World) -> None:
         stream.write(f"[uploadpack]\n\tpackObjectsHook = {world.folder / 'hook'}\n")
 
 
+@pytest.mark.nightly
 def test_a_fetch_of_one_large_object_is_not_taken_for_silent(world: World, slow: Path):
     server, clone = world.pair()
     new = server.commit("large", os.urandom(1_200_000))
