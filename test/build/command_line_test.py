@@ -373,7 +373,7 @@ def test_an_older_python_gets_an_error_without_a_traceback(tree: Path, command: 
     )
     assert process.returncode == 1
     assert process.stderr.startswith("error: Python ")
-    assert "torch_xla_lite needs 3.11 or newer" in process.stderr
+    assert "torch_xla_lite needs 9.0 or newer" in process.stderr
     assert len(process.stderr.splitlines()) == 2
 
 
