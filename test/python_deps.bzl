@@ -140,7 +140,7 @@ PYTHON_DEPS = {
         "commands_test": [":copies", "//bazel/pybuild/cache:folders", "//torch_xla_lite:__init__",
             "//torch_xla_lite:_caches", "//torch_xla_lite/commands:__init__", "//torch_xla_lite/commands:cache",
             "//torch_xla_lite/commands:doctor", "//torch_xla_lite/commands:env"],
-        "compilation_cache_test": [":copies", ":programs", "//torch_xla_lite:__init__",
+        "compilation_cache_test": [":copies", ":programs", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite:compilation_cache"],
         "compile_mode_test": ["//torch_xla_lite:__init__"],
         "compiler_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:compiler", "//torch_xla_lite:tracing"],
@@ -219,7 +219,8 @@ PYTHON_DEPS = {
         "whole_ops_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
-        "nightly": ["digits_test", "errors_test", "memory_test", "op_coverage_test", "saving_test", "training_test"],
+        "nightly": ["compilation_cache_test", "digits_test", "errors_test", "memory_test", "op_coverage_test",
+            "saving_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -40,6 +40,7 @@ import sys
 OLDEST = (3, 11)
 if sys.version_info < OLDEST:
     sys.exit(
-        "error: Python %s is too old (%s): torch_xla_lite needs %s or newer."
-        % (sys.version.split()[0], sys.executable, "%d.%d" % OLDEST)
+        "error: Python %d.%d is too old (%s): torch_xla_lite needs %d.%d or newer.\n"
+        "Use a newer one, such as python%d.%d."
+        % (*sys.version_info[:2], sys.executable, *OLDEST, *OLDEST)
     )

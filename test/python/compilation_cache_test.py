@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.python import programs
 from test.python.copies import PACKAGE, copy_of_the_package
 from torch_xla_lite import compilation_cache
@@ -194,23 +195,23 @@ def replace_by(make: Callable[[Path], object]) -> Callable[[Path], None]:
     return damage
 
 
-DAMAGES = [
-    flip,
-    lambda path: path.write_bytes(path.read_bytes()[:-100]),
-    lambda path: path.write_bytes(b""),
-    lambda path: path.write_bytes(compilation_cache._checksum(path.name, b"{}\n") + b"{}\n"),
-    exchange,
-    replace_by(os.mkfifo),
-    replace_by(lambda path: (path / "inside").mkdir(parents=True)),
-]
+DAMAGES = {
+    "flip": flip,
+    "truncate": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "empty": lambda path: path.write_bytes(b""),
+    "foreign": lambda path: path.write_bytes(
+        compilation_cache._checksum(path.name, b"{}\n") + b"{}\n"
+    ),
+    "other": exchange,
+    "pipe": replace_by(os.mkfifo),
+    "folder": replace_by(lambda path: (path / "inside").mkdir(parents=True)),
+}
 
 
-@pytest.mark.parametrize(
-    "damage", DAMAGES, ids=["flip", "truncate", "empty", "foreign", "other", "pipe", "folder"]
-)
-def test_a_damaged_entry_is_ignored_and_replaced(damage, cache: Path):
+@pytest.mark.parametrize("kind", mostly_nightly(DAMAGES, ["flip"]))
+def test_a_damaged_entry_is_ignored_and_replaced(kind: str, cache: Path):
     (entry,) = entries(cache)
-    damage(entry)
+    DAMAGES[kind](entry)
     assert run(ADD, cache) == (1, 0, [], [0.5, 1.5, 2.5])
     content = entry.read_bytes()
     size = compilation_cache._DIGEST
@@ -254,33 +255,32 @@ def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Pa
     assert run(program.replace("mine::op", "mine::other"), tmp_path)[:2] == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("before", "environ"),
-    [
-        ("torch.set_default_dtype(torch.float64)\n", {}),
-        ("import jax; jax.config.update('jax_default_matmul_precision', 'highest')\n", {}),
-        ("", {"XLA_FLAGS": "--xla_cpu_enable_fast_math=false"}),
-    ],
-    ids=["default dtype", "setting of jax", "XLA_FLAGS"],
-)
-def test_settings_that_change_the_code_are_in_the_key(before: str, environ: dict, cache: Path):
+SETTINGS: dict[str, tuple[str, dict[str, str]]] = {
+    "default dtype": ("torch.set_default_dtype(torch.float64)\n", {}),
+    "jax": ("jax.config.update('jax_default_matmul_precision', 'highest')\n", {}),
+    "XLA_FLAGS": ("", {"XLA_FLAGS": "--xla_cpu_enable_fast_math=false"}),
+}
+
+
+@pytest.mark.parametrize("setting", mostly_nightly(SETTINGS, ["XLA_FLAGS"]))
+def test_settings_that_change_the_code_are_in_the_key(setting: str, cache: Path):
+    before, environ = SETTINGS[setting]
     assert run_in_new_process(before + ADD, cache, **environ)[:2] == (1, 0)
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        "import torch; torch.__version__ = '2.13.1'",
-        "import torch; torch.version.git_version = '0' * 40",
-        "import jax; jax.__version__ = '0.10.3'",
-        "import jaxlib; jaxlib.__version__ = '0.10.3'",
-        "import numpy; numpy.__version__ = '9.9.9'",
-        "import os; os.environ['TORCH_XLA_LITE_NEW_SETTING'] = '1'",
-    ],
-    ids=["torch", "build of torch", "jax", "jaxlib", "numpy", "variable of this package"],
-)
-def test_versions_and_variables_are_in_the_key(before: str, cache: Path):
-    assert run(f"{before}\n{ADD}", cache)[:2] == (1, 0)
+VERSIONS = {
+    "torch": "import torch; torch.__version__ = '2.13.1'",
+    "build of torch": "import torch; torch.version.git_version = '0' * 40",
+    "jax": "import jax; jax.__version__ = '0.10.3'",
+    "jaxlib": "import jaxlib; jaxlib.__version__ = '0.10.3'",
+    "numpy": "import numpy; numpy.__version__ = '9.9.9'",
+    "variable of this package": "import os; os.environ['TORCH_XLA_LITE_NEW_SETTING'] = '1'",
+}
+
+
+@pytest.mark.parametrize("version", mostly_nightly(VERSIONS, ["torch"]))
+def test_versions_and_variables_are_in_the_key(version: str, cache: Path):
+    assert run(f"{VERSIONS[version]}\n{ADD}", cache)[:2] == (1, 0)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
@@ -297,9 +297,9 @@ PROCESSORS = {
 }
 
 
-@pytest.mark.parametrize("change", PROCESSORS.values(), ids=PROCESSORS)
-def test_the_model_and_the_features_of_the_processor_are_in_the_key(change, tmp_path: Path):
-    old, new, expected = change
+@pytest.mark.parametrize("change", mostly_nightly(PROCESSORS, ["feature"]))
+def test_the_model_and_the_features_of_the_processor_are_in_the_key(change: str, tmp_path: Path):
+    old, new, expected = PROCESSORS[change]
     file = tmp_path / "cpuinfo"
     program = f"""
 from pathlib import Path
@@ -406,6 +406,7 @@ report(x[:1].round())
 """
 
 
+@pytest.mark.nightly
 def test_only_the_tenth_graph_that_is_compiled_warns_not_those_that_are_loaded(tmp_path):
     def run_sizes(first, after):
         return run(f"sizes = {first}, {after}" + MANY_GRAPHS, tmp_path)
