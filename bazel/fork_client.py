@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-_NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
+_NAMESPACES = ("mnt", "pid", "net", "ipc", "uts", "user")
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 

@@ -82,10 +82,9 @@ def _answer(connection: socket.socket) -> None:
             os._exit(0)  # It asked only whether this server is running.
         data += more
     request = json.loads(data)
-    if changes_imports(request["environ"]):
+    if changes_imports(request["environ"]) or not _enter_namespaces(files[3:]):
         connection.sendall(b"refused\n")
         os._exit(0)
-    _enter_namespaces(files[3:])
     child = os.fork()
     if child == 0:
         connection.close()
@@ -111,13 +110,21 @@ def _wait(child: int, connection: socket.socket) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _enter_namespaces(files: list[int]) -> None:
-    """Joins the namespaces that differ from those of this process, that of users first."""
+def _enter_namespaces(files: list[int]) -> bool:
+    """Joins the namespaces that differ from those of this process, if all of them can be joined.
+
+    That of users comes last, because it takes rights away from root; other users get rights by it,
+    and try the others again.
+    """
     own = {os.stat(f"/proc/self/ns/{name}").st_ino for name in os.listdir("/proc/self/ns")}
-    libc = ctypes.CDLL(None, use_errno=True)
-    for file in files:
-        if os.fstat(file).st_ino not in own and libc.setns(file, 0) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
+    libc = ctypes.CDLL(None)
+    left = [file for file in files if os.fstat(file).st_ino not in own]
+    while left:
+        refused = [file for file in left if libc.setns(file, 0) != 0]
+        if len(refused) == len(left):
+            return False
+        left = refused
+    return True
 
 
 def _become(request: dict, files: list[int]) -> None:

@@ -307,8 +307,8 @@ class Programs(RuleBasedStateMachine):
     @rule(a=indices, places=st.lists(st.integers(-2, 3), min_size=1, max_size=3))
     def gather(self, a, places):
         def work(t):
-            inside = [place % t.shape[0] for place in places]
-            return t[torch.tensor(inside, device=t.device)].contiguous()
+            inside = [place % t.shape[0] for place in places if t.shape[0]]
+            return t[torch.tensor(inside, dtype=torch.int64, device=t.device)].contiguous()
 
         self.both(f"[{places}]", work, a)
 
