@@ -1,5 +1,6 @@
 """Lightning, accelerate and transformers' Trainer train on device jax when told so."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ print("\\n", resumed.state.global_step)
     program = f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{program}"
     variables = {
         "ACCELERATE_TORCH_DEVICE": "jax",
-        "PYTHONPATH": str(Path(libraries.__file__).parent),
+        "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{Path(libraries.__file__).parent}",
     }
     lines = [line.strip() for line in run(program, **variables).splitlines()]
     assert "jax jax:0" in lines
