@@ -149,7 +149,7 @@ print("\\n", resumed.state.global_step)
     program = f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{program}"
     variables = {
         "ACCELERATE_TORCH_DEVICE": "jax",
-        "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{Path(libraries.__file__).parent}",
+        "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}",
     }
     lines = [line.strip() for line in run(program, **variables).splitlines()]
     assert "jax jax:0" in lines
