@@ -79,11 +79,10 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/torch_xla_lite/test_programs
 cache+=/$(grep -E '^(model name|flags|Features)' /proc/cpuinfo | sort -u | sha256sum | head -c 12)-$(nproc)
 mkdir -p "$cache"
 options+=("--sandbox_writable_path=$cache")
-# Its input ends with this script.
+# Its input ends with this script. It has as few variables as a test of Bazel: hypothesis, for one, reads CI.
 coproc FORK_SERVER {
-  export JAX_COMPILATION_CACHE_DIR=$cache
-  export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
-  exec .venv/bin/python -P bazel/fork_server.py .venv/fork_server.socket
+  exec env -i "HOME=$HOME" "PATH=$PATH" "JAX_COMPILATION_CACHE_DIR=$cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+    JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 .venv/bin/python -P bazel/fork_server.py .venv/fork_server.socket
 }
 
 cpu_ticks() { awk '/^cpu / {print $2 + $3 + $4 + $7 + $8}' /proc/stat; }
