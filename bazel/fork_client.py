@@ -41,8 +41,11 @@ def main(arguments: list[str]) -> None:
         answer = _ask(_connect(), arguments)
     except OSError:
         answer = "refused"
-    if not answer.isdecimal():
+    if answer == "refused":
         os.execv(sys.executable, [sys.executable, "-P", *arguments])
+    if not answer:
+        # Not started again: a program that was half done would be done twice.
+        sys.exit("error: bazel/fork_server.py ended while this program ran. Run it again.")
     _end_like(int(answer))
 
 
