@@ -179,3 +179,14 @@ def test_samples_of_small_concentrations_are_not_zero(draw, dtype):
     samples = draw(torch.full((100, 3), 0.002, dtype=dtype, device="jax"))
     assert samples.dtype == dtype
     assert samples.min().item() == torch.finfo(dtype).tiny
+
+
+@pytest.mark.parametrize("size", [0, 3, 5])
+def test_an_out_of_any_size_draws_once(size):
+    chance = torch.full((3,), 0.5, device="jax")
+    for draw_into in (torch.bernoulli, lambda p, out=None: torch.normal(p, p, out=out)):
+        torch.manual_seed(0)
+        expected = [draw_into(chance).tolist() for _ in range(2)]
+        torch.manual_seed(0)
+        out = torch.empty(size, device="jax")
+        assert [draw_into(chance, out=out.resize_(size)).tolist() for _ in range(2)] == expected

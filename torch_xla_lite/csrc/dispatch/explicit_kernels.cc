@@ -135,6 +135,10 @@ void ToCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto dtype = arguments[1].toOptional<at::ScalarType>();
   const auto device = arguments[3].toOptional<c10::Device>();
   const bool leaves = device && device->type() != kJax;
+  TORCH_CHECK(leaves || !arguments[4].toOptional<bool>().value_or(false),
+              "only tensors on the CPU can be pinned (in aten::_to_copy)");
+  TORCH_CHECK(arguments[2].toOptional<at::Layout>().value_or(at::kStrided) == at::kStrided,
+              "a copy between devices has the layout torch.strided (in aten::_to_copy)");
   if (device && !leaves) device::CheckDeviceIndex(device->index());
   if (IsJax(self) && !leaves && dtype && *dtype != self.scalar_type()) {
     static auto* recorder = new RecordKernel;

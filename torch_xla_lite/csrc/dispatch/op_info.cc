@@ -307,6 +307,9 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
     const bool is_strided = name == "aten::empty_strided" || name == "aten::new_empty_strided";
     layout = schema.argumentIndexWithName(is_strided ? "stride" : "memory_format").value_or(-1);
   }
+  if (schema.argumentIndexWithName("device") && schema.argumentIndexWithName("pin_memory")) {
+    options = schema.argumentIndexWithName("layout").value_or(-1);
+  }
   index = FindIndexArguments(name);
   if (index != nullptr && is_lowered) {
     arguments[index->start].role = Role::kStart;

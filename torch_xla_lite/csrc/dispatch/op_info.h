@@ -116,6 +116,8 @@ struct OpInfo {
   const IndexArguments* index = nullptr;
   // The argument that decides the strides of the result (memory_format, or stride), or -1.
   int layout = -1;
+  // The first of the arguments layout, device, pin_memory, which say where the result is, or -1.
+  int options = -1;
 };
 
 }  // namespace torch_xla_lite::dispatch

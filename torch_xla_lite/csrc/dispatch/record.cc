@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/TensorOptions.h>
 
 #include <memory>
 #include <mutex>
@@ -93,6 +94,18 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   const device::RngState state = device::CheckJaxGenerator(generator).NextSeedOffset();
   call->scalars.push_back(state.seed);
   call->scalars.push_back(state.offset);
+}
+
+// The key of the kernel that makes a tensor with the options of the call.
+c10::DispatchKey KeyOf(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  const auto options = arguments.slice(info.options, 3);
+  const auto layout = options[0].toOptional<at::Layout>();
+  const auto device = options[1].toOptional<c10::Device>().value_or(c10::DeviceType::PrivateUse1);
+  const bool is_pinned = options[2].toOptional<bool>().value_or(false);
+  TORCH_CHECK(!is_pinned || !device.is_privateuseone(),
+              "only tensors on the CPU can be pinned (in ", info.name,
+              ").\nLeave pin_memory out, or name that device:  device='cpu'");
+  return c10::computeDispatchKey(std::nullopt, layout, device);
 }
 
 // Everything below is called with the record lock held.
@@ -322,6 +335,9 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
                                            NewResults* results, bool* is_at_limit) {
   const OpInfo* info = info_.load(std::memory_order_acquire);
   if (info == nullptr) info = NewOpInfo(op, &info_);
+  if (info->options >= 0 && KeyOf(*info, arguments) != c10::DispatchKey::PrivateUse1) {
+    return Outcome::kElsewhere;
+  }
   if (info->kind == OpInfo::Kind::kOnCpu) return Outcome::kOnCpu;
 
   RunBackwardOnThisThread();
@@ -336,7 +352,6 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
   }
   if (ListsShareMemory(*info, arguments)) return Outcome::kItemByItem;
   CheckWrites(*info, arguments);
-  if (info->is_random) PushSeed(*info, arguments, &call);
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
 
   const OpSignature* signature;
@@ -351,6 +366,7 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
     if (signature->converts) return Outcome::kConverted;
     fits = OutputsFit(*info, *signature, arguments);
     if (fits) {
+      if (info->is_random) PushSeed(*info, arguments, &call);
       dispatch::Record(*info, *signature, call, arguments, results);
       *is_at_limit = Runtime::Get().pending_limit().Add(*signature, is_new);
     }
@@ -381,6 +397,10 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
     case Outcome::kCpuIndices:
       UploadIndices(count, stack);
       return (*this)(op, keys, stack);
+    case Outcome::kElsewhere: {
+      const c10::DispatchKey key = KeyOf(*info_, torch::jit::last(*stack, count));
+      return op.redispatchBoxed(c10::DispatchKeySet(key), stack);
+    }
     case Outcome::kConverted:
       return RunConverted(*info_, stack);
     case Outcome::kItemByItem: {

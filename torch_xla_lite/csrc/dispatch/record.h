@@ -45,6 +45,7 @@ class RecordKernel final : public c10::OperatorKernel {
     kCpuIndices,  // Not recorded: it has indices on the CPU.
     kConverted,   // Not recorded: its result has another dtype than the tensor that it writes.
     kItemByItem,  // Not recorded: the items of its lists share memory.
+    kElsewhere,   // Not recorded: its options name another device or layout.
   };
   // The results of a call, without the arguments that it writes to.
   using NewResults = c10::SmallVector<c10::IValue, 4>;

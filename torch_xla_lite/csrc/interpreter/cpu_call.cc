@@ -143,6 +143,23 @@ void LinearBackward(torch::jit::Stack* stack) {
   *stack = std::move(results);
 }
 
+// The same op in place: it computes the same in the memory of its first argument.
+std::optional<c10::OperatorHandle> InPlaceForm(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  const auto form = c10::Dispatcher::singleton().findSchema({name.name + "_", name.overload_name});
+  if (!form || form->hasTag(at::Tag::inplace_view)) return std::nullopt;
+  const auto& arguments = form->schema().arguments();
+  const bool is_same = std::ranges::equal(arguments, op.schema().arguments(), {},
+                                          &c10::Argument::name, &c10::Argument::name) &&
+                       form->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
+  return is_same ? form : std::nullopt;
+}
+
+bool SharesPlace(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr() && a.scalar_type() == b.scalar_type() &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
 using Kernel = void (*)(torch::jit::Stack*);
 
 // Kernels of this project, for ops that torch has none of.
@@ -240,6 +257,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   needs_dense_operand_ = Contains(kNeedDenseOperand, name);
   takes_any_strides_ = kernel_ != nullptr || op_->hasTag(at::Tag::pointwise) ||
                        IsView(op_->schema()) || Contains(kTakeAnyStrides, name);
+  if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op_);
   rounds_numbers_ = Contains(kRoundNumbers, name);
   rounds_operands_ = rounds_numbers_ || Contains(kRoundOperands, name);
   // The strides among its arguments are those of torch's view.
@@ -256,29 +274,52 @@ bool CpuCall::HasKernel() const {
          (kernel_ != nullptr || op_->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
 }
 
-std::vector<at::Tensor> CpuCall::Run(std::vector<at::Tensor> operands,
-                                     std::span<const uint64_t> scalars) const {
+std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
+                                     std::span<const uint64_t> scalars, bool may_overwrite) const {
   const dispatch::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
+  if (written_) return {Written(operands, scalars, may_overwrite)};
   if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
   if (!takes_any_strides_) {
     for (at::Tensor& operand : operands) operand = operand.contiguous();
   }
-  if (!written_) {
-    std::vector<at::Tensor> results = Results(operands, scalars);
-    if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);
-    for (size_t i = 0; i < results.size(); ++i) results[i] = Checked(std::move(results[i]), i);
-    return results;
-  }
-  const at::Tensor base = operands[0].clone(at::MemoryFormat::Contiguous);
-  const at::Tensor view = Results({&base, 1}, scalars).at(*written_);
-  // An element that is written twice would get the last value, which may be the old one.
-  if (MayOverlap(view)) throw OtherResults(signature_.op);
-  view.copy_(operands[1]);
-  return {base};
+  const bool in_place = may_overwrite && in_place_ && FitsResult(operands[0]);
+  std::vector<at::Tensor> results = Results(in_place ? *in_place_ : *op_, operands, scalars);
+  if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);
+  for (size_t i = 0; i < results.size(); ++i) results[i] = Checked(std::move(results[i]), i);
+  return results;
 }
 
-std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
+// operands: the base, and the value to write.
+at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
+                            bool may_overwrite) const {
+  const auto view_of = [&](const at::Tensor& base) {
+    return Results(*op_, {&base, 1}, scalars).at(*written_);
+  };
+  at::Tensor base = needs_dense_operand_ ? AtStartOfStorage(operands[0]) : operands[0];
+  at::Tensor view = view_of(base);
+  // A view of the view was written to in place.
+  if (SharesPlace(view, operands[1])) return base;
+  // An element that is written twice would get the last value, which may be the old one.
+  if (MayOverlap(view)) throw OtherResults(signature_.op);
+  if (!may_overwrite && base.is_same(operands[0])) {
+    base = base.clone(at::MemoryFormat::Contiguous);
+    view = view_of(base);
+  }
+  view.copy_(operands[1]);
+  return base;
+}
+
+bool CpuCall::FitsResult(const at::Tensor& operand) const {
+  const ir::Shape* shape = signature_.outputs[0];
+  return signature_.outputs.size() == 1 && shape != nullptr && operand.is_contiguous() &&
+         !operand.is_conj() && !operand.is_neg() &&
+         operand.sizes() == at::IntArrayRef(shape->dims()) &&
+         operand.scalar_type() == tensor::ScalarTypeOf(shape);
+}
+
+std::vector<at::Tensor> CpuCall::Results(const c10::OperatorHandle& op,
+                                         std::span<const at::Tensor> operands,
                                          std::span<const uint64_t> scalars) const {
   const std::vector<c10::ScalarType>& dtypes = plan_->scalar_dtypes();
   std::vector<Number> numbers(dtypes.size());
@@ -311,7 +352,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (kernel_ != nullptr) {
     kernel_(&stack);
   } else {
-    op_->callBoxed(&stack);
+    op.callBoxed(&stack);
   }
   std::vector<at::Tensor> results;
   for (const c10::IValue& result : stack) {

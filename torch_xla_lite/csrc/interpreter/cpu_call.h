@@ -3,8 +3,8 @@
 //   CpuCall call(node.signature());
 //   if (call.is_possible()) results = call.Run({a, b}, node.scalars());
 //
-// Operands are never written to. A result may share memory with an operand, and need not be dense:
-// only its values count. Thread-safe after construction: Run() is const.
+// A result may share memory with an operand, and need not be dense: only its values count.
+// Thread-safe after construction: Run() is const.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_CPU_CALL_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_CPU_CALL_H_
@@ -40,19 +40,27 @@ class CpuCall {
   bool is_possible() const;
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.
-  // `scalars` are those of the node. Raises what the kernel raises, or OtherResults.
-  std::vector<at::Tensor> Run(std::vector<at::Tensor> operands,
-                              std::span<const uint64_t> scalars) const;
+  // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
+  // memory of the first operand, so that the result may be there; no other operand is written to.
+  // Raises what the kernel raises, or OtherResults, and then has written to no operand.
+  std::vector<at::Tensor> Run(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
+                              bool may_overwrite) const;
 
  private:
   bool HasKernel() const;
-  std::vector<at::Tensor> Results(std::span<const at::Tensor> operands,
+  std::vector<at::Tensor> Results(const c10::OperatorHandle& op,
+                                  std::span<const at::Tensor> operands,
                                   std::span<const uint64_t> scalars) const;
+  at::Tensor Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
+                     bool may_overwrite) const;
+  bool FitsResult(const at::Tensor& operand) const;
   void SetEndOfSlice(torch::jit::Stack* stack) const;
   at::Tensor Checked(at::Tensor result, size_t output) const;
 
   const ir::Signature& signature_;
   std::optional<c10::OperatorHandle> op_;
+  // The same op in place, if torch has it.
+  std::optional<c10::OperatorHandle> in_place_;
   // The result of a view that is written through.
   std::optional<size_t> written_;
   std::optional<dispatch::CallPlan> plan_;

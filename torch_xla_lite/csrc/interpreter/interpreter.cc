@@ -2,7 +2,11 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
@@ -38,21 +42,53 @@ at::Tensor Owned(at::Tensor tensor) {
                                                    : tensor;
 }
 
-// The steps after which the results of each step are not needed any more; roots are.
-std::vector<std::vector<uint32_t>> StepsToFree(const ir::Description& description) {
-  std::vector<uint32_t> last_use(description.steps.size());
-  for (uint32_t i = 0; i < description.steps.size(); ++i) {
-    last_use[i] = i;
-    for (const ir::Position operand : description.steps[i].operands) last_use[operand.step] = i;
+// Which results each call is the last to need.
+class Lifetimes {
+ public:
+  explicit Lifetimes(const ir::Graph& graph, const ir::Description& description)
+      : graph_(graph), steps_(description.steps), last_use_(steps_.size()) {
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      last_use_[i] = i;
+      for (const ir::Position operand : steps_[i].operands) last_use_[operand.step] = i;
+    }
+    for (const ir::Position root : description.roots) last_use_[root.step] = kForEver;
+    freed_.resize(steps_.size());
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      if (last_use_[i] != kForEver) freed_[last_use_[i]].push_back(i);
+    }
   }
-  std::vector<bool> is_root(description.steps.size());
-  for (const ir::Position root : description.roots) is_root[root.step] = true;
-  std::vector<std::vector<uint32_t>> freed(description.steps.size());
-  for (uint32_t i = 0; i < last_use.size(); ++i) {
-    if (!is_root[i]) freed[last_use[i]].push_back(i);
+
+  // The steps whose results are not needed after step `i`; its own may be among them.
+  std::span<const uint32_t> FreedAfter(uint32_t i) const { return freed_[i]; }
+
+  // A write through several views is a write for each: y = v(x), y' = w(y, value), x' = v(x, y').
+  // If step `i` is such a w, this is the base x, which it may overwrite, as the next step does.
+  std::optional<ir::Position> BaseOfNext(uint32_t i) const {
+    if (i + 1 == steps_.size() || !IsWrite(steps_[i]) || !IsWrite(steps_[i + 1])) return {};
+    const ir::Step& outer = steps_[i + 1];
+    const ir::Position viewed = steps_[i].operands[0], base = outer.operands[0];
+    const ir::Step& view = steps_[viewed.step];
+    const bool is_through =
+        outer.operands[1].step == i && view.signature != nullptr && view.operands.size() == 1 &&
+        view.operands[0].step == base.step && view.operands[0].output == base.output &&
+        view.signature->words == outer.signature->words &&
+        std::ranges::equal(graph_.nodes[viewed.step]->scalars(), graph_.nodes[i + 1]->scalars()) &&
+        last_use_[viewed.step] == i && last_use_[i] == i + 1 && last_use_[base.step] == i + 1;
+    return is_through ? std::optional(base) : std::nullopt;
   }
-  return freed;
-}
+
+ private:
+  static constexpr uint32_t kForEver = std::numeric_limits<uint32_t>::max();
+
+  static bool IsWrite(const ir::Step& step) {
+    return step.signature != nullptr && step.signature->op.starts_with("write:");
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<ir::Step>& steps_;
+  std::vector<uint32_t> last_use_;
+  std::vector<std::vector<uint32_t>> freed_;
+};
 
 }  // namespace
 
@@ -63,10 +99,20 @@ Interpreter::~Interpreter() = default;
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
   const ir::Description description = ir::Describe(graph.key);
-  const auto freed = StepsToFree(description);
+  const Lifetimes lifetimes(graph, description);
   std::vector<std::vector<at::Tensor>> results(description.steps.size());
+  // Whether nothing else needs the memory of the call's first operand. Leaves have other owners.
+  const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
+    if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
+    size_t owners = 1;
+    for (auto base = lifetimes.BaseOfNext(i); base; base = lifetimes.BaseOfNext(++i)) {
+      const at::Tensor& tensor = results[base->step][base->output];
+      if (tensor.use_count() == 1 && tensor.is_alias_of(first)) ++owners;
+    }
+    return first.storage().use_count() == owners;
+  };
   size_t leaf = 0;
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (uint32_t i = 0; i < results.size(); ++i) {
     const ir::Step& step = description.steps[i];
     if (step.signature == nullptr) {
       results[i] = {leaves[leaf++]};
@@ -77,8 +123,9 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     for (const ir::Position operand : step.operands) {
       operands.push_back(results[operand.step][operand.output]);
     }
-    results[i] = RunCall(*graph.nodes[i], std::move(operands));
-    for (const uint32_t done : freed[i]) results[done].clear();
+    for (const uint32_t done : lifetimes.FreedAfter(i)) results[done].clear();
+    const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
+    results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
   }
   std::vector<at::Tensor> roots;
   for (const ir::Position root : description.roots) {
@@ -89,8 +136,8 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   return roots;
 }
 
-std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node,
-                                             std::vector<at::Tensor> operands) {
+std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
+                                             bool may_overwrite) {
   const ir::Signature& signature = node.signature();
   // Memory that is not initialised is zeros here.
   if (signature.is_zeros) {
@@ -100,7 +147,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node,
   const CpuCall& call = CallOf(signature);
   if (call.is_possible() && !lowered_.contains(signature.op)) {
     try {
-      return call.Run(operands, node.scalars());
+      return call.Run(operands, node.scalars(), may_overwrite);
     } catch (const OtherResults&) {
       UseLowering(signature.op);
     }

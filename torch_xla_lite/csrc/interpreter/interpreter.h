@@ -6,7 +6,9 @@
 //   std::vector<at::Tensor> roots = interpreter.Run(graph, leaves);
 //
 // Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h). Ops for which the
-// CPU has no kernel run their lowering, which is compiled for each. Not thread-safe.
+// CPU has no kernel run their lowering, which is compiled for each. A call that is the last to need
+// the memory of its first operand may have its result there: a loop that writes into a tensor copies
+// it once. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
@@ -45,7 +47,8 @@ class Interpreter {
   std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<at::Tensor> leaves);
 
  private:
-  std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands);
+  std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
+                                  bool may_overwrite);
   const CpuCall& CallOf(const ir::Signature& signature);
 
   const RunLowering run_lowering_;
