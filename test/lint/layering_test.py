@@ -15,7 +15,7 @@ _BELOW = {
     "tensor": {"ir", "runtime"},
     "device": {"ir", "runtime", "tensor"},
     "dispatch": {"device", "ir", "runtime", "tensor"},
-    "interpreter": {"dispatch", "ir", "tensor"},
+    "interpreter": {"device", "dispatch", "ir", "tensor"},
     "ffi": {"dispatch", "tensor"},
     "kernels": set(),
     "python": {"device", "dispatch", "interpreter", "ir", "runtime", "tensor"},

@@ -562,6 +562,14 @@ def test_the_report_counts_the_compilation_of_an_op_once():
     assert sum(line.seconds for line in new_graphs.interpreted()) - before < 0.5
 
 
+def test_a_call_that_ran_compiled_is_a_graph_of_one_step():
+    op, x = three_of("alone"), torch.ones(3).jax()
+    assert (op(x) * 2).tolist() == [6, 6, 6]
+    assert counts() == (1, 1, 0)
+    assert op(x).tolist() == [3, 3, 3]
+    assert counts() == (1, 1, 1)
+
+
 def explained():
     return [str(graph).partition(": ")[2] for graph in debug.explain_recompile()]
 

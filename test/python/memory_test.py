@@ -102,6 +102,50 @@ def test_a_thread_that_only_uploads_gives_memory_back_itself():
     assert sizes[0] - before < 4 << 20
 
 
+# Prints by how many MiB a loop grows the process. `work(i)` is the body.
+_GROWTH = """
+import resource, sys, torch, torch_xla_lite
+def megabytes():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 2**20
+{work}
+work(1)
+before = megabytes()
+for i in range(2, {rounds}):
+    work(i)
+print(megabytes() - before)
+"""
+
+
+def growth(work: str, rounds: int) -> float:
+    program = _GROWTH.format(work=work, rounds=rounds)
+    return float(run(program, check=True, TORCH_XLA_LITE_COMPILE="repeated").stdout)
+
+
+def test_a_cache_that_grows_by_cat_leaves_no_holes_in_the_heap():
+    work = """
+cache = torch.zeros(1, 0, 512, device="jax")
+def work(i):
+    global cache
+    cache = torch.cat([cache, torch.ones(1, 1, 512, device="jax")], 1)
+    (cache.softmax(1) * 2).sum().item()
+"""
+    assert growth(work, 400) < 60  # The last arrays have 0.8 MiB each. With holes: 300 MiB.
+
+
+def test_empty_cache_gives_back_what_is_kept_for_later_arrays():
+    program = """
+import resource, torch, torch_xla_lite
+def megabytes():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
+(torch.ones(1 << 21, device="jax") * 2).sum().item()
+before = megabytes()
+torch.jax.empty_cache()
+print(before - megabytes())
+"""
+    done = run(program, check=True, TORCH_XLA_LITE_COMPILE="repeated")
+    assert int(done.stdout) >= 4
+
+
 # Leaves room for 2,200 mappings, and compiles graphs that take 3,000: about 100 each.
 _MANY_GRAPHS = """
 import mmap

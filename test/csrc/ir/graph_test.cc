@@ -56,6 +56,15 @@ Value DoubledTemporary(Data x) {
   return Call("add", std::move(operands));
 }
 
+TEST(Key, ACallAloneHasTheKeyOfTheGraphThatItIs) {
+  const Value x = Leaf({1, 2}), y = Leaf({3, 4});
+  const Value sum = Call("add", {x, y});
+  const std::array operands{x.shape(), y.shape()};
+  EXPECT_EQ(KeyOfCall(sum.node->signature(), operands, 0), KeyOf(sum));
+  const Value more = Call("plus", {x}, {5});
+  EXPECT_EQ(KeyOfCall(more.node->signature(), std::span(operands).first(1), 1), KeyOf(more));
+}
+
 TEST(Key, GraphsOfOneStructureHaveEqualKeys) {
   EXPECT_EQ(KeyOf(DoubledTemporary({1, 2})), KeyOf(DoubledTemporary({3, 4})));
 }

@@ -49,7 +49,8 @@ ir::Ref<ir::Buffer> BufferOf(Data data) {
 
 }  // namespace
 
-std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(const ir::Graph& graph) {
+std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(
+    const ir::Graph& graph, ExecutableCache& /*cache*/) {
   const ExclusiveUse use(&is_busy_);
   if (!interprets) return std::nullopt;
   std::vector<ir::Ref<ir::Buffer>> buffers;

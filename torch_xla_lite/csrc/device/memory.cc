@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/device/guard.h"
 
 namespace torch_xla_lite::device {
@@ -67,6 +68,7 @@ class JaxAllocator final : public c10::DeviceAllocator {
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override {
     if (Hooks().release) Hooks().release();
+    ReleaseKeptBlocks();
   }
   // There is one stream.
   void recordStream(const c10::DataPtr&, c10::Stream) override {}

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -98,6 +99,7 @@ Interpreter::Interpreter(const RunLowering& run_lowering)
 Interpreter::~Interpreter() = default;
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
+  const device::BlockScope blocks;
   const ir::Description description = ir::Describe(graph.key);
   const Lifetimes lifetimes(graph, description);
   std::vector<std::vector<at::Tensor>> results(description.steps.size());

@@ -92,7 +92,7 @@ class Linearizer {
     const auto operands = node.operands();
     const auto scalars = node.scalars();
     graph_.key.push_back(reinterpret_cast<uint64_t>(&node.signature()));
-    graph_.key.push_back(uint64_t{operands.size()} << 32 | scalars.size());
+    graph_.key.push_back(CountsOf(operands.size(), scalars.size()));
     for (const Value& operand : operands) {
       ++operand.node->visit.references;
       graph_.key.push_back(
@@ -119,7 +119,7 @@ class Linearizer {
     }
     leaf_words_.push_back(graph_.key.size());
     leaf_steps_.push_back(graph_.nodes.size());
-    graph_.key.push_back(reinterpret_cast<uint64_t>(value.shape()) | kLeafBit);
+    graph_.key.push_back(WordOfLeaf(value.shape()));
     graph_.leaves.push_back(value);
     ++visit.references;  // The graph's own.
     graph_.nodes.push_back(&node);

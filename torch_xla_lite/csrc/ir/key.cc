@@ -26,6 +26,21 @@ size_t ForEachLeaf(std::span<Word> key, Visit&& visit) {
 
 }  // namespace
 
+std::vector<uint64_t> KeyOfCall(const Signature& signature, std::span<const Shape* const> operands,
+                                uint32_t num_scalars) {
+  std::vector<uint64_t> key;
+  for (const Shape* operand : operands) key.push_back(WordOfLeaf(operand));
+  key.push_back(reinterpret_cast<uint64_t>(&signature));
+  key.push_back(CountsOf(operands.size(), num_scalars));
+  const auto call = static_cast<uint32_t>(operands.size());
+  for (uint32_t i = 0; i < call; ++i) key.push_back(WordOf(Position{i, 0}));
+  key.push_back(kEnd);
+  for (uint32_t i = 0; i < signature.outputs.size(); ++i) {
+    if (signature.outputs[i] != nullptr) key.push_back(WordOf(Position{call, i}));
+  }
+  return key;
+}
+
 Description Describe(std::span<const uint64_t> key) {
   Description description;
   size_t i = 0;

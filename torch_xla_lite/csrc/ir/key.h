@@ -40,6 +40,14 @@ inline uint64_t WordOf(Position position) {
   return uint64_t{position.step} << 32 | position.output;
 }
 
+inline uint64_t WordOfLeaf(const Shape* shape) {
+  return reinterpret_cast<uint64_t>(shape) | kLeafBit;
+}
+
+inline uint64_t CountsOf(size_t num_operands, size_t num_scalars) {
+  return uint64_t{num_operands} << 32 | num_scalars;
+}
+
 // One line of a graph, as its key describes it: a leaf (no signature), or an op call.
 struct Step {
   const Shape* leaf = nullptr;
@@ -53,6 +61,10 @@ struct Description {
   std::vector<Step> steps;
   std::vector<Position> roots;
 };
+
+// The key of a graph that is one call, whose operands are leaves and are not donated.
+std::vector<uint64_t> KeyOfCall(const Signature& signature, std::span<const Shape* const> operands,
+                                uint32_t num_scalars);
 
 // Reads a key back.
 Description Describe(std::span<const uint64_t> key);

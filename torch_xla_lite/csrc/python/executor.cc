@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/hash.h"
@@ -21,6 +22,7 @@
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/source.h"
+#include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -198,25 +200,6 @@ py::sequence Call(const runtime::Executable& executable, const std::vector<PyObj
   return returned;
 }
 
-// Steps and roots of a graph that is one call, as `compile` gets them.
-std::pair<py::list, py::list> DescribeCall(const ir::Node& call) {
-  const ir::Signature& signature = call.signature();
-  ir::Step step;
-  step.signature = &signature;
-  step.num_scalars = static_cast<uint32_t>(call.scalars().size());
-  py::list steps, roots;
-  for (const ir::Value& operand : call.operands()) {
-    step.operands.push_back({static_cast<uint32_t>(steps.size()), 0});
-    steps.append(ShapeTuple(operand.shape()) + py::make_tuple(/*donated=*/false));
-  }
-  for (uint32_t i = 0; i < signature.outputs.size(); ++i) {
-    if (signature.outputs[i] == nullptr) continue;
-    roots.append(PositionTuple({static_cast<uint32_t>(step.operands.size()), i}));
-  }
-  steps.append(StepTuple(step, call.source));
-  return {steps, roots};
-}
-
 // The data of a jax array, in its own memory where numpy can read that. Waits for it.
 py::array HostArray(py::handle array) {
   // The constructor raises the error of jax, which `ensure` would drop.
@@ -242,8 +225,13 @@ HostData DataOf(const PyBuffer& buffer) {
 }
 
 // Its memory has the alignment that jax asks for.
+at::Tensor Empty(const ir::Shape* shape) {
+  const device::BlockScope blocks;
+  return at::Tensor(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
+}
+
 at::Tensor CopyOf(const void* data, const ir::Shape* shape) {
-  at::Tensor copy(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
+  at::Tensor copy = Empty(shape);
   std::memcpy(copy.mutable_data_ptr(), data, copy.nbytes());
   return copy;
 }
@@ -346,7 +334,8 @@ bool PyExecutor::CanInterpret() const {
 }
 
 // After any error the graph is compiled instead, so that the error names op and line.
-std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::Graph& graph) {
+std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
+    const ir::Graph& graph, runtime::ExecutableCache& cache) {
   const py::gil_scoped_acquire gil;
   if (!CanInterpret()) return std::nullopt;
   ReleaseDropped();
@@ -358,6 +347,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::
                                          const_cast<void*>(data.back().start)));
   }
   std::vector<at::Tensor> roots;
+  cache_ = &cache;
   compiling_ = {};
   const auto start = std::chrono::steady_clock::now();
   try {
@@ -382,18 +372,28 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(const ir::
   return results;
 }
 
+ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call) {
+  std::vector<const ir::Shape*> operands;
+  for (const ir::Value& operand : call.operands()) operands.push_back(operand.shape());
+  const auto num_scalars = static_cast<uint32_t>(call.scalars().size());
+  std::vector<uint64_t> key = ir::KeyOfCall(call.signature(), operands, num_scalars);
+  if (auto executable = cache_->Find(key)) return executable;
+  std::vector<uint32_t> sources(operands.size());
+  sources.push_back(call.source);
+  const auto start = std::chrono::steady_clock::now();
+  auto executable = Compiled(DescribeKey(key, sources), /*structure=*/py::none());
+  compiling_ += std::chrono::steady_clock::now() - start;
+  runtime::Runtime::Get().counters().CountCompiled(executable->is_loaded());
+  cache_->Insert(std::move(key), executable);
+  return executable;
+}
+
 // Called without Python's lock.
 std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
                                                 std::span<const at::Tensor> operands) {
   const py::gil_scoped_acquire gil;
   const ir::Signature& signature = call.signature();
-  auto& executable = lowerings_[&signature];
-  if (!executable) {
-    const auto start = std::chrono::steady_clock::now();
-    executable = Compiled(DescribeCall(call), /*structure=*/py::none());
-    compiling_ += std::chrono::steady_clock::now() - start;
-    runtime::Runtime::Get().counters().CountCompiled(executable->is_loaded());
-  }
+  const ir::Ref<runtime::Executable> executable = ExecutableOf(call);
   std::vector<py::object> owned;
   for (const at::Tensor& operand : operands) owned.push_back(Uploaded(operand));
   if (!call.scalars().empty()) owned.push_back(PackScalars(call.scalars()));
@@ -488,7 +488,7 @@ ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data)
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
-  const at::Tensor zeros(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(shape)));
+  const at::Tensor zeros = Empty(shape);
   std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
   return BufferOf(zeros);
 }

@@ -21,7 +21,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -101,11 +100,9 @@ class PyExecutor final : public runtime::Executor {
   bool IsInterrupt(const std::exception& error) const override;
   bool IsInterruption(const std::exception& error) const override;
   bool IsInKernel() const override;
-  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph) override;
-  void ClearCache() override {
-    lowerings_.clear();
-    interpreted_.clear();
-  }
+  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(
+      const ir::Graph& graph, runtime::ExecutableCache& cache) override;
+  void ClearCache() override { interpreted_.clear(); }
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
@@ -125,7 +122,8 @@ class PyExecutor final : public runtime::Executor {
                                         const pybind11::object& structure) const;
   // Whether the CPU's kernels can read the device's memory.
   bool CanInterpret() const;
-  // Of a call that is part of an interpreted graph.
+  // Of a call that is part of an interpreted graph; compiled if it is new.
+  ir::Ref<runtime::Executable> ExecutableOf(const ir::Node& call);
   std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
   // Takes a tensor that nothing else refers to.
   ir::Ref<ir::Buffer> BufferOf(at::Tensor tensor) const;
@@ -141,9 +139,9 @@ class PyExecutor final : public runtime::Executor {
   pybind11::function report_;
   pybind11::dict dtypes_;
   interpreter::Interpreter interpreter_;
-  // The executables of single calls.
-  std::unordered_map<const ir::Signature*, ir::Ref<runtime::Executable>> lowerings_;
-  // The time spent on compiling them for the graph that is interpreted now.
+  // During a call of Interpret, for single calls:
+  runtime::ExecutableCache* cache_ = nullptr;
+  // and the time spent on compiling them.
   std::chrono::steady_clock::duration compiling_{};
   // The structures of the graphs that were interpreted.
   std::unordered_set<uint64_t> interpreted_;

@@ -1,4 +1,5 @@
-// An LRU cache of executables, by the exact key of their graph.
+// An LRU cache of executables, by the exact key of their graph. It also becomes smaller when the
+// process runs out of memory mappings (mappings.h).
 //
 //   ExecutableCache cache(1024);
 //   ir::Ref<Executable> hit = cache.Find(graph.key);
@@ -51,7 +52,10 @@ class ExecutableCache {
   ir::Ref<Executable> Use(Entries::iterator entry);
   void DropOldest();
 
+  static constexpr size_t kCheckMappingsAfter = 4096;  // Words of keys.
+
   const size_t capacity_;
+  size_t unchecked_words_ = 0;
   Entries entries_;
   Index by_hash_;
   Index by_structure_;

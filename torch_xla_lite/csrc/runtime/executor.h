@@ -30,6 +30,8 @@ struct Graph;
 
 namespace torch_xla_lite::runtime {
 
+class ExecutableCache;
+
 class Executable : public ir::RefCounted {
  public:
   virtual ~Executable() = default;
@@ -69,15 +71,17 @@ class Executor {
   virtual bool IsInKernel() const { return false; }
 
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
-  // then the graph is to be compiled. Donates no leaf.
-  virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/) {
+  // then the graph is to be compiled. Donates no leaf. Single calls may be compiled: `cache` has
+  // their executables.
+  virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/,
+                                                                    ExecutableCache& /*cache*/) {
     return std::nullopt;
   }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
   // Begins to compile a graph in another thread, which uses neither the graph nor its nodes.
   // Nothing if it cannot: then the graph is compiled when it is needed.
   virtual ir::Ref<Compilation> StartCompile(const ir::Graph& /*graph*/) { return {}; }
-  // Drops the programs of single calls that Interpret compiled.
+  // Forgets which graphs were interpreted.
   virtual void ClearCache() {}
   // One buffer for each root of the graph. May return before they are computed. When it throws, the
   // leaves are as they were, donated or not. The graph's copied leaves are never donated.

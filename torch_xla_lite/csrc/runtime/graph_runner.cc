@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/runtime/mappings.h"
 
 namespace torch_xla_lite::runtime {
 
@@ -14,7 +13,7 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& ex
     ++counters_.cache_hits;
   } else {
     if (may_interpret && IsInterpretedNow(*graph, executor)) {
-      if (auto results = executor.Interpret(*graph)) {
+      if (auto results = executor.Interpret(*graph, cache_)) {
         ++counters_.interpretations;
         return *std::move(results);
       }
@@ -67,12 +66,6 @@ void GraphRunner::TakeCompiled() {
 void GraphRunner::Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable) {
   counters_.CountCompiled(executable->is_loaded());
   cache_.Insert(key, std::move(executable));
-  // A check costs up to 30 ms. Graphs of 4, 150 and 1,040 ops took 12, 102 and 1,328 mappings; an
-  // op has two words in the key, or more.
-  unchecked_words_ += key.size();
-  if (unchecked_words_ < kCheckMappingsAfter) return;
-  unchecked_words_ = 0;
-  if (MappingsAreScarce()) cache_.DropOlderHalf();
 }
 
 void GraphRunner::Clear() {

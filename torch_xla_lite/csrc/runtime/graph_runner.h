@@ -54,7 +54,6 @@ class GraphRunner {
  private:
   // More than the distinct graphs of a typical program; an executable takes some hundred kB.
   static constexpr size_t kCacheCapacity = 1024;
-  static constexpr size_t kCheckMappingsAfter = 4096;  // Words of keys.
 
   ir::Ref<Executable> Find(ir::Graph* graph);
   bool IsInterpretedNow(const ir::Graph& graph, Executor& executor);
@@ -64,7 +63,6 @@ class GraphRunner {
   Counters& counters_;
   ExecutableCache cache_;
   Tiering tiering_;
-  size_t unchecked_words_ = 0;
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
   // In the background, by the key of the graph. Nothing if it failed.
   std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;

@@ -1,0 +1,98 @@
+#include "torch_xla_lite/csrc/device/block_allocator.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace torch_xla_lite::device {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+c10::DataPtr Block(size_t size) {
+  const BlockScope blocks;
+  return c10::GetCPUAllocator()->allocate(size);
+}
+
+struct BlockAllocator : testing::Test {
+  BlockAllocator() { ReleaseKeptBlocks(); }
+};
+
+TEST_F(BlockAllocator, LargeArraysOfTheScopeAreBlocks) {
+  const c10::DataPtr large = Block(kMiB);
+  EXPECT_EQ(CountBlockBytes().used, kMiB);
+  std::memset(large.get(), 1, kMiB);
+}
+
+TEST_F(BlockAllocator, SmallArraysAreInTheHeap) {
+  const c10::DataPtr small = Block(kSmallestBlock - 1);
+  EXPECT_EQ(CountBlockBytes().used, 0u);
+}
+
+TEST_F(BlockAllocator, MemoryOfTheProgramIsInTheHeap) {
+  { const BlockScope ended; }
+  const c10::DataPtr large = c10::GetCPUAllocator()->allocate(kMiB);
+  EXPECT_EQ(CountBlockBytes().used, 0u);
+}
+
+TEST_F(BlockAllocator, TheEndOfAnInnerScopeLeavesTheOuterOneActive) {
+  const BlockScope outer;
+  { const BlockScope inner; }
+  const c10::DataPtr large = c10::GetCPUAllocator()->allocate(kMiB);
+  EXPECT_EQ(CountBlockBytes().used, kMiB);
+}
+
+TEST_F(BlockAllocator, AFreedBlockServesTheNextArrayOfAboutItsSize) {
+  c10::DataPtr first = Block(kMiB - 100);
+  void* const address = first.get();
+  first.clear();
+  EXPECT_EQ(CountBlockBytes().kept, kMiB);
+  const c10::DataPtr second = Block(kMiB);
+  EXPECT_EQ(second.get(), address);
+  EXPECT_EQ(CountBlockBytes().kept, 0u);
+}
+
+TEST_F(BlockAllocator, ABlockMayBeFreedOnAnotherThread) {
+  c10::DataPtr block = Block(kMiB);
+  std::thread([&] { block.clear(); }).join();
+  EXPECT_EQ(CountBlockBytes().used, 0u);
+}
+
+TEST_F(BlockAllocator, ArraysThatGrowKeepAtMostTwiceWhatIsInUse) {
+  c10::DataPtr last;
+  for (size_t size = kMiB; size < 64 * kMiB; size += kMiB / 4) {
+    last = Block(size);
+    const BlockBytes bytes = CountBlockBytes();
+    EXPECT_LE(bytes.used + bytes.kept, std::max(16 * kMiB, 5 * size)) << size;
+  }
+}
+
+TEST_F(BlockAllocator, WhatWasInUseLongAgoIsNotKept) {
+  {
+    std::vector<c10::DataPtr> many;
+    for (int i = 0; i < 64; ++i) many.push_back(Block(kMiB));
+  }
+  EXPECT_EQ(CountBlockBytes().kept, 64 * kMiB);
+  for (int i = 0; i < 40'000; ++i) Block(kMiB);
+  EXPECT_LE(CountBlockBytes().kept, 16 * kMiB);
+}
+
+TEST_F(BlockAllocator, RawMemoryIsFreedWhereItCameFrom) {
+  c10::Allocator& allocator = *c10::GetCPUAllocator();
+  void* const heap = allocator.raw_allocate(kMiB);
+  const BlockScope blocks;
+  void* const block = allocator.raw_allocate(kMiB);
+  EXPECT_EQ(CountBlockBytes().used, kMiB);
+  allocator.raw_deallocate(heap);
+  allocator.raw_deallocate(block);
+  EXPECT_EQ(CountBlockBytes().used, 0u);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::device
