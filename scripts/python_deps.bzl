@@ -19,6 +19,8 @@ PYTHON_DEPS = {
         "clones": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "compile": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
+        "costs": [":compile", "//torch_xla_lite:__init__", "//torch_xla_lite:costs",
+            "//torch_xla_lite/lowering:registry"],
         "edit_costs": ["//bazel/pybuild/machine:find_bazel"],
         "harness": [],
         "kernels": [":harness", ":runtime", "//torch_xla_lite/lowering:kernels"],

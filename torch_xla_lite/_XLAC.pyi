@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import SupportsIndex, SupportsInt
+from typing import SupportsFloat, SupportsIndex, SupportsInt
 
 import jax
 import numpy as np
@@ -14,9 +14,11 @@ from .debug import Metrics
 
 def set_callbacks(
     compile: Callable[[list[tuple], list[tuple[int, int]], int | None], tuple],
+    load: Callable[[list[tuple], list[tuple[int, int]], int], tuple | None],
     start_compile: Callable[[list[tuple], list[tuple[int, int]], int], Future[tuple]],
     can_interpret: Callable[[], bool],
-    note_interpreted: Callable[[int, float, int, Callable[[], tuple[list, list]] | None], None],
+    note_interpreted: Callable[[int, float, int, Callable[[], tuple[list, list]]], None],
+    place: Callable[[], tuple[str, int, str]],
     upload: Callable[[np.ndarray], jax.Array],
     copy: Callable[[jax.Array], jax.Array],
     report: Callable[[], None],
@@ -72,6 +74,43 @@ def synchronize() -> None:
 
 def pending_graph() -> tuple[list, list]:
     """Steps and roots of the graph that sync() would run, as the compiler gets them."""
+
+def pending_costs() -> tuple[float, float, float, float]:
+    """Microseconds of one core that this graph takes by the model of costs: one interpreted run,
+    its compilation, loading it from disk, and what a run of the compiled graph takes at least."""
+
+def pending_sizes() -> list[tuple[str, float, float, float, float]]:
+    """What the costs of its calls depend on: (op, calls, elements of operands, elements of results,
+    multiplications) of each."""
+
+def set_costs(
+    ops: Mapping[
+        str,
+        tuple[
+            SupportsFloat | SupportsIndex,
+            SupportsFloat | SupportsIndex,
+            SupportsFloat | SupportsIndex,
+            SupportsFloat | SupportsIndex,
+            SupportsFloat | SupportsIndex,
+        ],
+    ],
+    graph: tuple[
+        SupportsFloat | SupportsIndex,
+        SupportsFloat | SupportsIndex,
+        SupportsFloat | SupportsIndex,
+        SupportsFloat | SupportsIndex,
+        SupportsFloat | SupportsIndex,
+        SupportsFloat | SupportsIndex,
+    ],
+) -> None:
+    """Sets the model of costs, in microseconds: for each op (call, element of an operand, element
+    of a result, multiplication; compilation of a call), and for each graph (compilation, and for
+    each leaf and root; the least of an execution, and for each leaf and root; loading, and in
+    parts of the compilation)."""
+
+def interpreted_lines() -> list[tuple[str, int, str, int, int, float]]:
+    """The lines of the program that needed values of graphs that were interpreted: (file, line,
+    function, graphs, ops of them all, seconds in all)."""
 
 def executions() -> list[int]:
     """How often each executable has run, by its number (new_graphs.py). Those that were compiled

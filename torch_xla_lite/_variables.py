@@ -47,8 +47,8 @@ RUN_TIME = {
     "TORCH_XLA_LITE_COMPILE": Row(
         ("first", "repeated", "background"),
         "repeated",
-        "a graph is compiled the first time, or interpreted and compiled when it comes back, or in "
-        "that case compiled in a background thread.",
+        "a graph is compiled the first time, or interpreted and compiled when its runs have cost "
+        "as much as that, or in that case compiled in a background thread.",
     ),
     "TORCH_XLA_LITE_REBUILD_ON_IMPORT": Row(
         ("0", "1"),
@@ -58,6 +58,9 @@ RUN_TIME = {
     ),
     "TORCH_XLA_LITE_SYNC_AFTER_STEP": Row(
         ("0", "1"), "1", "the end of an optimizer's step runs what is recorded."
+    ),
+    "TORCH_XLA_LITE_PROGRESS": Row(
+        ("0", "1"), "1", "on a terminal, a compilation that takes more than two seconds says so."
     ),
     "TORCH_XLA_LITE_PENDING_LIMIT": Row(
         NUMBER,

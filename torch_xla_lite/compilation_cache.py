@@ -62,6 +62,7 @@ _DECIDE_NOTHING = (
     _VARIABLE,
     "TORCH_XLA_LITE_COMPILE",
     "TORCH_XLA_LITE_PENDING_LIMIT",
+    "TORCH_XLA_LITE_PROGRESS",
     "TORCH_XLA_LITE_SYNC_AFTER_STEP",
     *_variables.BUILD_TIME,
 )
@@ -137,6 +138,17 @@ def key(description: str) -> str | None:
     digest.update(repr(settings).encode())
     digest.update(description.encode())
     return digest.hexdigest()
+
+
+def is_on() -> bool:
+    """Whether programs are kept for other processes."""
+    return _folder() is not None
+
+
+def contains(key: str | None) -> bool:
+    """Whether there is an entry of this name. It may turn out to be damaged."""
+    folder = _folder()
+    return key is not None and folder is not None and (folder / key).is_file()
 
 
 def load(key: str | None) -> Program | None:

@@ -1,15 +1,14 @@
 """Compiles recorded graphs to XLA executables.
 
 A graph that is met for the first time is interpreted, because most that run once never come back:
-its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when it comes back, or later if
-its arrays are small; of graphs with the same ops and other shapes, fewer and fewer are
-(csrc/runtime/tiering.h).
+its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when its interpreted runs have
+cost as much as its compilation will cost (csrc/runtime/tiering.h).
 
-    TORCH_XLA_LITE_COMPILE=repeated      the default, as described; a count decides, not a clock, so
-                                         a program gives the same bits in each run
+    TORCH_XLA_LITE_COMPILE=repeated      the default, as described; a model of costs decides, not a
+                                         clock, so a program gives the same bits in each run
     TORCH_XLA_LITE_COMPILE=first         each graph is compiled when it is met for the first time
-    TORCH_XLA_LITE_COMPILE=background    a graph that comes back is compiled in another thread, and
-                                         interpreted until it is; a clock decides
+    TORCH_XLA_LITE_COMPILE=background    a graph is compiled in another thread, and interpreted
+                                         until it is; a clock decides
 
 The bridge calls `compile_graph` with a graph that it has no executable for. jax traces the graph
 (tracing.py) and compiles it. The bridge calls the result with the leaves and scalars of each later
@@ -32,10 +31,12 @@ from . import (
     _XLAC,
     _variables,
     compilation_cache,
+    costs,
     foreign_code,
     graph_errors,
     index_errors,
     new_graphs,
+    progress,
     tracing,
 )
 from .background import Worker
@@ -55,14 +56,17 @@ def register() -> None:
     """Makes this module the compiler of the bridge."""
     _XLAC.set_callbacks(
         compile=compile_graph,
+        load=_load_graph,
         start_compile=_start_compile,
         can_interpret=_can_interpret,
         note_interpreted=new_graphs.note_interpreted,
+        place=new_graphs.place,
         upload=_upload,
         copy=_copy,
         report=index_errors.report,
         dtypes=registry.DTYPES,
     )
+    costs.register()
     when = _variables.choice(os.environ, "TORCH_XLA_LITE_COMPILE", default="repeated")
     _XLAC.set_compile_when(when)
     _XLAC.set_lowered_ops(
@@ -84,6 +88,34 @@ def _start_compile(
         return compile_graph(steps, roots, structure, place)
 
     return _worker.submit(compile_here)
+
+
+def _load_graph(
+    steps: list[tuple], roots: list[tuple[int, int]], structure: int
+) -> Compiled | None:
+    """A graph whose program is on disk; else None."""
+    calls, leaves = _parts(steps)
+    # What a user's lowering does is known only after it was traced.
+    if _has_registered_lowering(calls):
+        return None
+    with jax.enable_x64(True):
+        if not compilation_cache.contains(
+            compilation_cache.key(_description(calls, leaves, roots))
+        ):
+            return None
+    return compile_graph(steps, roots, structure)
+
+
+def _parts(steps: list[tuple]) -> tuple[list[Call | None], list[tuple]]:
+    """The steps that are calls, with None for each leaf, and the leaves."""
+    calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
+    return calls, [step for step in steps if not isinstance(step[0], str)]
+
+
+def _description(
+    calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+) -> str:
+    return repr(([call if call is None else call.description() for call in calls], leaves, roots))
 
 
 def _can_interpret() -> bool:
@@ -118,9 +150,15 @@ def compile_graph(
       RuntimeError: an op could not be lowered or compiled; the message names it and the line that
         recorded it.
     """
-    calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
-    leaves = [step for step in steps if not isinstance(step[0], str)]
-    with jax.enable_x64(True), new_graphs.timed(steps, roots, structure, place) as graph:
+    calls, leaves = _parts(steps)
+    with (
+        jax.enable_x64(True),
+        new_graphs.timed(steps, roots, structure, place) as graph,
+        progress.shown(
+            f"compiling {graph.num_ops} ops of {graph.line}",
+            "kept for the next run" if compilation_cache.is_on() else "",
+        ),
+    ):
         try:
             program, graph.loaded = _program(calls, leaves, roots)
         except Exception as error:
@@ -145,8 +183,7 @@ def _program(
     calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
 ) -> tuple[Program, bool]:
     """The compiled graph, and whether it is from the cache."""
-    graph = [call if call is None else call.description() for call in calls]
-    description = repr((graph, leaves, roots))
+    description = _description(calls, leaves, roots)
     # What a user's lowering does is known only after it was traced.
     traces_first = _has_registered_lowering(calls)
     if not traces_first:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import torch
 
-from . import graph_differences
+from . import _XLAC, graph_differences
 from .graph_differences import Graph
 
 # How many graphs are kept, and how many ops they may have in all: about 10 MB.
@@ -136,7 +136,6 @@ Place = tuple[str, int, str]
 _lock = threading.Lock()
 _history = _History()
 _infos: list[NewGraph] = []
-_interpreted: dict[str, Interpreted] = {}
 _new_graphs_of: collections.Counter[str] = collections.Counter()
 
 
@@ -178,28 +177,22 @@ def note_interpreted(
     num_ops: int,
     seconds: float,
     structure: int,
-    describe: Callable[[], tuple[list[tuple], list[tuple[int, int]]]] | None,
+    describe: Callable[[], tuple[list[tuple], list[tuple[int, int]]]],
 ) -> None:
-    """Remembers that a graph ran without being compiled; called by the bridge.
+    """Remembers that a new graph ran without being compiled; called by the bridge.
 
     Args:
       structure: see compiler.compile_graph.
-      describe: gives its steps and roots; None if the graph has been interpreted before.
+      describe: gives its steps and roots.
     """
-    line = _text(*place())
+    info = NewGraph(_text(*place()), num_ops=num_ops, seconds=seconds, interpreted=True)
     with _lock:
-        found = _interpreted.setdefault(line, Interpreted(line))
-        found.graphs += 1
-        found.num_ops += num_ops
-        found.seconds += seconds
-        if describe is not None:
-            info = NewGraph(line, num_ops=num_ops, seconds=seconds, interpreted=True)
-            _history.add(_Known(structure, Graph(describe), info))
+        _history.add(_Known(structure, Graph(describe), info))
 
 
 def interpreted() -> Sequence[Interpreted]:
     """The graphs that ran without being compiled, by line."""
-    return list(_interpreted.values())
+    return [Interpreted(_text(*row[:3]), *row[3:]) for row in _XLAC.interpreted_lines()]
 
 
 def explain() -> list[NewGraph]:

@@ -41,7 +41,10 @@ _TABLE = [
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
     (_PACKAGE, ["_caches.py", "_preflight.py", "_rebuild.py", "_variables.py"]),
-    (_PACKAGE, ["background.py", "device.py", "stored_values.py", "words.py"]),
+    (
+        _PACKAGE,
+        ["background.py", "costs.py", "device.py", "progress.py", "stored_values.py", "words.py"],
+    ),
     (_PACKAGE, ["compilation_cache.py", "foreign_code.py"]),
     (_PACKAGE, ["graph_differences.py", "index_errors.py"]),
     (_PACKAGE, ["graph_errors.py", "new_graphs.py"]),

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from test.python import programs
+from test.python import programs, tiers
 from torch_xla_lite import _XLAC, compiler, debug, new_graphs
 from torch_xla_lite.background import Worker
 
@@ -18,7 +18,8 @@ def _compiles_in_the_background():
     _XLAC.clear_cache()
     _XLAC.set_compile_when("background")
     debug.reset_metrics()
-    yield
+    with tiers.compiling_what_comes_back():
+        yield
     wait_for_the_background()
     _XLAC.set_compile_when("first")
 

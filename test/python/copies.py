@@ -24,7 +24,7 @@ def copy_of_the_package(folder: Path, *, checkout: bool = True, skip: str = "") 
             target.mkdir(exist_ok=True)
         elif source.suffix == ".so" and not (skip and source.name.startswith(skip)):
             target.symlink_to(source.resolve())
-        elif source.suffix == ".py":
+        elif source.suffix in (".json", ".py"):
             shutil.copyfile(source, target)
     if checkout:
         (folder / "setup.py").touch()

@@ -21,7 +21,8 @@ def _schemas() -> list[torch.FunctionSchema]:
     return [
         schema
         for schema in torch._C._jit_get_all_schemas()
-        if schema.name.startswith("aten::") and schema.name != "aten::_make_dep_token"
+        if schema.name.startswith("aten::")
+        and schema.name != "aten::_make_dep_token"
         and options <= {argument.name for argument in schema.arguments}
     ]
 

@@ -439,3 +439,17 @@ def test_a_plain_call_enters_no_python_of_torch(name):
 
     tensors = on("jax", tuple(resized(item) for item in arguments))
     assert python_calls(op, *tensors) == []
+
+
+@pytest.mark.parametrize("dtype", [None, I64, F32, BOOL])
+@pytest.mark.parametrize(
+    "numbers", [(7,), (0,), (2, 9), (-3, 5), (4, 4), (0, 10, 3), (1, 10, 3), (2.0, 5), (0, 9, 2.5)]
+)
+def test_ranges_have_the_sizes_of_the_meta_function(numbers, dtype):
+    ours, meta = (torch.arange(*numbers, dtype=dtype, device=place) for place in ("jax", "meta"))
+    assert shapes_of(ours) == shapes_of(meta)
+
+
+@pytest.mark.parametrize("numbers", [(70,), (20, 90), (0, 100, 30)])
+def test_a_range_of_whole_numbers_enters_no_python_of_torch(numbers):
+    assert python_calls(lambda: torch.arange(*numbers, device="jax")) == []

@@ -14,10 +14,10 @@ PACKAGE = "torch_xla_lite"
 _FOLDERS = ("bazel", "docs", "scripts", "test", "third_party", PACKAGE)
 
 # Kinds of files in a wheel.
-_PACKAGED = frozenset({".py", ".pyi", ".typed"})
+_PACKAGED = frozenset({".json", ".py", ".pyi", ".typed"})
 # Kinds of source files. A list, so that backups, object files and logs are left out.
 _CODE = {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh"}
-_DATA = {".json", ".md", ".png", ".svg", ".toml", ".tpl", ".txt"}
+_DATA = {".md", ".png", ".svg", ".toml", ".tpl", ".txt"}
 _SOURCES = _PACKAGED | _CODE | _DATA
 _WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
 # Written by a build, among the sources. Shared objects are the others.
@@ -25,7 +25,7 @@ _PRODUCTS = frozenset({"_build_info.py"})
 
 
 def package_files(root: Path) -> list[str]:
-    """Python sources of the package, relative to the root, without products of a build."""
+    """Sources and data of the package, relative to the root, without products of a build."""
     return [path for path in _walk(root, PACKAGE) if Path(path).suffix in _PACKAGED]
 
 

@@ -61,6 +61,10 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(
   return buffers;
 }
 
+ir::Ref<Executable> MemoryExecutor::Load(const ir::Graph& graph) {
+  return loads ? Compile(graph) : ir::Ref<Executable>();
+}
+
 ir::Ref<Executable> MemoryExecutor::Compile(const ir::Graph& graph) {
   const ExclusiveUse use(&is_busy_);
   auto executable = ir::Ref<MemoryExecutable>::Take(new MemoryExecutable);

@@ -27,6 +27,7 @@ class MemoryExecutor final : public Executor {
  public:
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
                                                             ExecutableCache& cache) override;
+  ir::Ref<Executable> Load(const ir::Graph& graph) override;
   ir::Ref<Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<Compilation> StartCompile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(Executable& executable, const ir::Graph& graph) override;
@@ -40,6 +41,8 @@ class MemoryExecutor final : public Executor {
   std::function<void()> during_execution;
   // Whether graphs can be interpreted.
   bool interprets = true;
+  // Whether the program of each graph is on disk.
+  bool loads = false;
   // Whether what was started in the background is done.
   bool is_background_done = false;
   int num_donated = 0;

@@ -85,8 +85,8 @@ TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
   runtime.set_compile_when(CompileWhen::kRepeated);
   for (uint64_t i = 0; i < 3; ++i) {
     LiveValue place;
-    Set(place, Call("plus", {Leaf(Data(kLarge, i))}, {i}));
-    EXPECT_EQ(Read(place), Data(kLarge, 2 * i));
+    Set(place, Call("plus", {Leaf(Data(4, i))}, {i}));
+    EXPECT_EQ(Read(place), Data(4, 2 * i));
     EXPECT_EQ(interpretations(), 1u);
     EXPECT_EQ(compiles(), i == 0 ? 0u : 1u);
   }
@@ -95,7 +95,7 @@ TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
 
 TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
   runtime.set_compile_when(CompileWhen::kRepeated);
-  for (size_t size = kLarge; size < kLarge + 5; ++size) {
+  for (size_t size = 5; size < 10; ++size) {
     LiveValue place;
     Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
     EXPECT_EQ(Read(place), Data(size, 2));
@@ -104,17 +104,17 @@ TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
   EXPECT_EQ(compiles(), 0u);
 }
 
-TEST_F(RuntimeTest, GraphsThatWereCompiledAtOnceDoNotDelayOthers) {
-  const auto run = [&](size_t size) {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
-    EXPECT_EQ(Read(place), Data(size, 2));
-  };
-  for (size_t size = 1; size <= 4; ++size) run(kLarge + size);
+TEST_F(RuntimeTest, AGraphOnDiskIsLoadedWhenThatPays) {
   runtime.set_compile_when(CompileWhen::kRepeated);
-  run(kLarge + 5);
-  run(kLarge + 5);
-  EXPECT_EQ(interpretations(), 1u);
+  runtime.costs().Set({{CostModel::kOther, {.call = 1, .compilation = 5}}}, {.load = 2});
+  executor.loads = true;
+  for (int run = 0; run < 4; ++run) {
+    LiveValue place;
+    Set(place, Call("plus", {Leaf({1})}, {1}));
+    EXPECT_EQ(Read(place), Data{2});
+  }
+  EXPECT_EQ(interpretations(), 2u);
+  EXPECT_EQ(executions(), 2u);
 }
 
 TEST_F(RuntimeTest, AGraphThatCannotBeInterpretedIsCompiledAtOnce) {
@@ -132,15 +132,15 @@ TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack
   for (int num_calls : {1, 2}) {
     for (int run = 0; run < 3; ++run) {
       LiveValue good, place;
-      Set(good, Call("plus", {Leaf(Data(kLarge, 1))}, {1}));
-      Set(place, Leaf(Data(kLarge, 1)));
+      Set(good, Call("plus", {Leaf(Data(4, 1))}, {1}));
+      Set(place, Leaf(Data(4, 1)));
       for (int i = 0; i < num_calls; ++i) Set(place, Call("refuse", {Get(place)}));
       if (run == 0) {
-        EXPECT_EQ(Read(place), Data(kLarge, 1));
+        EXPECT_EQ(Read(place), Data(4, 1));
       } else {
         EXPECT_THROW(Read(place), std::runtime_error);
       }
-      EXPECT_EQ(Read(good), Data(kLarge, 2));
+      EXPECT_EQ(Read(good), Data(4, 2));
     }
   }
 }
@@ -148,13 +148,13 @@ TEST_F(RuntimeTest, WhatTheCompilerRefusesIsNotInterpretedInsteadWhenItComesBack
 TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
   runtime.set_compile_when(CompileWhen::kRepeated);
   LiveValue place;
-  Set(place, Leaf(Data(kLarge, 1)));
+  Set(place, Leaf(Data(4, 1)));
   for (int i = 0; i < 3; ++i) {
     Set(place, Call("plus", {Get(place)}, {1}));
     runtime.Sync();
     EXPECT_EQ(executor.num_donated, i);
   }
-  EXPECT_EQ(Read(place), Data(kLarge, 4));
+  EXPECT_EQ(Read(place), Data(4, 4));
 }
 
 TEST_F(RuntimeTest, NothingWaitsForTheBackground) {

@@ -18,6 +18,7 @@
 
 #include "test/csrc/ir/toy_ops.h"
 #include "test/csrc/runtime/memory_executor.h"
+#include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/graph_runner.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -26,13 +27,12 @@ namespace torch_xla_lite::runtime {
 
 class RuntimeTest : public testing::Test {
  protected:
-  // Ops on vectors of so many elements are compiled when they come back.
-  static constexpr size_t kLarge = size_t{1} << 14;
-
   RuntimeTest() {
     runtime.SetExecutor(&executor);
     runtime.ClearCache();
     runtime.set_compile_when(CompileWhen::kFirst);
+    // A graph of one op is compiled when it comes back.
+    runtime.costs().Set({{CostModel::kOther, {.call = 1, .compilation = 1}}}, {.load = 1e9});
     runtime.counters().interpretations = 0;
     runtime.counters().compiles = 0;
     runtime.counters().executions = 0;

@@ -2,138 +2,117 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
-#include <string>
 
 #include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/runtime/costs.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
 
+using Decision = Tiering::Decision;
 using ir::toy::Call;
 using ir::toy::Data;
 using ir::toy::Leaf;
 
-// An op on a vector of so many elements is not small.
-constexpr size_t kLarge = size_t{1} << 14;
+// A chain of ops costs 10 for each when it is interpreted, and 100 when it is compiled. Running it
+// compiled costs 15, loading it 20 and a tenth of its compilation.
+CostModel Model() {
+  CostModel model;
+  model.Set({{"reversed", {.call = 10, .compilation = 100}},
+             {"plus", {.operand = 1, .compilation = 100}},
+             {CostModel::kWrite, {.operand = 1}}},
+            {.execution = 15, .load = 20, .load_part = 0.1});
+  return model;
+}
 
-// Whether a graph is hot that is one op on a vector of this size.
-bool IsHot(Tiering* tiering, size_t size, bool is_waited_for) {
-  const ir::Value value = Call("reversed", {Leaf(Data(size, 1))});
+ir::Graph Chain(size_t length, size_t size = 1) {
+  ir::Value value = Leaf(Data(size, 1));
+  for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
   const ir::Root roots[] = {{&value}};
-  return tiering->IsHot(ir::Linearize(roots), is_waited_for);
+  return ir::Linearize(roots);
 }
 
-// Whether the graph of one op on a large vector, one of many sizes, is compiled.
-bool Compiles(Tiering* tiering, size_t number, const std::string& op = "reversed") {
-  const ir::Value value = Call(op, {Leaf(Data(kLarge + number, 1))});
-  const ir::Root roots[] = {{&value}};
-  const ir::Graph graph = ir::Linearize(roots);
-  if (!tiering->IsHot(graph, /*is_waited_for=*/true)) return false;
-  tiering->NoteCompiled(graph);
-  return true;
-}
-
-// How often the graph is interpreted until it is compiled.
-size_t RunsUntilCompiled(Tiering* tiering, size_t number) {
-  size_t runs = 0;
-  while (!Compiles(tiering, number)) ++runs;
-  return runs;
-}
-
-TEST(TieringTest, AGraphIsCompiledWhenItComesBack) {
-  Tiering tiering;
-  EXPECT_FALSE(Compiles(&tiering, 1));
-  EXPECT_TRUE(Compiles(&tiering, 1));
-}
-
-TEST(TieringTest, AGraphOfSmallArraysIsInterpretedAThousandTimes) {
-  Tiering tiering;
-  for (int run = 0; run < 1024; ++run) {
-    EXPECT_FALSE(IsHot(&tiering, kLarge - 1, /*is_waited_for=*/true));
-  }
-  EXPECT_TRUE(IsHot(&tiering, kLarge - 1, /*is_waited_for=*/true));
-}
-
-TEST(TieringTest, AGraphOfSmallArraysThatNothingWaitsForIsHotWhenItComesBack) {
-  Tiering tiering;
-  EXPECT_FALSE(IsHot(&tiering, 1, /*is_waited_for=*/false));
-  EXPECT_TRUE(IsHot(&tiering, 1, /*is_waited_for=*/false));
-}
-
-TEST(TieringTest, EachCompiledVariantDoublesWhatTheNextOneTakes) {
-  Tiering tiering;
-  for (size_t n = 0; n < 7; ++n) EXPECT_EQ(RunsUntilCompiled(&tiering, n + 1), size_t{1} << n);
-}
-
-TEST(TieringTest, FewVariantsThatAreOnlyInterpretedDelayNothing) {
-  Tiering tiering;
-  for (size_t size = 1; size <= 7; ++size) EXPECT_FALSE(Compiles(&tiering, size));
-  EXPECT_TRUE(Compiles(&tiering, 7));
-}
-
-TEST(TieringTest, EightVariantsThatAreOnlyInterpretedTakeOneMoreRun) {
-  Tiering tiering;
-  for (size_t size = 1; size <= 40; ++size) EXPECT_FALSE(Compiles(&tiering, size));
-  EXPECT_EQ(RunsUntilCompiled(&tiering, 40), 5u);
-}
-
-TEST(TieringTest, OtherOpsAreNoVariants) {
-  Tiering tiering;
-  RunsUntilCompiled(&tiering, 1);
-  EXPECT_FALSE(Compiles(&tiering, 1, "zeros"));
-  EXPECT_TRUE(Compiles(&tiering, 1, "zeros"));
-}
-
-TEST(TieringTest, PathsThroughAProgramAreVariants) {
-  Tiering tiering;
-  // As a loop that runs as often as the data says: chains of one to seven ops.
-  for (size_t length = 1; length <= 7; ++length) {
-    ir::Value value = Leaf(Data(kLarge, 1));
-    for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
-    const ir::Root roots[] = {{&value}};
-    const ir::Graph graph = ir::Linearize(roots);
+class TieringTest : public testing::Test {
+ protected:
+  // How often the graph is interpreted until it is compiled, if it is not on disk.
+  size_t RunsUntilCompiled(const ir::Graph& graph) {
     size_t runs = 0;
-    while (!tiering.IsHot(graph, /*is_waited_for=*/true)) ++runs;
-    tiering.NoteCompiled(graph);
-    EXPECT_EQ(runs, size_t{1} << (length - 1));
+    while (tiering_.Decide(graph) != Decision::kCompile) ++runs;
+    return runs;
+  }
+
+  const CostModel model_ = Model();
+  Tiering tiering_{&model_};
+};
+
+TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
+  EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
+  EXPECT_EQ(RunsUntilCompiled(Chain(30)), 10u);
+}
+
+TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
+  const ir::Graph graph = Chain(5);
+  const Costs costs = model_.Of(ir::Describe(graph.key));
+  double paid = 0;
+  bool is_compiled = false;
+  for (int runs = 1; runs < 1000; ++runs) {
+    if (!is_compiled && tiering_.Decide(graph) == Decision::kCompile) {
+      is_compiled = true;
+      paid += costs.compilation;
+    }
+    paid += is_compiled ? costs.execution : costs.interpretation;
+    const double best =
+        std::min(runs * costs.interpretation, costs.compilation + runs * costs.execution);
+    EXPECT_LE(paid, 2 * best) << "after " << runs << " runs";
   }
 }
 
-TEST(TieringTest, GraphsWithMoreResultsAreNoVariants) {
-  Tiering tiering;
-  RunsUntilCompiled(&tiering, 1);
-  const ir::Value one = Call("reversed", {Leaf(Data(kLarge, 1))});
-  const ir::Value other = Call("reversed", {one});
-  const ir::Root roots[] = {{&one}, {&other}};
-  const ir::Graph graph = ir::Linearize(roots);
-  EXPECT_FALSE(tiering.IsHot(graph, /*is_waited_for=*/true));
-  EXPECT_TRUE(tiering.IsHot(graph, /*is_waited_for=*/true));
+TEST_F(TieringTest, EachSizeCountsForItself) {
+  EXPECT_EQ(RunsUntilCompiled(Chain(3, 1)), 10u);
+  EXPECT_EQ(RunsUntilCompiled(Chain(3, 2)), 10u);
 }
 
-TEST(TieringTest, TheNumberOfCompiledVariantsGrowsWithTheLogarithmOfTheRuns) {
-  Tiering tiering;
-  // As 100 texts of 24 words: each length once in each text.
-  size_t compiled = 0;
-  for (size_t text = 0; text < 100; ++text) {
-    for (size_t length = 1; length <= 24; ++length) compiled += Compiles(&tiering, length);
-  }
-  EXPECT_LE(compiled, 8u);
+TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {
+  const ir::Graph graph = Chain(1);
+  for (int run = 0; run < 10'000; ++run) EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
 }
 
-TEST(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
-  Tiering tiering;
-  EXPECT_FALSE(IsHot(&tiering, kLarge, /*is_waited_for=*/true));
-  EXPECT_TRUE(IsHot(&tiering, kLarge, /*is_waited_for=*/true));
-  EXPECT_TRUE(IsHot(&tiering, kLarge, /*is_waited_for=*/true));
+TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
+  const ir::Graph graph = Chain(8);  // 80 for a run, 20 + 80 for loading.
+  EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph), Decision::kLoad);
+  EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
 }
 
-TEST(TieringTest, ClearingForgetsAll) {
-  Tiering tiering;
-  RunsUntilCompiled(&tiering, 1);
-  tiering.Clear();
-  EXPECT_EQ(RunsUntilCompiled(&tiering, 2), 1u);
+TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
+  const ir::Graph graph = Chain(2);
+  RunsUntilCompiled(graph);
+  EXPECT_EQ(tiering_.Decide(graph), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(graph), Decision::kCompile);
+}
+
+TEST_F(TieringTest, ClearingForgetsAll) {
+  RunsUntilCompiled(Chain(2));
+  tiering_.Clear();
+  EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
+}
+
+TEST_F(TieringTest, AWriteCostsWhatIsWritten) {
+  const ir::Value base = Leaf(Data(1000, 1));
+  const ir::Value value = Call("write:0:element", {base, Leaf({5})}, {3});
+  const ir::Root roots[] = {{&value}};
+  EXPECT_EQ(model_.Of(ir::Describe(ir::Linearize(roots).key)).interpretation, 1);
+}
+
+TEST_F(TieringTest, UnknownOpsCostNothingWhereNothingIsKnownOfOthers) {
+  const ir::Value value = Call("zeros", {Leaf({1})});
+  const ir::Root roots[] = {{&value}};
+  EXPECT_EQ(model_.Of(ir::Describe(ir::Linearize(roots).key)).interpretation, 0);
 }
 
 }  // namespace

@@ -149,6 +149,8 @@ std::optional<c10::OperatorHandle> InPlaceForm(const c10::OperatorHandle& op) {
   const auto form = c10::Dispatcher::singleton().findSchema({name.name + "_", name.overload_name});
   if (!form || form->hasTag(at::Tag::inplace_view)) return std::nullopt;
   const auto& arguments = form->schema().arguments();
+  // Ops on lists return nothing.
+  if (form->schema().returns().size() != 1) return std::nullopt;
   const bool is_same = std::ranges::equal(arguments, op.schema().arguments(), {},
                                           &c10::Argument::name, &c10::Argument::name) &&
                        form->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);

@@ -7,8 +7,8 @@
 //
 // Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h). Ops for which the
 // CPU has no kernel run their lowering, which is compiled for each. A call that is the last to need
-// the memory of its first operand may have its result there: a loop that writes into a tensor copies
-// it once. Not thread-safe.
+// the memory of its first operand may have its result there: a loop that writes into a tensor
+// copies it once. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_

@@ -265,13 +265,16 @@ void PyBuffer::SetArray(py::object array) {
   if (array_ == nullptr) array_ = array.release().ptr();
 }
 
-PyExecutor::PyExecutor(py::function compile, py::function start_compile, py::function can_interpret,
-                       py::function note_interpreted, py::function upload, py::function copy,
+PyExecutor::PyExecutor(py::function compile, py::function load, py::function start_compile,
+                       py::function can_interpret, py::function note_interpreted,
+                       py::function place, py::function upload, py::function copy,
                        py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
+      load_(std::move(load)),
       start_compile_(std::move(start_compile)),
       can_interpret_(std::move(can_interpret)),
       note_interpreted_(std::move(note_interpreted)),
+      interpreted_lines_(std::move(place)),
       upload_(std::move(upload)),
       copy_(std::move(copy)),
       report_(std::move(report)),
@@ -365,10 +368,12 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   }
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
+  const size_t num_ops = graph.nodes.size() - graph.leaves.size();
+  interpreted_lines_.Note(num_ops, seconds.count());
   const uint64_t structure = StructureHash(graph);
-  const bool is_new = interpreted_.insert(structure).second;
-  note_interpreted_(graph.nodes.size() - graph.leaves.size(), seconds.count(), structure,
-                    is_new ? py::object(Describer(graph)) : py::none());
+  if (interpreted_.insert(structure).second) {
+    note_interpreted_(num_ops, seconds.count(), structure, Describer(graph));
+  }
   return results;
 }
 
@@ -424,6 +429,14 @@ py::object PyExecutor::Uploaded(const at::Tensor& tensor) const {
                           [](void* owned) { delete static_cast<at::Tensor*>(owned); });
   const py::object dtype = dtypes_[py::int_(static_cast<int>(tensor.scalar_type()))];
   return upload_(py::array(py::dtype(dtype), tensor.sizes(), tensor.const_data_ptr(), owner));
+}
+
+ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
+  const py::gil_scoped_acquire gil;
+  const auto [steps, roots] = DescribeGraph(graph);
+  const py::object loaded = load_(steps, roots, StructureHash(graph));
+  if (loaded.is_none()) return {};
+  return ir::Ref<runtime::Executable>::Take(new PyExecutable(loaded));
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {

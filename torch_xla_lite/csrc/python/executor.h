@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/python/interpreted_lines.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
 namespace torch_xla_lite::ir {
@@ -72,17 +73,19 @@ class PyExecutor final : public runtime::Executor {
  public:
   // compile(steps, roots, structure) -> (callable, info), where info has the attributes `number`,
   // of the executable, and `loaded`, and structure is the same for graphs that differ in donation
-  // alone, and None for an op that an interpreted graph runs compiled; start_compile, with the same
-  // arguments -> concurrent.futures.Future of the same; note_interpreted(number of ops, seconds,
-  // structure, describe) is called after each graph that was not compiled, where describe() ->
-  // (steps, roots), or None if the graph has been interpreted before; upload(numpy.ndarray) ->
-  // jax.Array; copy(jax.Array) -> jax.Array;
+  // alone, and None for an op that an interpreted graph runs compiled; load, with the same
+  // arguments
+  // -> the same, or None if it is not on disk; start_compile, with the same arguments ->
+  // concurrent.futures.Future of what compile returns; note_interpreted(number of ops, seconds,
+  // structure, describe) is called after the first run of each graph that was not compiled, where
+  // describe() -> (steps, roots); place() -> (file, line, function) that needs a value now;
+  // upload(numpy.ndarray) -> jax.Array; copy(jax.Array) -> jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function start_compile,
+  PyExecutor(pybind11::function compile, pybind11::function load, pybind11::function start_compile,
              pybind11::function can_interpret, pybind11::function note_interpreted,
-             pybind11::function upload, pybind11::function copy, pybind11::function report,
-             pybind11::dict dtypes);
+             pybind11::function place, pybind11::function upload, pybind11::function copy,
+             pybind11::function report, pybind11::dict dtypes);
 
   // The jax.Array of a buffer, which owns it. With Python's lock.
   pybind11::handle ArrayOf(ir::Buffer* buffer) const;
@@ -96,6 +99,8 @@ class PyExecutor final : public runtime::Executor {
   // The calling thread compiles in the background.
   static void SetIsCompilerThread();
 
+  const InterpretedLines& interpreted_lines() const { return interpreted_lines_; }
+
   void CheckUsable() const override;
   bool IsInterrupt(const std::exception& error) const override;
   bool IsInterruption(const std::exception& error) const override;
@@ -103,6 +108,7 @@ class PyExecutor final : public runtime::Executor {
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(
       const ir::Graph& graph, runtime::ExecutableCache& cache) override;
   void ClearCache() override { interpreted_.clear(); }
+  ir::Ref<runtime::Executable> Load(const ir::Graph& graph) override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
   std::vector<ir::Ref<ir::Buffer>> Execute(runtime::Executable& executable,
@@ -131,9 +137,11 @@ class PyExecutor final : public runtime::Executor {
   pybind11::object Uploaded(const at::Tensor& tensor) const;
 
   pybind11::function compile_;
+  pybind11::function load_;
   pybind11::function start_compile_;
   pybind11::function can_interpret_;
   pybind11::function note_interpreted_;
+  InterpretedLines interpreted_lines_;
   pybind11::function upload_;
   pybind11::function copy_;
   pybind11::function report_;

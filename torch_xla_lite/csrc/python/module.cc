@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,12 @@
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/register.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
+#include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/graph_runner.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
@@ -35,14 +38,14 @@ namespace {
 
 using runtime::Runtime;
 
-void SetCallbacks(py::function compile, py::function start_compile, py::function can_interpret,
-                  py::function note_interpreted, py::function upload, py::function copy,
-                  py::function report, py::dict dtypes) {
+void SetCallbacks(py::function compile, py::function load, py::function start_compile,
+                  py::function can_interpret, py::function note_interpreted, py::function place,
+                  py::function upload, py::function copy, py::function report, py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(new PyExecutor(std::move(compile), std::move(start_compile),
-                                            std::move(can_interpret), std::move(note_interpreted),
-                                            std::move(upload), std::move(copy), std::move(report),
-                                            std::move(dtypes)));
+  Runtime::Get().SetExecutor(
+      new PyExecutor(std::move(compile), std::move(load), std::move(start_compile),
+                     std::move(can_interpret), std::move(note_interpreted), std::move(place),
+                     std::move(upload), std::move(copy), std::move(report), std::move(dtypes)));
 }
 
 // `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py).
@@ -52,6 +55,36 @@ void SetCompileWhen(const std::string& value) {
                                                      {"repeated", CompileWhen::kRepeated},
                                                      {"background", CompileWhen::kBackground}};
   Runtime::Get().set_compile_when(values.at(value));
+}
+
+// ops: (call, operand, result, product, compilation) of each; graph: the fields of GraphCosts.
+void SetCosts(const std::map<std::string, std::tuple<double, double, double, double, double>>& ops,
+              const std::tuple<double, double, double, double, double, double>& graph) {
+  std::unordered_map<std::string, runtime::OpCosts> costs;
+  for (const auto& [name, numbers] : ops) {
+    costs.emplace(name, std::make_from_tuple<runtime::OpCosts>(numbers));
+  }
+  Runtime::Get().costs().Set(std::move(costs), std::make_from_tuple<runtime::GraphCosts>(graph));
+}
+
+// Microseconds that the pending graph takes: interpreted, compiling it, loading it, executed.
+std::tuple<double, double, double, double> PendingCosts() {
+  const ir::Graph graph = Runtime::Get().PendingGraph();
+  const runtime::Costs costs = Runtime::Get().costs().Of(ir::Describe(graph.key));
+  return {costs.interpretation, costs.compilation, costs.load, costs.execution};
+}
+
+// (op, calls, elements of operands, elements of results, multiplications) of each pending call.
+std::vector<std::tuple<std::string, double, double, double, double>> PendingSizes() {
+  const ir::Graph graph = Runtime::Get().PendingGraph();
+  const ir::Description description = ir::Describe(graph.key);
+  std::vector<std::tuple<std::string, double, double, double, double>> sizes;
+  for (const ir::Step& step : description.steps) {
+    if (step.signature == nullptr) continue;
+    const runtime::CallSize size = runtime::SizeOf(description, step);
+    sizes.emplace_back(step.signature->op, size.calls, size.operands, size.results, size.products);
+  }
+  return sizes;
 }
 
 void RegisterLowering(const std::string& op, bool needs_constants) {
@@ -101,9 +134,10 @@ void BindRandom(py::module_& module) {
 
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
-  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("start_compile"),
-             py::arg("can_interpret"), py::arg("note_interpreted"), py::arg("upload"),
-             py::arg("copy"), py::arg("report"), py::arg("dtypes"));
+  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("load"),
+             py::arg("start_compile"), py::arg("can_interpret"), py::arg("note_interpreted"),
+             py::arg("place"), py::arg("upload"), py::arg("copy"), py::arg("report"),
+             py::arg("dtypes"));
   module.def(
       "set_lowered_ops",
       [](const std::map<std::string,
@@ -160,6 +194,12 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("set_is_compiler_thread", &PyExecutor::SetIsCompilerThread);
   module.def("use_in_this_process", &UseInThisProcess);
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
+  module.def("pending_costs", &PendingCosts);
+  module.def("pending_sizes", &PendingSizes);
+  module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
+  module.def("interpreted_lines", [] {
+    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_lines().Rows();
+  });
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);

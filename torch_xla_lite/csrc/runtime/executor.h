@@ -77,6 +77,8 @@ class Executor {
                                                                     ExecutableCache& /*cache*/) {
     return std::nullopt;
   }
+  // The graph's program if it is on disk; otherwise nothing.
+  virtual ir::Ref<Executable> Load(const ir::Graph& /*graph*/) { return {}; }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;
   // Begins to compile a graph in another thread, which uses neither the graph nor its nodes.
   // Nothing if it cannot: then the graph is compiled when it is needed.

@@ -12,14 +12,15 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& ex
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    if (may_interpret && IsInterpretedNow(*graph, executor)) {
+    const auto decision = may_interpret ? Decide(*graph, executor) : Tiering::Decision::kCompile;
+    if (decision == Tiering::Decision::kLoad) executable = executor.Load(*graph);
+    if (!executable && decision != Tiering::Decision::kCompile) {
       if (auto results = executor.Interpret(*graph, cache_)) {
         ++counters_.interpretations;
         return *std::move(results);
       }
     }
-    executable = executor.Compile(*graph);
-    if (compile_when_ != CompileWhen::kFirst) tiering_.NoteCompiled(*graph);
+    if (!executable) executable = executor.Compile(*graph);
     compilations_.erase(graph->key);
     Insert(graph->key, executable);
   }
@@ -36,16 +37,17 @@ ir::Ref<Executable> GraphRunner::Find(ir::Graph* graph) {
 }
 
 // Counts a run of a graph that has no executable.
-bool GraphRunner::IsInterpretedNow(const ir::Graph& graph, Executor& executor) {
-  if (compile_when_ == CompileWhen::kFirst) return false;
+Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor) {
+  using Decision = Tiering::Decision;
+  if (compile_when_ == CompileWhen::kFirst) return Decision::kCompile;
   const auto found = compilations_.find(graph.key);
-  if (found != compilations_.end()) return static_cast<bool>(found->second);
-  const bool is_waited_for = compile_when_ != CompileWhen::kBackground;
-  if (!tiering_.IsHot(graph, is_waited_for)) return true;
-  if (is_waited_for) return false;
+  if (found != compilations_.end()) {
+    return found->second ? Decision::kInterpret : Decision::kCompile;
+  }
+  const Decision decision = tiering_.Decide(graph);
+  if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, executor.StartCompile(graph));
-  tiering_.NoteCompiled(graph);
-  return true;
+  return Decision::kInterpret;
 }
 
 // Moves what was compiled in the background to the cache.

@@ -16,6 +16,7 @@
 #include <map>
 #include <vector>
 
+#include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/counters.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
@@ -31,7 +32,8 @@ namespace torch_xla_lite::runtime {
 enum class CompileWhen {
   // At once: the first time that it runs.
   kFirst,
-  // When it comes back (tiering.h); until then it is interpreted. Counts decide, not a clock, so
+  // When its interpreted runs have cost as much as that (tiering.h). A model decides, not a clock,
+  // so
   // that a program gives the same bits in each run.
   kRepeated,
   // As kRepeated, but compiled by another thread; until then the graph is interpreted. How often
@@ -48,6 +50,7 @@ class GraphRunner {
   // One buffer for each root. The roots of the graph may be put in another order. Throws what the
   // executor throws.
   std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, Executor& executor, bool may_interpret);
+  CostModel& costs() { return costs_; }
   // Forgets all executables, and how often graphs ran.
   void Clear();
 
@@ -56,13 +59,14 @@ class GraphRunner {
   static constexpr size_t kCacheCapacity = 1024;
 
   ir::Ref<Executable> Find(ir::Graph* graph);
-  bool IsInterpretedNow(const ir::Graph& graph, Executor& executor);
+  Tiering::Decision Decide(const ir::Graph& graph, Executor& executor);
   void TakeCompiled();
   void Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable);
 
   Counters& counters_;
   ExecutableCache cache_;
-  Tiering tiering_;
+  CostModel costs_;
+  Tiering tiering_{&costs_};
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
   // In the background, by the key of the graph. Nothing if it failed.
   std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;

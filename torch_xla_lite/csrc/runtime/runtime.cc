@@ -238,6 +238,8 @@ ir::Graph Runtime::PendingGraph() {
   return ir::Linearize(PendingRoots({}, {}));
 }
 
+CostModel& Runtime::costs() { return runner_->costs(); }
+
 void Runtime::ClearCache() {
   const SyncScope sync(this);
   runner_->Clear();

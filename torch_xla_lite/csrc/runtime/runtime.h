@@ -41,6 +41,7 @@ namespace torch_xla_lite::runtime {
 // Declared only: the code that records ops includes this header, and an edit of the code that runs
 // them should not compile it again.
 enum class CompileWhen;
+class CostModel;
 class Executor;
 class GraphRunner;
 class PendingLimit;
@@ -70,6 +71,8 @@ class Runtime {
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
 
   void set_compile_when(CompileWhen value);
+  // What graphs are expected to cost.
+  CostModel& costs();
 
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }

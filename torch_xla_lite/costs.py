@@ -1,0 +1,32 @@
+"""The costs of ops by which the bridge decides when to compile a graph (csrc/runtime/tiering.h).
+
+costs.json is what scripts/bench/costs.py fits to measurements: the costs of each kind of op, in
+microseconds of one core, and those of a graph. An op is of the kind of the module that has its
+lowering; kind "write" is a write through a view, and "other" is any other op. A kind has its costs
+for each call, element of an operand, element of a result, and multiplication of an interpreted
+call, and for each compiled call.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from . import _XLAC
+from .lowering import registry
+
+FILE = Path(__file__).with_name("costs.json")
+
+
+def register() -> None:
+    """Tells the bridge what ops cost."""
+    use(json.loads(FILE.read_text()))
+
+
+def use(costs: dict[str, Any]) -> None:
+    """Tells the bridge other costs, of the form of costs.json."""
+    kinds = costs["kinds"]
+    other = kinds["other"]
+    ops = {name: kinds.get(entry.module, other) for name, entry in registry.DECLARED.items()}
+    _XLAC.set_costs({**ops, "other": other, "write": kinds["write"]}, costs["graph"])

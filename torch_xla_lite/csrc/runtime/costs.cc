@@ -1,0 +1,114 @@
+#include "torch_xla_lite/csrc/runtime/costs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+bool IsWrite(const std::string& op) { return op.starts_with("write:"); }
+
+double NumElements(const ir::Shape* shape) {
+  return shape == nullptr ? 0 : static_cast<double>(shape->NumElements());
+}
+
+const ir::Shape* ShapeAt(const ir::Description& graph, ir::Position position) {
+  const ir::Step& step = graph.steps[position.step];
+  return step.signature == nullptr ? step.leaf : step.signature->outputs[position.output];
+}
+
+// The leading dimensions that are the same for all.
+double Batch(std::span<const ir::Shape* const> shapes) {
+  double batch = 1;
+  for (size_t dim = 0;; ++dim) {
+    for (const ir::Shape* shape : shapes) {
+      // The last two are those of a matrix.
+      if (shape->dims().size() < dim + 3) return batch;
+      if (shape->dims()[dim] != shapes[0]->dims()[dim]) return batch;
+    }
+    batch *= static_cast<double>(shapes[0]->dims()[dim]);
+  }
+}
+
+// Of matrices [m, k], [k, n] and [m, n], whichever of them is the result, the product of the sizes
+// is (m k n)^2. It also tells the size of a convolution, but for the size of its window.
+double Products(const ir::Description& graph, const ir::Step& step) {
+  std::vector<const ir::Shape*> matrices;
+  const auto add = [&](const ir::Shape* shape) {
+    if (shape != nullptr && shape->dims().size() >= 2) matrices.push_back(shape);
+  };
+  for (const ir::Position operand : step.operands) add(ShapeAt(graph, operand));
+  if (matrices.size() < 2) return 0;
+  if (matrices.size() == 2) add(step.signature->outputs[0]);
+  if (matrices.size() < 3) return 0;
+  std::ranges::partial_sort(matrices, matrices.begin() + 3, std::greater<>(), NumElements);
+  matrices.resize(3);
+  double squared = 1;
+  for (const ir::Shape* matrix : matrices) squared *= NumElements(matrix);
+  return std::sqrt(squared / Batch(matrices));
+}
+
+}  // namespace
+
+CallSize SizeOf(const ir::Description& graph, const ir::Step& step) {
+  if (IsWrite(step.signature->op)) {
+    return {.calls = 1,
+            .operands = NumElements(ShapeAt(graph, step.operands[1])),
+            .results = 0,
+            .products = 0};
+  }
+  CallSize size{.calls = 0, .operands = 0, .results = 0, .products = Products(graph, step)};
+  for (const ir::Position operand : step.operands) {
+    size.operands += NumElements(ShapeAt(graph, operand));
+  }
+  for (const ir::Shape* output : step.signature->outputs) {
+    if (output != nullptr) ++size.calls;
+    size.results += NumElements(output);
+  }
+  return size;
+}
+
+void CostModel::Set(std::unordered_map<std::string, OpCosts> ops, const GraphCosts& graph) {
+  ops_ = std::move(ops);
+  graph_ = graph;
+}
+
+Costs CostModel::Of(const ir::Description& graph) const {
+  double arguments = static_cast<double>(graph.roots.size());
+  Costs costs{.compilation = graph_.compilation};
+  for (const ir::Step& step : graph.steps) {
+    if (step.signature == nullptr) {
+      ++arguments;
+      continue;
+    }
+    const CallSize size = SizeOf(graph, step);
+    const OpCosts& op = CostsOf(step.signature->op);
+    costs.interpretation += op.call * size.calls + op.operand * size.operands +
+                            op.result * size.results + op.product * size.products;
+    costs.compilation += op.compilation * size.calls;
+  }
+  costs.compilation += arguments * graph_.argument_compilation;
+  costs.load = graph_.load + costs.compilation * graph_.load_part;
+  costs.execution = graph_.execution + arguments * graph_.argument_execution;
+  return costs;
+}
+
+const OpCosts& CostModel::CostsOf(const std::string& op) const {
+  static constexpr OpCosts kNothing;
+  for (const std::string& name : {IsWrite(op) ? std::string(kWrite) : op, std::string(kOther)}) {
+    if (const auto found = ops_.find(name); found != ops_.end()) return found->second;
+  }
+  return kNothing;
+}
+
+}  // namespace torch_xla_lite::runtime

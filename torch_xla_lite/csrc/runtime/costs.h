@@ -1,0 +1,81 @@
+// A model of what graphs cost: a sum over their ops, of which each costs something for each call,
+// element and multiplication. No clock is read, so a program decides the same in each run.
+//
+//   CostModel model;
+//   model.Set({{"aten::mm", {.call = 3, .product = 1e-4, .compilation = 9000}}}, {});
+//   model.Of(description).compilation;   // microseconds of one core
+//
+// The numbers are fitted to measurements (scripts/bench/costs.py) and come from Python when the
+// package is imported.
+
+#ifndef TORCH_XLA_LITE_CSRC_RUNTIME_COSTS_H_
+#define TORCH_XLA_LITE_CSRC_RUNTIME_COSTS_H_
+
+#include <string>
+#include <unordered_map>
+
+namespace torch_xla_lite::ir {
+struct Description;
+struct Step;
+}  // namespace torch_xla_lite::ir
+
+namespace torch_xla_lite::runtime {
+
+// What the cost of a call depends on.
+struct CallSize {
+  double calls;     // One for each result: an op on lists of tensors is a call for each of them.
+  double operands;  // Their elements.
+  double results;   // Theirs.
+  double products;  // Multiplications, if the op is a product of tensors.
+};
+
+// The size of a step that is a call. A write through a view has the size of what it writes.
+CallSize SizeOf(const ir::Description& graph, const ir::Step& step);
+
+// Of an op, in microseconds: for each call, element and multiplication when it is interpreted, and
+// for each call when it is compiled.
+struct OpCosts {
+  double call = 0;
+  double operand = 0;
+  double result = 0;
+  double product = 0;
+  double compilation = 0;
+};
+
+// Of any graph, in microseconds.
+struct GraphCosts {
+  double compilation = 0;           // In addition to that of the ops.
+  double argument_compilation = 0;  // For each leaf and each root.
+  double execution = 0;             // The fixed part of running a compiled graph.
+  double argument_execution = 0;
+  double load = 0;       // From disk.
+  double load_part = 0;  // In addition, this part of what compiling costs.
+};
+
+// Of one graph, in microseconds.
+struct Costs {
+  double interpretation = 0;  // One run.
+  double compilation = 0;
+  double load = 0;
+  double execution = 0;  // What one run of the compiled graph takes at least.
+};
+
+class CostModel {
+ public:
+  // ops: by name. kWrite is that of each write through a view, kOther that of all other ops.
+  void Set(std::unordered_map<std::string, OpCosts> ops, const GraphCosts& graph);
+  Costs Of(const ir::Description& graph) const;
+
+  static constexpr const char* kWrite = "write";
+  static constexpr const char* kOther = "other";
+
+ private:
+  const OpCosts& CostsOf(const std::string& op) const;
+
+  std::unordered_map<std::string, OpCosts> ops_;
+  GraphCosts graph_;
+};
+
+}  // namespace torch_xla_lite::runtime
+
+#endif  // TORCH_XLA_LITE_CSRC_RUNTIME_COSTS_H_
