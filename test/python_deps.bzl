@@ -191,6 +191,7 @@ PYTHON_DEPS = {
         "overwriting_test": ["//torch_xla_lite:__init__"],
         "preflight_test": [":copies", "//bazel/pybuild:variables", "//torch_xla_lite:__init__",
             "//torch_xla_lite:_variables"],
+        "processes_test": ["//torch_xla_lite:__init__"],
         "programs": ["//bazel:fork_client", "//bazel:fork_server"],
         "programs_test": ["//torch_xla_lite:__init__"],
         "progress_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:compilation_cache",
@@ -225,7 +226,7 @@ PYTHON_DEPS = {
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
         "nightly": ["compilation_cache_test", "digits_test", "errors_test", "memory_test", "op_coverage_test",
-            "saving_test", "training_test"],
+            "processes_test", "saving_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -1,4 +1,5 @@
-"""Saves, loads and copies tensors on jax: torch.save, torch.load, pickle and copy.deepcopy.
+"""Saves, loads, copies and sends tensors on jax: torch.save, torch.load, pickle, copy.deepcopy, and
+torch.multiprocessing.
 
     torch.save(model.state_dict(), "weights.pt")
     torch.load("weights.pt")                            # on jax again
@@ -11,6 +12,9 @@ layout, so that tensors that share memory share it when they are loaded, too.
 torch loads the bytes of a storage, moves the storage to the mapped device, and makes tensors that
 share it. XLA has typed arrays instead of storages. So a storage that is mapped to jax stays on the
 CPU and is marked; the first tensor made from it decides the type of its array.
+
+Queues and processes of torch.multiprocessing get the values, as pickle does: the memory of the
+device belongs to one process.
 """
 
 from __future__ import annotations
@@ -91,6 +95,38 @@ def register() -> None:
     torch.Tensor._reduce_ex_internal = _reduce_ex_internal  # type: ignore[method-assign]
     torch.UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]
     torch.UntypedStorage._write_file = _write_file  # type: ignore[method-assign]
+    _send_values_to_processes()
+
+
+def _send_values_to_processes() -> None:
+    """Registers reductions with the pickler of multiprocessing: storages on jax become bytes."""
+    reductions = torch.multiprocessing.reductions
+
+    def reduce_storage(storage: torch.UntypedStorage) -> Any:
+        if storage.device.type != NAME:
+            return reductions.reduce_storage(storage)
+        with torch._C.DisableTorchFunction():
+            data = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage.cpu()).numpy()
+        return _storage_of_bytes, (data.tobytes(),)
+
+    def reduce_tensor(tensor: torch.Tensor) -> Any:
+        # A storage does not say that its numbers are to be conjugated.
+        if isinstance(tensor, XLATensor2) and tensor.is_leaf and _XLAC.is_conjugate_view(tensor):
+            tensor = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+        return reductions.reduce_tensor(tensor)
+
+    pickler = reductions.reduction.ForkingPickler
+    pickler.register(torch.UntypedStorage, reduce_storage)
+    for type_ in (torch.Tensor, torch.nn.Parameter):
+        pickler.register(type_, reduce_tensor)
+
+
+def _storage_of_bytes(data: bytes) -> torch.UntypedStorage:
+    """A marked storage: the tensors made from it are on jax."""
+    with torch._C.DisableTorchFunction():
+        storage = torch.tensor(bytearray(data), dtype=torch.uint8, device="cpu").untyped_storage()
+    setattr(storage, _ON_JAX, None)
+    return storage
 
 
 def _share_copy(
