@@ -53,10 +53,10 @@ const OpInfo& LoweredInfoOf(const std::string& name) {
 }
 
 at::Tensor Jax(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat) {
-  const ir::Shape* shape = tensor::ShapeOf(dtype, sizes, "");
+  const auto shape = tensor::ShapeOf(dtype, sizes, "");
   const std::lock_guard lock(runtime::Runtime::Get().record_lock());
   return at::Tensor(tensor::MakeTensor(
-      {ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new ir::toy::HostBuffer({}))), 0}));
+      {ir::Node::Leaf(shape.get(), ir::Ref<ir::Buffer>::Take(new ir::toy::HostBuffer({}))), 0}));
 }
 
 // A view that is not contiguous.

@@ -21,9 +21,9 @@ using InferTest = DispatchTest;
 using Shapes = std::vector<const ir::Shape*>;
 using tensor::OpSignature;
 
-std::unique_ptr<OpSignature> InferOp(const std::string& name, const std::string& overload,
-                                     const std::vector<c10::IValue>& arguments,
-                                     const LoweredOps& lowered = {}) {
+ir::Ref<OpSignature> InferOp(const std::string& name, const std::string& overload,
+                             const std::vector<c10::IValue>& arguments,
+                             const LoweredOps& lowered = {}) {
   const OpInfo info(
       c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), overload.c_str()),
       lowered);
@@ -32,8 +32,9 @@ std::unique_ptr<OpSignature> InferOp(const std::string& name, const std::string&
   return Infer(info, arguments, call);
 }
 
+// Lives as long as the signature that it is compared with.
 const ir::Shape* Float(std::vector<int64_t> sizes) {
-  return tensor::ShapeOf(at::kFloat, sizes, "");
+  return tensor::ShapeOf(at::kFloat, sizes, "").get();
 }
 
 TEST_F(InferTest, ResultsHaveTheShapesThatTorchPromises) {
@@ -63,7 +64,7 @@ TEST_F(InferTest, EachWrittenArgumentIsAnOutput) {
   const at::Tensor x = Upload(Iota({2, 3}));
   const at::Tensor values = Upload(Iota({0})), indices = Upload(Iota({0}, at::kLong));
   const auto signature = InferOp("max", "dim_max", {x, 1, false, values, indices});
-  EXPECT_EQ(signature->outputs, (Shapes{Float({2}), tensor::ShapeOf(at::kLong, {2}, "")}));
+  EXPECT_EQ(signature->outputs, (Shapes{Float({2}), tensor::ShapeOf(at::kLong, {2}, "").get()}));
 }
 
 TEST_F(InferTest, AListOfResultsIsAsLongAsItIs) {

@@ -29,7 +29,7 @@ TEST(Shape, ShapesOfDifferentRanksDiffer) {
 }
 
 TEST(Shape, KeepsWhatItWasMadeOf) {
-  const Shape* shape = Shape::Of(kDouble, {2, 0, 5});
+  const Ref<const Shape> shape = Shape::Of(kDouble, {2, 0, 5});
   EXPECT_EQ(shape->dtype(), kDouble);
   EXPECT_EQ(shape->dims(), (std::vector<int64_t>{2, 0, 5}));
 }
@@ -46,7 +46,7 @@ TEST(Shape, TheTextNamesDtypeAndDims) {
 }
 
 TEST(Shape, ThreadsThatMeetNewShapesShareThem) {
-  std::vector<std::vector<const Shape*>> shapes(4);
+  std::vector<std::vector<Ref<const Shape>>> shapes(4);
   std::vector<std::thread> threads;
   for (auto& mine : shapes) {
     threads.emplace_back([&mine] {
@@ -55,6 +55,14 @@ TEST(Shape, ThreadsThatMeetNewShapesShareThem) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& other : shapes) EXPECT_EQ(other, shapes[0]);
+}
+
+TEST(Shape, AShapeThatNothingRefersToIsForgotten) {
+  const uint64_t number = Shape::Of(kFloat, {5, 5})->number();
+  const Ref<const Shape> kept = Shape::Of(kFloat, {6, 6});
+  for (int64_t i = 0; i < 100'000; ++i) Shape::Of(kFloat, {5, 6, i});
+  EXPECT_GT(Shape::Of(kFloat, {5, 5})->number(), number);
+  EXPECT_EQ(Shape::Of(kFloat, {6, 6}), kept);
 }
 
 }  // namespace

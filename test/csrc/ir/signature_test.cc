@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -12,13 +12,13 @@ namespace {
 
 using Words = std::vector<uint64_t>;
 
-std::unique_ptr<Signature> Relu(Words words) {
-  return std::make_unique<Signature>("aten::relu", std::move(words),
-                                     std::vector<const Shape*>{Shape::Of(DType{6}, {2})});
+Ref<const Signature> Relu(Words words) {
+  const Ref<const Shape> shape = Shape::Of(DType{6}, {2});
+  return MakeRef<const Signature>("aten::relu", std::move(words), std::vector{shape.get()});
 }
 
 TEST(SignatureTable, FindsNothingBeforeItIsInserted) {
-  const SignatureTable table;
+  SignatureTable table;
   EXPECT_EQ(table.Find(Words{1, 2}), nullptr);
 }
 
@@ -62,6 +62,27 @@ TEST(SignatureTable, AddressesSurviveItsGrowth) {
     ASSERT_EQ(table.Find(Words{i * 64, i % 3}), inserted[i]) << i;
     ASSERT_EQ(table.Find(Words{i * 64, 3}), nullptr) << i;
   }
+}
+
+TEST(SignatureTable, ItForgetsSignaturesThatNothingRefersTo) {
+  SignatureTable table;
+  const auto kept = Ref<const Signature>::Share(table.Insert(Relu({7})));
+  for (uint64_t i = 0; i < 100'000; ++i) table.Insert(Relu({i, 1}));
+  EXPECT_LE(table.size(), 8192u);
+  EXPECT_EQ(table.Find(Words{7}), kept.get());
+  EXPECT_EQ(table.Find(Words{0, 1}), nullptr);
+}
+
+TEST(Signature, ItsShapesLiveAsLongAsItself) {
+  const Ref<const Signature> signature = Relu({1});
+  const Shape* const shape = signature->outputs[0];
+  for (int64_t i = 0; i < 20'000; ++i) Shape::Of(DType{6}, {3, i});
+  EXPECT_EQ(Shape::Of(DType{6}, {2}).get(), shape);
+}
+
+TEST(Signature, NumbersAreNotUsedAgain) {
+  const uint64_t number = Relu({1})->number;
+  EXPECT_GT(Relu({1})->number, number);
 }
 
 }  // namespace

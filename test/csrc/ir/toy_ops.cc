@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -21,7 +20,8 @@ const Signature* SignatureOf(const std::string& op, const std::vector<const Shap
   std::vector<uint64_t> words{op_numbers->emplace(op, op_numbers->size()).first->second};
   for (const Shape* shape : operands) words.push_back(reinterpret_cast<uint64_t>(shape));
   if (const Signature* known = table->Find(words)) return known;
-  auto signature = std::make_unique<Signature>(op, words, Outputs(op, operands));
+  auto signature = MakeRef<Signature>(op, words, Outputs(op, operands));
+  for (const Shape* shape : operands) signature->Keep(shape);
   signature->is_zeros = op == "zeros";
   return table->Insert(std::move(signature));
 }
@@ -41,7 +41,14 @@ Data Reversed(Data data) {
 
 }  // namespace
 
-const Shape* Vector(size_t size) { return Shape::Of(kInt64, {static_cast<int64_t>(size)}); }
+const Shape* Vector(size_t size) {
+  static auto* mutex = new std::mutex;
+  static auto* shapes = new std::map<size_t, Ref<const Shape>>;
+  const std::lock_guard lock(*mutex);
+  Ref<const Shape>& shape = (*shapes)[size];
+  if (!shape) shape = Shape::Of(kInt64, {static_cast<int64_t>(size)});
+  return shape.get();
+}
 
 Value Leaf(Data data) {
   const Shape* shape = Vector(data.size());

@@ -48,6 +48,7 @@ class HostBuffer final : public Buffer {
 
 // int64, as torch's number for it.
 inline constexpr DType kInt64{4};
+// It is never freed.
 const Shape* Vector(size_t size);
 
 Value Leaf(Data data);

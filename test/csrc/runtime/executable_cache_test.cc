@@ -7,19 +7,22 @@
 
 #include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
 
+using ir::KeptKey;
 using ir::Value;
 using ir::toy::Call;
 using ir::toy::Leaf;
 using Key = std::vector<uint64_t>;
 
-// A key of as many leaves as there are numbers, and nothing else (ir/graph.cc).
-Key KeyOf(const std::vector<uint64_t>& numbers) {
+// A key of as many leaves as there are sizes, and nothing else (ir/graph.cc).
+Key KeyOf(const std::vector<uint64_t>& sizes) {
   Key key;
-  for (const uint64_t number : numbers) key.push_back(number << 3 | 1);
+  for (const uint64_t size : sizes) key.push_back(ir::WordOfLeaf(ir::toy::Vector(size)));
   key.push_back(0);
   return key;
 }
@@ -34,13 +37,13 @@ ir::Ref<Executable> New() { return ir::Ref<Executable>::Take(new Executable); }
 TEST(ExecutableCache, FindsWhatWasInserted) {
   ExecutableCache cache(2);
   const auto executable = New();
-  cache.Insert(KeyOf({1, 2}), executable);
+  cache.Insert(KeptKey(KeyOf({1, 2})), executable);
   EXPECT_EQ(cache.Find(KeyOf({1, 2})), executable);
 }
 
 TEST(ExecutableCache, KeysAreComparedWordForWord) {
   ExecutableCache cache(2);
-  cache.Insert(KeyOf({1, 2}), New());
+  cache.Insert(KeptKey(KeyOf({1, 2})), New());
   EXPECT_FALSE(cache.Find(KeyOf({})));
   EXPECT_FALSE(cache.Find(KeyOf({1})));
   EXPECT_FALSE(cache.Find(KeyOf({2, 1})));
@@ -49,9 +52,9 @@ TEST(ExecutableCache, KeysAreComparedWordForWord) {
 
 TEST(ExecutableCache, TheOldestIsDroppedFirst) {
   ExecutableCache cache(2);
-  cache.Insert(KeyOf({1}), New());
-  cache.Insert(KeyOf({2}), New());
-  cache.Insert(KeyOf({3}), New());
+  cache.Insert(KeptKey(KeyOf({1})), New());
+  cache.Insert(KeptKey(KeyOf({2})), New());
+  cache.Insert(KeptKey(KeyOf({3})), New());
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_FALSE(cache.Find(KeyOf({1})));
   EXPECT_TRUE(cache.Find(KeyOf({2})));
@@ -60,17 +63,17 @@ TEST(ExecutableCache, TheOldestIsDroppedFirst) {
 
 TEST(ExecutableCache, WhatIsUsedIsNotTheOldest) {
   ExecutableCache cache(2);
-  cache.Insert(KeyOf({1}), New());
-  cache.Insert(KeyOf({2}), New());
+  cache.Insert(KeptKey(KeyOf({1})), New());
+  cache.Insert(KeptKey(KeyOf({2})), New());
   cache.Find(KeyOf({1}));
-  cache.Insert(KeyOf({3}), New());
+  cache.Insert(KeptKey(KeyOf({3})), New());
   EXPECT_TRUE(cache.Find(KeyOf({1})));
   EXPECT_FALSE(cache.Find(KeyOf({2})));
 }
 
 TEST(ExecutableCache, TheOlderHalfIsDropped) {
   ExecutableCache cache(8);
-  for (uint64_t number = 1; number <= 5; ++number) cache.Insert(KeyOf({number}), New());
+  for (uint64_t number = 1; number <= 5; ++number) cache.Insert(KeptKey(KeyOf({number})), New());
   cache.Find(KeyOf({1}));
   cache.DropOlderHalf();
   EXPECT_EQ(cache.size(), 3u);
@@ -80,10 +83,10 @@ TEST(ExecutableCache, TheOlderHalfIsDropped) {
 
 TEST(ExecutableCache, AnExecutableInUseSurvivesBeingDropped) {
   ExecutableCache cache(1);
-  cache.Insert(KeyOf({1}), New());
+  cache.Insert(KeptKey(KeyOf({1})), New());
   const auto in_use = cache.Find(KeyOf({1}));
   EXPECT_EQ(in_use->refs(), 2u);
-  cache.Insert(KeyOf({2}), New());
+  cache.Insert(KeptKey(KeyOf({2})), New());
   EXPECT_EQ(in_use->refs(), 1u);
 }
 
@@ -92,7 +95,7 @@ TEST(ExecutableCache, AThousandExecutablesAreNotMixedUp) {
   std::vector<ir::Ref<Executable>> executables;
   for (uint64_t i = 0; i < 1000; ++i) {
     executables.push_back(New());
-    cache.Insert(KeyOf({i / 10, i % 10}), executables.back());
+    cache.Insert(KeptKey(KeyOf({i / 10, i % 10})), executables.back());
   }
   for (uint64_t i = 0; i < 1000; ++i)
     EXPECT_EQ(cache.Find(KeyOf({i / 10, i % 10})), executables[i]);
@@ -102,7 +105,7 @@ TEST(ExecutableCache, AnExecutableThatDonatesMoreIsAdaptable) {
   ExecutableCache cache(2);
   const Value donating = Call("plus", {Leaf({1})}, {1});
   const auto executable = New();
-  cache.Insert(GraphOf(donating).key, executable);
+  cache.Insert(KeptKey(GraphOf(donating).key), executable);
   const Value kept = Leaf({1});
   const Value root = Call("plus", {kept}, {1});
   ir::Graph graph = GraphOf(root);
@@ -116,7 +119,7 @@ TEST(ExecutableCache, AnExecutableThatDonatesLessIsNotAdaptable) {
   ExecutableCache cache(2);
   const Value kept = Leaf({1});
   const Value root = Call("plus", {kept}, {1});
-  cache.Insert(GraphOf(root).key, New());
+  cache.Insert(KeptKey(GraphOf(root).key), New());
   const Value donating = Call("plus", {Leaf({1})}, {1});
   ir::Graph graph = GraphOf(donating);
   EXPECT_FALSE(cache.FindAdaptable(&graph));
@@ -126,7 +129,7 @@ TEST(ExecutableCache, AnExecutableThatDonatesLessIsNotAdaptable) {
 TEST(ExecutableCache, AnotherStructureIsNotAdaptable) {
   ExecutableCache cache(2);
   const Value other = Call("multiply", {Leaf({1}), Leaf({2})});
-  cache.Insert(GraphOf(other).key, New());
+  cache.Insert(KeptKey(GraphOf(other).key), New());
   const Value kept = Leaf({1});
   const Value root = Call("add", {kept, Leaf({2})});
   ir::Graph graph = GraphOf(root);
@@ -144,7 +147,7 @@ TEST(ExecutableCache, TheRootsOfAnAdaptedGraphAreInTheOrderOfTheExecutable) {
   const Value x = Leaf({1, 2});
   const Value y = Leaf({3, 4});
   const ir::Graph donating = graph_of(x, Leaf({3, 4}));
-  cache.Insert(donating.key, New());
+  cache.Insert(KeptKey(donating.key), New());
   ir::Graph kept = graph_of(x, y);
   EXPECT_NE(kept.key, donating.key);
   ASSERT_TRUE(cache.FindAdaptable(&kept));
@@ -157,17 +160,27 @@ TEST(ExecutableCache, TheRootsOfAnAdaptedGraphAreInTheOrderOfTheExecutable) {
 TEST(ExecutableCache, TheOldestIsNotAdaptableEither) {
   ExecutableCache cache(1);
   const Value donating = Call("plus", {Leaf({1})}, {1});
-  cache.Insert(GraphOf(donating).key, New());
-  cache.Insert(KeyOf({1}), New());
+  cache.Insert(KeptKey(GraphOf(donating).key), New());
+  cache.Insert(KeptKey(KeyOf({1})), New());
   const Value kept = Leaf({1});
   const Value root = Call("plus", {kept}, {1});
   ir::Graph graph = GraphOf(root);
   EXPECT_FALSE(cache.FindAdaptable(&graph));
 }
 
+TEST(ExecutableCache, TheShapesOfItsKeysLive) {
+  ExecutableCache cache(2);
+  const auto key_of = [] {
+    return Key{ir::WordOfLeaf(ir::Shape::Of(ir::toy::kInt64, {9, 9, 9}).get()), ir::kEnd};
+  };
+  cache.Insert(KeptKey(key_of()), New());
+  for (int64_t i = 0; i < 20'000; ++i) ir::Shape::Of(ir::toy::kInt64, {9, i});
+  EXPECT_TRUE(cache.Find(key_of()));
+}
+
 TEST(ExecutableCache, ClearingDropsAll) {
   ExecutableCache cache(2);
-  cache.Insert(KeyOf({1}), New());
+  cache.Insert(KeptKey(KeyOf({1})), New());
   cache.Clear();
   EXPECT_EQ(cache.size(), 0u);
   EXPECT_FALSE(cache.Find(KeyOf({1})));

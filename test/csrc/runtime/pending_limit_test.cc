@@ -37,8 +37,14 @@ std::vector<Cut> CutsOf(const std::vector<const ir::Signature*>& loop, size_t st
   return cuts;
 }
 
-std::vector<ir::Signature> Ops(size_t count) {
-  return std::vector<ir::Signature>(count, ir::Signature("op", {}, {}));
+using Op = ir::Ref<const ir::Signature>;
+
+std::vector<Op> Ops(size_t count) {
+  std::vector<Op> ops(count);
+  for (Op& op : ops) {
+    op = ir::MakeRef<ir::Signature>("op", std::vector<uint64_t>(), std::vector<const ir::Shape*>());
+  }
+  return ops;
 }
 
 class PendingLimitTest : public testing::TestWithParam<size_t> {};
@@ -50,9 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Periods, PendingLimitTest,
 
 TEST_P(PendingLimitTest, ALoopSettlesIntoFewGraphs) {
   const size_t period = GetParam();
-  const std::vector<ir::Signature> ops = Ops(period);
+  const std::vector<Op> ops = Ops(period);
   std::vector<const ir::Signature*> loop;
-  for (const ir::Signature& op : ops) loop.push_back(&op);
+  for (const Op& op : ops) loop.push_back(op.get());
   for (const size_t start : {0, 1, 13, 150, 1000}) {
     const std::vector<Cut> cuts = CutsOf(loop, start, 500 * (period + kLimit));
     const std::set<Cut> last(cuts.end() - cuts.size() / 4, cuts.end());
@@ -67,10 +73,10 @@ TEST_P(PendingLimitTest, ALoopSettlesIntoFewGraphs) {
 
 TEST_P(PendingLimitTest, EqualLayersInALoopSettleToo) {
   const size_t period = GetParam();
-  const std::vector<ir::Signature> ops = Ops(40);
+  const std::vector<Op> ops = Ops(40);
   std::vector<const ir::Signature*> loop;
-  for (size_t i = 0; i < period; ++i) loop.push_back(&ops[i % 37]);
-  loop.push_back(&ops[38]);
+  for (size_t i = 0; i < period; ++i) loop.push_back(ops[i % 37].get());
+  loop.push_back(ops[38].get());
   const std::vector<Cut> cuts = CutsOf(loop, 5, 500 * (period + kLimit));
   const std::set<Cut> last(cuts.end() - cuts.size() / 4, cuts.end());
   EXPECT_LE(last.size(), period / 37 + period / kLimit + 2);
@@ -96,11 +102,11 @@ TEST(PendingLimit, WhatRunsIsCountedAgain) {
 TEST(PendingLimit, AProgramThatNeverRepeatsItselfIsCutAtTwiceTheLimit) {
   PendingLimit limit;
   limit.set_limit(kLimit);
-  const std::vector<ir::Signature> ops = Ops(5000);
+  const std::vector<Op> ops = Ops(5000);
   size_t pending = 0;
-  for (const ir::Signature& op : ops) {
+  for (const Op& op : ops) {
     ++pending;
-    if (limit.Add(op, true)) pending = 0;
+    if (limit.Add(*op, true)) pending = 0;
     EXPECT_LT(pending, 2 * kLimit);
     if (pending == 0) limit.Reset();
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -113,6 +114,18 @@ TEST_F(TieringTest, UnknownOpsCostNothingWhereNothingIsKnownOfOthers) {
   const ir::Value value = Call("zeros", {Leaf({1})});
   const ir::Root roots[] = {{&value}};
   EXPECT_EQ(model_.Of(ir::Describe(ir::Linearize(roots).key)).interpretation, 0);
+}
+
+TEST_F(TieringTest, OfManyGraphsThoseAreForgottenThatDoNotComeBack) {
+  tiering_.Decide(Chain(2));
+  for (int op = 0; op < 40'000; ++op) {
+    const ir::Value value = Call("op" + std::to_string(op), {Leaf({1})});
+    const ir::Root roots[] = {{&value}};
+    tiering_.Decide(ir::Linearize(roots));
+    if (op % 4000 == 0) tiering_.Decide(Chain(3));
+  }
+  EXPECT_EQ(tiering_.Decide(Chain(3)), Decision::kCompile);
+  EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 class EachXlaType : public testing::TestWithParam<c10::ScalarType> {};
 
 TEST_P(EachXlaType, ComesBackFromItsShape) {
-  EXPECT_EQ(ScalarTypeOf(ShapeOf(GetParam(), {2, 3}, "aten::zeros")), GetParam());
+  EXPECT_EQ(ScalarTypeOf(ShapeOf(GetParam(), {2, 3}, "aten::zeros").get()), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtype, EachXlaType,

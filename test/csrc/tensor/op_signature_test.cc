@@ -12,27 +12,38 @@ namespace {
 
 using ir::toy::Vector;
 
-OpSignature Halves() { return OpSignature("aten::split.Tensor", {7, 8}, {Vector(2), Vector(2)}); }
+ir::Ref<const OpSignature> NewHalves() {
+  return ir::MakeRef<const OpSignature>("aten::split.Tensor", std::vector<uint64_t>{7, 8},
+                                        std::vector{Vector(2), Vector(2)});
+}
 
 TEST(OpSignature, AWriteIsNamedAfterTheViewAndItsResult) {
-  const OpSignature halves = Halves();
-  EXPECT_EQ(halves.WriteSignature(0, Vector(4))->op, "write:0:aten::split.Tensor");
-  EXPECT_EQ(halves.WriteSignature(1, Vector(4))->op, "write:1:aten::split.Tensor");
+  const auto halves = NewHalves();
+  EXPECT_EQ(halves->WriteSignature(0, Vector(4))->op, "write:0:aten::split.Tensor");
+  EXPECT_EQ(halves->WriteSignature(1, Vector(4))->op, "write:1:aten::split.Tensor");
 }
 
 TEST(OpSignature, AWriteHasTheWordsOfItsViewAndGivesABase) {
-  const OpSignature halves = Halves();
-  const ir::Signature* write = halves.WriteSignature(1, Vector(4));
-  EXPECT_EQ(write->words, halves.words);
+  const auto halves = NewHalves();
+  const ir::Signature* write = halves->WriteSignature(1, Vector(4));
+  EXPECT_EQ(write->words, halves->words);
   EXPECT_EQ(write->outputs, std::vector<const ir::Shape*>{Vector(4)});
 }
 
 // Keys contain the addresses of signatures.
 TEST(OpSignature, AWriteIsMadeOnce) {
-  const OpSignature halves = Halves();
-  const ir::Signature* first = halves.WriteSignature(0, Vector(4));
-  halves.WriteSignature(9, Vector(4));
-  EXPECT_EQ(halves.WriteSignature(0, Vector(4)), first);
+  const auto halves = NewHalves();
+  const ir::Signature* first = halves->WriteSignature(0, Vector(4));
+  halves->WriteSignature(9, Vector(4));
+  EXPECT_EQ(halves->WriteSignature(0, Vector(4)), first);
+}
+
+// A program may write through a view and never read it.
+TEST(OpSignature, WhoRefersToAWriteRefersToItsView) {
+  const auto halves = NewHalves();
+  EXPECT_FALSE(halves->IsReferenced());
+  const auto write = ir::Ref<const ir::Signature>::Share(halves->WriteSignature(1, Vector(4)));
+  EXPECT_TRUE(halves->IsReferenced());
 }
 
 }  // namespace

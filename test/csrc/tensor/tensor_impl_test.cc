@@ -70,7 +70,8 @@ TEST_F(XTensorImplTest, AViewSharesTheStorageOfItsBase) {
 TEST_F(XTensorImplTest, AViewShowsTheStridesThatTorchPromises) {
   const TensorBase x = TensorOf({1, 2});
   const auto view = at::detail::make_tensor_base<XTensorImpl>(
-      *XTensorImpl::From(x), nullptr, ir::Shape::Of(ir::toy::kInt64, {2, 2}), Layout{{0, 1}, 0},
+      *XTensorImpl::From(x), nullptr, ir::Shape::Of(ir::toy::kInt64, {2, 2}).get(),
+      Layout{{0, 1}, 0},
       /*storage_offset=*/1);
   EXPECT_EQ(view.strides(), at::IntArrayRef({0, 1}));
   EXPECT_EQ(view.storage_offset(), 1);
@@ -167,7 +168,8 @@ TEST_F(XTensorImplTest, AShallowCopySharesMemoryButNotItsVersion) {
 TEST_F(XTensorImplTest, AShallowCopyOfAViewKeepsItsLayout) {
   const TensorBase x = TensorOf({1, 2});
   const auto view = at::detail::make_tensor_base<XTensorImpl>(
-      *XTensorImpl::From(x), nullptr, ir::Shape::Of(ir::toy::kInt64, {2, 2}), Layout{{0, 1}, 0},
+      *XTensorImpl::From(x), nullptr, ir::Shape::Of(ir::toy::kInt64, {2, 2}).get(),
+      Layout{{0, 1}, 0},
       /*storage_offset=*/1);
   const TensorBase copy(
       view.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));

@@ -18,7 +18,9 @@ const OpSignature* ViewSignature(const std::string& op, size_t size) {
   if (signature == nullptr) {
     const ir::Shape* operand = ir::toy::Vector(size);
     const std::vector<uint64_t> words{reinterpret_cast<uint64_t>(operand)};
-    signature = new OpSignature(op, words, ir::toy::Outputs(op, {&operand, 1}));
+    auto* const made = new OpSignature(op, words, ir::toy::Outputs(op, {&operand, 1}));
+    made->Keep(operand);
+    signature = made;
   }
   return signature;
 }

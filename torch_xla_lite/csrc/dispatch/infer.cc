@@ -173,6 +173,19 @@ bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   return value.equal(0) && !(value.isFloatingPoint() && std::signbit(value.toDouble()));
 }
 
+// Those that the words of the call refer to.
+void KeepShapes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
+                OpSignature* signature) {
+  for (const tensor::XTensorImpl* operand : call.operands) signature->Keep(operand->shape());
+  for (const int i : info.mutated) {
+    if (info.arguments[i].role != OpInfo::Role::kOut) continue;
+    ForEachTensor(arguments[i], [&](const at::Tensor& out) {
+      const auto* impl = out.defined() ? tensor::XTensorImpl::From(out) : nullptr;
+      if (impl != nullptr) signature->Keep(impl->shape());
+    });
+  }
+}
+
 class Outputs {
  public:
   Outputs(const OpInfo& info, const Call& call, OpSignature* signature)
@@ -193,11 +206,10 @@ class Outputs {
   void AddTensor(const c10::IValue& result) {
     Layout layout;
     if (result.isNone() || !result.toTensor().defined()) {
-      signature_.outputs.push_back(nullptr);
+      signature_.AddOutput({});
     } else {
       const at::Tensor& tensor = result.toTensor();
-      signature_.outputs.push_back(
-          tensor::ShapeOf(tensor.scalar_type(), tensor.sizes(), signature_.op));
+      signature_.AddOutput(tensor::ShapeOf(tensor.scalar_type(), tensor.sizes(), signature_.op));
       if (info_.IsView()) {
         if (!tensor.is_contiguous()) layout.strides = tensor.strides().vec();
         layout.offset = tensor.storage_offset() - call_.runtime_offset;
@@ -225,11 +237,12 @@ bool SavesNoStatistics(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments)
 
 }  // namespace
 
-std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                   const Call& call) {
-  auto signature = std::make_unique<OpSignature>(
+ir::Ref<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                           const Call& call) {
+  auto signature = ir::MakeRef<OpSignature>(
       info.name, std::vector<uint64_t>(call.words.begin(), call.words.end()),
       std::vector<const ir::Shape*>());
+  KeepShapes(info, arguments, call, signature.get());
   if (info.op.schema().returns().empty() && info.mutated.empty()) {
     // Ops without results check their arguments (whether a matrix is singular, for example).
     signature->runs_on_cpu = true;
@@ -260,7 +273,9 @@ std::unique_ptr<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue
   for (const c10::IValue& argument : mutated) outputs.Add(argument);
   if (SavesNoStatistics(info, arguments)) {
     const auto dtype = tensor::ScalarTypeOf(signature->outputs[1]);
-    signature->outputs[1] = signature->outputs[2] = tensor::ShapeOf(dtype, {0}, signature->op);
+    const auto empty = tensor::ShapeOf(dtype, {0}, signature->op);
+    signature->Keep(empty.get());
+    signature->outputs[1] = signature->outputs[2] = empty.get();
   }
   signature->is_zeros = GivesZeros(info, arguments);
   const ir::Shape* operand = call.operands.empty() ? nullptr : call.operands[0]->shape();

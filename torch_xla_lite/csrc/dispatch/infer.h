@@ -1,6 +1,6 @@
 // Infers the signature of a new call: runs torch's meta kernel for the shapes of the results.
 //
-//   std::unique_ptr<OpSignature> signature = Infer(info, arguments, call);
+//   ir::Ref<OpSignature> signature = Infer(info, arguments, call);
 //   signature->outputs;        // shapes
 //   signature->runs_on_cpu;    // shapes depend on data, or the call is invalid: run the CPU kernel
 //
@@ -11,16 +11,14 @@
 #ifndef TORCH_XLA_LITE_CSRC_DISPATCH_INFER_H_
 #define TORCH_XLA_LITE_CSRC_DISPATCH_INFER_H_
 
-#include <memory>
-
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 
 namespace torch_xla_lite::dispatch {
 
-std::unique_ptr<tensor::OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                           const Call& call);
+ir::Ref<tensor::OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                   const Call& call);
 
 }  // namespace torch_xla_lite::dispatch
 

@@ -238,7 +238,7 @@ const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> 
   *is_new = signature == nullptr;
   if (*is_new) {
     scope->Unlock();
-    auto inferred = Infer(info, arguments, call);
+    ir::Ref<OpSignature> inferred = Infer(info, arguments, call);
     scope->Lock();
     signature = Signatures().Insert(std::move(inferred));
   }
@@ -355,7 +355,7 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
 
   const OpSignature* signature;
-  bool fits;
+  ir::Ref<const OpSignature> unfit;  // Its results do not fit the out= tensors.
   {
     RecordScope scope;
     bool is_new = false;
@@ -364,15 +364,16 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
       return Outcome::kOnCpu;
     }
     if (signature->converts) return Outcome::kConverted;
-    fits = OutputsFit(*info, *signature, arguments);
-    if (fits) {
+    if (!OutputsFit(*info, *signature, arguments)) {
+      unfit = ir::Ref<const OpSignature>::Share(signature);
+    } else {
       if (info->is_random) PushSeed(*info, arguments, &call);
       dispatch::Record(*info, *signature, call, arguments, results);
       *is_at_limit = Runtime::Get().pending_limit().Add(*signature, is_new);
     }
   }
-  if (!fits) {
-    ResizeOutputs(*info, *signature, arguments);
+  if (unfit) {
+    ResizeOutputs(*info, *unfit, arguments);
     return Record(op, arguments, results, is_at_limit);
   }
   if (info->layout >= 0) ApplyLayout(*info, arguments, &(*results)[0]);

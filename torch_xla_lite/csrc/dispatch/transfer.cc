@@ -35,9 +35,9 @@ at::Tensor Upload(const at::Tensor& cpu_tensor) {
       dense.storage().nbytes() >= dense.storage_offset() * dense.element_size() + dense.nbytes(),
       "a tensor of ", dense.nbytes(), " bytes has a storage of ", dense.storage().nbytes(),
       " only and cannot be copied to jax");
-  const ir::Shape* shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
-  ir::Value leaf{ir::Node::Leaf(shape, runtime.executor().Upload(shape, dense.const_data_ptr())),
-                 0};
+  const auto shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
+  auto buffer = runtime.executor().Upload(shape.get(), dense.const_data_ptr());
+  ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
   const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }

@@ -30,7 +30,7 @@ struct OtherResults : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-class CpuCall {
+class CpuCall final : public ir::Signature::Derived {
  public:
   explicit CpuCall(const ir::Signature& signature);
 

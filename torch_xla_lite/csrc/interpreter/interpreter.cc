@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -91,12 +92,15 @@ class Lifetimes {
   std::vector<std::vector<uint32_t>> freed_;
 };
 
+const CpuCall& CallOf(const ir::Signature& signature) {
+  if (!signature.derived) signature.derived = std::make_unique<const CpuCall>(signature);
+  return static_cast<const CpuCall&>(*signature.derived);
+}
+
 }  // namespace
 
 Interpreter::Interpreter(const RunLowering& run_lowering)
     : run_lowering_(run_lowering), padded_draws_(run_lowering) {}
-
-Interpreter::~Interpreter() = default;
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
   const device::BlockScope blocks;
@@ -157,12 +161,6 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
   if (auto drawn = padded_draws_.Run(node)) return {*std::move(drawn)};
   for (at::Tensor& operand : operands) operand = Dense(operand);
   return run_lowering_(node, operands);
-}
-
-const CpuCall& Interpreter::CallOf(const ir::Signature& signature) {
-  auto& call = calls_[&signature];
-  if (!call) call = std::make_unique<const CpuCall>(signature);
-  return *call;
 }
 
 }  // namespace torch_xla_lite::interpreter

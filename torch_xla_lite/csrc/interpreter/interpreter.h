@@ -16,9 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -31,13 +29,9 @@ struct Graph;
 
 namespace torch_xla_lite::interpreter {
 
-// Defined in cpu_call.h, whose headers of torch take 2.5 s to parse.
-class CpuCall;
-
 class Interpreter {
  public:
   explicit Interpreter(const RunLowering& run_lowering);
-  ~Interpreter();
 
   // Makes calls of an op run its lowering.
   void UseLowering(std::string op) { lowered_.insert(std::move(op)); }
@@ -49,13 +43,9 @@ class Interpreter {
  private:
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
-  const CpuCall& CallOf(const ir::Signature& signature);
-
   const RunLowering run_lowering_;
   PaddedDraws padded_draws_;
   std::unordered_set<std::string> lowered_;
-  // Signatures live as long as the process.
-  std::unordered_map<const ir::Signature*, std::unique_ptr<const CpuCall>> calls_;
 };
 
 }  // namespace torch_xla_lite::interpreter

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -78,11 +77,12 @@ std::optional<at::Tensor> PaddedDraws::Run(const ir::Node& call) {
   const auto count = static_cast<uint64_t>(out.NumElements());
   const auto padded =
       static_cast<int64_t>(count <= kFew ? kFew : std::max(kMany, std::bit_ceil(count)));
-  const ir::Shape* shape = ir::Shape::Of(out.dtype(), {padded});
+  const auto padded_shape = ir::Shape::Of(out.dtype(), {padded});
+  const ir::Shape* const shape = padded_shape.get();
   std::vector<uint64_t> words = WordsOf(*entry, wanted, shape);
   const ir::Signature* signature = signatures_.Find(words);
   if (signature == nullptr) {
-    signature = signatures_.Insert(std::make_unique<ir::Signature>(
+    signature = signatures_.Insert(ir::MakeRef<const ir::Signature>(
         std::string(entry->drawn_by), std::move(words), std::vector<const ir::Shape*>{shape}));
   }
   // Only its shape matters.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "torch_xla_lite/csrc/ir/hash.h"
+
 namespace torch_xla_lite::ir {
 namespace {
 
@@ -10,19 +12,29 @@ Position PositionOf(uint64_t word) {
   return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
 }
 
-// Calls `visit` with the word of each leaf of a key. Returns where its roots begin.
-template <typename Word, typename Visit>
-size_t ForEachLeaf(std::span<Word> key, Visit&& visit) {
+// Calls the functions with the word of each leaf, and of each signature. Returns where the roots of
+// the key begin.
+template <typename Word, typename OnLeaf, typename OnCall>
+size_t ForEachStep(std::span<Word> key, OnLeaf&& on_leaf, OnCall&& on_call) {
   size_t i = 0;
   while (key[i] != kEnd) {
     if (key[i] & kLeafBit) {
-      visit(key[i++]);
+      on_leaf(key[i++]);
     } else {
+      on_call(key[i]);
       i += 2 + (key[i + 1] >> 32);
     }
   }
   return i + 1;
 }
+
+const Shape* LeafOf(uint64_t word) {
+  return reinterpret_cast<const Shape*>(word & ~(kLeafBit | kDonatedBit));
+}
+
+const Signature* SignatureOf(uint64_t word) { return reinterpret_cast<const Signature*>(word); }
+
+constexpr auto kNothing = [](uint64_t) {};
 
 }  // namespace
 
@@ -41,6 +53,15 @@ std::vector<uint64_t> KeyOfCall(const Signature& signature, std::span<const Shap
   return key;
 }
 
+KeptKey::KeptKey(std::vector<uint64_t> words) : words_(std::move(words)) {
+  ForEachStep(
+      this->words(),
+      [&](uint64_t word) { leaves_.push_back(Ref<const Shape>::Share(LeafOf(word))); },
+      [&](uint64_t word) {
+        signatures_.push_back(Ref<const Signature>::Share(SignatureOf(word)));
+      });
+}
+
 Description Describe(std::span<const uint64_t> key) {
   Description description;
   size_t i = 0;
@@ -48,10 +69,10 @@ Description Describe(std::span<const uint64_t> key) {
     const uint64_t word = key[i++];
     Step step;
     if (word & kLeafBit) {
-      step.leaf = reinterpret_cast<const Shape*>(word & ~(kLeafBit | kDonatedBit));
+      step.leaf = LeafOf(word);
       step.donated = (word & kDonatedBit) != 0;
     } else {
-      step.signature = reinterpret_cast<const Signature*>(word);
+      step.signature = SignatureOf(word);
       const uint64_t counts = key[i++];
       step.num_scalars = static_cast<uint32_t>(counts);
       for (uint64_t n = counts >> 32; n > 0; --n) step.operands.push_back(PositionOf(key[i++]));
@@ -64,16 +85,25 @@ Description Describe(std::span<const uint64_t> key) {
 
 std::vector<bool> DonatedLeaves(std::span<const uint64_t> key) {
   std::vector<bool> donated;
-  ForEachLeaf(key, [&](uint64_t word) { donated.push_back((word & kDonatedBit) != 0); });
+  ForEachStep(
+      key, [&](uint64_t word) { donated.push_back((word & kDonatedBit) != 0); }, kNothing);
   return donated;
 }
 
 std::vector<uint64_t> StructureOf(std::span<const uint64_t> key) {
   std::vector<uint64_t> structure(key.begin(), key.end());
-  const size_t roots =
-      ForEachLeaf(std::span(structure), [](uint64_t& word) { word &= ~kDonatedBit; });
+  const size_t roots = ForEachStep(
+      std::span(structure), [](uint64_t& word) { word &= ~kDonatedBit; }, kNothing);
   std::sort(structure.begin() + roots, structure.end());
   return structure;
+}
+
+uint64_t StructureHash(std::span<const uint64_t> key) {
+  std::vector<uint64_t> structure = StructureOf(key);
+  ForEachStep(
+      std::span(structure), [](uint64_t& word) { word = LeafOf(word)->number() << 1 | kLeafBit; },
+      [](uint64_t& word) { word = SignatureOf(word)->number << 1; });
+  return HashWords(structure);
 }
 
 }  // namespace torch_xla_lite::ir

@@ -20,11 +20,11 @@
 #include <span>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::ir {
-
-class Shape;
 
 inline constexpr uint64_t kLeafBit = 1;
 inline constexpr uint64_t kDonatedBit = 2;
@@ -66,6 +66,19 @@ struct Description {
 std::vector<uint64_t> KeyOfCall(const Signature& signature, std::span<const Shape* const> operands,
                                 uint32_t num_scalars);
 
+// A key that keeps alive what its words are the addresses of. Who keeps a key longer than its graph
+// keeps this.
+class KeptKey {
+ public:
+  explicit KeptKey(std::vector<uint64_t> words);
+  std::span<const uint64_t> words() const { return words_; }
+
+ private:
+  std::vector<uint64_t> words_;
+  std::vector<Ref<const Shape>> leaves_;
+  std::vector<Ref<const Signature>> signatures_;
+};
+
 // Reads a key back.
 Description Describe(std::span<const uint64_t> key);
 
@@ -75,6 +88,9 @@ std::vector<bool> DonatedLeaves(std::span<const uint64_t> key);
 // The part of a key that says what is computed: without donation and the order of roots, which
 // depends on it.
 std::vector<uint64_t> StructureOf(std::span<const uint64_t> key);
+// A hash of it that outlives the graph: addresses may be used again, so it has numbers in their
+// place.
+uint64_t StructureHash(std::span<const uint64_t> key);
 
 }  // namespace torch_xla_lite::ir
 

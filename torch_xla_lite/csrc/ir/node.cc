@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-#include <unordered_map>
+
+#include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/recent_table.h"
 
 namespace torch_xla_lite::ir {
 namespace {
@@ -12,15 +14,20 @@ namespace {
 thread_local std::vector<Node*>* scope_dead = nullptr;
 
 // The signature of all leaves of a shape: no op, no words, one result.
-const Signature* LeafSignature(const Shape* shape) {
+Ref<const Signature> LeafSignature(const Shape* shape) {
+  constexpr size_t kMostUnused = 8192;
   static auto* mutex = new std::mutex;
-  static auto* signatures = new std::unordered_map<const Shape*, const Signature*>;
+  static auto* signatures = new RecentTable<const Signature>(kMostUnused);
+  // Each keeps its shape, so that no other shape has the address.
+  const uint64_t hash = MixWord(0, reinterpret_cast<uint64_t>(shape));
   const std::lock_guard lock(*mutex);
-  const Signature*& signature = (*signatures)[shape];
+  const Signature* signature =
+      signatures->Find(hash, [&](const Signature& other) { return other.outputs[0] == shape; });
   if (signature == nullptr) {
-    signature = new Signature("", {}, {shape});
+    signature = signatures->Insert(
+        hash, MakeRef<const Signature>("", std::vector<uint64_t>(), std::vector{shape}));
   }
-  return signature;
+  return Ref<const Signature>::Share(signature);
 }
 
 }  // namespace
@@ -43,7 +50,7 @@ Ref<Node> Node::Create(const Signature* signature, std::span<Value> operands,
 }
 
 Ref<Node> Node::Leaf(const Shape* shape, Ref<Buffer> buffer) {
-  Ref<Node> node = Create(LeafSignature(shape), {}, {});
+  Ref<Node> node = Create(LeafSignature(shape).get(), {}, {});
   node->SetBuffer(0, std::move(buffer));
   return node;
 }

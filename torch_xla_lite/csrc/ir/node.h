@@ -117,7 +117,9 @@ class Node : public RefCounted {
   friend class DestructionScope;
 
   Node(const Signature* signature, uint32_t num_operands, uint32_t num_scalars)
-      : signature_(signature), num_operands_(num_operands), num_scalars_(num_scalars) {}
+      : signature_(Ref<const Signature>::Share(signature)),
+        num_operands_(num_operands),
+        num_scalars_(num_scalars) {}
   ~Node() = default;
   static void Free(Node* node);
 
@@ -125,7 +127,7 @@ class Node : public RefCounted {
   Value* operand_data() const;
   uint64_t* scalar_data() const;
 
-  const Signature* signature_;
+  const Ref<const Signature> signature_;
   const uint32_t num_operands_;
   const uint32_t num_scalars_;
   std::unique_ptr<Ref<Buffer>[]> results_;

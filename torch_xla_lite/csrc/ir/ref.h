@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace torch_xla_lite::ir {
@@ -25,13 +26,13 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
 
-  void Retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   // True if the caller dropped the last reference and must destroy the object.
-  bool Release() { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  bool Release() const { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
 
  private:
-  std::atomic<uint32_t> refs_{1};
+  mutable std::atomic<uint32_t> refs_{1};
 };
 
 template <typename T>
@@ -51,6 +52,10 @@ class Ref {
     if (pointer_ != nullptr) pointer_->Retain();
   }
   Ref(Ref&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
+  // Of a derived class, or to what was not const.
+  template <typename U>
+  requires std::is_convertible_v<U*, T*> Ref(Ref<U> other)
+  noexcept : pointer_(other.Release()) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(pointer_, other.pointer_);
     return *this;
@@ -59,6 +64,8 @@ class Ref {
     if (pointer_ != nullptr && pointer_->Release()) Destroy(pointer_);
   }
 
+  // Leaves the reference to the caller.
+  T* Release() { return std::exchange(pointer_, nullptr); }
   T* get() const { return pointer_; }
   T& operator*() const { return *pointer_; }
   T* operator->() const { return pointer_; }
@@ -76,6 +83,11 @@ class Ref {
 
   T* pointer_ = nullptr;
 };
+
+template <typename T, typename... Arguments>
+Ref<T> MakeRef(Arguments&&... arguments) {
+  return Ref<T>::Take(new T(std::forward<Arguments>(arguments)...));
+}
 
 }  // namespace torch_xla_lite::ir
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <mutex>
-#include <unordered_map>
 
 #include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/recent_table.h"
 
 namespace torch_xla_lite::ir {
 namespace {
+
+constexpr size_t kMostUnused = 8192;
 
 uint64_t HashOf(DType dtype, std::span<const int64_t> dims) {
   const auto* words = reinterpret_cast<const uint64_t*>(dims.data());
@@ -16,17 +18,19 @@ uint64_t HashOf(DType dtype, std::span<const int64_t> dims) {
 
 }  // namespace
 
-const Shape* Shape::Of(DType dtype, std::span<const int64_t> dims) {
+Ref<const Shape> Shape::Of(DType dtype, std::span<const int64_t> dims) {
   static auto* mutex = new std::mutex;
-  static auto* shapes = new std::unordered_multimap<uint64_t, const Shape*>;
+  static auto* shapes = new RecentTable<const Shape>(kMostUnused);
+  static uint64_t number = 0;
   const uint64_t hash = HashOf(dtype, dims);
   const std::lock_guard lock(*mutex);
-  const auto [begin, end] = shapes->equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    const Shape* shape = it->second;
-    if (shape->dtype_ == dtype && std::ranges::equal(shape->dims_, dims)) return shape;
+  const Shape* shape = shapes->Find(hash, [&](const Shape& other) {
+    return other.dtype_ == dtype && std::ranges::equal(other.dims_, dims);
+  });
+  if (shape == nullptr) {
+    shape = shapes->Insert(hash, Ref<const Shape>::Take(new Shape(dtype, dims, ++number)));
   }
-  return shapes->emplace(hash, new Shape(dtype, dims))->second;
+  return Ref<const Shape>::Share(shape);
 }
 
 int64_t Shape::NumElements() const {

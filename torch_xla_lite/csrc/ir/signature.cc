@@ -1,46 +1,50 @@
 #include "torch_xla_lite/csrc/ir/signature.h"
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 #include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 
 namespace torch_xla_lite::ir {
+namespace {
 
-SignatureTable::SignatureTable() : slots_(1024) {}
-
-// The slot that holds the words, or the empty slot in which to insert them.
-const SignatureTable::Slot& SignatureTable::Probe(std::span<const uint64_t> words,
-                                                  uint64_t hash) const {
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
-    const Slot& slot = slots_[i];
-    if (slot.signature == nullptr) return slot;
-    if (slot.hash == hash && std::ranges::equal(slot.signature->words, words)) return slot;
-  }
+uint64_t NextNumber() {
+  static std::atomic<uint64_t> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-const Signature* SignatureTable::Find(std::span<const uint64_t> words) const {
-  return Probe(words, HashWords(words)).signature;
+}  // namespace
+
+Signature::Signature(std::string op, std::vector<uint64_t> words, std::vector<const Shape*> outputs)
+    : number(NextNumber()), op(std::move(op)), words(std::move(words)) {
+  for (const Shape* output : outputs) AddOutput(Ref<const Shape>::Share(output));
 }
 
-const Signature* SignatureTable::Insert(std::unique_ptr<Signature> signature) {
+Signature::~Signature() = default;
+
+void Signature::AddOutput(Ref<const Shape> shape) {
+  outputs.push_back(shape.get());
+  if (shape) shapes_.push_back(std::move(shape));
+}
+
+void Signature::Keep(const Shape* shape) { shapes_.push_back(Ref<const Shape>::Share(shape)); }
+
+void Signature::KeepShapesOf(const Signature& other) {
+  shapes_.insert(shapes_.end(), other.shapes_.begin(), other.shapes_.end());
+}
+
+const Signature* SignatureTable::Find(std::span<const uint64_t> words) {
+  return signatures_.Find(HashWords(words), [&](const Signature& signature) {
+    return std::ranges::equal(signature.words, words);
+  });
+}
+
+const Signature* SignatureTable::Insert(Ref<const Signature> signature) {
+  if (const Signature* known = Find(signature->words)) return known;
   const uint64_t hash = HashWords(signature->words);
-  const Slot& slot = Probe(signature->words, hash);
-  if (slot.signature != nullptr) return slot.signature;
-  const_cast<Slot&>(slot) = {hash, signature.get()};
-  owned_.push_back(std::move(signature));
-  const Signature* inserted = owned_.back().get();
-  if (owned_.size() * 2 > slots_.size()) Grow();
-  return inserted;
-}
-
-void SignatureTable::Grow() {
-  std::vector<Slot> old(slots_.size() * 2);
-  old.swap(slots_);
-  for (const Slot& slot : old) {
-    if (slot.signature == nullptr) continue;
-    const_cast<Slot&>(Probe(slot.signature->words, slot.hash)) = slot;
-  }
+  return signatures_.Insert(hash, std::move(signature));
 }
 
 }  // namespace torch_xla_lite::ir

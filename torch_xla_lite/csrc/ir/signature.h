@@ -7,9 +7,11 @@
 //
 //   SignatureTable table;
 //   const Signature* s = table.Find(words);              // nullptr if it is new
-//   if (s == nullptr) s = table.Insert(std::make_unique<Signature>("aten::relu", words, outputs));
+//   if (s == nullptr) s = table.Insert(MakeRef<Signature>("aten::relu", words, outputs));
 //
-// Signatures live as long as their table. A SignatureTable is not thread-safe.
+// A signature of a table lives until the table needs the place and nothing else refers to it: who
+// keeps its address keeps a Ref. Its number is never used again. A SignatureTable is not
+// thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_
 #define TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_
@@ -18,18 +20,29 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "torch_xla_lite/csrc/ir/recent_table.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
 
 namespace torch_xla_lite::ir {
 
 class Shape;
 
-struct Signature {
-  Signature(std::string op, std::vector<uint64_t> words, std::vector<const Shape*> outputs)
-      : op(std::move(op)), words(std::move(words)), outputs(std::move(outputs)) {}
-  virtual ~Signature() = default;
+struct Signature : RefCounted {
+  Signature(std::string op, std::vector<uint64_t> words, std::vector<const Shape*> outputs);
+  virtual ~Signature();
 
+  // Adds a result, or keeps a shape alive that the words refer to.
+  void AddOutput(Ref<const Shape> shape);
+  void Keep(const Shape* shape);
+  void KeepShapesOf(const Signature& other);
+
+  // Whether something besides its table refers to it.
+  virtual bool IsReferenced() const { return refs() > 1; }
+
+  // No other signature has or had this number; another one may get its address.
+  const uint64_t number;
   // The name that lowerings are found by, such as "aten::add.Tensor".
   std::string op;
   // The key of the call. The recorder defines its encoding; the IR only compares it.
@@ -38,30 +51,31 @@ struct Signature {
   std::vector<const Shape*> outputs;
   // Whether each element of the only result is zero, whatever the operands are.
   bool is_zeros = false;
-};
 
-// An open-addressing hash table: a lookup is one probe and one comparison, and nothing is ever
-// removed.
-class SignatureTable {
- public:
-  SignatureTable();
-
-  const Signature* Find(std::span<const uint64_t> words) const;
-  // Returns the existing signature if there is one with the same words.
-  const Signature* Insert(std::unique_ptr<Signature> signature);
-  size_t size() const { return owned_.size(); }
+  // What the interpreter has found out about the call. Guarded by the sync lock.
+  struct Derived {
+    virtual ~Derived() = default;
+  };
+  mutable std::unique_ptr<const Derived> derived;
 
  private:
-  struct Slot {
-    uint64_t hash = 0;
-    const Signature* signature = nullptr;
-  };
+  std::vector<Ref<const Shape>> shapes_;
+};
 
-  const Slot& Probe(std::span<const uint64_t> words, uint64_t hash) const;
-  void Grow();
+class SignatureTable {
+ public:
+  SignatureTable() : signatures_(kMostUnused) {}
 
-  std::vector<Slot> slots_;
-  std::vector<std::unique_ptr<Signature>> owned_;
+  const Signature* Find(std::span<const uint64_t> words);
+  // Returns the existing signature if there is one with the same words.
+  const Signature* Insert(Ref<const Signature> signature);
+  size_t size() const { return signatures_.size(); }
+
+ private:
+  // About 1 kB each. A training step has a few hundred, which its program refers to.
+  static constexpr size_t kMostUnused = 8192;
+
+  RecentTable<const Signature> signatures_;
 };
 
 }  // namespace torch_xla_lite::ir

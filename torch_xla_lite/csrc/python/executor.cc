@@ -17,7 +17,6 @@
 #include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/ir/hash.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
@@ -181,11 +180,10 @@ std::vector<uint32_t> SourcesOf(const ir::Graph& graph) {
 
 // A function that describes a graph when it is asked, also when the nodes no longer exist.
 py::cpp_function Describer(const ir::Graph& graph) {
-  return {[key = graph.key, sources = SourcesOf(graph)] { return DescribeKey(key, sources); }};
+  return {[key = ir::KeptKey(graph.key), sources = SourcesOf(graph)] {
+    return DescribeKey(key.words(), sources);
+  }};
 }
-
-// The same for graphs that compute the same, whichever leaves are donated.
-uint64_t StructureHash(const ir::Graph& graph) { return ir::HashWords(ir::StructureOf(graph.key)); }
 
 // What an executable returns: one array for each root.
 py::sequence Call(const runtime::Executable& executable, const std::vector<PyObject*>& arguments) {
@@ -370,8 +368,9 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
       std::chrono::steady_clock::now() - start - compiling_;
   const size_t num_ops = graph.nodes.size() - graph.leaves.size();
   interpreted_lines_.Note(num_ops, seconds.count());
-  const uint64_t structure = StructureHash(graph);
-  if (interpreted_.insert(structure).second) {
+  const uint64_t structure = ir::StructureHash(graph.key);
+  if (interpreted_.Find(structure, [](const Seen&) { return true; }) == nullptr) {
+    interpreted_.Insert(structure, ir::MakeRef<Seen>());
     note_interpreted_(num_ops, seconds.count(), structure, Describer(graph));
   }
   return results;
@@ -389,7 +388,7 @@ ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call) {
   auto executable = Compiled(DescribeKey(key, sources), /*structure=*/py::none());
   compiling_ += std::chrono::steady_clock::now() - start;
   runtime::Runtime::Get().counters().CountCompiled(executable->is_loaded());
-  cache_->Insert(std::move(key), executable);
+  cache_->Insert(ir::KeptKey(std::move(key)), executable);
   return executable;
 }
 
@@ -434,21 +433,21 @@ py::object PyExecutor::Uploaded(const at::Tensor& tensor) const {
 ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   const auto [steps, roots] = DescribeGraph(graph);
-  const py::object loaded = load_(steps, roots, StructureHash(graph));
+  const py::object loaded = load_(steps, roots, ir::StructureHash(graph.key));
   if (loaded.is_none()) return {};
   return ir::Ref<runtime::Executable>::Take(new PyExecutable(loaded));
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
-  return Compiled(DescribeGraph(graph), py::int_(StructureHash(graph)));
+  return Compiled(DescribeGraph(graph), py::int_(ir::StructureHash(graph.key)));
 }
 
 ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   const auto [steps, roots] = DescribeGraph(graph);
   return ir::Ref<runtime::Compilation>::Take(
-      new PyCompilation(start_compile_(steps, roots, StructureHash(graph))));
+      new PyCompilation(start_compile_(steps, roots, ir::StructureHash(graph.key))));
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compiled(const std::pair<py::list, py::list>& graph,

@@ -21,11 +21,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/ir/recent_table.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/python/interpreted_lines.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
@@ -107,7 +108,7 @@ class PyExecutor final : public runtime::Executor {
   bool IsInKernel() const override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(
       const ir::Graph& graph, runtime::ExecutableCache& cache) override;
-  void ClearCache() override { interpreted_.clear(); }
+  void ClearCache() override { interpreted_.Clear(); }
   ir::Ref<runtime::Executable> Load(const ir::Graph& graph) override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
@@ -151,8 +152,9 @@ class PyExecutor final : public runtime::Executor {
   runtime::ExecutableCache* cache_ = nullptr;
   // and the time spent on compiling them.
   std::chrono::steady_clock::duration compiling_{};
-  // The structures of the graphs that were interpreted.
-  std::unordered_set<uint64_t> interpreted_;
+  // The structures of the graphs that were interpreted, by their hashes.
+  struct Seen : ir::RefCounted {};
+  ir::RecentTable<Seen> interpreted_{/*limit=*/16'384};
 };
 
 }  // namespace torch_xla_lite::python

@@ -35,9 +35,9 @@ at::Tensor FromJax(py::object array) {
   const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
   const auto dims = array.attr("shape").cast<std::vector<int64_t>>();
   const auto dtype = static_cast<c10::ScalarType>(executor.TorchDtype(array.attr("dtype")));
-  const ir::Shape* shape = tensor::ShapeOf(dtype, dims, "from_jax");
-  ir::Value leaf{
-      ir::Node::Leaf(shape, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape))), 0};
+  const auto shape = tensor::ShapeOf(dtype, dims, "from_jax");
+  auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape.get()));
+  ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
   const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }

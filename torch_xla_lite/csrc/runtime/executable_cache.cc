@@ -14,7 +14,7 @@ namespace torch_xla_lite::runtime {
 ir::Ref<Executable> ExecutableCache::Find(std::span<const uint64_t> key) {
   const auto [begin, end] = by_hash_.equal_range(ir::HashWords(key));
   for (auto it = begin; it != end; ++it) {
-    if (std::ranges::equal(it->second->key, key)) return Use(it->second);
+    if (std::ranges::equal(it->second->key.words(), key)) return Use(it->second);
   }
   return {};
 }
@@ -23,7 +23,7 @@ ir::Ref<Executable> ExecutableCache::FindAdaptable(ir::Graph* graph) {
   const std::vector<uint64_t> structure = ir::StructureOf(graph->key);
   const auto [begin, end] = by_structure_.equal_range(ir::HashWords(structure));
   for (auto it = begin; it != end; ++it) {
-    const std::vector<uint64_t>& key = it->second->key;
+    const std::span<const uint64_t> key = it->second->key.words();
     if (ir::StructureOf(key) == structure && ir::AdaptTo(key, graph)) return Use(it->second);
   }
   return {};
@@ -34,10 +34,10 @@ ir::Ref<Executable> ExecutableCache::Use(Entries::iterator entry) {
   return entry->executable;
 }
 
-void ExecutableCache::Insert(std::vector<uint64_t> key, ir::Ref<Executable> executable) {
-  const uint64_t hash = ir::HashWords(key);
-  const uint64_t structure_hash = ir::HashWords(ir::StructureOf(key));
-  unchecked_words_ += key.size();
+void ExecutableCache::Insert(ir::KeptKey key, ir::Ref<Executable> executable) {
+  const uint64_t hash = ir::HashWords(key.words());
+  const uint64_t structure_hash = ir::HashWords(ir::StructureOf(key.words()));
+  unchecked_words_ += key.words().size();
   entries_.push_front({std::move(key), std::move(executable), hash, structure_hash});
   by_hash_.emplace(hash, entries_.begin());
   by_structure_.emplace(structure_hash, entries_.begin());

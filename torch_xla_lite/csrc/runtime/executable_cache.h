@@ -4,7 +4,7 @@
 //   ExecutableCache cache(1024);
 //   ir::Ref<Executable> hit = cache.Find(graph.key);
 //   if (!hit) hit = cache.FindAdaptable(&graph);    // of a graph that differs only in donation
-//   if (!hit) cache.Insert(graph.key, compiled);
+//   if (!hit) cache.Insert(ir::KeptKey(graph.key), compiled);
 //
 // Keys are compared word by word, so a hit is always the same graph. Not thread-safe.
 
@@ -15,8 +15,8 @@
 #include <list>
 #include <span>
 #include <unordered_map>
-#include <vector>
 
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
 namespace torch_xla_lite::ir {
@@ -33,7 +33,7 @@ class ExecutableCache {
   // An executable of the same structure that can run the graph, which is adapted to it: the program
   // may keep a reference to an old state in one step, and drop it in the next.
   ir::Ref<Executable> FindAdaptable(ir::Graph* graph);
-  void Insert(std::vector<uint64_t> key, ir::Ref<Executable> executable);
+  void Insert(ir::KeptKey key, ir::Ref<Executable> executable);
   // Drops the least recently used half, rounded down.
   void DropOlderHalf();
   void Clear();
@@ -41,7 +41,7 @@ class ExecutableCache {
 
  private:
   struct Entry {
-    std::vector<uint64_t> key;
+    ir::KeptKey key;
     ir::Ref<Executable> executable;
     uint64_t hash;
     uint64_t structure_hash;

@@ -22,7 +22,7 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& ex
     }
     if (!executable) executable = executor.Compile(*graph);
     compilations_.erase(graph->key);
-    Insert(graph->key, executable);
+    Insert(ir::KeptKey(graph->key), executable);
   }
   auto results = executor.Execute(*executable, *graph);
   ++counters_.executions;
@@ -42,22 +42,22 @@ Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor
   if (compile_when_ == CompileWhen::kFirst) return Decision::kCompile;
   const auto found = compilations_.find(graph.key);
   if (found != compilations_.end()) {
-    return found->second ? Decision::kInterpret : Decision::kCompile;
+    return found->second.compilation ? Decision::kInterpret : Decision::kCompile;
   }
   const Decision decision = tiering_.Decide(graph);
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
-  compilations_.emplace(graph.key, executor.StartCompile(graph));
+  compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});
   return Decision::kInterpret;
 }
 
 // Moves what was compiled in the background to the cache.
 void GraphRunner::TakeCompiled() {
   for (auto it = compilations_.begin(); it != compilations_.end();) {
-    auto& [key, compilation] = *it;
+    auto& [key, compilation] = it->second;
     if (!compilation || !compilation->IsDone()) {
       ++it;
     } else if (auto executable = compilation->Result()) {
-      Insert(key, std::move(executable));
+      Insert(std::move(key), std::move(executable));
       it = compilations_.erase(it);
     } else {
       compilation = {};
@@ -65,9 +65,9 @@ void GraphRunner::TakeCompiled() {
   }
 }
 
-void GraphRunner::Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable) {
+void GraphRunner::Insert(ir::KeptKey key, ir::Ref<Executable> executable) {
   counters_.CountCompiled(executable->is_loaded());
-  cache_.Insert(key, std::move(executable));
+  cache_.Insert(std::move(key), std::move(executable));
 }
 
 void GraphRunner::Clear() {

@@ -16,6 +16,7 @@
 #include <map>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/counters.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
@@ -61,15 +62,19 @@ class GraphRunner {
   ir::Ref<Executable> Find(ir::Graph* graph);
   Tiering::Decision Decide(const ir::Graph& graph, Executor& executor);
   void TakeCompiled();
-  void Insert(const std::vector<uint64_t>& key, ir::Ref<Executable> executable);
+  void Insert(ir::KeptKey key, ir::Ref<Executable> executable);
 
   Counters& counters_;
   ExecutableCache cache_;
   CostModel costs_;
   Tiering tiering_{&costs_};
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
-  // In the background, by the key of the graph. Nothing if it failed.
-  std::map<std::vector<uint64_t>, ir::Ref<Compilation>> compilations_;
+  struct Started {
+    ir::KeptKey key;
+    ir::Ref<Compilation> compilation;  // Nothing if it failed.
+  };
+  // In the background, by the key of the graph.
+  std::map<std::vector<uint64_t>, Started> compilations_;
 };
 
 }  // namespace torch_xla_lite::runtime

@@ -35,7 +35,7 @@ class PendingLimit {
   // Counts an op; is_new: no op had this signature before. Returns whether to run what is pending.
   bool Add(const ir::Signature& signature, bool is_new) {
     // Each op moves the earlier ones up by four bits, so this is a hash of the last sixteen.
-    last_ops_ = last_ops_ << 4 ^ reinterpret_cast<uint64_t>(&signature) * kOdd;
+    last_ops_ = last_ops_ << 4 ^ signature.number * kOdd;
     has_new_ |= is_new;
     return ++count_ >= limit_ && limit_ != 0 && IsCut();
   }
@@ -43,7 +43,7 @@ class PendingLimit {
   void Reset() { count_ = 0; }
 
  private:
-  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // Spreads the bits of an address.
+  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // Spreads the bits of a number.
   // Programs that never repeat themselves must not fill the memory.
   static constexpr size_t kMostCuts = 1024;
 

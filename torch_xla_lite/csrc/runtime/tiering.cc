@@ -3,20 +3,21 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/ir/hash.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::runtime {
 
 Tiering::Decision Tiering::Decide(const ir::Graph& graph) {
-  const auto [found, is_new] = runs_.try_emplace(ir::HashWords(ir::StructureOf(graph.key)));
-  Runs& runs = found->second;
-  if (is_new) runs.costs = model_.Of(ir::Describe(graph.key));
-  const Costs& costs = runs.costs;
+  const uint64_t structure = ir::StructureHash(graph.key);
+  Runs* runs = runs_.Find(structure, [](const Runs&) { return true; });
+  if (runs == nullptr) {
+    runs = runs_.Insert(structure, ir::MakeRef<Runs>(model_.Of(ir::Describe(graph.key))));
+  }
+  const Costs& costs = runs->costs;
   if (costs.interpretation <= costs.execution) return Decision::kInterpret;
-  if (runs.spent >= costs.compilation) return Decision::kCompile;
-  const bool seeks = runs.spent >= costs.load && !std::exchange(runs.was_sought, true);
-  runs.spent += costs.interpretation;
+  if (runs->spent >= costs.compilation) return Decision::kCompile;
+  const bool seeks = runs->spent >= costs.load && !std::exchange(runs->was_sought, true);
+  runs->spent += costs.interpretation;
   return seeks ? Decision::kLoad : Decision::kInterpret;
 }
 

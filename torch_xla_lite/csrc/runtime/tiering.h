@@ -15,9 +15,11 @@
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_TIERING_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_TIERING_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 
+#include "torch_xla_lite/csrc/ir/recent_table.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
 
 namespace torch_xla_lite::ir {
@@ -38,19 +40,24 @@ class Tiering {
 
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
   Decision Decide(const ir::Graph& graph);
-  void Clear() { runs_.clear(); }
+  void Clear() { runs_.Clear(); }
 
  private:
-  struct Runs {
-    Costs costs;
+  struct Runs : ir::RefCounted {
+    explicit Runs(const Costs& costs) : costs(costs) {}
+
+    const Costs costs;
     double spent = 0;
     bool was_sought = false;
   };
 
+  // More graphs than a program runs again and again.
+  static constexpr size_t kMost = 16'384;
+
   const CostModel& model_;
   // By hashes: graphs with the same hash count together, which changes when they are compiled and
   // nothing else.
-  std::unordered_map<uint64_t, Runs> runs_;
+  ir::RecentTable<Runs> runs_{kMost};
 };
 
 }  // namespace torch_xla_lite::runtime

@@ -27,7 +27,7 @@ c10::DataPtr NewAddress(int64_t num_bytes) {
 Alias::Alias(const ir::Shape* shape)
     : StorageImpl(use_byte_size_t(), ByteSize(shape), NewAddress(ByteSize(shape)),
                   /*allocator=*/nullptr, /*resizable=*/false),
-      shape_(shape) {}
+      shape_(ir::Ref<const ir::Shape>::Share(shape)) {}
 
 Alias::~Alias() {
   ir::Value last;
@@ -38,16 +38,16 @@ Alias::~Alias() {
 }
 
 ir::Value Alias::SetValue(ir::Value value) {
-  TORCH_INTERNAL_ASSERT(value.shape() == shape_, "a base of shape ", shape_->ToString(),
+  TORCH_INTERNAL_ASSERT(value.shape() == shape(), "a base of shape ", shape_->ToString(),
                         " cannot take a value of shape ", value.shape()->ToString());
   ++generation_;
   return place_.Set(std::move(value));
 }
 
 void Alias::Grow(ir::Value value, c10::intrusive_ptr<ViewStep> to_old_base) {
-  shape_ = value.shape();
-  set_nbytes(ByteSize(shape_));
-  set_data_ptr_noswap(NewAddress(ByteSize(shape_)));
+  shape_ = ir::Ref<const ir::Shape>::Share(value.shape());
+  set_nbytes(ByteSize(shape()));
+  set_data_ptr_noswap(NewAddress(ByteSize(shape())));
   ++growths_;
   to_old_bases_.push_back(std::move(to_old_base));
   SetValue(std::move(value));

@@ -27,6 +27,8 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 
@@ -40,7 +42,7 @@ class Alias : public c10::StorageImpl {
   // All that follows is guarded by the record lock.
 
   // The shape of the base.
-  const ir::Shape* shape() const { return shape_; }
+  const ir::Shape* shape() const { return shape_.get(); }
   // The number of writes, so that a view knows when its cached value is outdated.
   uint64_t generation() const { return generation_; }
 
@@ -57,7 +59,7 @@ class Alias : public c10::StorageImpl {
                                             uint32_t growths) const;
 
  private:
-  const ir::Shape* shape_;
+  ir::Ref<const ir::Shape> shape_;
   uint64_t generation_ = 0;
   uint32_t growths_ = 0;
   // For each growth: the steps from the new base to the one before.

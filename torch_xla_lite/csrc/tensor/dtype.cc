@@ -37,7 +37,8 @@ bool IsXlaType(c10::ScalarType dtype) {
 
 }  // namespace
 
-const ir::Shape* ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes, std::string_view op) {
+ir::Ref<const ir::Shape> ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes,
+                                 std::string_view op) {
   TORCH_CHECK_TYPE(IsXlaType(dtype), "XLA has no element type ", dtype, " (in ", op,
                    ").\nKeep this tensor on the CPU, or convert it first:  x.to(torch.float32)");
   return ir::Shape::Of(static_cast<ir::DType>(dtype), {sizes.data(), sizes.size()});

@@ -3,7 +3,7 @@
 // The IR's DType is the number of the c10::ScalarType. ShapeOf refuses types that XLA does
 // not have.
 //
-//   const ir::Shape* shape = ShapeOf(at::kFloat, {2, 3}, "aten::zeros");
+//   ir::Ref<const ir::Shape> shape = ShapeOf(at::kFloat, {2, 3}, "aten::zeros");
 //   ScalarTypeOf(shape) == at::kFloat;   // true
 
 #ifndef TORCH_XLA_LITE_CSRC_TENSOR_DTYPE_H_
@@ -15,14 +15,14 @@
 #include <cstdint>
 #include <string_view>
 
-namespace torch_xla_lite::ir {
-class Shape;
-}
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 
 namespace torch_xla_lite::tensor {
 
 // Throws c10::TypeError, naming the op, for a type that XLA does not have.
-const ir::Shape* ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes, std::string_view op);
+ir::Ref<const ir::Shape> ShapeOf(c10::ScalarType dtype, c10::IntArrayRef sizes,
+                                 std::string_view op);
 
 c10::ScalarType ScalarTypeOf(const ir::Shape* shape);
 

@@ -10,9 +10,9 @@
 #define TORCH_XLA_LITE_CSRC_TENSOR_OP_SIGNATURE_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::tensor {
@@ -38,8 +38,11 @@ struct OpSignature : ir::Signature {
   // Created on first use.
   const ir::Signature* WriteSignature(uint32_t output, const ir::Shape* base) const;
 
+  // Or to one of its writes.
+  bool IsReferenced() const override;
+
  private:
-  mutable std::vector<std::unique_ptr<ir::Signature>> writes_;
+  mutable std::vector<ir::Ref<ir::Signature>> writes_;
 };
 
 }  // namespace torch_xla_lite::tensor

@@ -21,7 +21,7 @@ caffe2::TypeMeta TypeMetaOf(const ir::Shape* shape) {
 XTensorImpl::XTensorImpl(const c10::intrusive_ptr<Alias>& alias)
     : TensorImpl(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>(alias)), kKeys,
                  TypeMetaOf(alias->shape())),
-      shape_(alias->shape()),
+      shape_(ir::Ref<const ir::Shape>::Share(alias->shape())),
       growths_(alias->growths()) {
   set_sizes_contiguous(shape_->dims());
 }
@@ -31,7 +31,7 @@ XTensorImpl::XTensorImpl(const XTensorImpl& source, c10::intrusive_ptr<ViewStep>
                          int64_t storage_offset)
     // An inference tensor if its source is one, wherever it is made.
     : TensorImpl(VIEW, c10::Storage(source.storage_), source.key_set(), TypeMetaOf(shape)),
-      shape_(shape),
+      shape_(ir::Ref<const ir::Shape>::Share(shape)),
       is_row_major_(layout.strides.empty()),
       growths_(growths),
       step_(std::move(step)) {
@@ -88,7 +88,7 @@ c10::Storage XTensorImpl::BecomeViewOf(const XTensorImpl& source) {
 c10::intrusive_ptr<XTensorImpl> XTensorImpl::Twin() const {
   const Layout layout{is_row_major_ ? std::vector<int64_t>() : strides().vec(), 0};
   return c10::intrusive_ptr<XTensorImpl>::unsafe_steal_from_new(
-      new XTensorImpl(*this, step_, growths_, shape_, layout, storage_offset_));
+      new XTensorImpl(*this, step_, growths_, shape(), layout, storage_offset_));
 }
 
 template <typename Version>

@@ -21,6 +21,8 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/tensor/alias.h"
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 
@@ -47,7 +49,7 @@ class XTensorImpl final : public c10::TensorImpl {
     return From(tensor.unsafeGetTensorImpl());
   }
 
-  const ir::Shape* shape() const { return shape_; }
+  const ir::Shape* shape() const { return shape_.get(); }
   bool is_row_major() const { return is_row_major_; }
   Alias& alias() const { return static_cast<Alias&>(*storage_.unsafeGetStorageImpl()); }
   // A second tensor with the same storage, view steps and layout.
@@ -82,7 +84,7 @@ class XTensorImpl final : public c10::TensorImpl {
   template <typename Version>
   c10::intrusive_ptr<TensorImpl> Detached(Version&& version, bool allow_metadata_change) const;
 
-  const ir::Shape* shape_;
+  ir::Ref<const ir::Shape> shape_;
   bool is_row_major_ = true;
   // growths() of the Alias when step_ was created: step_ starts at the base of that time.
   uint32_t growths_ = 0;

@@ -18,7 +18,7 @@ c10::SmallVector<const ViewStep*, 8> FromBase(const ViewStep* last) {
 
 ir::Value Apply(const ViewStep& step, ir::Value operand) {
   std::array<ir::Value, 1> operands{std::move(operand)};
-  return {ir::Node::Create(step.signature, operands, step.scalars), step.output};
+  return {ir::Node::Create(step.signature.get(), operands, step.scalars), step.output};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ ViewStep::~ViewStep() {
 
 c10::intrusive_ptr<ViewStep> Concatenate(c10::intrusive_ptr<ViewStep> first, const ViewStep* last) {
   for (const ViewStep* step : FromBase(last)) {
-    first = c10::make_intrusive<ViewStep>(std::move(first), step->signature, step->output,
+    first = c10::make_intrusive<ViewStep>(std::move(first), step->signature.get(), step->output,
                                           step->scalars);
   }
   return first;

@@ -29,7 +29,7 @@ struct ViewStep : c10::intrusive_ptr_target {
   ViewStep(c10::intrusive_ptr<ViewStep> previous, const OpSignature* signature, uint32_t output,
            Scalars scalars)
       : previous(std::move(previous)),
-        signature(signature),
+        signature(ir::Ref<const OpSignature>::Share(signature)),
         output(output),
         scalars(std::move(scalars)) {}
 
@@ -37,7 +37,7 @@ struct ViewStep : c10::intrusive_ptr_target {
   ~ViewStep() override;
 
   c10::intrusive_ptr<ViewStep> previous;  // Null: the step starts at the base.
-  const OpSignature* const signature;
+  const ir::Ref<const OpSignature> signature;
   const uint32_t output;
   const Scalars scalars;
 };
