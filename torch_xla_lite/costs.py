@@ -21,7 +21,12 @@ FILE = Path(__file__).with_name("costs.json")
 
 def register() -> None:
     """Tells the bridge what ops cost."""
-    use(json.loads(FILE.read_text()))
+    use(table())
+
+
+def table() -> dict[str, Any]:
+    """The content of costs.json."""
+    return json.loads(FILE.read_text())
 
 
 def use(costs: dict[str, Any]) -> None:

@@ -1,0 +1,84 @@
+"""Programs of the kinds that people have do on device jax what they do on the CPU.
+
+Short runs compile nothing: the model of costs says that it would not pay. The nightly ones are as
+long as a first try, and compile the same graphs in each run.
+"""
+
+import importlib
+import warnings
+
+import pytest
+
+from bazel.pytest_plugin import mostly_nightly
+from test.models import libraries
+from torch_xla_lite import _XLAC, costs, debug
+
+PROGRAMS = {
+    "cnn": 3,
+    "custom_op": 4,
+    "dcgan": 2,
+    "gaussian_process": 3,
+    "language": 3,
+    "mixed_precision": 3,
+    "physics": 2,
+    "plots": 2,
+    "profiled": 3,
+    "prompt": 3,
+    "reinforce": 2,
+    "resume": 4,
+    "trainer": 3,
+    "vae": 3,
+}
+
+
+@pytest.fixture(autouse=True)
+def _runs_as_by_default():
+    _XLAC.clear_cache()
+    _XLAC.set_compile_when("repeated")
+    debug.reset_metrics()
+    yield
+    _XLAC.set_compile_when("first")
+
+
+def run(name: str, device: str, steps: int) -> list[float]:
+    if name == "trainer":
+        libraries.require("transformers")
+    with warnings.catch_warnings():
+        # Libraries warn of their own deprecations.
+        warnings.simplefilter("ignore")
+        return importlib.import_module(f"test.programs.{name}").run(device, steps)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_short_run_compiles_nothing(name: str):
+    expected = run(name, "cpu", PROGRAMS[name])
+    debug.reset_metrics()
+    assert run(name, "jax", PROGRAMS[name]) == pytest.approx(expected, rel=2e-3, abs=1e-4)
+    metrics = debug.metrics()
+    assert metrics["interpretations"] > 0
+    assert (metrics["executions"], metrics["fallbacks"]) == (0, {})
+
+
+@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, ["vae"]))
+def test_each_run_decides_the_same(name: str):
+    """Compilations cost a hundredth, as if the run were a hundred times as long."""
+    table = costs.table()
+    graph, kinds = table["graph"], table["kinds"]
+    cheap = {name: [*kind[:4], kind[4] / 100] for name, kind in kinds.items()}
+    costs.use({"graph": [graph[0] / 100, 0, 0, 0, 1e30, 0], "kinds": cheap})
+    try:
+        first = run(name, "jax", 20)
+        counts = _counts()
+        _XLAC.clear_cache()
+        debug.reset_metrics()
+        second = run(name, "jax", 20)
+    finally:
+        costs.register()
+    assert _counts() == counts
+    # Bit by bit, because a model decides and not a clock.
+    assert second == first
+
+
+def _counts() -> tuple[int, int, int]:
+    metrics = debug.metrics()
+    return metrics["interpretations"], metrics["compiles"] + metrics["loads"], metrics["executions"]
