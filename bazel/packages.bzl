@@ -37,6 +37,7 @@ PACKAGES = [
     "test/extension/workspace",
     "test/lint",
     "test/models",
+    "test/programs",
     "test/python",
     "test/python/lowering",
     "test/scripts",

@@ -22,6 +22,7 @@ PYTHON_DEPS = {
         "costs": [":compile", "//torch_xla_lite:__init__", "//torch_xla_lite:costs",
             "//torch_xla_lite/lowering:registry"],
         "edit_costs": ["//bazel/pybuild/machine:find_bazel"],
+        "first": [":harness"],
         "harness": [],
         "kernels": [":harness", ":runtime", "//torch_xla_lite/lowering:kernels"],
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],

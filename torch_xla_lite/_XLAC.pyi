@@ -18,7 +18,7 @@ def set_callbacks(
     start_compile: Callable[[list[tuple], list[tuple[int, int]], int], Future[tuple]],
     can_interpret: Callable[[], bool],
     note_interpreted: Callable[[int, float, int, Callable[[], tuple[list, list]]], None],
-    place: Callable[[], tuple[str, int, str]],
+    is_library: Callable[[str], bool],
     upload: Callable[[np.ndarray], jax.Array],
     copy: Callable[[jax.Array], jax.Array],
     report: Callable[[], None],

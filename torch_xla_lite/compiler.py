@@ -60,7 +60,7 @@ def register() -> None:
         start_compile=_start_compile,
         can_interpret=_can_interpret,
         note_interpreted=new_graphs.note_interpreted,
-        place=new_graphs.place,
+        is_library=new_graphs.is_library,
         upload=_upload,
         copy=_copy,
         report=index_errors.report,

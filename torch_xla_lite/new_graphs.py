@@ -224,12 +224,17 @@ def reset() -> None:
         _new_graphs_of.clear()
 
 
+def is_library(file: str) -> bool:
+    """Whether the code of a file is that of torch, this package, or Python's own machinery."""
+    return file.startswith((*_LIBRARIES, "<frozen")) or file == contextlib.__file__
+
+
 def place() -> Place:
     """Where the program is that needs a value now; outside torch and this package."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((*_LIBRARIES, "<frozen")) and file != contextlib.__file__:
+        if not is_library(file):
             return file, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
     return "", 0, ""

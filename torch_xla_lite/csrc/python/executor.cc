@@ -265,14 +265,14 @@ void PyBuffer::SetArray(py::object array) {
 
 PyExecutor::PyExecutor(py::function compile, py::function load, py::function start_compile,
                        py::function can_interpret, py::function note_interpreted,
-                       py::function place, py::function upload, py::function copy,
+                       py::function is_library, py::function upload, py::function copy,
                        py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
       load_(std::move(load)),
       start_compile_(std::move(start_compile)),
       can_interpret_(std::move(can_interpret)),
       note_interpreted_(std::move(note_interpreted)),
-      interpreted_lines_(std::move(place)),
+      interpreted_lines_(std::move(is_library)),
       upload_(std::move(upload)),
       copy_(std::move(copy)),
       report_(std::move(report)),

@@ -79,13 +79,13 @@ class PyExecutor final : public runtime::Executor {
   // -> the same, or None if it is not on disk; start_compile, with the same arguments ->
   // concurrent.futures.Future of what compile returns; note_interpreted(number of ops, seconds,
   // structure, describe) is called after the first run of each graph that was not compiled, where
-  // describe() -> (steps, roots); place() -> (file, line, function) that needs a value now;
+  // describe() -> (steps, roots); is_library(file) -> whether its code is no user's;
   // upload(numpy.ndarray) -> jax.Array; copy(jax.Array) -> jax.Array;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
   PyExecutor(pybind11::function compile, pybind11::function load, pybind11::function start_compile,
              pybind11::function can_interpret, pybind11::function note_interpreted,
-             pybind11::function place, pybind11::function upload, pybind11::function copy,
+             pybind11::function is_library, pybind11::function upload, pybind11::function copy,
              pybind11::function report, pybind11::dict dtypes);
 
   // The jax.Array of a buffer, which owns it. With Python's lock.

@@ -14,20 +14,32 @@ void InterpretedLines::Note(size_t num_ops, double seconds) {
 }
 
 InterpretedLines::Counts& InterpretedLines::CountsHere() {
-  PyFrameObject* const frame = PyEval_GetFrame();
-  if (frame == nullptr) return lines_[place_().cast<Place>()];
+  auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame) {
+    auto* const raw = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    Code& code = CodeOf(raw);
+    if (!code.is_library) {
+      Counts*& counts = code.by_instruction[PyFrame_GetLasti(raw)];
+      if (counts == nullptr) {
+        counts =
+            &lines_[{code.owner.attr("co_filename").cast<std::string>(), PyFrame_GetLineNumber(raw),
+                     code.owner.attr("co_name").cast<std::string>()}];
+      }
+      return *counts;
+    }
+    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(raw)));
+  }
+  return lines_[{}];
+}
+
+InterpretedLines::Code& InterpretedLines::CodeOf(PyFrameObject* frame) {
   auto code =
       py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  const std::pair key(code.ptr(), PyFrame_GetLasti(frame));
-  if (const auto found = known_.find(key); found != known_.end()) return *found->second.counts;
-  const Place place = place_().cast<Place>();
-  Counts& counts = lines_[place];
-  // Code of a library is called from many lines.
-  if (std::get<0>(place) == code.attr("co_filename").cast<std::string>()) {
-    if (known_.size() >= kMostKnown) known_.clear();
-    known_.emplace(key, Known{std::move(code), &counts});
-  }
-  return counts;
+  if (const auto found = codes_.find(code.ptr()); found != codes_.end()) return found->second;
+  const bool is_library = is_library_(code.attr("co_filename")).cast<bool>();
+  if (codes_.size() >= kMostCodes) codes_.clear();
+  PyObject* const address = code.ptr();
+  return codes_.emplace(address, Code{std::move(code), is_library, {}}).first->second;
 }
 
 py::list InterpretedLines::Rows() const {

@@ -1,11 +1,12 @@
 // How often graphs were interpreted, by the line of the program that needed a value.
 //
-//   InterpretedLines lines(place);              // place() -> (file, line, function)
+//   InterpretedLines lines(is_library);         // is_library(file) -> bool
 //   lines.Note(/*num_ops=*/3, /*seconds=*/1e-5);
 //   lines.Rows();                               // [(file, line, function, graphs, ops, seconds)]
 //
 // A program that reads a value in a loop notes a graph each time, so the line is looked up by the
-// running frame's instruction, without calling Python. Python's lock guards it.
+// instruction of the innermost frame that belongs to no library, without calling Python. Python's
+// lock guards it.
 
 #ifndef TORCH_XLA_LITE_CSRC_PYTHON_INTERPRETED_LINES_H_
 #define TORCH_XLA_LITE_CSRC_PYTHON_INTERPRETED_LINES_H_
@@ -17,13 +18,14 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace torch_xla_lite::python {
 
 class InterpretedLines {
  public:
-  explicit InterpretedLines(pybind11::function place) : place_(std::move(place)) {}
+  explicit InterpretedLines(pybind11::function is_library) : is_library_(std::move(is_library)) {}
 
   void Note(size_t num_ops, double seconds);
   pybind11::list Rows() const;
@@ -35,19 +37,21 @@ class InterpretedLines {
     uint64_t ops = 0;
     double seconds = 0;
   };
-  // Where a program is, if it is in its own code: an instruction, and its code, which stays alive.
-  struct Known {
-    pybind11::object code;
-    Counts* counts;
+  struct Code {
+    pybind11::object owner;
+    bool is_library;
+    std::map<int, Counts*> by_instruction;
   };
 
   Counts& CountsHere();
+  Code& CodeOf(PyFrameObject* frame);
 
-  static constexpr size_t kMostKnown = 4096;
+  static constexpr size_t kMostCodes = 4096;
 
-  pybind11::function place_;
+  pybind11::function is_library_;
   std::map<Place, Counts> lines_;
-  std::map<std::pair<PyObject*, int>, Known> known_;
+  // By address; they stay alive.
+  std::unordered_map<PyObject*, Code> codes_;
 };
 
 }  // namespace torch_xla_lite::python
