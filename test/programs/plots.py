@@ -1,4 +1,4 @@
-"""Draws what a device tensor holds: lists of numbers, arrays of numpy, a histogram of characters."""
+"""Draws what a device tensor holds: lists of numbers, arrays of numpy, bars of characters."""
 
 import numpy as np
 import torch

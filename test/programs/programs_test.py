@@ -4,30 +4,47 @@ Short runs compile nothing: the model of costs says that it would not pay. The n
 long as a first try, and compile the same graphs in each run.
 """
 
-import importlib
 import warnings
+from types import ModuleType
 
 import pytest
 
 from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
+from test.programs import (
+    cnn,
+    custom_op,
+    dcgan,
+    gaussian_process,
+    language,
+    mixed_precision,
+    physics,
+    plots,
+    profiled,
+    prompt,
+    reinforce,
+    resume,
+    trainer,
+    vae,
+)
 from torch_xla_lite import _XLAC, costs, debug
 
+# Of each the steps of a short run.
 PROGRAMS = {
-    "cnn": 3,
-    "custom_op": 4,
-    "dcgan": 2,
-    "gaussian_process": 3,
-    "language": 3,
-    "mixed_precision": 3,
-    "physics": 2,
-    "plots": 2,
-    "profiled": 3,
-    "prompt": 3,
-    "reinforce": 2,
-    "resume": 4,
-    "trainer": 3,
-    "vae": 3,
+    cnn: 3,
+    custom_op: 4,
+    dcgan: 2,
+    gaussian_process: 3,
+    language: 3,
+    mixed_precision: 3,
+    physics: 2,
+    plots: 2,
+    profiled: 3,
+    prompt: 3,
+    reinforce: 2,
+    resume: 4,
+    trainer: 3,
+    vae: 3,
 }
 
 
@@ -40,38 +57,42 @@ def _runs_as_by_default():
     _XLAC.set_compile_when("first")
 
 
-def run(name: str, device: str, steps: int) -> list[float]:
-    if name == "trainer":
+def name_of(program: ModuleType) -> str:
+    return program.__name__.rpartition(".")[2]
+
+
+def run(program: ModuleType, device: str, steps: int) -> list[float]:
+    if program is trainer:
         libraries.require("transformers")
     with warnings.catch_warnings():
         # Libraries warn of their own deprecations.
         warnings.simplefilter("ignore")
-        return importlib.import_module(f"test.programs.{name}").run(device, steps)
+        return program.run(device, steps)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_short_run_compiles_nothing(name: str):
-    expected = run(name, "cpu", PROGRAMS[name])
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+def test_a_short_run_compiles_nothing(program: ModuleType):
+    expected = run(program, "cpu", PROGRAMS[program])
     debug.reset_metrics()
-    assert run(name, "jax", PROGRAMS[name]) == pytest.approx(expected, rel=2e-3, abs=1e-4)
+    assert run(program, "jax", PROGRAMS[program]) == pytest.approx(expected, rel=2e-3, abs=1e-4)
     metrics = debug.metrics()
     assert metrics["interpretations"] > 0
     assert (metrics["executions"], metrics["fallbacks"]) == (0, {})
 
 
-@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, ["vae"]))
-def test_each_run_decides_the_same(name: str):
+@pytest.mark.parametrize("program", mostly_nightly(PROGRAMS, [vae]), ids=name_of)
+def test_each_run_decides_the_same(program: ModuleType):
     """Compilations cost a hundredth, as if the run were a hundred times as long."""
     table = costs.table()
     graph, kinds = table["graph"], table["kinds"]
     cheap = {name: [*kind[:4], kind[4] / 100] for name, kind in kinds.items()}
     costs.use({"graph": [graph[0] / 100, 0, 0, 0, 1e30, 0], "kinds": cheap})
     try:
-        first = run(name, "jax", 20)
+        first = run(program, "jax", 20)
         counts = _counts()
         _XLAC.clear_cache()
         debug.reset_metrics()
-        second = run(name, "jax", 20)
+        second = run(program, "jax", 20)
     finally:
         costs.register()
     assert _counts() == counts
