@@ -23,7 +23,7 @@ thread_local bool is_active = false;
 constexpr size_t kMostBlocks = 8192;
 
 // This much is kept in any case: the arrays of a small step.
-constexpr size_t kKeptAtLeast = size_t{16} << 20;
+constexpr size_t kKeptAtLeast = size_t{8} << 20;
 
 // The most bytes in use count from so many allocations on, and up to twice as many.
 constexpr size_t kPeriod = 16384;

@@ -21,7 +21,7 @@
 namespace torch_xla_lite::device {
 
 // Smaller arrays are in the heap.
-inline constexpr size_t kSmallestBlock = size_t{1} << 16;
+inline constexpr size_t kSmallestBlock = size_t{1} << 14;
 
 class BlockScope {
  public:
