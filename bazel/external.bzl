@@ -1,6 +1,5 @@
 """The external dependencies of the build: one list for WORKSPACE and MODULE.bazel."""
 
-load("//third_party:pip.bzl", "pins_repository")
 load("//third_party/aarch64_gcc:repository.bzl", "aarch64_gcc_repository")
 load("//third_party/compiler:repository.bzl", "compiler_files_repository", "compiler_repository")
 load("//third_party/cuda:repository.bzl", "cuda_repository")
@@ -22,7 +21,6 @@ _REPOSITORIES = {
     "python": python_repository,
     "torch": torch_repository,
     "torch_xla_lite_lib": torch_xla_lite_lib_repository,
-    "torch_xla_lite_pins": pins_repository,
 }
 
 def declare_external_repositories():

@@ -94,7 +94,7 @@ PYTHON_DEPS = {
         "cmake": [],
         "debug_files": ["//bazel/pybuild:errors"],
         "licenses": ["//bazel/pybuild:errors", "//bazel/pybuild/machine:packages"],
-        "metadata": ["//bazel/pybuild:errors", "//bazel/pybuild:options"],
+        "metadata": ["//bazel/pybuild:errors", "//bazel/pybuild/machine:packages", "//bazel/pybuild:options"],
         "sdist": [":archive", ":metadata", ":sources", "//bazel/pybuild:options"],
         "sources": [],
         "wheel_format": [":archive", ":cmake", ":licenses", ":metadata", ":sources", "//bazel/pybuild/machine:cuda",

@@ -51,38 +51,18 @@ def run_python(repository_ctx, python, arguments):
         fail("%s failed:\n%s" % (" ".join([str(a) for a in [python] + arguments]), result.stderr))
     return result.stdout
 
-def _pins_repository_impl(repository_ctx):
-    for line in repository_ctx.read(Label("//:requirements.txt")).splitlines():
-        name, equals, version = line.partition("#")[0].partition("==")
-        if equals:
-            repository_ctx.file(name.strip(), version.strip(), executable = False)
-    repository_ctx.file("BUILD.bazel", "", executable = False)
-
-pins_repository = repository_rule(
-    implementation = _pins_repository_impl,
-    doc = "A file for each package, with the version that requirements.txt pins. A rule that reads one of these files " +
-          "does not run again when another line of requirements.txt changes.",
-)
-
 def find_package(repository_ctx, python, name):
-    """Finds a package in the interpreter's environment; its version must be the one that requirements.txt pins.
+    """Finds a package in the interpreter's environment. setup.py has checked its version (bazel/pybuild/machine).
 
     Args:
       repository_ctx: of the calling rule.
       python: the interpreter, from find_python.
-      name: of the package, both for importing and in requirements.txt.
+      name: of the package, both for importing and installing.
 
     Returns:
       struct(path, version): its folder, and its version without a local part such as "+cpu".
     """
-    # First, because Bazel restarts the calling function when it meets a label that it has not resolved yet.
-    pinned = repository_ctx.read(Label("@torch_xla_lite_pins//:" + name))
     lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
-    remedy = "Install what this tree is built against:  %s -m pip install %s==%s" % (python, name, pinned)
     if not lines:
-        fail("%s is not installed for %s.\n%s" % (name, python, remedy))
-    version = lines[1].partition("+")[0]
-    if version != pinned:
-        fail("%s %s is installed for %s, but this tree is built against %s %s.\n%s" %
-             (name, lines[1], python, name, pinned, remedy))
-    return struct(path = repository_ctx.path(lines[0]), version = version)
+        fail("%s is not installed for %s.\nInstall it:  %s -m pip install %s" % (name, python, python, name))
+    return struct(path = repository_ctx.path(lines[0]), version = lines[1].partition("+")[0])

@@ -108,7 +108,7 @@ def check_version(
     if found != wanted:
         raise ImportError(
             f"torch_xla_lite was built for {package} {wanted} but {package} {found} is installed.\n"
-            f"{build_it(f'for this {package}', install=f'{package}=={wanted}')}"
+            f"{build_it(f'for this {package}', install=package)}"
         )
 
 
@@ -128,7 +128,7 @@ def build_it(how: str = "", install: str = "") -> str:
 
     Args:
       how: such as "again", for a checkout.
-      install: the requirement that is missing beside an installed wheel; empty to reinstall the
+      install: the package of another version beside an installed wheel; empty to reinstall the
         wheel itself.
     """
     # An editable install reaches the package by a link.
@@ -136,7 +136,10 @@ def build_it(how: str = "", install: str = "") -> str:
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"
     if install:
-        return f"Install the version that it was built for:  python -m pip install '{install}'"
+        return (
+            f"Install a wheel that was built for this {install}, or build one in its sources:  "
+            "python setup.py bdist_wheel"
+        )
     return f"Reinstall it:  python -m pip install --force-reinstall --no-deps {_wheels()}"
 
 

@@ -72,6 +72,7 @@ RUN_TIME = {
 
 # Read by the build, which checks their values; at run time only the name is checked.
 BUILD_TIME: tuple[str, ...] = (
+    "TORCH_XLA_LITE_ANY_VERSION",
     "TORCH_XLA_LITE_BAZEL",
     "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS",
     "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS",

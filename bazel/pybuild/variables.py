@@ -311,6 +311,12 @@ VARIABLES = (
         for name, row in run_time.RUN_TIME.items()
     ),
     Variable(
+        "TORCH_XLA_LITE_ANY_VERSION",
+        DIGIT,
+        "0",
+        "A build takes any version of torch, jax and jaxlib, not only those of pyproject.toml.",
+    ),
+    Variable(
         "TORCH_XLA_LITE_CONTAINER",
         DIGIT,
         "detected from files and variables of containers",

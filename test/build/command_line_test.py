@@ -175,7 +175,7 @@ def test_a_hook_in_an_environment_without_torch_names_the_command_that_installs_
     )
     assert f"torch is not installed for {python}" in process.stderr
     assert "--no-build-isolation" not in process.stderr
-    assert "Install what this tree is built for: " in process.stderr
+    assert "Install it: " in process.stderr
 
 
 def test_python_2_gets_an_error_without_a_traceback(tree: Path):

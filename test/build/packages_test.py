@@ -82,8 +82,10 @@ def test_packages_of_the_base_installation_are_part_of_the_environment(
 
 
 def test_a_local_part_of_a_version_makes_no_other_release():
-    assert packages.same_release("2.13.0+cpu", "2.13.0")
-    assert not packages.same_release("2.13.1", "2.13.0")
+    versions = packages.Versions((2, 13), (2, 16))
+    assert str(versions) == "2.13 to 2.15"
+    assert all(versions.contain(version) for version in ("2.13.0", "2.14.1+cu130", "2.15.0rc1"))
+    assert not any(versions.contain(version) for version in ("2.12.9", "2.16.0", "3.13", "main"))
 
 
 def test_the_fingerprint_differs_when_a_file_of_the_package_does(tmp_path: Path):
@@ -123,8 +125,11 @@ def test_what_is_wanted_is_what_requirements_txt_pins(tmp_path: Path):
     assert packages.wanted(tmp_path) == {"torch": "2.13.0"}
 
 
-def test_pybind11_is_requested_if_the_wanted_version_is_missing(tmp_path: Path):
+def test_pybind11_is_requested_if_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "requirements.txt").write_text("pybind11==0.0.1\n")
+    assert packages.missing_headers(tmp_path) == []
+    _install(tmp_path, "torch", "2.13.0")
+    monkeypatch.setattr(packages, "search_path", lambda: [str(tmp_path)])
     assert packages.missing_headers(tmp_path) == ["pybind11==0.0.1"]
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import preflight
+from bazel.pybuild.machine import packages, preflight
 from bazel.pybuild.machine.packages import Package
 
+ROOT = Path(__file__).absolute().parents[2]
 _WANTED = {"torch": "2.13.0", "jax": "0.10.2", "jaxlib": "0.10.2", "pybind11": "3.1.0"}
 
 
@@ -20,10 +21,6 @@ def _installed(**versions: str) -> dict[str, Package]:
         name: Package(name, version, Path("/site") / f"{name}-{version}.dist-info")
         for name, version in versions.items()
     }
-
-
-def test_the_wanted_versions_pass():
-    preflight.check_packages(_WANTED, _installed(torch="2.13.0+cpu"))
 
 
 @pytest.mark.parametrize("name", ["torch", "jax", "jaxlib"])
@@ -36,20 +33,31 @@ def test_a_missing_package_is_named_and_the_message_ends_in_the_command(name: st
     assert error.value.remedy.endswith(f"-m pip install {name}=={_WANTED[name]}")
 
 
-def test_one_command_installs_all_that_is_missing_or_of_another_version():
-    installed = _installed(jax="0.11.0")
-    del installed["torch"]
+def test_one_command_installs_all_that_is_missing():
+    installed = _installed()
+    del installed["torch"], installed["jax"]
     with pytest.raises(BuildError) as error:
         preflight.check_packages(_WANTED, installed)
     assert error.value.remedy.endswith(" install torch==2.13.0 jax==0.10.2")
 
 
-@pytest.mark.parametrize(("name", "version"), [("torch", "2.14.1+cpu"), ("jax", "0.11.0")])
-def test_another_version_is_named_beside_the_wanted_one(name: str, version: str):
+@pytest.mark.parametrize("versions", [{}, {"torch": "2.14.1+cu130"}, {"torch": "2.15.0"}])
+def test_accepted_versions_pass(versions: dict[str, str]):
+    preflight.check_versions(packages.accepted(ROOT), _installed(**versions))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "accepted"),
+    [("torch", "2.11.0+cu128", "torch 2.13 to 2.15"), ("jax", "0.9.2", "jax 0.10 to 0.12")],
+)
+def test_another_version_is_named_beside_the_accepted_ones(name: str, version: str, accepted: str):
     with pytest.raises(BuildError) as error:
-        preflight.check_packages(_WANTED, _installed(**{name: version}))
-    assert f"{name} {_WANTED[name]}, but {name} {version} is installed" in error.value.problem
-    assert error.value.remedy.endswith(f"-m pip install {name}=={_WANTED[name]}")
+        preflight.check_versions(packages.accepted(ROOT), _installed(**{name: version}))
+    assert f"{name} {version}, in " in error.value.problem
+    assert error.value.problem.endswith(f"built with: {accepted}.")
+    # Nothing advises to replace a torch for CUDA.
+    assert "install" not in error.value.remedy
+    assert error.value.remedy.endswith("export TORCH_XLA_LITE_ANY_VERSION=1")
 
 
 @pytest.mark.parametrize("folder", ["build-env-x1", "build-env-x1/venv", "builds-v0/.tmpx1"])

@@ -2,7 +2,7 @@
 
     ok   Python: 3.11, as built for
     bad  torch: torch_xla_lite was built for torch 2.13.0 but torch 2.12.1 is installed.
-         Install the version that it was built for:  python -m pip install 'torch==2.13.0'
+         Install a wheel that was built for this torch, or build one in its sources: ...
 
 In a checkout, bazel/pybuild/commands/doctor.py first checks what builds need; `python setup.py
 doctor` is the same command. The compiled parts are loaded in a separate process, because

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.machine import packages
 from bazel.pybuild.options import Options, WheelKind
 
 # In the root of a tree that was unpacked from a source distribution.
@@ -153,6 +154,7 @@ def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
         becomes part of the version, so that an index can have wheels with and without CUDA.
     """
     described = read(root, options.version)
+    described = described._replace(dependencies=packages.exact(described.dependencies))
     # pip requires that a wheel has the version of the source distribution that it is built from.
     if cuda and "+" not in described.version and not (is_from_sdist(root) and is_fetched(root)):
         local = "".join(cuda.split(".")[:2])

@@ -5,6 +5,7 @@ wanted(root)["torch"]                               # "2.13.0", from requirement
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -122,7 +123,7 @@ def installed(names: Iterable[str], folders: Iterable[str]) -> dict[str, Package
 
 
 def wanted(root: Path) -> dict[str, str]:
-    """Versions that this tree is built for: those that requirements.txt pins."""
+    """Versions of the project's own environment: those that requirements.txt pins."""
     pins = {}
     for line in (root / "requirements.txt").read_text().splitlines():
         name, equals, version = line.partition("#")[0].partition("==")
@@ -131,15 +132,56 @@ def wanted(root: Path) -> dict[str, str]:
     return pins
 
 
+class Versions(NamedTuple):
+    """Releases, from a first one on and before another one, as (major, minor)."""
+
+    first: tuple[int, int]
+    end: tuple[int, int]
+
+    def contain(self, version: str) -> bool:
+        """Whether a version such as 2.13.0+cpu is one of them."""
+        release = re.match(r"(\d+)\.(\d+)", version)
+        return release is not None and self.first <= tuple(map(int, release.groups())) < self.end
+
+    def __str__(self) -> str:
+        last = (self.end[0], self.end[1] - 1)
+        return " to ".join(f"{major}.{minor}" for major, minor in (self.first, last))
+
+
+def accepted(root: Path) -> dict[str, Versions]:
+    """Versions that a build takes: those of the dependencies in pyproject.toml."""
+    import tomllib
+
+    file = root / "pyproject.toml"
+    project = tomllib.loads(file.read_text())["project"] if file.exists() else {}
+    requirements = project.get("dependencies", ())
+    found = {}
+    for requirement in requirements:
+        if parts := re.fullmatch(r"([\w-]+)>=(\d+)\.(\d+),<(\d+)\.(\d+)", requirement):
+            numbers = [int(number) for number in parts.groups()[1:]]
+            found[parts[1]] = Versions((numbers[0], numbers[1]), (numbers[2], numbers[3]))
+    return found
+
+
+def exact(requirements: Iterable[str]) -> tuple[str, ...]:
+    """The requirements, of what a build reads in the version that is installed."""
+    there = installed(BUILT_AGAINST, search_path())
+    names = [re.match(r"[\w-]+", requirement) for requirement in requirements]
+    return tuple(
+        f"{name[0]}=={there[name[0]].version.partition('+')[0]}"
+        if name is not None and name[0] in there
+        else requirement
+        for requirement, name in zip(requirements, names, strict=True)
+    )
+
+
 def missing_headers(root: Path) -> list[str]:
     """The requirement of pybind11, if a front end must install it for a build: it is small."""
     found = installed(["torch", "pybind11"], search_path())
     # Without torch the build will end in an error, so nothing needs to be downloaded.
     if "torch" not in found:
         return []
-    pin = wanted(root)["pybind11"]
-    there = "pybind11" in found and same_release(found["pybind11"].version, pin)
-    return [] if there else [f"pybind11=={pin}"]
+    return [] if "pybind11" in found else [f"pybind11=={wanted(root)['pybind11']}"]
 
 
 def install_command(requirements: Iterable[str], *options: str) -> str:
@@ -160,9 +202,9 @@ def install_command(requirements: Iterable[str], *options: str) -> str:
     return f"{python} -m ensurepip && {python} -m pip install {words}"
 
 
-def same_release(version: str, pin: str) -> bool:
-    """Whether an installed version is the wanted one; 2.13.0+cpu is a 2.13.0."""
-    return version.partition("+")[0] == pin
+def same_release(version: str, other: str) -> bool:
+    """Whether an installed version is that release; 2.13.0+cpu is a 2.13.0."""
+    return version.partition("+")[0] == other
 
 
 def fingerprint(packages: Mapping[str, Package]) -> str:

@@ -47,6 +47,8 @@ def check(
     """
     check_python(sys.implementation.name, Path(sysconfig.get_path("include")))
     check_packages(packages.wanted(root), installed)
+    if environ.get("TORCH_XLA_LITE_ANY_VERSION") != "1":
+        check_versions(packages.accepted(root), installed)
     check_places(installed, packages.own_folders())
     check_files(installed)
     check_user(os.getuid(), environ)
@@ -78,32 +80,39 @@ def check_cache(folder: Path) -> None:
         )
 
 
-def check_packages(wanted: Mapping[str, str], installed: Mapping[str, packages.Package]) -> None:
-    """Checks that the packages of BUILT_AGAINST are installed in the wanted versions."""
-    problems, requirements = [], []
-    for name in packages.BUILT_AGAINST:
-        package = installed.get(name)
-        pin = wanted.get(name)
-        if package is None:
-            problems.append(f"{name} is not installed for {sys.executable}.")
-        elif pin is not None and not packages.same_release(package.version, pin):
-            problems.append(
-                f"This tree is built for {name} {pin}, but {name} {package.version} is installed\n"
-                f"in {package.info.parent}."
-            )
-        else:
-            continue
-        requirements.append(f"{name}=={pin}" if pin else name)
-    if problems and _is_for_one_build(Path(sys.prefix)):
+def check_packages(pins: Mapping[str, str], installed: Mapping[str, packages.Package]) -> None:
+    """Checks that the packages of BUILT_AGAINST are installed."""
+    missing = [name for name in packages.BUILT_AGAINST if name not in installed]
+    if not missing:
+        return
+    problem = "\n".join(f"{name} is not installed for {sys.executable}." for name in missing)
+    if _is_for_one_build(Path(sys.prefix)):
         raise BuildError(
-            "\n".join(problems),
+            problem,
             "This is a temporary build environment (pip, build or uv made it). Use a lasting one:\n"
             "  uv pip install --no-build-isolation .\n"
             "  python -m build --no-isolation",
         )
-    if problems:
-        command = packages.install_command(requirements)
-        raise BuildError("\n".join(problems), f"Install what this tree is built for:  {command}")
+    requirements = [f"{name}=={pins[name]}" if name in pins else name for name in missing]
+    raise BuildError(problem, f"Install it:  {packages.install_command(requirements)}")
+
+
+def check_versions(
+    accepted: Mapping[str, packages.Versions], installed: Mapping[str, packages.Package]
+) -> None:
+    """Checks that the installed versions are among those that a build takes.
+
+    No remedy is to install another torch: it would replace one for CUDA by one for the CPU.
+    """
+    for name, versions in accepted.items():
+        package = installed[name]
+        if not versions.contain(package.version):
+            raise BuildError(
+                f"{name} {package.version}, in {package.info.parent}, is not among the versions "
+                f"that this tree is\nbuilt with: {name} {versions}.",
+                "Use an environment with one of them, or try this one:  "
+                "export TORCH_XLA_LITE_ANY_VERSION=1",
+            )
 
 
 def _is_for_one_build(prefix: Path) -> bool:
