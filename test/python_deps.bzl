@@ -246,8 +246,8 @@ PYTHON_DEPS = {
         "writes_in_place_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
-        "nightly": ["compilation_cache_test", "digits_test", "errors_test", "memory_test", "op_coverage_test",
-            "processes_test", "saving_test", "training_test"],
+        "nightly": ["compilation_cache_test", "digits_test", "errors_test", "installed_wheel_test", "memory_test",
+            "op_coverage_test", "processes_test", "saving_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

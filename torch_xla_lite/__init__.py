@@ -29,6 +29,7 @@ Ops that torch does not have: ops, which users import themselves because it take
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 from . import _preflight, _rebuild, commands
 
@@ -69,6 +70,17 @@ graph_cuts.register()
 meta_functions.register()
 
 sync = device.sync
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """Looks `__version__` up when it is read, which takes a millisecond."""
+        if name == "__version__":
+            return __config__.version()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Environment",

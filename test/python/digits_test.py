@@ -1,8 +1,10 @@
 """The digits example: the same training on both devices, and the table at its end."""
 
+import io
 import subprocess
 
 import pytest
+from rich.console import Console
 
 from test.python import programs
 from torch_xla_lite.examples import digits
@@ -39,6 +41,26 @@ def test_nothing_falls_back(on_jax):
 def test_few_graphs_are_compiled(on_jax):
     # The first step, in which the optimizer creates its state; later steps; the evaluation.
     assert on_jax.compiles <= 5
+
+
+def test_the_table_has_a_row_for_each_device():
+    result = digits.Result(losses=[], accuracy=1.0, step_ms=1.0, compiles=1, fallbacks={})
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(digits.table({"jax": result, "cpu": result}))
+    assert [line.split()[1] for line in console.export_text().splitlines()[3:-1]] == ["jax", "cpu"]
+
+
+def test_without_rich_the_error_names_what_to_install():
+    program = """
+import runpy, sys
+sys.modules["rich"] = None
+runpy.run_module("torch_xla_lite.examples.digits", run_name="__main__")
+"""
+    done = programs.run(program)
+    assert done.returncode == 1
+    problem, remedy = done.stderr.splitlines()[-2:]
+    assert problem.endswith("The examples need rich, which is not installed.")
+    assert remedy.endswith("python -m pip install 'torch_xla_lite[examples]'")
 
 
 @pytest.mark.nightly

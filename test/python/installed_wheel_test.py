@@ -1,5 +1,7 @@
 """A wheel of the libraries that Bazel has built, installed with pip."""
 
+import os
+import re
 import subprocess
 import sys
 import venv
@@ -61,6 +63,36 @@ def test_the_doctor_finds_no_problem(programs: Path):
     assert lines[-1] == "All is well."
     assert all(line.startswith("ok ") for line in lines[:-1])
     assert any("a small graph is compiled and gives the right numbers" in line for line in lines)
+
+
+@pytest.mark.nightly
+def test_who_gets_the_wheel_can_follow_the_page_in_a_bare_environment(file: Path, tmp_path: Path):
+    page = (ROOT / "docs" / "packaging.md").read_text()
+    (commands,) = re.findall(r"## Give it to somebody\n.*?```sh\n(.*?)```", page, re.DOTALL)
+    (tmp_path / file.name).symlink_to(file)
+    # Stands for the index: the packages that pip would fetch, but not this one.
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for site in (Path(path) for path in sys.path if path.endswith("site-packages")):
+        for entry in site.iterdir():
+            if "torch_xla_lite" not in entry.name:
+                (packages / entry.name).symlink_to(entry)
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=tmp_path,
+        env={"PATH": f"{Path(sys.executable).parent}:{os.defpath}", "PYTHONPATH": str(packages)}
+        | {"PIP_NO_INDEX": "1", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "All is well."
+
+
+def test_the_version_is_that_of_the_wheel(file: Path, programs: Path):
+    result = _run(programs / "python", "-c", "import torch_xla_lite as t; print(t.__version__)")
+    assert f"-{result.stdout.strip()}-" in file.name, result.stderr
 
 
 def test_with_another_torch_the_error_names_the_version_it_was_built_for(programs: Path):
