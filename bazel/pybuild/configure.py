@@ -82,7 +82,7 @@ def _ensure_settings(
     from bazel.pybuild import bazelrc
     from bazel.pybuild.machine import preflight, toolchain
 
-    preflight.check(root, installed, environ)
+    preflight.check(root, installed, environ, options.any_version)
     if not any(option.startswith("--disk_cache=") for option in options.build_options):
         preflight.check_cache(cache)
     # What takes seconds, side by side. Most of the time it waits for compilers, and for Bazel's

@@ -53,6 +53,7 @@ class Options(NamedTuple):
       max_jobs: how many compilers run at once; None for Bazel's default.
       verbose: whether Bazel prints every command.
       wheel_kind: what wheels contain.
+      any_version: whether versions of torch and jax are not checked.
       debug_files: whether debug information is written to separate files beside the wheel.
       cuda: whether the CUDA library is built.
       cuda_home: the CUDA toolkit to use; None to search for one.
@@ -78,6 +79,7 @@ class Options(NamedTuple):
     max_jobs: int | None = None
     verbose: bool = False
     wheel_kind: WheelKind = WheelKind.ALL
+    any_version: bool = False
     debug_files: bool = False
     cuda: Switch = Switch.AUTO
     cuda_home: str | None = None
@@ -144,6 +146,7 @@ def read(environ: Mapping[str, str]) -> Options:
         max_jobs=values["MAX_JOBS"],
         verbose=bool(values["VERBOSE"]),
         wheel_kind=_wheel_kind(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
+        any_version=bool(values["TORCH_XLA_LITE_ANY_VERSION"]),
         debug_files=bool(values["TORCH_XLA_LITE_DEBUG_FILES"]),
         cuda=values["USE_CUDA"] or Switch.AUTO,
         cuda_home=values[home],

@@ -312,7 +312,7 @@ VARIABLES = (
     ),
     Variable(
         "TORCH_XLA_LITE_ANY_VERSION",
-        DIGIT,
+        FLAG,
         "0",
         "A build takes any version of torch, jax and jaxlib, not only those of pyproject.toml.",
     ),

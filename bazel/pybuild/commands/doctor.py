@@ -43,7 +43,7 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
         "Bazel's servers": _servers,
         "compiler": lambda: _compiler(environ),
         "linker": lambda: _linker(environ),
-        "packages": lambda: _packages(environ),
+        "packages": lambda: _packages(options, environ),
         "CUDA toolkit": lambda: cuda.inspect(options, environ).line,
         "remote cache": lambda: _remote_cache(options),
         "disk cache": lambda: _disk_cache(folders.disk_cache(options, environ), repair),
@@ -124,11 +124,10 @@ def _linker(environ: Mapping[str, str]) -> Finding | str:
     return Finding("linker", True, "ld.gold is missing; other linkers are slower", remedy)
 
 
-def _packages(environ: Mapping[str, str]) -> str:
+def _packages(options: Options, environ: Mapping[str, str]) -> str:
     installed = packages.installed(packages.BUILT_AGAINST, packages.search_path())
-    preflight.check(_ROOT, installed, environ)
-    found = ", ".join(f"{name} {package.version}" for name, package in sorted(installed.items()))
-    return f"{found}, as requirements.txt asks"
+    preflight.check(_ROOT, installed, environ, options.any_version)
+    return ", ".join(f"{name} {package.version}" for name, package in sorted(installed.items()))
 
 
 def _remote_cache(options: Options) -> Finding:

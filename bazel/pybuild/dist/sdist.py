@@ -20,7 +20,8 @@ def make(root: Path, options: Options, folder: Path) -> str:
       options: the version, and the time of the files.
       folder: to write it to.
     """
-    described = metadata.read(root, options.version)._replace(dynamic=("License-Expression", "Requires-Dist"))
+    dynamic = ("License-Expression", "Requires-Dist")
+    described = metadata.read(root, options.version)._replace(dynamic=dynamic)
     top = f"{described.name}-{described.version}"
     members: dict[str, Source] = {f"{top}/{metadata.PKG_INFO}": described.text().encode()}
     members |= {f"{top}/{path}": root / path for path in sources.all_files(root)}

@@ -33,7 +33,10 @@ _FILES = {
 
 
 def check(
-    root: Path, installed: Mapping[str, packages.Package], environ: Mapping[str, str]
+    root: Path,
+    installed: Mapping[str, packages.Package],
+    environ: Mapping[str, str],
+    any_version: bool = False,
 ) -> None:
     """Makes the checks that take no time; `check_compiler` is the other one.
 
@@ -41,13 +44,14 @@ def check(
       root: of the tree, where requirements.txt is.
       installed: the installed packages, at least those of packages.BUILT_AGAINST that were found.
       environ: usually os.environ.
+      any_version: whether versions are not checked.
 
     Raises:
       BuildError: the first requirement that is not met.
     """
     check_python(sys.implementation.name, Path(sysconfig.get_path("include")))
     check_packages(packages.wanted(root), installed)
-    if environ.get("TORCH_XLA_LITE_ANY_VERSION") != "1":
+    if not any_version:
         check_versions(packages.accepted(root), installed)
     check_places(installed, packages.own_folders())
     check_files(installed)
