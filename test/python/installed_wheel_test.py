@@ -95,7 +95,7 @@ def test_the_version_is_that_of_the_wheel(file: Path, programs: Path):
     assert f"-{result.stdout.strip()}-" in file.name, result.stderr
 
 
-def test_with_another_torch_the_error_names_the_version_it_was_built_for(programs: Path):
+def test_with_another_torch_the_error_asks_for_another_wheel(programs: Path):
     other = _site(programs) / "torch"
     other.mkdir()
     (other / "__init__.py").write_text("__version__ = '2.12.1+cpu'\n")
@@ -107,7 +107,7 @@ def test_with_another_torch_the_error_names_the_version_it_was_built_for(program
     assert result.returncode == 1
     problem, remedy = result.stderr.splitlines()[-2:]
     assert problem.endswith("was built for torch 2.13.0 but torch 2.12.1 is installed.")
-    assert remedy.endswith("python -m pip install 'torch==2.13.0'")
+    assert remedy.startswith("Install a wheel that was built for this torch")
 
 
 def test_the_wheel_is_small(file: Path):

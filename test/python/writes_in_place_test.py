@@ -7,8 +7,8 @@ import torch
 
 from torch_xla_lite import _XLAC, debug
 
-# Below 64 KiB, from where on arrays have an allocator that torch's profiler does not know.
-ROWS, COLUMNS = 40, 250
+# Below 16 KiB, from where on arrays have an allocator that torch's profiler does not know.
+ROWS, COLUMNS = 40, 95
 
 
 @pytest.fixture(autouse=True)
