@@ -160,7 +160,7 @@ PYTHON_DEPS = {
         "checks_test": ["//torch_xla_lite:__init__"],
         "commands_test": [":copies", "//bazel/pybuild/cache:folders", "//torch_xla_lite:__init__",
             "//torch_xla_lite:_caches", "//torch_xla_lite/commands:__init__", "//torch_xla_lite/commands:cache",
-            "//torch_xla_lite/commands:doctor", "//torch_xla_lite/commands:env"],
+            "//torch_xla_lite/commands:doctor", "//torch_xla_lite/commands:env", "//torch_xla_lite/commands:finding"],
         "compilation_cache_test": [":copies", ":programs", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite:compilation_cache"],
         "compile_mode_test": ["//torch_xla_lite:__init__"],

@@ -115,7 +115,7 @@ class Kind(NamedTuple):
     parse: Callable[[str], Any]
 
 
-FLAG = Kind("0 or 1", _flag)
+FLAG = Kind("0 or 1 (or no, off, false, yes, on, true)", _flag)
 # Other programs read these variables, and do not accept the other words of FLAG.
 DIGIT = Kind("0 or 1", _one_of("0", "1"))
 COMPILE_WHEN = Kind("first, repeated or background", _one_of("first", "repeated", "background"))

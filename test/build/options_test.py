@@ -134,7 +134,7 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest(name: str, nearest: 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("DEBUG", "maybe", "0 or 1"),
+        ("DEBUG", "maybe", "0 or 1 (or no, off, false, yes, on, true)"),
         # A flag of the build may be "yes"; these are read by others, who would refuse it.
         ("TORCH_XLA_LITE_IR_DEBUG", "yes", "0 or 1"),
         ("TORCH_XLA_LITE_CONTAINER", "off", "0 or 1"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from bazel.pybuild.cache import folders
 from test.python.copies import PACKAGE, change, copy_of_the_package
 from torch_xla_lite import _caches, commands
 from torch_xla_lite.commands import cache, doctor, env
+from torch_xla_lite.commands.finding import Finding
 
 
 def run(
@@ -218,8 +220,10 @@ def test_cache_shows_sizes_and_removes_nothing_by_default(tmp_path: Path):
     result = run("cache", XDG_CACHE_HOME=str(tmp_path))
     programs = tmp_path / "torch_xla_lite" / "programs"
     assert result.stdout.splitlines() == [
-        f"results of builds: 1 file, 1.5 MB, used seconds ago, {ours}",
-        f"compiled programs: empty, {programs}",
+        "results of builds: 1 file, 1.5 MB, used seconds ago",
+        f"  {ours}",
+        "compiled programs: empty",
+        f"  {programs}",
     ]
     assert (ours / "blob").exists()
 
@@ -231,9 +235,10 @@ def test_cache_counts_programs_and_says_how_old_they_are(tmp_path: Path):
         (programs / name).write_bytes(bytes(size))
         os.utime(programs / name, (time.time() - age,) * 2)
     result = run("cache", XDG_CACHE_HOME=str(tmp_path))
-    assert result.stdout.splitlines()[-1] == (
-        f"compiled programs: 3 programs, 4.5 kB of 2.1 GB, used 1 minute to 2 days ago, {programs}"
-    )
+    assert result.stdout.splitlines()[-2:] == [
+        "compiled programs: 3 programs, 4.5 kB of 2.1 GB, used 1 minute to 2 days ago",
+        f"  {programs}",
+    ]
 
 
 def test_clearing_removes_only_the_folder_of_this_project(tmp_path: Path):
@@ -248,7 +253,7 @@ def test_clearing_removes_only_the_folder_of_this_project(tmp_path: Path):
     assert not ours.exists()
     assert (others / "file").exists()
     assert (compiled / "file").exists()
-    assert f"jax's compiled programs: 1 file, 0 bytes, used seconds ago, {compiled}\n" in (
+    assert f"jax's compiled programs: 1 file, 0 bytes, used seconds ago\n  {compiled}\n" in (
         result.stdout
     )
 
@@ -297,7 +302,14 @@ def test_without_a_home_folder_the_caches_are_unknown(
     assert capsys.readouterr().err.splitlines()[-1].endswith("export XDG_CACHE_HOME=...")
 
 
-@pytest.mark.parametrize("arguments", [[], ["mend"], ["doctor", "--clear"]])
+def test_without_a_command_the_commands_are_listed():
+    result = run()
+    assert result.returncode == 0
+    listed = re.findall(r"^    (\w+) ", result.stdout, re.MULTILINE)
+    assert listed == ["doctor", "env", "cache"]
+
+
+@pytest.mark.parametrize("arguments", [["mend"], ["doctor", "--clear"]])
 def test_the_error_of_a_wrong_argument_lists_the_accepted_ones(arguments: list[str]):
     result = run(*arguments)
     assert result.returncode == 2
@@ -320,3 +332,13 @@ def test_the_error_of_a_wrong_argument_lists_the_accepted_ones(arguments: list[s
 )
 def test_only_its_own_processes_are_the_command_line(argv, whole, called):
     assert commands.called(argv, whole) is called
+
+
+def test_a_finding_fits_the_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    finding = Finding("editable install", True, "the package is imported from " + "a folder " * 9)
+    lines = doctor._line(finding).splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("ok   editable install: ")

@@ -37,7 +37,9 @@ def called(argv: Sequence[str], whole: Sequence[str]) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a subcommand and returns its exit code: 0, 1 for a problem, 2 for a wrong argument."""
+    """Runs a subcommand and returns its exit code: 0, 1 for a problem, 2 for a wrong argument.
+
+    Without a subcommand it prints what there is."""
     parsed = _parser().parse_args(arguments)
     try:
         code = _run(parsed)
@@ -51,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    if parsed.command is None:
+        _parser().print_help()
+        return 0
     # Imported here, because each takes time and only one is needed.
     if parsed.command == "doctor":
         from . import doctor
@@ -69,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=NAME, description="PyTorch on XLA: checks and describes an installation."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, meaning in {
         "doctor": "check this installation and say how to repair it; exit code 1 for a problem",
         "env": "describe this environment for a bug report, without secrets and host names",

@@ -1,8 +1,10 @@
 """torch-xla-lite cache: shows what builds and programs keep on disk, and deletes it.
 
     $ torch-xla-lite cache
-    results of builds: 5,204 files, 1.2 GB, used 3 minutes to 9 days ago, /home/ada/.cache/...
-    compiled programs: 212 programs, 4.8 MB of 2.1 GB, used 2 hours to 5 days ago, /home/ada/...
+    results of builds: 5,204 files, 1.2 GB, used 3 minutes to 9 days ago
+      /home/ada/.cache/torch_xla_lite/bazel
+    compiled programs: 212 programs, 4.8 MB of 2.1 GB, used 2 hours to 5 days ago
+      /home/ada/.cache/torch_xla_lite/programs
 
 If jax's compilation cache is configured, the command lists it too, but never deletes it.
 """
@@ -46,7 +48,7 @@ def main(*, clear: bool) -> int:
         print(f"{error}\nSet the folder for caches:  export XDG_CACHE_HOME=...", file=sys.stderr)
         return 1
     for cache in found:
-        print(f"{cache.what}: {_summary(cache)}, {cache.folder}")
+        print(f"{cache.what}: {_summary(cache)}\n  {cache.folder}")
         try:
             if clear and cache.is_ours and remove(cache.folder):
                 print("  removed")

@@ -15,8 +15,10 @@ import importlib.metadata
 import itertools
 import json as json_format
 import os
+import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 
 from .. import _preflight, _variables
@@ -236,7 +238,14 @@ def _of_builds(repair: bool) -> Iterator[Finding]:
 
 def _line(finding: Finding) -> str:
     word = "bad" if not finding.ok else "warn" if finding.remedy else "ok"
-    lines = [*finding.detail.splitlines(), *finding.remedy.splitlines()]
-    return "\n".join(
-        [f"{word:<5}{finding.name}: {lines[0]}", *(f"     {line}" for line in lines[1:])]
-    )
+    first, *others = f"{finding.name}: {finding.detail}".splitlines()
+    lines = [*_wrapped(first), *others, *finding.remedy.splitlines()]
+    return f"{word:<5}" + "\n     ".join(lines)
+
+
+def _wrapped(text: str) -> list[str]:
+    """A line as lines that fit the terminal; as it is where a program reads it."""
+    if not sys.stdout.isatty():
+        return [text]
+    width = shutil.get_terminal_size().columns - 5
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)

@@ -39,7 +39,7 @@ class _Command(setuptools.Command):
 class BuildExt(build_ext):
     """`build_ext`: builds all compiled files with one call of Bazel."""
 
-    description = "build the compiled files into build/, or into this tree with --inplace"
+    description = "build the compiled files into build/, or with --inplace here"
     # setuptools' other options are compiler flags, which are in BUILD files here.
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("build-lib=", "b", "folder for the built files"),
@@ -98,7 +98,7 @@ class Develop(_Command):
 class Rebuild(_Command):
     """`rebuild`: the full rebuild, which reads no cache."""
 
-    description = "remove what was built, and compile everything again, for troubleshooting"
+    description = "remove what was built, and compile everything again"
     builds = True
 
     def run(self) -> None:
@@ -128,7 +128,7 @@ class _DistCommand(_Command):
 class BdistWheel(_DistCommand):
     """`bdist_wheel`: writes the same file as the PEP 517 hook."""
 
-    description = "make a wheel; BUILD_LIB_WHL and BUILD_PYTHON_ONLY make one of its halves"
+    description = "make a wheel, or with BUILD_LIB_WHL or BUILD_PYTHON_ONLY half"
     builds = True
 
     def run(self) -> None:
@@ -204,7 +204,7 @@ class ShowOptions(_Command):
 class Doctor(_Command):
     """`doctor`."""
 
-    description = "check the package, and what builds need; like `torch-xla-lite doctor`"
+    description = "check the package and what builds need"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("repair", None, "remove damaged entries from the disk cache"),
     ]
@@ -225,7 +225,7 @@ class Doctor(_Command):
 class Explain(_Command):
     """`explain`."""
 
-    description = "say why each action of the last build ran; or compare two execution logs"
+    description = "say why the last build's actions ran; compare two logs"
     command_consumes_arguments = True
 
     def initialize_options(self) -> None:

@@ -1,6 +1,6 @@
 """Prints the table of variables: for docs/build.md, or with the current values.
 
-python setup.py options                  # name, type, value, where it comes from, default
+python setup.py options                  # value, where it comes from, default, accepted values
 python setup.py options --markdown       # the table in docs/build.md
 """
 
@@ -39,18 +39,20 @@ def show(environ: Mapping[str, str]) -> None:
 
 
 def current(environ: Mapping[str, str]) -> str:
-    """Names, types, current values, where those come from, and defaults, in columns."""
-    rows = [("variable", "type", "value", "from", "default")]
+    """Name and value of each variable, and below it where that comes from and what is accepted."""
+    rows = []
     for variable in VARIABLES:
         text = environ.get(variable.name, "").strip()
         # The text before the colon is the value; the rest explains it.
         value = text or variable.default.partition(":")[0]
         if text and variable.kind in (CACHE_URL, SECRET):
             value = "(set)"
-        source = "environment" if text else "default"
-        rows.append((variable.name, variable.kind.description, value, source, variable.default))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join(
-        "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[4]])
-        for row in rows
-    )
+        source = f"environment, default {variable.default}" if text else "default"
+        rows.append(f"{variable.name} = {value}")
+        rows += textwrap.wrap(
+            f"from: {source}; accepts: {variable.kind.description}",
+            width=80,
+            initial_indent="    ",
+            subsequent_indent="    ",
+        )
+    return "\n".join(rows)
