@@ -236,6 +236,7 @@ PYTHON_DEPS = {
         "tensor_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite/lowering:registry"],
         "threads_test": ["//torch_xla_lite:__init__"],
         "tiers": ["//torch_xla_lite:__init__", "//torch_xla_lite:costs"],
+        "torchscript_test": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__"],
         "traces_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:compilation_cache"],
         "trainers_test": [":programs", "//test/models:libraries", "//torch_xla_lite:__init__",
             "//torch_xla_lite:lightning"],
@@ -247,7 +248,7 @@ PYTHON_DEPS = {
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
         "nightly": ["compilation_cache_test", "digits_test", "errors_test", "installed_wheel_test", "memory_test",
-            "op_coverage_test", "processes_test", "saving_test", "training_test"],
+            "op_coverage_test", "processes_test", "saving_test", "torchscript_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

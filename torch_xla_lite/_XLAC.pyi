@@ -133,6 +133,9 @@ def data_ptr(tensor: torch.Tensor) -> int:
 def is_conjugate_view(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax shows its storage conjugated or negated."""
 
+def claim_storage(claims: bool) -> None:
+    """Whether tensors on jax tell torch's C++ code in this thread that they have a storage."""
+
 def from_jax(array: jax.Array) -> torch.Tensor:
     """A tensor on jax with the data of an array, without a copy."""
 

@@ -16,6 +16,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
     serialization  torch.save and torch.load
+    torchscript torch.jit.load
     opcheck     torch.library.opcheck for ops on the device
     compile_mode  torch.compile with the default backend
     compiler    turns a recorded graph into an XLA executable
@@ -54,6 +55,7 @@ from . import (  # noqa: E402
     opcheck,
     serialization,
     tensor,
+    torchscript,
 )
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
@@ -62,6 +64,7 @@ from .tensor import XLATensor2  # noqa: E402
 device.register()
 tensor.register()
 serialization.register()
+torchscript.register()
 opcheck.register()
 compile_mode.register()
 compiler.register()

@@ -418,10 +418,13 @@ def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., 
     def _apply(
         self: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True
     ) -> Any:
+        # Not by their type: a module of TorchScript that was loaded has plain tensors.
+        parameters = {id(parameter) for parameter in self._parameters.values()}
+
         def convert(tensor: torch.Tensor) -> torch.Tensor:
             moved = fn(tensor)
             if (
-                isinstance(tensor, torch.nn.Parameter)
+                id(tensor) in parameters
                 and tensor.device.type != moved.device.type
                 and NAME in (tensor.device.type, moved.device.type)
             ):
@@ -436,7 +439,7 @@ def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., 
 
 
 def _swap(
-    parameter: torch.nn.Parameter, moved: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
+    parameter: torch.Tensor, moved: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
 ) -> None:
     """Replaces the data of `parameter` by `moved`, and its gradient by `fn(gradient)`.
 

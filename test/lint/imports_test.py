@@ -52,7 +52,7 @@ _TABLE = [
     (_PACKAGE, ["compiler.py", "graph_cuts.py", "graph_view.py", "meta_functions.py"]),
     (_PACKAGE, ["custom_ops.py", "debug.py", "tensor.py", "utils"]),
     (_PACKAGE, ["__config__.py", "compile_mode.py", "environment.py", "lightning.py", "ops.py"]),
-    (_PACKAGE, ["opcheck.py", "serialization.py", "commands"]),
+    (_PACKAGE, ["opcheck.py", "serialization.py", "torchscript.py", "commands"]),
     (_PACKAGE, ["__init__.py", "__main__.py", "examples"]),
     ("scripts/repos", ["git.py"]),
     ("scripts/repos", ["journal.py", "model.py", "network.py"]),

@@ -80,6 +80,9 @@ void BindTensors(py::module_& module) {
   module.def("is_pending", torch::wrap_pybind_function(&IsPending), py::arg("tensor"));
   module.def("data_ptr", torch::wrap_pybind_function(&DataPtr), py::arg("tensor"));
   module.def("is_conjugate_view", &IsConjugateView, py::arg("tensor"));
+  module.def(
+      "claim_storage", [](bool claims) { XTensorImpl::claims_storage = claims; },
+      py::arg("claims"));
   module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"));
 }
 

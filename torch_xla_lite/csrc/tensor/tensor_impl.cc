@@ -18,6 +18,8 @@ caffe2::TypeMeta TypeMetaOf(const ir::Shape* shape) {
 
 }  // namespace
 
+thread_local bool XTensorImpl::claims_storage = false;
+
 XTensorImpl::XTensorImpl(const c10::intrusive_ptr<Alias>& alias)
     : TensorImpl(c10::Storage(c10::intrusive_ptr<c10::StorageImpl>(alias)), kKeys,
                  TypeMetaOf(alias->shape())),

@@ -70,7 +70,9 @@ class XTensorImpl final : public c10::TensorImpl {
   [[nodiscard]] c10::Storage BecomeViewOf(const XTensorImpl& source);
 
   // False, so that torch refuses to access its bytes: the address of the Alias is only an id.
-  bool has_storage() const override { return false; }
+  bool has_storage() const override { return claims_storage; }
+  // True in a thread while it imports TorchScript, which accepts no constant without a storage.
+  static thread_local bool claims_storage;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(
       const c10::VariableVersion& version_counter, bool allow_metadata_change) const override;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version_counter,
