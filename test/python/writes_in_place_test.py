@@ -7,8 +7,7 @@ import torch
 
 from torch_xla_lite import _XLAC, debug
 
-# Below 16 KiB, from where on arrays have an allocator that torch's profiler does not know.
-ROWS, COLUMNS = 40, 95
+ROWS, COLUMNS = 40, 2500
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,11 @@ class BlockAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t size) override {
     if (is_active && size >= kSmallestBlock) {
       void* const block = Take(BlockSize(size));
-      if (block != nullptr) return {block, block, &Free, c10::Device(c10::kCPU)};
+      if (block != nullptr) {
+        // As torch's own allocator does.
+        c10::profiledCPUMemoryReporter().New(block, size);
+        return {block, block, &Free, c10::Device(c10::kCPU)};
+      }
     }
     return others_.allocate(size);
   }
@@ -102,18 +106,21 @@ class BlockAllocator final : public c10::Allocator {
     return block;
   }
 
-  // Whether it was a block.
-  bool Return(void* block) {
+  bool IsBlock(void* memory) {
+    const std::lock_guard lock(mutex_);
+    return used_.contains(memory);
+  }
+
+  void Return(void* block) {
+    c10::profiledCPUMemoryReporter().Delete(block);
     const std::lock_guard lock(mutex_);
     const auto used = used_.find(block);
-    if (used == used_.end()) return false;
     const size_t size = used->second;
     used_.erase(used);
     used_bytes_ -= size;
     kept_bytes_ += size;
     by_size_[size].push_back(kept_.insert(kept_.end(), {block, size}));
     UnmapExcess();
-    return true;
   }
 
   // What is mapped stays below twice what was lately in use at once: a loop may need its arrays of
@@ -161,7 +168,11 @@ BlockAllocator& Blocks() {
 void BlockAllocator::Free(void* block) { Blocks().Return(block); }
 
 void BlockAllocator::FreeAny(void* memory) {
-  if (!Blocks().Return(memory)) Blocks().others_.raw_deleter()(memory);
+  if (Blocks().IsBlock(memory)) {
+    Free(memory);
+  } else {
+    Blocks().others_.raw_deleter()(memory);
+  }
 }
 
 const bool kRegistered = (Blocks(), true);
