@@ -226,6 +226,8 @@ PYTHON_DEPS = {
         "sequences_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "serialization_test": ["//torch_xla_lite:__init__"],
         "shape_rules_test": ["//torch_xla_lite:__init__"],
+        "special_values_test": [":tiers", "//scripts:__init__", "//scripts:op_coverage", "//torch_xla_lite:__init__",
+            "//torch_xla_lite:debug"],
         "storage_test": ["//torch_xla_lite:__init__"],
         "stored_values_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite:debug",
             "//torch_xla_lite:stored_values"],
@@ -248,7 +250,8 @@ PYTHON_DEPS = {
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
         "nightly": ["compilation_cache_test", "digits_test", "errors_test", "installed_wheel_test", "memory_test",
-            "op_coverage_test", "processes_test", "saving_test", "torchscript_test", "training_test"],
+            "op_coverage_test", "processes_test", "saving_test", "special_values_test", "torchscript_test",
+            "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

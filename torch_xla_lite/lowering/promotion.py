@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.registry import OF_TORCH, WrappedNumber
 
 Number: TypeAlias = int | float | bool | complex
@@ -29,6 +30,11 @@ HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
 _REAL_OF = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
+}
+# Floats become integers of these dtypes by way of others, and of other dtypes by way of int32.
+_TRUNCATED_AS = {
+    np.dtype(dtype): np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
+    for dtype in (np.uint8, np.int64, np.uint32, np.uint64)
 }
 _MAX_SCALAR = {
     _BOOL: np.dtype(np.bool_),
@@ -166,9 +172,9 @@ def convert(x: Operand, dtype: np.dtype) -> jax.Array:
     if x.dtype == np.bool_ and not is_integral(dtype):
         # Of a product with a converted bool, XLA makes a selection, and false times NaN is 0 there.
         return lax.select(x, lax.full_like(x, 1, dtype), lax.full_like(x, 0, dtype))
-    if is_float(x.dtype) and dtype.kind in "iu" and dtype.itemsize < 4:
-        # Wraps around, as torch's kernels do; XLA would give the nearest number of the dtype.
-        x = lax.convert_element_type(x, np.int32)
+    if is_float(x.dtype) and dtype.kind in "iu":
+        # Smaller dtypes wrap around, as in torch's kernels; XLA would give the nearest number.
+        x = target.truncate(opmath(x), _TRUNCATED_AS.get(dtype, np.dtype(np.int32)))
     return lax.convert_element_type(x, dtype)
 
 

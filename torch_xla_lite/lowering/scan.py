@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.promotion import (
     canonical_dim,
     convert,
@@ -16,15 +17,23 @@ from torch_xla_lite.lowering.promotion import (
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
+def _wide(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """`x` converted to `dtype`, in the dtype to accumulate in: float64 for floats on CPUs, as in
+    torch's kernels. XLA also adds what no result has in it, which must not overflow."""
+    x = convert(x, opmath_dtype(dtype))
+    is_on_cpu = target.platform() == "cpu"
+    return convert(x, np.dtype(np.float64)) if is_on_cpu and is_float(dtype) else x
+
+
 @lower("aten::cumsum")
 def cumsum(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
-    x = convert(self, opmath_dtype(outs[0].dtype))
+    x = _wide(self, outs[0].dtype)
     return lax.cumsum(x, canonical_dim(dim, x.ndim)) if x.ndim else x
 
 
 @lower("aten::cumprod")
 def cumprod(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
-    x = convert(self, opmath_dtype(outs[0].dtype))
+    x = _wide(self, outs[0].dtype)
     return lax.cumprod(x, canonical_dim(dim, x.ndim)) if x.ndim else x
 
 

@@ -7,6 +7,7 @@ target.is_slow_at_convolutions()      # whether convolution_forms.py chooses amo
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
 target.fuses_too_much()               # whether values are stored where XLA would not
 target.divide(a, b)                   # rounded as torch does on this platform
+target.truncate(x, dtype)             # a float as an integer, of any value as torch does
 target.compiler_options()             # of XLA, where they differ from its defaults
 """
 
@@ -55,6 +56,25 @@ def divide(a: jax.Array, b: jax.Array) -> jax.Array:
     if platform() == "cpu" and jnp.issubdtype(b.dtype, jnp.floating):
         b = lax.optimization_barrier(b)
     return lax.div(a, b)
+
+
+def truncate(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Floats as `int32`, `int64` or `uint64`. What does not fit is the nearest number, and NaN
+    zero; on CPUs it is the smallest number, as x86 has it in torch's kernels.
+    """
+    if platform() != "cpu":
+        return lax.convert_element_type(x, dtype)
+    if dtype == np.uint64:
+        # torch's compilers make two conversions of it, one of what int64 does not have.
+        middle = lax.full_like(x, 2.0**63)
+        is_large = lax.ge(x, middle)
+        half = truncate(lax.select(is_large, lax.sub(x, middle), x), np.dtype(np.int64))
+        low = lax.convert_element_type(half, dtype)
+        return lax.select(is_large, lax.bitwise_xor(low, lax.full_like(low, 2**63)), low)
+    limits = np.iinfo(dtype)
+    fits = lax.lt(lax.abs(x), lax.full_like(x, -float(limits.min)))
+    integers = lax.convert_element_type(x, dtype)
+    return lax.select(fits, integers, lax.full_like(integers, limits.min))
 
 
 def compiler_options() -> dict[str, bool]:

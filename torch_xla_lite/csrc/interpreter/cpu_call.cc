@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -184,6 +185,27 @@ bool AreIndices(const at::Tensor& tensor, int64_t size) {
   return tensor.ge(0).logical_and(tensor.lt(size)).all().item<bool>();
 }
 
+// Whether an int32 or int64 among the elements is the smallest one.
+bool HasSmallest(const at::Tensor& tensor) {
+  const c10::ScalarType dtype = tensor.scalar_type();
+  if (dtype == at::kInt) return tensor.eq(std::numeric_limits<int32_t>::min()).any().item<bool>();
+  return dtype == at::kLong && tensor.eq(std::numeric_limits<int64_t>::min()).any().item<bool>();
+}
+
+// (self, other, *, rounding_mode): the smallest integer divided by -1 ends the process.
+bool HasQuotients(const torch::jit::Stack& stack) {
+  const at::Tensor self = stack[0].toTensor();
+  const bool is_truncated = stack[2].isString() && stack[2].toStringRef() == "trunc";
+  if (!is_truncated || !HasSmallest(self)) return true;
+  return stack[1].isTensor() ? !stack[1].toTensor().eq(-1).any().item<bool>()
+                             : !stack[1].toScalar().equal(-1);
+}
+
+// (self, other): it is divided by their greatest common divisor, which may be -1.
+bool HasMultiples(const torch::jit::Stack& stack) {
+  return !HasSmallest(stack[0].toTensor()) && !HasSmallest(stack[1].toTensor());
+}
+
 // LAPACK ends the process for some of the other matrices. torch checks those of linalg_eig only.
 bool IsFinite(const torch::jit::Stack& stack) {
   return stack[0].toTensor().isfinite().all().item<bool>();
@@ -222,7 +244,8 @@ bool AreSegments(const torch::jit::Stack& stack) {
 
 using Condition = bool (*)(const torch::jit::Stack&);
 
-// What torch's kernel does not check, although it reads or writes other memory if it is not so.
+// What torch's kernel does not check, although it reads or writes other memory, or ends the
+// process, if it is not so.
 Condition FindCondition(std::string_view op) {
   if (op == "aten::_ctc_loss.Tensor") return AreLabels<0>;
   if (op == "aten::_ctc_loss_backward.Tensor") return AreLabels<1>;
@@ -230,6 +253,8 @@ Condition FindCondition(std::string_view op) {
   if (op == "aten::_embedding_bag_per_sample_weights_backward") return AreRowsOfWeight;
   if (op == "aten::_linalg_eigvals") return IsFinite;
   if (op == "aten::_segment_reduce_backward") return AreSegments<2, 4, 5>;
+  if (op == "aten::div.Scalar_mode" || op == "aten::div.Tensor_mode") return HasQuotients;
+  if (op == "aten::lcm") return HasMultiples;
   if (op == "aten::multi_margin_loss") return HasRows;
   if (op == "aten::segment_reduce") return AreSegments<0, 2, 4>;
   return nullptr;

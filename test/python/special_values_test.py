@@ -1,0 +1,201 @@
+"""A graph gives one answer for special values, whether it is interpreted or compiled."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from scripts import op_coverage
+from test.python import tiers
+from torch_xla_lite import _XLAC, debug
+
+# Squares of these floats are finite.
+_FLOATS = (float("inf"), float("nan"), 0.0, 1e19, 3e9, 300.5, 0.5, 1e-30, 1.0, 1.5)
+_LARGEST = torch.iinfo(torch.int32).max
+VALUES = {
+    torch.float32: (*_FLOATS, *(-value for value in _FLOATS)),
+    torch.int32: (0, 1, 2, 3, 7, 31, 32, 33, 65536, _LARGEST, -1, -2, -7, -32, ~_LARGEST),
+}
+
+# Of the database: how many ops the interpreter computes with its own kernels.
+NUM_COMPARED = {torch.float32: 560, torch.int32: 330}
+
+# What may differ, and why.
+DIFFERENT = {
+    "a partial result is beyond float32, and torch has it in float64": """
+        linalg_vector_norm native_group_norm native_layer_norm nn_functional_batch_norm
+        nn_functional_instance_norm nn_functional_scaled_dot_product_attention std std_mean
+        std_mean_unbiased std_unbiased trapezoid trapz var var_mean var_mean_unbiased
+        var_unbiased""",
+    "sums in another order, of which one has both infinities": """
+        _upsample_bilinear2d_aa addbmm baddbmm fft_fft fft_hfft fft_hfft2 fft_hfftn fft_ifft
+        fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft stft""",
+    "decompositions of matrices with NaN, infinities or elements of 1e19": """
+        cholesky_inverse linalg_cholesky linalg_cholesky_ex linalg_eigh linalg_eigvalsh linalg_inv
+        linalg_inv_ex linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_qr linalg_tensorinv
+        linalg_tensorsolve lu qr""",
+    "which of several equal elements is meant": "argsort kthvalue mode sort topk",
+    "torch's kernel has another result in its vectors than in the rest": """
+        fmod nn_functional_gelu remainder""",
+    "series that do not converge there": """
+        special_airy_ai special_chebyshev_polynomial_t special_chebyshev_polynomial_u
+        special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_hermite_polynomial_h
+        special_hermite_polynomial_he special_laguerre_polynomial_l special_zeta""",
+}
+_MAY_DIFFER = set(" ".join(DIFFERENT.values()).split())
+
+# A value says how long their results are, or how many steps torch's kernel takes.
+ENDLESS = ("bincount", "repeat_interleave", "special_legendre_polynomial_p")
+
+DAILY = ("add", "div_trunc_rounding", "long", "lcm", "cumsum", "cumprod", "where", "sum")
+
+
+@pytest.fixture(autouse=True)
+def _compiles_nothing_that_comes_back():
+    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
+        yield
+    _XLAC.set_compile_when("first")
+
+
+def special_samples(op: Any, dtype: torch.dtype) -> Iterator[list[Any]]:
+    """For each of two samples: the sample with each special value in the place of every fifth
+    element, and with special values alone."""
+    job = op_coverage.Job(op.name, "forward", str(dtype).removeprefix("torch."))
+    for sample in op_coverage._samples(op, job, limit=2):
+        cases = [((value,), 5) for value in VALUES[dtype]]
+        yield [_with_values(sample, dtype, *case) for case in (*cases, (VALUES[dtype], 1))]
+
+
+def _with_values(sample: Any, dtype: torch.dtype, values: tuple, step: int) -> Any:
+    number = itertools.count()
+
+    def change(value: Any) -> Any:
+        is_changed = isinstance(value, torch.Tensor) and value.layout == torch.strided
+        if not is_changed or value.dtype != dtype:
+            return value
+        result = value.detach().clone(memory_format=torch.contiguous_format)
+        places = result.view(-1)[::step]
+        begin = 3 * next(number)  # Another one for each operand.
+        repeated = itertools.islice(itertools.cycle(values), begin, begin + len(places))
+        places.copy_(torch.tensor([*repeated], dtype=dtype))
+        return result
+
+    return sample.transform(change)
+
+
+def run(op: Any, sample: Any) -> tuple[Any, bool]:
+    """What the op gives, and whether all of it was interpreted."""
+    debug.reset_metrics()
+    torch.manual_seed(0)
+    on_jax = sample.transform(op_coverage._on_jax)
+    if on_jax.kwargs.get("device") == "cpu":
+        on_jax.kwargs["device"] = "jax"
+    try:
+        result = op_coverage._to_cpu(op_coverage._forward(op, on_jax, None))
+    except Exception as error:
+        result = type(error)
+    metrics = debug.metrics()
+    return result, metrics["interpretations"] > 0 and metrics["compiles"] == 0
+
+
+def compare(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
+    """How many calls were compared, and what differs."""
+    count, differences = 0, []
+    for samples in special_samples(op, dtype):
+        _XLAC.clear_cache()
+        _XLAC.set_compile_when("repeated")
+        interpreted = []
+        for sample in samples:
+            interpreted.append(run(op, sample))
+            if isinstance(interpreted[-1][0], type):  # It was compiled for its error.
+                _XLAC.clear_cache()
+        _XLAC.set_compile_when("first")
+        for sample, (wanted, is_interpreted) in zip(samples, interpreted, strict=True):
+            if not is_interpreted:
+                continue
+            count += 1
+            got, _ = run(op, sample)
+            try:
+                op_coverage._check(got, wanted, values=True)
+            except (op_coverage._Difference, AssertionError, RuntimeError) as error:
+                differences.append(f"{sample}: compiled {got}, interpreted {wanted}: {error}")
+    return count, differences
+
+
+@pytest.fixture(scope="module")
+def database() -> dict[str, Any]:
+    return op_coverage._database()
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@pytest.mark.parametrize("name", DAILY)
+def test_an_op_gives_one_answer(name: str, dtype: torch.dtype, database: dict[str, Any]):
+    if dtype not in database[name].dtypes:
+        pytest.skip("torch's kernel does not compute it")
+    count, differences = compare(database[name], dtype)
+    assert differences == []
+    # Errors, such as of division by zero, are those of the compiled graph.
+    assert count > len(VALUES[dtype])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+def test_each_op_of_the_database_gives_one_answer(dtype: torch.dtype, database: dict[str, Any]):
+    ops = {x: op for x, op in database.items() if dtype in op.dtypes and x not in ENDLESS}
+    compared = {name: compare(op, dtype) for name, op in ops.items()}
+    different = {name: found[0] for name, (_, found) in compared.items() if found}
+    assert {name: text for name, text in different.items() if name not in _MAY_DIFFER} == {}
+    assert sum(count > 0 for count, _ in compared.values()) >= NUM_COMPARED[dtype]
+
+
+def answers(function: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
+    """What an interpreted and a compiled graph give."""
+    results = []
+    for compile_when, interpretations in (("repeated", 1), ("first", 0)):
+        _XLAC.clear_cache()
+        _XLAC.set_compile_when(compile_when)
+        debug.reset_metrics()
+        results.append(function().cpu())
+        assert debug.metrics()["interpretations"] == interpretations
+    return results
+
+
+# Not uint32: torch's kernel gives one number in its vectors, and another one in the rest.
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16)
+
+
+@pytest.mark.parametrize("to", (*INTEGERS, torch.uint64), ids=str)
+@pytest.mark.parametrize(
+    "dtype", (torch.float16, torch.bfloat16, torch.float32, torch.float64), ids=str
+)
+def test_what_fits_no_integer_is_converted_as_by_torch(dtype: torch.dtype, to: torch.dtype):
+    powers = 2.0 ** torch.arange(70, dtype=torch.float64)
+    values = torch.cat([powers, 1.5 * powers, powers - 1, powers + 0.75, torch.tensor([torch.inf])])
+    values = torch.cat([values, -values, torch.tensor([torch.nan])]).to(dtype)
+    interpreted, compiled = answers(lambda: values.jax().to(to))
+    assert compiled.tolist() == interpreted.tolist() == values.to(to).tolist()
+
+
+@pytest.mark.parametrize("dtype", (torch.int32, torch.int64), ids=str)
+def test_the_smallest_integer_divided_by_minus_one_ends_no_process(dtype: torch.dtype):
+    smallest = torch.iinfo(dtype).min
+    a, b = torch.tensor([smallest, 6], dtype=dtype).jax(), torch.tensor([-1, 4], dtype=dtype).jax()
+    _XLAC.set_compile_when("repeated")
+    assert torch.div(a, b, rounding_mode="trunc").tolist() == [smallest, 1]
+    assert torch.div(a, -1, rounding_mode="trunc").tolist() == [smallest, -6]
+    assert torch.lcm(a, b).tolist() == [smallest, 12]
+
+
+@pytest.mark.parametrize(
+    ("scan", "values"),
+    [
+        (torch.cumsum, [3e38, 3e38, -3e38, -3e38] * 5),
+        (torch.cumprod, [0.0] + [1e19] * 19),
+    ],
+)
+def test_no_element_of_a_scan_depends_on_what_comes_after_it(scan: Callable, values: list[float]):
+    x = torch.tensor(values)
+    for result in answers(lambda: scan(x.jax(), 0)):
+        torch.testing.assert_close(result, scan(x, 0))
