@@ -13,7 +13,7 @@ _BELOW = {
     "ir": set(),
     "runtime": {"ir"},
     "tensor": {"ir", "runtime"},
-    "device": {"ir", "runtime", "tensor"},
+    "device": set(),
     "dispatch": {"device", "ir", "runtime", "tensor"},
     "interpreter": {"device", "dispatch", "ir", "tensor"},
     "ffi": {"dispatch", "tensor"},
@@ -50,6 +50,12 @@ def _in_package(file: str | Path) -> bool:
 
 # Each file with each header that it includes.
 _INCLUDES = [(file, header) for file in _CPP for header in _INCLUDE.findall(text(file))]
+
+
+def test_the_table_in_the_documentation_names_the_same_layers():
+    table = text(Path("docs/architecture.md"))
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE)
+    assert {layer: set(re.findall(r"`(\w+)`", names)) for layer, names in rows} == _BELOW
 
 
 def test_no_banned_header_is_included():
