@@ -5,7 +5,7 @@
     x = torch.randn(8, 3, device="jax", requires_grad=True)
     loss = (x.relu() ** 2).sum()        # recorded
     loss.backward()                     # recorded
-    loss.item()                         # run as one graph, compiled by XLA when it comes back
+    loss.item()                         # run as one graph, compiled by XLA once that pays
 
 Importing the package checks that torch and jax have the versions it was built for, loads the
 compiled bridge, names the device and connects the compiler, in this order:

@@ -41,7 +41,7 @@ STIFFNESS = 0.05
 # ops, 25 to 420 ms.
 LOAD = (5000.0, 0.07)
 
-# Those of the kinds of arrays and those of the numbers of calls.
+# A kind is measured with arrays of these sizes, in graphs of these numbers of calls.
 SIZES = (8, 300)
 LENGTHS = (4, 24)
 

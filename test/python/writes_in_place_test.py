@@ -130,3 +130,19 @@ def test_a_list_of_one_tensor_is_not_written_to():
         (y,) = torch._foreach_mul([x + 1], 2)
         (z,) = torch._foreach_rsqrt([y * 2])
         assert [y.tolist(), z.tolist()] == [[8] * 5, [0.25] * 5]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: 2 ** (x + 1),
+        lambda x: torch.tensor(2.0) * (x + 1),
+        lambda x: torch.tensor(2.0) - (x + 1),
+        lambda x: torch.lerp(torch.tensor(0.0), x + 1, 0.5),
+        lambda x: torch.where(x > 1, 1.0, x + 1),
+    ],
+)
+def test_a_number_before_the_first_tensor_is_not_written_to(call):
+    x = torch.arange(4.0)
+    assert call(x.to("jax")).tolist() == call(x).tolist()
+    assert debug.metrics()["executions"] == 0

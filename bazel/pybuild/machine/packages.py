@@ -166,13 +166,14 @@ def accepted(root: Path) -> dict[str, Versions]:
 def exact(requirements: Iterable[str]) -> tuple[str, ...]:
     """The requirements, of what a build reads in the version that is installed."""
     there = installed(BUILT_AGAINST, search_path())
-    names = [re.match(r"[\w-]+", requirement) for requirement in requirements]
-    return tuple(
-        f"{name[0]}=={there[name[0]].version.partition('+')[0]}"
-        if name is not None and name[0] in there
-        else requirement
-        for requirement, name in zip(requirements, names, strict=True)
-    )
+
+    def pinned(requirement: str) -> str:
+        name = re.match(r"[\w-]*", requirement)[0]
+        if name not in there:
+            return requirement
+        return f"{name}=={there[name].version.partition('+')[0]}"
+
+    return tuple(map(pinned, requirements))
 
 
 def missing_headers(root: Path) -> list[str]:

@@ -310,8 +310,7 @@ std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
   if (!takes_any_strides_) {
     for (at::Tensor& operand : operands) operand = operand.contiguous();
   }
-  const bool in_place = may_overwrite && in_place_ && FitsResult(operands[0]);
-  std::vector<at::Tensor> results = Results(in_place ? *in_place_ : *op_, operands, scalars);
+  std::vector<at::Tensor> results = Results(operands, scalars, may_overwrite);
   if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);
   for (size_t i = 0; i < results.size(); ++i) results[i] = Checked(std::move(results[i]), i);
   return results;
@@ -321,7 +320,7 @@ std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
 at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                             bool may_overwrite) const {
   const auto view_of = [&](const at::Tensor& base) {
-    return Results(*op_, {&base, 1}, scalars).at(*written_);
+    return Results({&base, 1}, scalars, /*may_overwrite=*/false).at(*written_);
   };
   at::Tensor base = needs_dense_operand_ ? AtStartOfStorage(operands[0]) : operands[0];
   at::Tensor view = view_of(base);
@@ -337,17 +336,19 @@ at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint
   return base;
 }
 
-bool CpuCall::FitsResult(const at::Tensor& operand) const {
+// Whether the result may be where `operand` is, if that is the first argument of the call.
+bool CpuCall::FitsResult(const c10::IValue& argument, const at::Tensor& operand) const {
   const ir::Shape* shape = signature_.outputs[0];
-  return signature_.outputs.size() == 1 && shape != nullptr && operand.is_contiguous() &&
+  return argument.isTensor() && argument.toTensor().is_same(operand) &&
+         signature_.outputs.size() == 1 && shape != nullptr && operand.is_contiguous() &&
          !operand.is_conj() && !operand.is_neg() &&
          operand.sizes() == at::IntArrayRef(shape->dims()) &&
          operand.scalar_type() == tensor::ScalarTypeOf(shape);
 }
 
-std::vector<at::Tensor> CpuCall::Results(const c10::OperatorHandle& op,
-                                         std::span<const at::Tensor> operands,
-                                         std::span<const uint64_t> scalars) const {
+std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
+                                         std::span<const uint64_t> scalars,
+                                         bool may_overwrite) const {
   const std::vector<c10::ScalarType>& dtypes = plan_->scalar_dtypes();
   std::vector<Number> numbers(dtypes.size());
   std::vector<ScalarView> views;
@@ -378,8 +379,10 @@ std::vector<at::Tensor> CpuCall::Results(const c10::OperatorHandle& op,
   TORCH_CHECK(condition_ == nullptr || condition_(stack), "wrong values (in ", signature_.op, ")");
   if (kernel_ != nullptr) {
     kernel_(&stack);
+  } else if (may_overwrite && in_place_ && FitsResult(stack[0], operands[0])) {
+    in_place_->callBoxed(&stack);
   } else {
-    op.callBoxed(&stack);
+    op_->callBoxed(&stack);
   }
   std::vector<at::Tensor> results;
   for (const c10::IValue& result : stack) {

@@ -48,12 +48,11 @@ class CpuCall final : public ir::Signature::Derived {
 
  private:
   bool HasKernel() const;
-  std::vector<at::Tensor> Results(const c10::OperatorHandle& op,
-                                  std::span<const at::Tensor> operands,
-                                  std::span<const uint64_t> scalars) const;
+  std::vector<at::Tensor> Results(std::span<const at::Tensor> operands,
+                                  std::span<const uint64_t> scalars, bool may_overwrite) const;
   at::Tensor Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                      bool may_overwrite) const;
-  bool FitsResult(const at::Tensor& operand) const;
+  bool FitsResult(const c10::IValue& argument, const at::Tensor& operand) const;
   void SetEndOfSlice(torch::jit::Stack* stack) const;
   at::Tensor Checked(at::Tensor result, size_t output) const;
 

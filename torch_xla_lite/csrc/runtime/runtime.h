@@ -2,8 +2,8 @@
 //
 // A sync computes all pending live values of a thread, not only the requested one, as one graph: a
 // training step is then one executable, and nothing is computed twice. Executables are cached by
-// the exact key of the graph. A graph that was never met before may be interpreted instead: most
-// that a program runs once never come back.
+// the exact key of the graph. A graph may be interpreted instead, until compiling it pays
+// (tiering.h).
 //
 //   Runtime& runtime = Runtime::Get();
 //   runtime.SetExecutor(&executor);
@@ -13,8 +13,8 @@
 // A program that reads nothing is cut into graphs all the same: where an optimizer's step ends
 // (graph_cuts.py calls Sync) and where more than a number of ops are pending (PendingLimit).
 //
-// Two locks. The record lock guards nodes and live values; it is held for well under a microsecond,
-// and never while Python's lock is taken. The sync lock is held for a whole sync, so that no two
+// Two locks. The record lock guards nodes and live values; it is the last to be taken, and nothing
+// is called below it that takes Python's. The sync lock is held for a whole sync, so that no two
 // threads run the same nodes; it is taken before the record lock and before Python's.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_
