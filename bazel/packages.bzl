@@ -36,6 +36,7 @@ PACKAGES = [
     "test/extension/example/xla_isotonic",
     "test/extension/workspace",
     "test/lint",
+    "test/mesh",
     "test/models",
     "test/programs",
     "test/python",

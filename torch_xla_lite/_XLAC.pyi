@@ -9,26 +9,29 @@ import numpy as np
 import torch
 
 from .debug import Metrics
+from .placements import Root
 
 # --- the compiler (torch_xla_lite/compiler.py) ---
 
 def set_callbacks(
-    compile: Callable[[list[tuple], list[tuple[int, int]], int | None], tuple],
-    load: Callable[[list[tuple], list[tuple[int, int]], int], tuple | None],
-    start_compile: Callable[[list[tuple], list[tuple[int, int]], int], Future[tuple]],
+    compile: Callable[[list[tuple], list[Root], int | None], tuple],
+    load: Callable[[list[tuple], list[Root], int], tuple | None],
+    start_compile: Callable[[list[tuple], list[Root], int], Future[tuple]],
     can_interpret: Callable[[], bool],
     note_interpreted: Callable[[int, float, int, Callable[[], tuple[list, list]]], None],
     is_library: Callable[[str], bool],
     upload: Callable[[np.ndarray], jax.Array],
     copy: Callable[[jax.Array], jax.Array],
+    place: Callable[[jax.Array, int], jax.Array],
     report: Callable[[], None],
     dtypes: dict[int, np.dtype],
 ) -> None:
     """Connects the compiler: functions that compile a graph, begin to compile one in another
     thread, say whether kernels of the CPU can read the device's memory, are told of a graph that
     was interpreted (number of ops, seconds, structure, and for a new one what describes it), upload
-    an array and copy one, and the dtypes by torch's numbers. Graphs that differ in donation alone
-    have one structure; the program of a single op in an interpreted graph has none."""
+    an array, copy one and put one to a place (placements.py), and the dtypes by torch's numbers.
+    Graphs that differ in donation alone have one structure; the program of a single op in an
+    interpreted graph has none."""
 
 def set_lowered_ops(
     lowered: Mapping[
@@ -52,6 +55,9 @@ def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
 
 def set_compile_when(value: str) -> None:
     """Sets when a graph is compiled: a value of TORCH_XLA_LITE_COMPILE (compiler.py)."""
+
+def set_placement_of_uploads(placement_of: Callable[[list[int]], int] | None) -> None:
+    """Sets where tensors go that the program copies to the device, by their dimensions."""
 
 def set_is_compiler_thread() -> None:
     """Says that the calling thread compiles in the background: there pending tensors cannot be
@@ -136,8 +142,18 @@ def is_conjugate_view(tensor: torch.Tensor) -> bool:
 def claim_storage(claims: bool) -> None:
     """Whether tensors on jax tell torch's C++ code in this thread that they have a storage."""
 
-def from_jax(array: jax.Array) -> torch.Tensor:
-    """A tensor on jax with the data of an array, without a copy."""
+def from_jax(array: jax.Array, placement: SupportsInt | SupportsIndex = 0) -> torch.Tensor:
+    """A tensor on jax with the data of an array, which is in a place (placements.py), without a
+    copy."""
+
+def place(tensor: torch.Tensor, placement: SupportsInt | SupportsIndex) -> None:
+    """Moves the data of a tensor and of all its views to another place."""
+
+def keep_at(tensor: torch.Tensor, placement: SupportsInt | SupportsIndex) -> None:
+    """Says where a tensor that is not computed yet is to be; does nothing to others."""
+
+def placement_of(tensor: torch.Tensor) -> int | None:
+    """Where the data of a tensor is, or was before what is pending now; None if it never was."""
 
 def is_pending(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax was recorded and not computed yet."""

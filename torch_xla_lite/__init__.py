@@ -49,16 +49,28 @@ from . import (  # noqa: E402
     compiler,
     debug,
     device,
+    distributed,
     environment,
     graph_cuts,
     meta_functions,
     opcheck,
     serialization,
+    sharding,
     tensor,
     torchscript,
 )
+from .batches import from_process_local, shard_loader  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
+from .sharding import (  # noqa: E402
+    full,
+    fully_shard,
+    replicate,
+    set_mesh,
+    shard,
+    shard_module,
+    shard_output,
+)
 from .tensor import XLATensor2  # noqa: E402
 
 device.register()
@@ -94,9 +106,20 @@ __all__ = [
     "default_env",
     "device",
     "disable_globally",
+    "distributed",
     "enable_globally",
     "environment",
+    "from_process_local",
+    "full",
+    "fully_shard",
     "register_lowering",
+    "replicate",
+    "set_mesh",
+    "shard",
+    "shard_loader",
+    "shard_module",
+    "shard_output",
+    "sharding",
     "sync",
     "tensor",
 ]

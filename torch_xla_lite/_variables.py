@@ -38,6 +38,11 @@ RUN_TIME = {
         "1 raises when the graph runs, with the line that recorded the operation; 0 checks "
         "nothing.",
     ),
+    "TORCH_XLA_LITE_CHECK_PROCESSES": Row(
+        ("0", "1"),
+        "0",
+        "several processes compare the program each time that one runs on all their devices.",
+    ),
     "TORCH_XLA_LITE_IR_DEBUG": Row(
         ("0", "1"), "0", "each operation remembers the line and the module that recorded it."
     ),

@@ -47,6 +47,7 @@ import jax.monitoring
 import jaxlib
 import numpy as np
 import torch
+from jax.sharding import Mesh
 
 from . import _caches, _variables
 from .lowering import ffi, kernels
@@ -60,6 +61,7 @@ _may_store = 0
 # Variables of this package that leave the machine code as it is.
 _DECIDE_NOTHING = (
     _VARIABLE,
+    "TORCH_XLA_LITE_CHECK_PROCESSES",
     "TORCH_XLA_LITE_COMPILE",
     "TORCH_XLA_LITE_PENDING_LIMIT",
     "TORCH_XLA_LITE_PROGRESS",
@@ -88,6 +90,7 @@ class Program:
       checks: for each element of its last result the step of the graph, the message and the name
         of the exception. The element says whether it failed; if there are none, there is no such
         result.
+      gathered: ops that each device of a mesh runs on all of the data, one for each call.
       targets: names of the custom calls in it.
       storable: whether its executables can be serialised.
     """
@@ -97,6 +100,7 @@ class Program:
     fallbacks: tuple[str, ...]
     foreign: frozenset[str]
     checks: tuple[tuple[int, str, str], ...]
+    gathered: tuple[str, ...]
     targets: frozenset[str]
     storable: bool = True
 
@@ -120,8 +124,8 @@ jax.monitoring.register_event_listener(_note_event)
 
 
 def targets(hlo: str) -> frozenset[str]:
-    """The custom calls in a program, by name."""
-    return frozenset(re.findall(r"custom_call @([\w.]+)", hlo))
+    """The custom calls in a program, as it was lowered or compiled, by name."""
+    return frozenset(re.findall(r'custom_call(?: @|_target=")([\w.]+)', hlo))
 
 
 def key(description: str) -> str | None:
@@ -151,8 +155,9 @@ def contains(key: str | None) -> bool:
     return key is not None and folder is not None and (folder / key).is_file()
 
 
-def load(key: str | None) -> Program | None:
-    """The program of a key, ready to be called; None when there is none that can be used."""
+def load(key: str | None, mesh: Mesh | None) -> Program | None:
+    """The program of a key, ready to be called on the first device or on those of a mesh; None when
+    there is none that can be used."""
     folder = _folder()
     if key is None or folder is None:
         return None
@@ -166,7 +171,7 @@ def load(key: str | None) -> Program | None:
         if content[:_DIGEST] != _checksum(key, content[_DIGEST:]):
             return None
         header, _, executables = content[_DIGEST:].partition(b"\n")
-        program = _deserialize(json.loads(header), executables)
+        program = _deserialize(json.loads(header), executables, mesh)
         os.utime(path)  # Used last, removed last.
     # Any error is a miss: jax has no single error for an executable that does not load.
     except Exception:
@@ -196,6 +201,7 @@ def store(key: str | None, program: Program) -> None:
         "fallbacks": program.fallbacks,
         "foreign": sorted(program.foreign),
         "checks": program.checks,
+        "gathered": program.gathered,
         "targets": sorted(program.targets),
     }
     body = json.dumps(header).encode() + b"\n" + b"".join(data for data, _, _ in serialized)
@@ -221,12 +227,13 @@ def _checksum(key: str, body: bytes) -> bytes:
     return hashlib.sha256(key.encode() + body).digest()
 
 
-def _deserialize(header: dict, executables: bytes) -> Program:
+def _deserialize(header: dict, executables: bytes, mesh: Mesh | None) -> Program:
     names = frozenset(header["targets"])
     _prepare(names)
+    devices = jax.local_devices()[:1] if mesh is None else list(mesh.devices.flat)
     loaded = []
     for size, num_arguments, num_results in header["executables"]:
-        loaded.append(_load_executable(executables[:size], num_arguments, num_results))
+        loaded.append(_load_executable(executables[:size], num_arguments, num_results, devices))
         executables = executables[size:]
     return Program(
         executables=tuple(loaded),
@@ -234,6 +241,7 @@ def _deserialize(header: dict, executables: bytes) -> Program:
         fallbacks=tuple(header["fallbacks"]),
         foreign=frozenset(header["foreign"]),
         checks=tuple((step, message, error) for step, message, error in header["checks"]),
+        gathered=tuple(header["gathered"]),
         targets=names,
     )
 
@@ -251,14 +259,16 @@ def _prepare(targets: frozenset[str]) -> None:
         lapack.prepare_lapack_call("getrf_ffi", np.dtype(np.float32))
 
 
-def _load_executable(data: bytes, num_arguments: int, num_results: int) -> Callable[..., list]:
+def _load_executable(
+    data: bytes, num_arguments: int, num_results: int, devices: list[jax.Device]
+) -> Callable[..., list]:
     from jax.experimental import serialize_executable
 
     return serialize_executable.deserialize_and_load(
         data,
         jax.tree_util.tree_structure(((0,) * num_arguments, {})),
         jax.tree_util.tree_structure([0] * num_results),
-        execution_devices=jax.devices()[:1],
+        execution_devices=devices,
     )
 
 

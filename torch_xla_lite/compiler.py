@@ -26,16 +26,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from . import (
     _XLAC,
     _variables,
+    communication,
     compilation_cache,
     costs,
+    distributed,
     foreign_code,
     graph_errors,
     index_errors,
     new_graphs,
+    placements,
     progress,
     tracing,
 )
@@ -43,6 +47,7 @@ from .background import Worker
 from .compilation_cache import Program
 from .lowering import dtypes, registry, target
 from .new_graphs import NewGraph, Place
+from .placements import Root
 from .tracing import Call
 
 # A graph, ready to be called, and what is known about it.
@@ -63,6 +68,7 @@ def register() -> None:
         is_library=new_graphs.is_library,
         upload=_upload,
         copy=_copy,
+        place=placements.place,
         report=index_errors.report,
         dtypes=registry.DTYPES,
     )
@@ -77,9 +83,7 @@ def register() -> None:
     )
 
 
-def _start_compile(
-    steps: list[tuple], roots: list[tuple[int, int]], structure: int
-) -> Future[Compiled]:
+def _start_compile(steps: list[tuple], roots: list[Root], structure: int) -> Future[Compiled]:
     """Compiles a graph in the background, after those that came before."""
     place = new_graphs.place()
 
@@ -90,9 +94,7 @@ def _start_compile(
     return _worker.submit(compile_here)
 
 
-def _load_graph(
-    steps: list[tuple], roots: list[tuple[int, int]], structure: int
-) -> Compiled | None:
+def _load_graph(steps: list[tuple], roots: list[Root], structure: int) -> Compiled | None:
     """A graph whose program is on disk; else None."""
     calls, leaves = _parts(steps)
     # What a user's lowering does is known only after it was traced.
@@ -100,7 +102,7 @@ def _load_graph(
         return None
     with jax.enable_x64(True):
         if not compilation_cache.contains(
-            compilation_cache.key(_description(calls, leaves, roots))
+            _key(_description(calls, leaves, roots), _mesh(calls, leaves))
         ):
             return None
     return compile_graph(steps, roots, structure)
@@ -113,9 +115,24 @@ def _parts(steps: list[tuple]) -> tuple[list[Call | None], list[tuple]]:
 
 
 def _description(
-    calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+    calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[Root]
 ) -> str:
-    return repr(([call if call is None else call.description() for call in calls], leaves, roots))
+    """What decides how the graph is compiled, equal in every process."""
+    steps = [call if call is None else call.description() for call in calls]
+    takes = [(*leaf[:3], placements.text_of(leaf[3])) for leaf in leaves]
+    gives = [(*root[:2], root[2] and placements.text_of(root[2])) for root in roots]
+    return repr((steps, takes, gives))
+
+
+def _key(description: str, mesh: Mesh | None) -> str | None:
+    return compilation_cache.key(description + placements.devices_text(mesh))
+
+
+def _mesh(calls: Sequence[Call | None], leaves: Sequence[tuple]) -> Mesh | None:
+    """The devices that a graph is for, if not for one: those of its leaves, or of a constraint."""
+    mesh = placements.mesh_of(placement for *_, placement in leaves)
+    is_constrained = any(call is not None and call.op == placements.CONSTRAIN for call in calls)
+    return placements.mesh() if mesh is None and is_constrained else mesh
 
 
 def _can_interpret() -> bool:
@@ -127,7 +144,7 @@ def _can_interpret() -> bool:
 
 def compile_graph(
     steps: list[tuple],
-    roots: list[tuple[int, int]],
+    roots: list[Root],
     structure: int | None,
     place: Place | None = None,
 ) -> Compiled:
@@ -135,9 +152,10 @@ def compile_graph(
 
     Args:
       steps: each comes after the steps that it uses. A leaf is (dtype, dims,
-        donated); a call is (op, words, operands, outputs, number of scalars, source line), where an
-        operand is (step, result) and an output a `Shape` or None.
-      roots: (step, result) of each value to compute.
+        donated, placement); a call is (op, words, operands, outputs, number of scalars, source
+        line), where an operand is (step, result) and an output a `Shape` or None.
+      roots: (step, result, placement) of each value to compute; a placement of None is for the
+        compiler to choose.
       structure: the same for graphs that differ in donation alone; None for an op that an
         interpreted graph runs compiled.
       place: of the program, which needed a value; by default the one that runs.
@@ -151,6 +169,9 @@ def compile_graph(
         recorded it.
     """
     calls, leaves = _parts(steps)
+    mesh = _mesh(calls, leaves)
+    description = _description(calls, leaves, roots)
+    is_shared = mesh is not None and jax.process_count() > 1
     with (
         jax.enable_x64(True),
         new_graphs.timed(steps, roots, structure, place) as graph,
@@ -160,15 +181,24 @@ def compile_graph(
         ),
     ):
         try:
-            program, graph.loaded = _program(calls, leaves, roots)
+            if is_shared:
+                distributed.require_same_program(description, graph.line)
+            program, graph.loaded = _program(calls, leaves, roots, description, mesh)
         except Exception as error:
             blamed = _blaming_a_call(error, calls, steps)
             if blamed is None:
                 raise
             raise blamed from error
+        if mesh is not None:
+            graph.placements = _placements(program.executables[0], mesh, calls, leaves, roots)
+            graph.collectives = communication.of_program(program.executables[0].as_text())
     function = program.executables[0]
     if program.order:
         function = foreign_code.joined(program.executables, program.order)
+    if is_shared:
+        function = distributed.counted(function, description, graph.line)
+    if program.gathered:
+        function = communication.counting(function, program.gathered)
     waits = bool(program.foreign)
     if program.checks:
         errors = [(calls[step].describe(message), error) for step, message, error in program.checks]
@@ -180,22 +210,25 @@ def compile_graph(
 
 
 def _program(
-    calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+    calls: Sequence[Call | None],
+    leaves: Sequence[tuple],
+    roots: Sequence[Root],
+    description: str,
+    mesh: Mesh | None,
 ) -> tuple[Program, bool]:
     """The compiled graph, and whether it is from the cache."""
-    description = _description(calls, leaves, roots)
     # What a user's lowering does is known only after it was traced.
     traces_first = _has_registered_lowering(calls)
     if not traces_first:
-        key = compilation_cache.key(description)
-        if (program := compilation_cache.load(key)) is not None:
+        key = _key(description, mesh)
+        if (program := compilation_cache.load(key, mesh)) is not None:
             return program, True
-    graph_of_jax = tracing.lower_graph(calls, leaves, roots)
+    graph_of_jax = tracing.lower_graph(calls, leaves, roots, mesh)
     hlo = "".join(part.as_text() for part in graph_of_jax.parts)
     if traces_first:
         # With the description, because a program names ops and steps of its graph.
-        key = compilation_cache.key(description + hlo)
-        if (program := compilation_cache.load(key)) is not None:
+        key = _key(description + hlo, mesh)
+        if (program := compilation_cache.load(key, mesh)) is not None:
             return program, True
     executables, storable = compilation_cache.compile_parts(
         graph_of_jax.parts, target.compiler_options()
@@ -206,11 +239,30 @@ def _program(
         fallbacks=graph_of_jax.fallbacks,
         foreign=graph_of_jax.foreign,
         checks=graph_of_jax.checks,
-        targets=compilation_cache.targets(hlo),
+        gathered=graph_of_jax.gathered,
+        targets=compilation_cache.targets(hlo if mesh is None else executables[0].as_text()),
         storable=storable,
     )
     compilation_cache.store(key, program)
     return program, False
+
+
+def _placements(
+    program: jax.stages.Compiled,
+    mesh: Mesh,
+    calls: Sequence[Call | None],
+    leaves: Sequence[tuple],
+    roots: Sequence[Root],
+) -> tuple[list[int], list[int]]:
+    """Where a program for a mesh takes its leaves, and where it leaves its results."""
+    replicated = placements.number_of(NamedSharding(mesh, PartitionSpec()), 0)
+    takes = [placement or replicated for *_, placement in leaves]
+    results = program.output_shardings
+    gives = [
+        placements.number_of_result(results[i], mesh, len(calls[step].outputs[output][1]))
+        for i, (step, output, _) in enumerate(roots)
+    ]
+    return takes, gives
 
 
 def _has_registered_lowering(calls: Sequence[Call | None]) -> bool:
@@ -255,7 +307,7 @@ def _blaming_a_call(
             for step, output in call.operands
         ]
         alone = dataclasses.replace(call, operands=[(i, 0) for i in range(len(shapes))])
-        leaves = [(*shape, False) for shape in shapes]
+        leaves = [(*shape, False, placements.ONE_DEVICE) for shape in shapes]
         different.setdefault(repr((alone.description(), leaves)), (alone, leaves))
     return _first_refused(list(different.values()))
 
@@ -279,13 +331,14 @@ def _compile_apart(suspects: Sequence[tuple[Call, list[tuple]]]) -> None:
     """Compiles calls that have leaves of their own: each of them (call, its leaves)."""
     steps: list[Call | None] = []
     leaves: list[tuple] = []
-    roots: list[tuple[int, int]] = []
+    roots: list[Root] = []
     for call, of_call in suspects:
         first = len(steps)
         leaves += of_call
         operands = [(first + i, 0) for i in range(len(of_call))]
         steps += [*(None for _ in of_call), dataclasses.replace(call, operands=operands)]
-        roots += [(len(steps) - 1, i) for i, shape in enumerate(call.outputs) if shape is not None]
+        last = len(steps) - 1
+        roots += [(last, i, None) for i, shape in enumerate(call.outputs) if shape is not None]
     for part in tracing.lower_graph(steps, leaves, roots).parts:
         part.compile(target.compiler_options())
 

@@ -21,10 +21,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypedDict
 
-from . import _XLAC, _variables, new_graphs
+from . import _XLAC, _variables, communication, new_graphs, placements
 from .new_graphs import NewGraph
 
 if TYPE_CHECKING:
+    import torch
+
     from .graph_view import PendingGraph
 
 _WITH_LINES = ("TORCH_XLA_LITE_IR_DEBUG", "TORCH_XLA_LITE_CHECK_INDICES")
@@ -40,16 +42,18 @@ class Metrics(TypedDict):
     cache_hits: int  # graphs that ran with the program of an earlier, equal graph
     recorded_ops: int  # ops that were recorded
     fallbacks: dict[str, int]  # op -> how often torch's CPU kernel ran in place of XLA's code
+    gathered: dict[str, int]  # op -> how often all devices of a mesh ran it on all of the data
 
 
 def metrics() -> Metrics:
     """The current counts. Does not run the recorded ops."""
-    return _XLAC.metrics()
+    return {**_XLAC.metrics(), "gathered": dict(communication.gathered)}
 
 
 def reset_metrics() -> None:
     """Sets all counts to zero. Compiled graphs stay in the cache."""
     _XLAC.reset_metrics()
+    communication.gathered.clear()
 
 
 def explain_recompile() -> list[NewGraph]:
@@ -92,6 +96,46 @@ def report() -> str:
         f"{sum(row[0] for row in rows):.2f} s"
     )
     return "\n".join(lines)
+
+
+def shardings(module: torch.nn.Module) -> str:
+    """A table of the parameters and buffers of a module: where on the mesh each is, and the bytes
+    that one device has of it.
+
+    Example:
+      >>> print(torch_xla_lite.debug.shardings(model))
+      name       tensor           place       bytes of a device
+      up.weight  float32[256,64]  P('model')              16384
+    """
+    rows = [("name", "tensor", "place", "bytes of a device")]
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        text = f"{dtype}[{','.join(map(str, tensor.shape))}]"
+        number = _XLAC.placement_of(tensor) if tensor.device.type == "jax" else None
+        if number is None:
+            place, size = "not on jax" if tensor.device.type != "jax" else "not decided", ""
+        else:
+            place = placements.spec_text(number)
+            size = str(placements.num_bytes(number, tensor.shape, tensor.element_size()))
+        rows.append((name, text, place, size))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        f"{name:{widths[0]}}  {text:{widths[1]}}  {place:{widths[2]}}  {size:>{widths[3]}}"
+        for name, text, place, size in rows
+    )
+
+
+def collectives() -> list[tuple[str, dict[str, tuple[int, int]]]]:
+    """The communication of each program that was compiled or loaded for a mesh, oldest first: the
+    line that needed it, and by kind how many collectives it has and how many bytes of their
+    results one device gets in each execution.
+
+    Example, a training step with parameters that are divided:
+      >>> torch_xla_lite.debug.collectives()[-1]
+      ('train.py:31 in step', {'all-gather': (37, 664576), 'all-reduce': (3, 664586)})
+    """
+    on_mesh = [graph for graph in new_graphs.all_graphs() if graph.placements is not None]
+    return [(graph.line, graph.collectives) for graph in on_mesh]
 
 
 def graph() -> PendingGraph:

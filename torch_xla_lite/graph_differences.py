@@ -15,8 +15,9 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from . import words
+from . import placements, words
 from .lowering import registry
+from .placements import Root
 
 # With how many graphs a graph is compared, and how many differences are named.
 _MOST_COMPARED = 32
@@ -28,10 +29,10 @@ class Graph:
     """What decides a graph; `describe` gives its steps and roots as compiler.compile_graph gets
     them."""
 
-    describe: Callable[[], tuple[list[tuple], list[tuple[int, int]]]]
+    describe: Callable[[], tuple[list[tuple], list[Root]]]
 
     @functools.cached_property
-    def _described(self) -> tuple[list[tuple], list[tuple[int, int]]]:
+    def _described(self) -> tuple[list[tuple], list[Root]]:
         return self.describe()
 
     @property
@@ -39,7 +40,7 @@ class Graph:
         return self._described[0]
 
     @property
-    def roots(self) -> list[tuple[int, int]]:
+    def roots(self) -> list[Root]:
         return self._described[1]
 
     @functools.cached_property
@@ -154,6 +155,9 @@ def _other_inputs(new: Graph, old: Graph, start: int, end: int) -> Iterator[str]
     for number, step, was in _input_pairs(new, old, start, end):
         if step[:2] != was[:2]:
             yield f"input {number} is {shape_text(step[:2])}, was {shape_text(was[:2])}"
+        elif step[3] != was[3]:
+            place, other = placements.different_texts(step[3], was[3])
+            yield f"input {number} {shape_text(step[:2])} is {place}, was {other}"
 
 
 def _input_pairs(
@@ -205,8 +209,10 @@ def _other_roots(new: Graph, old: Graph) -> Iterator[str]:
             return
     if len(new.roots) != len(old.roots):
         yield f"{len(new.roots)} values are needed, was {len(old.roots)}"
-    elif sorted(new.roots) != sorted(old.roots):
+    elif sorted(root[:2] for root in new.roots) != sorted(root[:2] for root in old.roots):
         yield "other values are needed"
+    elif sorted(new.roots, key=repr) != sorted(old.roots, key=repr):
+        yield "results are kept in other places of the mesh"
     for number, step, was in _input_pairs(new, old, len(new.steps), 0):
         if step[2] != was[2]:
             may = "may" if step[2] else "may no longer"

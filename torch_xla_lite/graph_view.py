@@ -23,6 +23,7 @@ from typing import Any
 
 from . import _XLAC
 from .graph_differences import shape_text
+from .placements import Root
 
 # A picture of more steps cannot be read; the text has them all.
 _MOST_STEPS = 3_000
@@ -39,15 +40,15 @@ class PendingGraph:
 
     Attributes:
       steps: inputs and ops, each after the steps that it uses, as compiler.compile_graph gets them.
-      roots: (step, result) of each value that the program can still read.
+      roots: (step, result, placement) of each value that the program can still read.
     """
 
     steps: Sequence[tuple]
-    roots: Sequence[tuple[int, int]]
+    roots: Sequence[Root]
 
     def __str__(self) -> str:
         lines = [self._line(number) for number in range(len(self.steps))]
-        needed = ", ".join(self._value(root) for root in self.roots) or "nothing"
+        needed = ", ".join(self._value(root[:2]) for root in self.roots) or "nothing"
         return "\n".join([*lines, f"needed: {needed}"])
 
     def save(self, path: str | Path) -> None:
@@ -61,7 +62,7 @@ class PendingGraph:
         height = max((y for _, y in places), default=0) + _HEIGHT + _GAP_Y
         left_out = len(self.steps) - len(places)
         note = f"{left_out} more steps are not drawn" if left_out else f"{len(places)} steps"
-        roots = {step for step, _ in self.roots}
+        roots = {step for step, *_ in self.roots}
         edges = [
             _edge(places[used], places[number])
             for number in range(len(places))

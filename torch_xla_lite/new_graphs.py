@@ -27,6 +27,7 @@ import torch
 
 from . import _XLAC, graph_differences
 from .graph_differences import Graph
+from .placements import Root
 
 # How many graphs are kept, and how many ops they may have in all: about 10 MB.
 _MOST_GRAPHS = 1_000
@@ -55,6 +56,8 @@ class NewGraph:
       loaded: whether its program was on disk.
       number: of the executable; see _XLAC.executions.
       interpreted: whether it has only been interpreted so far.
+      placements: of its inputs and results, if its program is for a mesh (placements.py).
+      collectives: (how many, bytes of their results for each device) by kind, of such a program.
     """
 
     line: str
@@ -64,6 +67,8 @@ class NewGraph:
     loaded: bool = False
     number: int = -1
     interpreted: bool = False
+    placements: tuple[list[int], list[int]] | None = None
+    collectives: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.line}: {self.cause}" + (" (interpreted)" if self.interpreted else "")
@@ -142,7 +147,7 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 @contextlib.contextmanager
 def timed(
     steps: list[tuple],
-    roots: list[tuple[int, int]],
+    roots: list[Root],
     structure: int | None,
     of: Place | None = None,
 ) -> Iterator[NewGraph]:
@@ -177,7 +182,7 @@ def note_interpreted(
     num_ops: int,
     seconds: float,
     structure: int,
-    describe: Callable[[], tuple[list[tuple], list[tuple[int, int]]]],
+    describe: Callable[[], tuple[list[tuple], list[Root]]],
 ) -> None:
     """Remembers that a new graph ran without being compiled; called by the bridge.
 

@@ -58,7 +58,7 @@ class XLATensor2(torch.Tensor, metaclass=_OnDeviceJax):
 
         if isinstance(data, jax.Array):
             _check_usable(data)
-            return _XLAC.from_jax(data)
+            return _XLAC.from_jax(data, _placement(data))
         return torch.as_tensor(data, device=NAME)
 
 
@@ -68,7 +68,7 @@ def _check_usable(array: Any) -> None:
     Raises:
       TypeError: it is a tracer, which stands for a value while jax traces a function.
       RuntimeError: its memory was donated or deleted.
-      ValueError: it is on another device, or spread over several, or in another memory.
+      ValueError: it is on another device, or in another memory.
     """
     import jax
 
@@ -82,12 +82,31 @@ def _check_usable(array: Any) -> None:
             "expected a jax.Array with data, found one that was deleted or donated.\n"
             "Copy it before it is donated:  array.copy()"
         )
-    used = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    if not array.sharding.is_equivalent_to(used, array.ndim):
+    used = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    if _placement(array) == 0 and not array.sharding.is_equivalent_to(used, array.ndim):
         raise ValueError(
-            f"expected a jax.Array on {jax.devices()[0]}, found one with {array.sharding}.\n"
-            "Move it first:  jax.device_put(array, jax.devices()[0])"
+            f"expected a jax.Array on {jax.local_devices()[0]}, found one with {array.sharding}.\n"
+            "Move it first:  jax.device_put(array, jax.local_devices()[0])"
         )
+
+
+def _placement(array: Any) -> int:
+    """Where an array is that is spread over the devices of a mesh; 0 for others."""
+    import jax
+
+    from . import placements
+
+    sharding = array.sharding
+    is_spread = isinstance(sharding, jax.sharding.NamedSharding) and len(sharding.device_set) > 1
+    return placements.number_of(sharding, array.ndim) if is_spread else placements.ONE_DEVICE
+
+
+def _part_of_this_process(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The first part that this process has of a tensor that is divided among processes."""
+    array = _XLAC.to_jax(tensor.detach())
+    if array.is_fully_addressable or array.is_fully_replicated:
+        return None
+    return to_torch(_XLAC.from_jax(array.addressable_data(0)))
 
 
 def to_torch(self: torch.Tensor) -> torch.Tensor:
@@ -148,7 +167,12 @@ def register() -> None:
 
     def _tensor_str(self: torch.Tensor, indent: int) -> str:
         # torch selects and formats elements one by one: cheap on the host, a compilation each here.
-        return original_str(to_torch(self) if isinstance(self, XLATensor2) else self, indent)
+        if not isinstance(self, XLATensor2):
+            return original_str(self, indent)
+        # To print is nothing that all processes must do.
+        if (part := _part_of_this_process(self)) is not None:
+            return f"the first part that this process has:\n{original_str(part, indent)}"
+        return original_str(to_torch(self), indent)
 
     for function, original in (
         (numpy, original_numpy),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import foreign_code, graph_errors, index_errors, stored_values
+from . import foreign_code, graph_errors, index_errors, placements, stored_values
 from .lowering import checks, ffi, promotion, registry, target
+from .lowering.mesh import note_gathered, on_mesh
+from .placements import Root
 from .words import Decoder, argument_words, default_dtype, schema_name, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
@@ -39,17 +43,22 @@ class LoweredGraph:
     fallbacks: tuple[str, ...]
     foreign: frozenset[str]
     checks: tuple[tuple[int, str, str], ...]
+    gathered: tuple[str, ...] = ()
 
 
 def lower_graph(
-    calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[tuple[int, int]]
+    calls: Sequence[Call | None],
+    leaves: Sequence[tuple],
+    roots: Sequence[Root],
+    mesh: Mesh | None = None,
 ) -> LoweredGraph:
     """Traces a graph and lowers it to programs for XLA, under `jax.enable_x64(True)`.
 
     Args:
       calls: one for each step; None for a leaf.
-      leaves: (dtype, dims, donated) of each.
-      roots: (step, result) of each value to compute.
+      leaves: (dtype, dims, donated, placement) of each.
+      roots: of each value to compute.
+      mesh: the devices that the graph is for, if not for one.
 
     Raises:
       RuntimeError: an op could not be lowered; it is marked by `graph_errors.blaming`.
@@ -77,13 +86,21 @@ def lower_graph(
                 results[-1] = [None if x is None else ffi.store(x) for x in results[-1]]
             failed += [lax.reshape(check.failed, (1,)) for check in of_call]
             found.extend((number, check.message, check.error.__name__) for check in of_call)
-        values = [results[step][output] for step, output in roots]
+        values = [results[step][output] for step, output, _ in roots]
         return [*values, lax.concatenate(failed, 0)] if failed else values
 
-    structs = [_struct((dtype, dims)) for dtype, dims, _ in leaves]
+    structs = [_struct((dtype, dims)) for dtype, dims, *_ in leaves]
     if num_scalars:
         structs.append(jax.ShapeDtypeStruct((num_scalars, 2), np.int32))
-    donated = tuple(i for i, (_, _, is_donated) in enumerate(leaves) if is_donated)
+    donated = tuple(i for i, (_, _, is_donated, _) in enumerate(leaves) if is_donated)
+    if mesh is not None:
+        with on_mesh(mesh) as gathered:
+            traced = jax.jit(run, keep_unused=True).trace(*structs)
+        may_fail = foreign_code.ops(traced.jaxpr) or (found and index_errors.immediate())
+        # A program that may fail must not use up its arguments.
+        lowered = _on_mesh(traced, leaves, roots, () if may_fail else donated, mesh)
+        foreign = frozenset(foreign_code.ops(traced.jaxpr))
+        return LoweredGraph((lowered,), (), tuple(by_ffi), foreign, tuple(found), tuple(gathered))
     traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
     foreign = foreign_code.ops(traced.jaxpr)
     about = (tuple(by_ffi), frozenset(foreign), tuple(found))
@@ -100,6 +117,36 @@ def lower_graph(
 
     function = core.jaxpr_as_fun(traced.jaxpr)
     return LoweredGraph((jax.jit(function, keep_unused=True).lower(*structs),), (), *about)
+
+
+def _on_mesh(
+    traced: jax.stages.Traced,
+    leaves: Sequence[tuple],
+    roots: Sequence[Root],
+    donated: tuple[int, ...],
+    mesh: Mesh,
+) -> jax.stages.Lowered:
+    """A graph as one program that all devices of a mesh run. What is not among its leaves and
+    roots, the scalars and the outcome of checks, each device has in full."""
+    from jax.extend import core
+
+    replicated = NamedSharding(mesh, PartitionSpec())
+    takes = [
+        placements.sharding_of(placement) if placement else replicated for *_, placement in leaves
+    ]
+    gives: list[NamedSharding | None] = [
+        placements.sharding_of(placement) if placement else None for *_, placement in roots
+    ]
+    jaxpr = traced.jaxpr
+    structs = [
+        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=place)
+        for aval, place in itertools.zip_longest(jaxpr.in_avals, takes, fillvalue=replicated)
+    ]
+    gives += [replicated] * (len(jaxpr.out_avals) - len(gives))
+    function = core.jaxpr_as_fun(jaxpr)
+    jitted = jax.jit(function, keep_unused=True, donate_argnums=donated, out_shardings=gives)
+    with on_mesh(mesh):
+        return jitted.lower(*structs)
 
 
 def _stored(calls: Sequence[Call | None]) -> set[int]:
@@ -190,6 +237,7 @@ class Call:
         if lowered is not None:
             return lowered
         by_ffi.append(self.op)
+        note_gathered(self.op)
         if not target.has_host_memory():
             return host.lower_by_host(self.op, decoded.args, outs)
         words = argument_words(self.op, self.words)

@@ -34,6 +34,7 @@ _TABLE = [
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
     # What lowerings share; the lowerings.
+    ("torch_xla_lite/lowering", ["mesh.py"]),
     ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "registry.py", "table.py", "target.py"]),
     ("torch_xla_lite/lowering", ["promotion.py"]),
     ("torch_xla_lite/lowering", ["checks.py", "decomposition.py", "dtypes.py"]),
@@ -41,9 +42,19 @@ _TABLE = [
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
     (_PACKAGE, ["_caches.py", "_preflight.py", "_rebuild.py", "_variables.py"]),
+    (_PACKAGE, ["distributed.py"]),
     (
         _PACKAGE,
-        ["background.py", "costs.py", "device.py", "progress.py", "stored_values.py", "words.py"],
+        [
+            "background.py",
+            "communication.py",
+            "costs.py",
+            "device.py",
+            "placements.py",
+            "progress.py",
+            "stored_values.py",
+            "words.py",
+        ],
     ),
     (_PACKAGE, ["compilation_cache.py", "foreign_code.py"]),
     (_PACKAGE, ["graph_differences.py", "index_errors.py"]),
@@ -52,7 +63,18 @@ _TABLE = [
     (_PACKAGE, ["compiler.py", "graph_cuts.py", "graph_view.py", "meta_functions.py"]),
     (_PACKAGE, ["custom_ops.py", "debug.py", "tensor.py", "utils"]),
     (_PACKAGE, ["__config__.py", "compile_mode.py", "environment.py", "lightning.py", "ops.py"]),
-    (_PACKAGE, ["opcheck.py", "serialization.py", "torchscript.py", "commands"]),
+    (
+        _PACKAGE,
+        [
+            "launch.py",
+            "opcheck.py",
+            "serialization.py",
+            "sharding.py",
+            "torchscript.py",
+            "commands",
+        ],
+    ),
+    (_PACKAGE, ["batches.py"]),
     (_PACKAGE, ["__init__.py", "__main__.py", "examples"]),
     ("scripts/repos", ["git.py"]),
     ("scripts/repos", ["journal.py", "model.py", "network.py"]),

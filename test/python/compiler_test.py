@@ -36,7 +36,7 @@ def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
         return lowered
 
     monkeypatch.setattr(tracing, "lower_graph", lower_and_keep)
-    monkeypatch.setattr(compiler.compilation_cache, "load", lambda key: None)
+    monkeypatch.setattr(compiler.compilation_cache, "load", lambda *_: None)
     x = torch.ones(3).to("jax")
     for _ in range(20):
         x = x * 1.5 + 0.25
@@ -51,7 +51,7 @@ def test_a_step_overwrites_its_weights_without_copies(monkeypatch):
     def keep(key, program):
         texts.extend(part.as_text() for part in program.executables)
 
-    monkeypatch.setattr(compiler.compilation_cache, "load", lambda key: None)
+    monkeypatch.setattr(compiler.compilation_cache, "load", lambda *_: None)
     monkeypatch.setattr(compiler.compilation_cache, "store", keep)
     torch.manual_seed(0)
     reference = torch.nn.Sequential(*(torch.nn.Linear(48, 48) for _ in range(4)))

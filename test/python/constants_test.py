@@ -72,7 +72,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise graph_errors.blaming("", _IsLowered())
 
     monkeypatch.setattr(tracing, "lower_graph", lower_only)
-    monkeypatch.setattr(compiler.compilation_cache, "load", lambda key: None)
+    monkeypatch.setattr(compiler.compilation_cache, "load", lambda *_: None)
     return found
 
 

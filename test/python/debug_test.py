@@ -25,6 +25,7 @@ def test_metrics_have_these_names():
         "interpretations",
         "recorded_ops",
         "fallbacks",
+        "gathered",
     }
 
 
@@ -39,6 +40,7 @@ def test_reset_sets_all_to_zero():
         "interpretations": 0,
         "recorded_ops": 0,
         "fallbacks": {},
+        "gathered": {},
     }
 
 

@@ -6,7 +6,12 @@ the compiler falls back to PyTorch's decompositions and then to the ATen kernel.
 """
 
 # Imported because they register kernels that torch calls while a program records.
-from torch_xla_lite.lowering import composites, recurrent_ops, shapes  # noqa: F401
+from torch_xla_lite.lowering import (  # noqa: F401
+    composites,
+    mesh_ops,
+    recurrent_ops,
+    shapes,
+)
 from torch_xla_lite.lowering.registry import (
     LOWERINGS,
     Lowering,

@@ -20,6 +20,7 @@ from torch_xla_lite.lowering.convolution_forms import (
     weight_gradient,
 )
 from torch_xla_lite.lowering.ffi import call_infallible
+from torch_xla_lite.lowering.mesh import partitioned
 from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import lower
 
@@ -44,9 +45,40 @@ def _by_aten(
     op: str, arguments: list, weight: jax.Array, shapes: Sequence[Sequence[int] | None]
 ) -> list[jax.Array | None]:
     """A call of torch's kernel; None for results that are not wanted."""
-    structs = [shape and jax.ShapeDtypeStruct(shape, weight.dtype) for shape in shapes]
-    work = math.prod(weight.shape[1:])
-    return call_infallible(op, arguments, structs, work_per_byte=work)
+    wanted = [shape is not None for shape in shapes]
+    structs = [jax.ShapeDtypeStruct(shape, weight.dtype) for shape in shapes if shape is not None]
+    arrays = [argument for argument in arguments if isinstance(argument, jax.Array)]
+
+    def kernel(
+        operands: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]
+    ) -> list[jax.Array]:
+        given, results = iter(operands), iter(outs)
+        all_arguments = [next(given) if isinstance(a, jax.Array) else a for a in arguments]
+        all_outs = [next(results) if want else None for want in wanted]
+        work = math.prod(weight.shape[1:])
+        computed = call_infallible(op, all_arguments, all_outs, work_per_byte=work)
+        return [result for result in computed if result is not None]
+
+    # Each device has some images, and the whole weight.
+    rank = weight.ndim - 2
+    images = " ".join(["n", "c", *(f"h{i}" for i in range(rank))])
+    results = " ".join(["n", "o", *(f"p{i}" for i in range(rank))])
+    weights = " ".join(["q", "i", *(f"k{i}" for i in range(rank))])
+    if op == "aten::convolution":
+        takes, gives = [images, weights, "b"], [results]
+    else:
+        takes, gives = [results, images, weights], [images, weights, "b"]
+    computed = iter(
+        partitioned(
+            kernel,
+            arrays,
+            structs,
+            takes=takes[: len(arrays)],
+            gives=[names for names, want in zip(gives, wanted, strict=True) if want],
+            along="n",
+        )
+    )
+    return [next(computed) if want else None for want in wanted]
 
 
 @lower("aten::convolution", "aten::convolution_overrideable")

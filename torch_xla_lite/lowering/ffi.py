@@ -22,6 +22,8 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from torch_xla_lite.lowering.mesh import partitioned
+
 _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
 _STORE = "torch_xla_lite.store"
@@ -70,8 +72,13 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
 def store(value: jax.Array) -> jax.Array:
     """`value`, which XLA does not fuse with its uses; for use while `jax.jit` traces, on CPUs."""
     register()
+    dims = " ".join(f"d{dim}" for dim in range(value.ndim))
+
+    def kernel(arrays: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]) -> list:
+        return [jax.ffi.ffi_call(_STORE, outs[0], input_output_aliases={0: 0})(arrays[0])]
+
     struct = jax.ShapeDtypeStruct(value.shape, value.dtype)
-    return jax.ffi.ffi_call(_STORE, struct, input_output_aliases={0: 0})(value)
+    return partitioned(kernel, [value], [struct], takes=[dims], gives=[dims], along=dims)[0]
 
 
 def lower_by_ffi(

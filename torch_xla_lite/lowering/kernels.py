@@ -15,9 +15,12 @@ import ctypes
 import functools
 import math
 import pathlib
+from collections.abc import Sequence
 
 import jax
 import numpy as np
+
+from torch_xla_lite.lowering.mesh import note_gathered, partitioned
 
 _LIBRARIES = pathlib.Path(__file__).parent.parent / "lib"
 _CPU = _LIBRARIES / "libtorch_xla_lite_ffi.so"
@@ -109,8 +112,18 @@ def softmax_cross_entropy(
     dtype = _accumulator(logits.dtype)
     loss = jax.ShapeDtypeStruct(labels.shape, dtype)
     normalizer = jax.ShapeDtypeStruct((*labels.shape, 2), dtype)
-    call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy", (loss, normalizer))
-    return tuple(call(logits, labels, op=op, ignore_index=np.int64(ignore_index)))
+
+    def kernel(
+        operands: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]
+    ) -> Sequence[jax.Array]:
+        call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy", tuple(outs))
+        return call(*operands, op=op, ignore_index=np.int64(ignore_index))
+
+    takes, gives = ["n c", "n"], ["n", "n t"]
+    results = partitioned(
+        kernel, [logits, labels], [loss, normalizer], takes=takes, gives=gives, along="n"
+    )
+    return results[0], results[1]
 
 
 def softmax_cross_entropy_backward(
@@ -132,8 +145,15 @@ def softmax_cross_entropy_backward(
     """
     register()
     like = jax.ShapeDtypeStruct(logits.shape, logits.dtype)
-    call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy_backward", like)
-    return call(grad, logits, labels, normalizer, op=op, ignore_index=np.int64(ignore_index))
+
+    def kernel(
+        operands: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]
+    ) -> Sequence[jax.Array]:
+        call = jax.ffi.ffi_call("torch_xla_lite.softmax_cross_entropy_backward", outs[0])
+        return [call(*operands, op=op, ignore_index=np.int64(ignore_index))]
+
+    operands, takes = [grad, logits, labels, normalizer], ["n", "n c", "n", "n t"]
+    return partitioned(kernel, operands, [like], takes=takes, gives=["n c"], along="n")[0]
 
 
 def segment_reduce(
@@ -169,6 +189,7 @@ def segment_reduce(
     register()
     start = _NEUTRAL[reduce] if initial is None else initial
     out = jax.ShapeDtypeStruct((offsets.shape[0] - 1, data.shape[1]), data.dtype)
+    note_gathered(op)
     return jax.ffi.ffi_call("torch_xla_lite.segment_reduce", out)(
         data,
         offsets,
@@ -204,6 +225,7 @@ def segment_reduce_backward(
     """
     register()
     like = jax.ShapeDtypeStruct(data.shape, data.dtype)
+    note_gathered(op)
     return jax.ffi.ffi_call("torch_xla_lite.segment_reduce_backward", like)(
         grad, reduced, data, offsets, op=op, reduce=np.int64(_REDUCTIONS[reduce]), whole=whole
     )

@@ -232,11 +232,22 @@ def scatter_to_positions(
     if 0 in grad.shape or 0 in shape:
         return lax.full(shape, 0, grad.dtype)
     each = grad.size // lead
-    column = convert(lax.reshape(positions, (lead, each)), np.dtype(np.int32))
-    row = lax.broadcasted_iota(np.int32, (lead, each), 0)
-    zeros = lax.full((lead, spatial), 0, grad.dtype)
-    added = zeros.at[row, column].add(
-        lax.reshape(grad, (lead, each)), mode="promise_in_bounds", unique_indices=unique
+    column = convert(lax.reshape(positions, (lead, each, 1)), np.dtype(np.int32))
+    # Each row by itself, so that the devices of a mesh can have different ones.
+    rows = lax.ScatterDimensionNumbers(
+        update_window_dims=(),
+        inserted_window_dims=(1,),
+        scatter_dims_to_operand_dims=(1,),
+        operand_batching_dims=(0,),
+        scatter_indices_batching_dims=(0,),
+    )
+    added = lax.scatter_add(
+        lax.full((lead, spatial), 0, grad.dtype),
+        column,
+        lax.reshape(grad, (lead, each)),
+        rows,
+        mode="promise_in_bounds",
+        unique_indices=unique,
     )
     return lax.reshape(added, shape)
 

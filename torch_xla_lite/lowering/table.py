@@ -56,6 +56,9 @@ MODULES: dict[str, str] = {
         aten::sub.Scalar aten::sub.Tensor aten::xlogy.Scalar_Other aten::xlogy.Scalar_Self
         aten::xlogy.Tensor
     """,
+    "constrain": """
+        torch_xla_lite::constrain
+    """,
     "convolution": """
         aten::_convolution aten::convolution aten::convolution_backward
         aten::convolution_backward_overrideable aten::convolution_overrideable

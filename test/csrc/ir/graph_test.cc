@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
+#include "torch_xla_lite/csrc/ir/donation.h"
 #include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
 
 namespace torch_xla_lite::ir {
 namespace {
@@ -227,6 +229,72 @@ TEST(Linearize, ANodeMayHaveMoreResultsThanFitIntoSixteenBits) {
   const Position root = Describe(KeyOf(result)).roots[0];
   EXPECT_EQ(root.step, 1u);
   EXPECT_EQ(root.output, 66'000u);
+}
+
+// --- meshes --------------------------------------------------------------------------------------
+
+constexpr Placement kRows = ReplicatedOn(1) | 1;
+
+class PlacedBuffer final : public Buffer {
+ public:
+  explicit PlacedBuffer(Placement placement) : placement_(placement) {}
+  bool IsExclusive() const override { return true; }
+  Placement placement() const override { return placement_; }
+
+ private:
+  const Placement placement_;
+};
+
+Value PlacedLeaf(Placement placement) {
+  return {Node::Leaf(toy::Vector(2), Ref<Buffer>::Take(new PlacedBuffer(placement))), 0};
+}
+
+// x + y, where nothing else refers to the leaves.
+Value SumOf(Placement x, Placement y) { return Call("add", {PlacedLeaf(x), PlacedLeaf(y)}); }
+
+TEST(Mesh, TheKeyOfAGraphOnOneDeviceHasNoPlacements) {
+  const Value sum = SumOf(kOneDevice, kOneDevice);
+  const Root root{.value = &sum, .placement = kOneDevice};
+  const Graph graph = Linearize({&root, 1});
+  EXPECT_EQ(graph.key.size(), 2u + 4u + 1u + 1u);
+  EXPECT_TRUE(Describe(graph.key).leaf_placements.empty());
+}
+
+// In its first step the state of an optimizer is on one device, and then on each.
+TEST(Mesh, WhatIsOnOneDeviceCountsAsOnEach) {
+  const Value first = SumOf(kRows, kOneDevice), second = SumOf(kRows, ReplicatedOn(1));
+  const Root roots[] = {{.value = &first, .placement = kOneDevice},
+                        {.value = &second, .placement = ReplicatedOn(1)}};
+  const Graph graph = Linearize({&roots[0], 1});
+  EXPECT_EQ(graph.key, Linearize({&roots[1], 1}).key);
+  const Description description = Describe(graph.key);
+  EXPECT_EQ(description.leaf_placements, (std::vector{kRows, ReplicatedOn(1)}));
+  EXPECT_EQ(description.root_placements, (std::vector{ReplicatedOn(1)}));
+}
+
+TEST(Mesh, ALeafIsDonatedToAResultInTheSamePlace) {
+  const Value sum = SumOf(ReplicatedOn(1), kRows);
+  for (const Placement placement : {ReplicatedOn(1), kRows, kAnywhere}) {
+    const Root root{.value = &sum, .placement = placement};
+    const std::vector<Step> steps = Describe(Linearize({&root, 1}).key).steps;
+    EXPECT_EQ(steps[0].donated, placement == ReplicatedOn(1));
+    EXPECT_EQ(steps[1].donated, placement == kRows);
+  }
+}
+
+TEST(Mesh, AGraphIsAdaptedWithThePlacesOfItsResults) {
+  const Value x = PlacedLeaf(kRows), y = PlacedLeaf(ReplicatedOn(1));
+  const Value sum = Call("add", {x, y}), difference = Call("add", {sum, y});
+  const Root roots[] = {{.value = &sum, .placement = kRows},
+                        {.value = &difference, .placement = kAnywhere}};
+  const Root reversed[] = {roots[1], roots[0]};
+  const Graph graph = Linearize(roots);
+  Graph other = Linearize(reversed);
+  EXPECT_EQ(StructureOf(graph.key), StructureOf(other.key));
+  EXPECT_TRUE(AdaptTo(graph.key, &other));
+  EXPECT_EQ(other.key, graph.key);
+  EXPECT_EQ(other.root_placements, graph.root_placements);
+  EXPECT_EQ(other.roots[0].node.get(), sum.node.get());
 }
 
 // One call with a result for each of many parameters, as optimizers that work on lists record it.

@@ -122,7 +122,7 @@ void Copy(const OperatorHandle&, DispatchKeySet, Stack* stack) {
     if (value.scalar_type() != self.scalar_type()) value = value.to(self.scalar_type());
     if (!IsJax(value)) value = Upload(value);
     if (value.sizes() != self.sizes()) value = value.expand(self.sizes());
-    Assign(self, value);
+    Assign(self, PlacedAs(self, value));
   }
   stack->emplace_back(self);
 }

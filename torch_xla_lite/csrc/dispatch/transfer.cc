@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -38,6 +39,26 @@ at::Tensor Upload(const at::Tensor& cpu_tensor) {
   const auto shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
   auto buffer = runtime.executor().Upload(shape.get(), dense.const_data_ptr());
   ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
+  const runtime::RecordScope scope;
+  return at::Tensor(tensor::MakeTensor(std::move(leaf)));
+}
+
+at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value) {
+  const XTensorImpl& impl = *XTensorImpl::From(target);
+  ir::Value source;
+  ir::Placement placement;
+  {
+    const runtime::RecordScope scope;
+    placement = impl.alias().placement();
+    if (ir::MeshOf(placement) == 0 || placement == ir::kAnywhere || impl.step() != nullptr) {
+      return value;
+    }
+    source = XTensorImpl::From(value)->Read();
+    if (source.buffer() == nullptr || source.buffer()->placement() == placement) return value;
+  }
+  auto buffer = ir::Ref<ir::Buffer>::Share(source.buffer());
+  auto placed = Runtime::Get().executor().Placed(source.shape(), std::move(buffer), placement);
+  ir::Value leaf{ir::Node::Leaf(source.shape(), std::move(placed)), 0};
   const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }

@@ -20,6 +20,10 @@ ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor);
 at::Tensor Upload(const at::Tensor& cpu_tensor);
 at::Tensor Download(const at::Tensor& tensor);
 
+// `value`, or a copy of it where the storage of `target` is, if that is on a mesh and all of it is
+// about to be replaced by a value that is computed.
+at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value);
+
 }  // namespace torch_xla_lite::dispatch
 
 #endif  // TORCH_XLA_LITE_CSRC_DISPATCH_TRANSFER_H_

@@ -1,6 +1,7 @@
 #include "torch_xla_lite/csrc/ir/donation.h"
 
 #include <limits>
+#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
 
 namespace torch_xla_lite::ir {
 namespace {
@@ -48,25 +50,39 @@ class Donation {
            leaf.buffer()->refs() == 1 && leaf.buffer()->IsExclusive();
   }
 
+  // A value can have the memory of another of the same shape, in the same place.
+  using Kind = std::pair<const Shape*, Placement>;
+
+  Kind KindOfLeaf(size_t leaf) const {
+    const Value& value = graph_.leaves[leaf];
+    return {value.shape(), PlacementOn(graph_.mesh, value.buffer()->placement())};
+  }
+
+  Kind KindOfRoot(size_t root) const {
+    const bool is_on_mesh = graph_.mesh != 0;
+    return {graph_.roots[root].shape(),
+            is_on_mesh ? graph_.root_placements[root] : ReplicatedOn(0)};
+  }
+
   bool Donate(size_t leaf, size_t root) {
     if (has_donor_[root]) return false;
-    if (graph_.roots[root].shape() != graph_.leaves[leaf].shape()) return false;
+    if (KindOfRoot(root) != KindOfLeaf(leaf)) return false;
     root_of_donor_[leaf] = root;
     has_donor_[root] = true;
     graph_.key[leaf_words_[leaf]] |= kDonatedBit;
     return true;
   }
 
-  // Donates each leaf to the first root of its shape that has no donor yet.
+  // Donates each leaf to the first root of its kind that has no donor yet.
   void DonateToFirstFree(const std::vector<size_t>& leaves) {
     if (leaves.empty()) return;
     // In reverse order, so that the first free root is at the end, where taking it is cheap.
-    std::unordered_map<const Shape*, std::vector<size_t>> free;
+    std::map<Kind, std::vector<size_t>> free;
     for (size_t root = graph_.roots.size(); root-- > 0;) {
-      if (!has_donor_[root]) free[graph_.roots[root].shape()].push_back(root);
+      if (!has_donor_[root]) free[KindOfRoot(root)].push_back(root);
     }
     for (const size_t leaf : leaves) {
-      std::vector<size_t>& roots = free[graph_.leaves[leaf].shape()];
+      std::vector<size_t>& roots = free[KindOfLeaf(leaf)];
       if (roots.empty()) continue;
       Donate(leaf, roots.back());
       roots.pop_back();
@@ -76,15 +92,24 @@ class Donation {
   // jax gives the memory of donated arguments to results of the same shape, both in order. So roots
   // with a donor come first, in the order of their donors.
   void OrderRootsByDonor() {
-    std::vector<Value> roots;
-    roots.reserve(graph_.roots.size());
+    std::vector<size_t> order;
+    order.reserve(graph_.roots.size());
     for (const size_t root : root_of_donor_) {
-      if (root != kNone) roots.push_back(std::move(graph_.roots[root]));
+      if (root != kNone) order.push_back(root);
     }
     for (size_t root = 0; root < graph_.roots.size(); ++root) {
-      if (!has_donor_[root]) roots.push_back(std::move(graph_.roots[root]));
+      if (!has_donor_[root]) order.push_back(root);
     }
-    graph_.roots = std::move(roots);
+    Reorder(&graph_.roots, order);
+    if (graph_.mesh != 0) Reorder(&graph_.root_placements, order);
+  }
+
+  template <typename T>
+  static void Reorder(std::vector<T>* values, const std::vector<size_t>& order) {
+    std::vector<T> ordered;
+    ordered.reserve(order.size());
+    for (const size_t i : order) ordered.push_back(std::move((*values)[i]));
+    *values = std::move(ordered);
   }
 
   // A node that is referred to from outside the graph may be computed again, so its leaves must
@@ -125,12 +150,15 @@ bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
     if (donated[leaf] && !wanted[leaf]) copied.push_back(leaf);
   }
   std::unordered_map<uint64_t, Value> root_at;
-  const size_t first_root = key.size() - graph->roots.size();
+  const auto [first, stride] = RootsOf(key);
   for (size_t i = 0; i < graph->roots.size(); ++i) {
-    root_at.emplace(graph->key[first_root + i], std::move(graph->roots[i]));
+    root_at.emplace(graph->key[first + i * stride], std::move(graph->roots[i]));
   }
   for (size_t i = 0; i < graph->roots.size(); ++i) {
-    graph->roots[i] = std::move(root_at.at(key[first_root + i]));
+    graph->roots[i] = std::move(root_at.at(key[first + i * stride]));
+    if (graph->mesh != 0) {
+      graph->root_placements[i] = static_cast<Placement>(key[first + i * stride + 1]);
+    }
   }
   graph->key.assign(key.begin(), key.end());
   graph->copied_leaves = std::move(copied);

@@ -22,16 +22,14 @@ class Linearizer {
     graph_.roots.reserve(roots.size());
     replaced_.reserve(roots.size());
     for (const Root& root : roots) {
-      if (!root.if_needed) AddRoot(*root.value, root.replaced);
+      if (!root.if_needed) AddRoot(root);
     }
     for (const Root& root : roots) {
-      if (root.if_needed && VisitOf(*root.value->node).is_entered) {
-        AddRoot(*root.value, root.replaced);
-      }
+      if (root.if_needed && VisitOf(*root.value->node).is_entered) AddRoot(root);
     }
+    FindMesh();
     DonateLeaves(&graph_, leaf_words_, replaced_);
-    graph_.key.push_back(kEnd);
-    for (const Value& root : graph_.roots) graph_.key.push_back(WordOf(PositionOfPending(root)));
+    AppendPlacementsAndRoots();
     return std::move(graph_);
   }
 
@@ -47,7 +45,8 @@ class Linearizer {
     return node.visit;
   }
 
-  void AddRoot(const Value& root, const Node* replaced) {
+  void AddRoot(const Root& added) {
+    const Value& root = *added.value;
     AddCalls(*root.node);
     Node::Visit& visit = root.node->visit;
     ++visit.references;
@@ -57,8 +56,35 @@ class Linearizer {
     visit.is_root = true;
     if (root.node->num_outputs() != 1) SetIndex(root, graph_.roots.size(), root_of_);
     graph_.roots.push_back(root);
-    replaced_.push_back(replaced);
+    replaced_.push_back(added.replaced);
+    graph_.root_placements.push_back(added.placement);
     ++visit.references;  // The graph's own.
+  }
+
+  void FindMesh() {
+    for (const Value& leaf : graph_.leaves) {
+      if (graph_.mesh == 0) graph_.mesh = MeshOf(leaf.buffer()->placement());
+    }
+    if (graph_.mesh == 0) graph_.root_placements.clear();
+    for (Placement& placement : graph_.root_placements) {
+      placement = PlacementOn(graph_.mesh, placement);
+    }
+  }
+
+  void AppendPlacementsAndRoots() {
+    if (graph_.mesh == 0) {
+      graph_.key.push_back(kEnd);
+      for (const Value& root : graph_.roots) graph_.key.push_back(WordOf(PositionOfPending(root)));
+      return;
+    }
+    graph_.key.push_back(kEndOnMesh);
+    for (const Value& leaf : graph_.leaves) {
+      graph_.key.push_back(PlacementOn(graph_.mesh, leaf.buffer()->placement()));
+    }
+    for (size_t i = 0; i < graph_.roots.size(); ++i) {
+      graph_.key.push_back(WordOf(PositionOfPending(graph_.roots[i])));
+      graph_.key.push_back(graph_.root_placements[i]);
+    }
   }
 
   // Appends a pending node after all nodes that it depends on.
@@ -157,6 +183,10 @@ class Linearizer {
 };
 
 }  // namespace
+
+Placement PlacementOn(uint32_t mesh, Placement placement) {
+  return placement == kOneDevice ? ReplicatedOn(mesh) : placement;
+}
 
 Graph Linearize(std::span<const Root> roots) {
   static uint64_t mark = 0;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
 
 namespace torch_xla_lite::ir {
 
@@ -24,6 +25,10 @@ struct Graph {
   std::vector<Value> leaves;
   std::vector<uint64_t> scalars;
   std::vector<Value> roots;
+  // That of the first leaf that is placed on one, or 0.
+  uint32_t mesh = 0;
+  // For each root of a graph on a mesh: where its holder keeps it. Otherwise empty.
+  std::vector<Placement> root_placements;
   // Leaves that the executable donates, but that are needed afterwards (see AdaptTo in donation.h).
   std::vector<uint32_t> copied_leaves;
   // Nodes in the order of the key's steps, including leaves. Used for error messages; kept alive by
@@ -37,9 +42,15 @@ struct Root {
   const Value* value;
   // The leaf that the holder had before, or nullptr. Only compared: it may have been freed.
   const Node* replaced = nullptr;
+  // Where that leaf was: the new value stays there.
+  Placement placement = kAnywhere;
   // Whether it is a root only if the others need its node, so that it is computed in any case.
   bool if_needed = false;
 };
+
+// Where a value is if that was said without regard to the mesh of its graph: what is on one device
+// gets to all of them.
+Placement PlacementOn(uint32_t mesh, Placement placement);
 
 // Donates leaves that are not needed afterwards (donation.h), and orders the roots accordingly.
 Graph Linearize(std::span<const Root> roots);

@@ -1,6 +1,8 @@
 #include "torch_xla_lite/csrc/ir/key.h"
 
 #include <algorithm>
+#include <array>
+#include <ranges>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/hash.h"
@@ -12,12 +14,14 @@ Position PositionOf(uint64_t word) {
   return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
 }
 
-// Calls the functions with the word of each leaf, and of each signature. Returns where the roots of
-// the key begin.
+bool IsEnd(uint64_t word) { return word == kEnd || word == kEndOnMesh; }
+
+// Calls the functions with the word of each leaf, and of each signature. Returns where the steps of
+// the key end.
 template <typename Word, typename OnLeaf, typename OnCall>
 size_t ForEachStep(std::span<Word> key, OnLeaf&& on_leaf, OnCall&& on_call) {
   size_t i = 0;
-  while (key[i] != kEnd) {
+  while (!IsEnd(key[i])) {
     if (key[i] & kLeafBit) {
       on_leaf(key[i++]);
     } else {
@@ -25,7 +29,7 @@ size_t ForEachStep(std::span<Word> key, OnLeaf&& on_leaf, OnCall&& on_call) {
       i += 2 + (key[i + 1] >> 32);
     }
   }
-  return i + 1;
+  return i;
 }
 
 const Shape* LeafOf(uint64_t word) {
@@ -65,10 +69,12 @@ KeptKey::KeptKey(std::vector<uint64_t> words) : words_(std::move(words)) {
 Description Describe(std::span<const uint64_t> key) {
   Description description;
   size_t i = 0;
-  while (key[i] != kEnd) {
+  size_t num_leaves = 0;
+  while (!IsEnd(key[i])) {
     const uint64_t word = key[i++];
     Step step;
     if (word & kLeafBit) {
+      ++num_leaves;
       step.leaf = LeafOf(word);
       step.donated = (word & kDonatedBit) != 0;
     } else {
@@ -79,8 +85,23 @@ Description Describe(std::span<const uint64_t> key) {
     }
     description.steps.push_back(std::move(step));
   }
-  for (++i; i < key.size(); ++i) description.roots.push_back(PositionOf(key[i]));
+  const bool is_on_mesh = key[i++] == kEndOnMesh;
+  for (; is_on_mesh && num_leaves > 0; --num_leaves) {
+    description.leaf_placements.push_back(static_cast<Placement>(key[i++]));
+  }
+  while (i < key.size()) {
+    description.roots.push_back(PositionOf(key[i++]));
+    if (is_on_mesh) description.root_placements.push_back(static_cast<Placement>(key[i++]));
+  }
   return description;
+}
+
+RootWords RootsOf(std::span<const uint64_t> key) {
+  size_t num_leaves = 0;
+  const size_t end = ForEachStep(
+      key, [&](uint64_t) { ++num_leaves; }, kNothing);
+  if (key[end] == kEnd) return {end + 1, 1};
+  return {end + 1 + num_leaves, 2};
 }
 
 std::vector<bool> DonatedLeaves(std::span<const uint64_t> key) {
@@ -92,9 +113,17 @@ std::vector<bool> DonatedLeaves(std::span<const uint64_t> key) {
 
 std::vector<uint64_t> StructureOf(std::span<const uint64_t> key) {
   std::vector<uint64_t> structure(key.begin(), key.end());
-  const size_t roots = ForEachStep(
+  ForEachStep(
       std::span(structure), [](uint64_t& word) { word &= ~kDonatedBit; }, kNothing);
-  std::sort(structure.begin() + roots, structure.end());
+  const auto [first, stride] = RootsOf(key);
+  if (stride == 1) {
+    std::sort(structure.begin() + first, structure.end());
+  } else {
+    std::vector<std::array<uint64_t, 2>> roots;
+    for (size_t i = first; i < key.size(); i += 2) roots.push_back({key[i], key[i + 1]});
+    std::ranges::sort(roots);
+    std::ranges::copy(std::views::join(roots), structure.begin() + first);
+  }
   return structure;
 }
 

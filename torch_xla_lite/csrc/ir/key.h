@@ -11,7 +11,8 @@
 //
 // The words: a leaf is its shape's address with the lowest bit set (and the second bit if it is
 // donated). An op call is its signature's address, then its counts, then its operands. A null word
-// ends the steps; the roots follow.
+// ends the steps; the roots follow. In a graph on a mesh (placement.h) another word ends them; the
+// placements of the leaves follow, and then each root with the placement of its holder.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_KEY_H_
 #define TORCH_XLA_LITE_CSRC_IR_KEY_H_
@@ -20,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
@@ -29,6 +31,7 @@ namespace torch_xla_lite::ir {
 inline constexpr uint64_t kLeafBit = 1;
 inline constexpr uint64_t kDonatedBit = 2;
 inline constexpr uint64_t kEnd = 0;
+inline constexpr uint64_t kEndOnMesh = 2;  // No address, and no leaf.
 
 // The position of a value in a graph: the step that produces it, and the index of the result.
 struct Position {
@@ -60,6 +63,9 @@ struct Step {
 struct Description {
   std::vector<Step> steps;
   std::vector<Position> roots;
+  // Of a graph on a mesh, of each leaf and each root; otherwise empty.
+  std::vector<Placement> leaf_placements;
+  std::vector<Placement> root_placements;
 };
 
 // The key of a graph that is one call, whose operands are leaves and are not donated.
@@ -81,6 +87,13 @@ class KeptKey {
 
 // Reads a key back.
 Description Describe(std::span<const uint64_t> key);
+
+// Where the words of the roots are: the index of the first, and the distance of each to the next.
+struct RootWords {
+  size_t first;
+  size_t stride;
+};
+RootWords RootsOf(std::span<const uint64_t> key);
 
 // For each leaf whether it is donated.
 std::vector<bool> DonatedLeaves(std::span<const uint64_t> key);

@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
@@ -33,6 +34,7 @@ class Buffer : public RefCounted {
   virtual ~Buffer() = default;
   // Whether nothing outside the graph can read the data, so that a computation may overwrite it.
   virtual bool IsExclusive() const = 0;
+  virtual Placement placement() const { return kOneDevice; }
 };
 
 class Node;

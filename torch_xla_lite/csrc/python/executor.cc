@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 #include <unistd.h>
 
@@ -12,12 +13,15 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/source.h"
@@ -79,6 +83,9 @@ PyObject* PythonType(const std::exception& error) {
   return torchs == nullptr ? nullptr : torchs->type;
 }
 
+// Says where on a mesh its result is (lowering/mesh_ops.py).
+constexpr std::string_view kConstrain = "torch_xla_lite::constrain";
+
 std::atomic<bool (*)()> in_kernel = nullptr;
 thread_local bool is_compiler_thread = false;
 
@@ -95,15 +102,24 @@ class PyExecutable final : public runtime::Executable {
       : callable_(compiled[0]),
         number_(compiled[1].attr("number").cast<size_t>()),
         is_loaded_(compiled[1].attr("loaded").cast<bool>()) {
+    const py::object placements = compiled[1].attr("placements");
+    if (!placements.is_none()) {
+      std::tie(leaf_placements_, root_placements_) =
+          placements.cast<decltype(std::pair(leaf_placements_, root_placements_))>();
+    }
     if (ExecutionCounts().size() <= number_) ExecutionCounts().resize(number_ + 1);
   }
   ~PyExecutable() override { Drop(callable_.release().ptr()); }
   bool is_loaded() const override { return is_loaded_; }
   PyObject* callable() const { return callable_.ptr(); }
   void CountExecution() const { ++ExecutionCounts()[number_]; }
+  // Of a program for a mesh, where it takes its arguments and leaves its results; otherwise empty.
+  const std::vector<ir::Placement>& leaf_placements() const { return leaf_placements_; }
+  const std::vector<ir::Placement>& root_placements() const { return root_placements_; }
 
  private:
   py::object callable_;
+  std::vector<ir::Placement> leaf_placements_, root_placements_;
   const size_t number_;
   const bool is_loaded_;
 };
@@ -141,12 +157,20 @@ py::tuple PositionTuple(ir::Position position) {
   return py::make_tuple(position.step, position.output);
 }
 
-// (dtype, dims, donated) of a leaf; (op, words, operands, outputs, number of scalars, source) of a
-// call.
-py::tuple StepTuple(const ir::Step& step, uint32_t source) {
-  if (step.signature == nullptr) {
-    return ShapeTuple(step.leaf) + py::make_tuple(step.donated);
-  }
+// (dtype, dims, donated, placement).
+py::tuple LeafTuple(const ir::Step& step, ir::Placement placement) {
+  return ShapeTuple(step.leaf) + py::make_tuple(step.donated, placement);
+}
+
+// (step, result, placement), where None is a placement that the compiler chooses.
+py::tuple RootTuple(ir::Position position, ir::Placement placement) {
+  const py::object chosen =
+      placement == ir::kAnywhere ? py::none() : py::object(py::int_(placement));
+  return PositionTuple(position) + py::make_tuple(chosen);
+}
+
+// (op, words, operands, outputs, number of scalars, source).
+py::tuple CallTuple(const ir::Step& step, uint32_t source) {
   py::list words;
   for (uint64_t word : step.signature->words) words.append(word);
   py::list operands;
@@ -163,12 +187,23 @@ py::tuple StepTuple(const ir::Step& step, uint32_t source) {
 std::pair<py::list, py::list> DescribeKey(std::span<const uint64_t> key,
                                           std::span<const uint32_t> sources) {
   const ir::Description description = ir::Describe(key);
+  const bool is_on_mesh = !description.leaf_placements.empty();
   py::list steps;
+  size_t leaf = 0;
   for (size_t i = 0; i < description.steps.size(); ++i) {
-    steps.append(StepTuple(description.steps[i], sources[i]));
+    const ir::Step& step = description.steps[i];
+    if (step.signature != nullptr) {
+      steps.append(CallTuple(step, sources[i]));
+    } else {
+      steps.append(
+          LeafTuple(step, is_on_mesh ? description.leaf_placements[leaf++] : ir::kOneDevice));
+    }
   }
   py::list roots;
-  for (ir::Position root : description.roots) roots.append(PositionTuple(root));
+  for (size_t i = 0; i < description.roots.size(); ++i) {
+    roots.append(RootTuple(description.roots[i],
+                           is_on_mesh ? description.root_placements[i] : ir::kAnywhere));
+  }
   return {steps, roots};
 }
 
@@ -201,7 +236,18 @@ py::sequence Call(const runtime::Executable& executable, const std::vector<PyObj
 // The data of a jax array, in its own memory where numpy can read that. Waits for it.
 py::array HostArray(py::handle array) {
   // The constructor raises the error of jax, which `ensure` would drop.
-  const py::array converted(py::reinterpret_borrow<py::object>(array));
+  const auto converted = [&] {
+    try {
+      return py::array(py::reinterpret_borrow<py::object>(array));
+    } catch (py::error_already_set&) {
+      const bool has_all = array.attr("is_fully_addressable").cast<bool>() ||
+                           array.attr("is_fully_replicated").cast<bool>();
+      if (has_all) throw;
+      throw std::runtime_error(
+          "a tensor is divided among processes, and this one has parts of it only.\n"
+          "Gather it, in all processes:  torch_xla_lite.full(x)");
+    }
+  }();
   auto host = py::array::ensure(converted, py::array::c_style);
   if (!host) throw std::bad_alloc();
   return host;
@@ -243,8 +289,8 @@ py::object PackScalars(std::span<const uint64_t> scalars) {
 
 }  // namespace
 
-PyBuffer::PyBuffer(py::object array, const ir::Shape* shape)
-    : array_(array.release().ptr()), num_bytes_(tensor::ByteSize(shape)) {
+PyBuffer::PyBuffer(py::object array, const ir::Shape* shape, ir::Placement placement)
+    : array_(array.release().ptr()), num_bytes_(tensor::ByteSize(shape)), placement_(placement) {
   device::NoteAllocated(num_bytes_);
 }
 
@@ -263,10 +309,15 @@ void PyBuffer::SetArray(py::object array) {
   if (array_ == nullptr) array_ = array.release().ptr();
 }
 
+void PyBuffer::Move(py::object array, ir::Placement placement) {
+  Drop(array_.exchange(array.release().ptr()));
+  placement_ = placement;
+}
+
 PyExecutor::PyExecutor(py::function compile, py::function load, py::function start_compile,
                        py::function can_interpret, py::function note_interpreted,
                        py::function is_library, py::function upload, py::function copy,
-                       py::function report, py::dict dtypes)
+                       py::function place, py::function report, py::dict dtypes)
     : compile_(std::move(compile)),
       load_(std::move(load)),
       start_compile_(std::move(start_compile)),
@@ -275,6 +326,7 @@ PyExecutor::PyExecutor(py::function compile, py::function load, py::function sta
       interpreted_lines_(std::move(is_library)),
       upload_(std::move(upload)),
       copy_(std::move(copy)),
+      place_(std::move(place)),
       report_(std::move(report)),
       dtypes_(std::move(dtypes)),
       interpreter_([this](const ir::Node& call, std::span<const at::Tensor> operands) {
@@ -339,6 +391,10 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     const ir::Graph& graph, runtime::ExecutableCache& cache) {
   const py::gil_scoped_acquire gil;
   if (!CanInterpret()) return std::nullopt;
+  // What each device has in full may be interpreted; parts are not gathered here.
+  for (const ir::Value& leaf : graph.leaves) {
+    if (ir::IsSplit(leaf.buffer()->placement())) return std::nullopt;
+  }
   ReleaseDropped();
   std::vector<HostData> data;
   std::vector<at::Tensor> leaves;
@@ -364,6 +420,10 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   for (at::Tensor& root : roots) {
     results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
   }
+  for (size_t i = 0; i < graph.root_placements.size(); ++i) {
+    if (graph.root_placements[i] == ir::kAnywhere) continue;
+    results[i] = Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
+  }
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
   const size_t num_ops = graph.nodes.size() - graph.leaves.size();
@@ -377,6 +437,8 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
 }
 
 ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call) {
+  // Placed is what a whole graph computes.
+  if (call.signature().op == kConstrain) throw std::runtime_error("not to be interpreted");
   std::vector<const ir::Shape*> operands;
   for (const ir::Value& operand : call.operands()) operands.push_back(operand.shape());
   const auto num_scalars = static_cast<uint32_t>(call.scalars().size());
@@ -468,6 +530,8 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
                                                      const ir::Graph& graph) {
   const py::gil_scoped_acquire gil;
   ReleaseDropped();
+  const auto& ours = static_cast<const PyExecutable&>(executable);
+  MoveLeaves(graph, ours.leaf_placements());
   std::vector<PyObject*> arguments;
   arguments.reserve(graph.leaves.size() + 1);
   for (const ir::Value& leaf : graph.leaves) {
@@ -488,21 +552,45 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : returned) {
-    results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(
-        py::reinterpret_borrow<py::object>(array), graph.roots[results.size()].shape())));
+    const size_t i = results.size();
+    const bool is_on_mesh = !ours.root_placements().empty();
+    results.push_back(ir::Ref<ir::Buffer>::Take(
+        new PyBuffer(py::reinterpret_borrow<py::object>(array), graph.roots[i].shape(),
+                     is_on_mesh ? ours.root_placements()[i] : ir::kOneDevice)));
   }
   return results;
 }
 
+// Puts data where a program takes it: what was on one device when the program was recorded is
+// needed on all. It stays there.
+void PyExecutor::MoveLeaves(const ir::Graph& graph, const std::vector<ir::Placement>& placements) {
+  for (size_t i = 0; i < placements.size(); ++i) {
+    auto& buffer = static_cast<PyBuffer&>(*graph.leaves[i].buffer());
+    if (buffer.placement() == placements[i]) continue;
+    buffer.Move(place_(ArrayOf(&buffer), placements[i]), placements[i]);
+  }
+}
+
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
   CheckUsable();
-  return BufferOf(CopyOf(data, shape));
+  auto buffer = BufferOf(CopyOf(data, shape));
+  const py::gil_scoped_acquire gil;
+  if (placement_of_uploads_.is_none()) return buffer;
+  const auto placement = placement_of_uploads_(shape->dims()).cast<ir::Placement>();
+  return placement == ir::kOneDevice ? buffer : Placed(shape, std::move(buffer), placement);
 }
 
 ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
   const at::Tensor zeros = Empty(shape);
   std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
   return BufferOf(zeros);
+}
+
+ir::Ref<ir::Buffer> PyExecutor::Placed(const ir::Shape* shape, ir::Ref<ir::Buffer> buffer,
+                                       ir::Placement placement) {
+  const py::gil_scoped_acquire gil;
+  return ir::Ref<ir::Buffer>::Take(
+      new PyBuffer(place_(ArrayOf(buffer.get()), placement), shape, placement));
 }
 
 ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {

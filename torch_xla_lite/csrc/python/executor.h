@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/python/interpreted_lines.h"
@@ -42,7 +43,7 @@ namespace torch_xla_lite::python {
 // soon as it can.
 class PyBuffer final : public ir::Buffer {
  public:
-  PyBuffer(pybind11::object array, const ir::Shape* shape);
+  PyBuffer(pybind11::object array, const ir::Shape* shape, ir::Placement placement);
   // Takes a dense tensor whose memory nothing else refers to.
   explicit PyBuffer(at::Tensor tensor);
   ~PyBuffer() override;
@@ -51,17 +52,21 @@ class PyBuffer final : public ir::Buffer {
     PyObject* const array = array_;
     return array == nullptr || Py_REFCNT(array) == 1;
   }
+  ir::Placement placement() const override { return placement_; }
   // The array, or nullptr while it is a tensor alone (PyExecutor::ArrayOf).
   pybind11::handle array() const { return array_.load(); }
   // The tensor that it was made of. The array has the same memory.
   const at::Tensor& tensor() const { return tensor_; }
   // With Python's lock.
   void SetArray(pybind11::object array);
+  // Replaces the array by one that has the same data in another place. With Python's lock.
+  void Move(pybind11::object array, ir::Placement placement);
 
  private:
   const at::Tensor tensor_;
   std::atomic<PyObject*> array_ = nullptr;
   const int64_t num_bytes_;
+  std::atomic<ir::Placement> placement_ = ir::kOneDevice;
 };
 
 // Steps and roots of a graph, as `compile` gets them.
@@ -73,20 +78,21 @@ std::vector<uint64_t> Executions();
 class PyExecutor final : public runtime::Executor {
  public:
   // compile(steps, roots, structure) -> (callable, info), where info has the attributes `number`,
-  // of the executable, and `loaded`, and structure is the same for graphs that differ in donation
-  // alone, and None for an op that an interpreted graph runs compiled; load, with the same
-  // arguments
-  // -> the same, or None if it is not on disk; start_compile, with the same arguments ->
+  // of the executable, `loaded`, and `placements`, of its leaves and roots if they are on a mesh,
+  // and structure is the same for graphs that differ in donation alone, and None for an op that an
+  // interpreted graph runs compiled; load, with the same arguments -> the same, or None if it is
+  // not on disk; start_compile, with the same arguments ->
   // concurrent.futures.Future of what compile returns; note_interpreted(number of ops, seconds,
   // structure, describe) is called after the first run of each graph that was not compiled, where
   // describe() -> (steps, roots); is_library(file) -> whether its code is no user's;
   // upload(numpy.ndarray) -> jax.Array; copy(jax.Array) -> jax.Array;
+  // place(jax.Array, placement) -> the same data there;
   // report() is called when a value leaves the device, and raises what graphs have noted by then;
   // dtypes: {torch's number: numpy.dtype}.
   PyExecutor(pybind11::function compile, pybind11::function load, pybind11::function start_compile,
              pybind11::function can_interpret, pybind11::function note_interpreted,
              pybind11::function is_library, pybind11::function upload, pybind11::function copy,
-             pybind11::function report, pybind11::dict dtypes);
+             pybind11::function place, pybind11::function report, pybind11::dict dtypes);
 
   // The jax.Array of a buffer, which owns it. With Python's lock.
   pybind11::handle ArrayOf(ir::Buffer* buffer) const;
@@ -97,6 +103,10 @@ class PyExecutor final : public runtime::Executor {
   // A function without arguments in the memory of another library that says whether its kernels run
   // on the calling thread.
   static void SetInKernel(bool (*in_kernel)());
+  // placement_of(dims) -> where what the program copies to the device goes; None: to one device.
+  void SetPlacementOfUploads(pybind11::object placement_of) {
+    placement_of_uploads_ = std::move(placement_of);
+  }
   // The calling thread compiles in the background.
   static void SetIsCompilerThread();
 
@@ -116,6 +126,8 @@ class PyExecutor final : public runtime::Executor {
                                            const ir::Graph& graph) override;
   ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) override;
   ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) override;
+  ir::Ref<ir::Buffer> Placed(const ir::Shape* shape, ir::Ref<ir::Buffer> buffer,
+                             ir::Placement placement) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override;
   void Lock(std::mutex& mutex) override;
@@ -131,6 +143,7 @@ class PyExecutor final : public runtime::Executor {
   bool CanInterpret() const;
   // Of a call that is part of an interpreted graph; compiled if it is new.
   ir::Ref<runtime::Executable> ExecutableOf(const ir::Node& call);
+  void MoveLeaves(const ir::Graph& graph, const std::vector<ir::Placement>& placements);
   std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
   // Takes a tensor that nothing else refers to.
   ir::Ref<ir::Buffer> BufferOf(at::Tensor tensor) const;
@@ -145,6 +158,8 @@ class PyExecutor final : public runtime::Executor {
   InterpretedLines interpreted_lines_;
   pybind11::function upload_;
   pybind11::function copy_;
+  pybind11::function place_;
+  pybind11::object placement_of_uploads_ = pybind11::none();
   pybind11::function report_;
   pybind11::dict dtypes_;
   interpreter::Interpreter interpreter_;

@@ -41,12 +41,12 @@ using runtime::Runtime;
 void SetCallbacks(py::function compile, py::function load, py::function start_compile,
                   py::function can_interpret, py::function note_interpreted,
                   py::function is_library, py::function upload, py::function copy,
-                  py::function report, py::dict dtypes) {
+                  py::function place, py::function report, py::dict dtypes) {
   // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(
-      new PyExecutor(std::move(compile), std::move(load), std::move(start_compile),
-                     std::move(can_interpret), std::move(note_interpreted), std::move(is_library),
-                     std::move(upload), std::move(copy), std::move(report), std::move(dtypes)));
+  Runtime::Get().SetExecutor(new PyExecutor(
+      std::move(compile), std::move(load), std::move(start_compile), std::move(can_interpret),
+      std::move(note_interpreted), std::move(is_library), std::move(upload), std::move(copy),
+      std::move(place), std::move(report), std::move(dtypes)));
 }
 
 // `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py).
@@ -137,8 +137,15 @@ PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
   module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("load"),
              py::arg("start_compile"), py::arg("can_interpret"), py::arg("note_interpreted"),
-             py::arg("is_library"), py::arg("upload"), py::arg("copy"), py::arg("report"),
-             py::arg("dtypes"));
+             py::arg("is_library"), py::arg("upload"), py::arg("copy"), py::arg("place"),
+             py::arg("report"), py::arg("dtypes"));
+  module.def(
+      "set_placement_of_uploads",
+      [](py::object placement_of) {
+        static_cast<PyExecutor&>(Runtime::Get().executor())
+            .SetPlacementOfUploads(std::move(placement_of));
+      },
+      py::arg("placement_of"));
   module.def(
       "set_lowered_ops",
       [](const std::map<std::string,

@@ -1,13 +1,17 @@
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
 
+#include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/python/executor.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -19,9 +23,15 @@ namespace {
 
 using tensor::XTensorImpl;
 
+XTensorImpl& OnJax(const at::Tensor& tensor) {
+  XTensorImpl* const impl = XTensorImpl::From(tensor);
+  TORCH_CHECK_TYPE(impl != nullptr, "expected a tensor on jax, found one on ", tensor.device(),
+                   ".\nMove it first:  tensor.to('jax')");
+  return *impl;
+}
+
 py::object ToJax(const at::Tensor& tensor) {
-  TORCH_CHECK_TYPE(XTensorImpl::From(tensor) != nullptr, "expected a tensor on jax, found one on ",
-                   tensor.device(), ".\nMove it first:  tensor.to('jax')");
+  OnJax(tensor);
   ir::Ref<ir::Buffer> buffer;
   {
     const py::gil_scoped_release no_gil;
@@ -31,15 +41,48 @@ py::object ToJax(const at::Tensor& tensor) {
   return py::reinterpret_borrow<py::object>(executor.ArrayOf(buffer.get()));
 }
 
-at::Tensor FromJax(py::object array) {
+// `placement` says where the data of the array is.
+at::Tensor FromJax(py::object array, ir::Placement placement) {
   const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
   const auto dims = array.attr("shape").cast<std::vector<int64_t>>();
   const auto dtype = static_cast<c10::ScalarType>(executor.TorchDtype(array.attr("dtype")));
   const auto shape = tensor::ShapeOf(dtype, dims, "from_jax");
-  auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape.get()));
+  auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape.get(), placement));
   ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
   const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
+}
+
+// Moves the data of a tensor's storage, and so of all its views, to another place.
+void Place(const at::Tensor& tensor, ir::Placement placement) {
+  XTensorImpl& impl = OnJax(tensor);
+  ir::Value value;
+  {
+    const runtime::RecordScope scope;
+    value = impl.alias().value();
+  }
+  runtime::Runtime& runtime = runtime::Runtime::Get();
+  const py::gil_scoped_release no_gil;
+  auto placed = runtime.executor().Placed(value.shape(), runtime.Materialize(value), placement);
+  ir::Value leaf{ir::Node::Leaf(value.shape(), std::move(placed)), 0};
+  const runtime::RecordScope scope;
+  impl.alias().SetValue(std::move(leaf));
+}
+
+// Says where the data of a tensor is to be that is pending, and stays.
+void KeepAt(const at::Tensor& tensor, ir::Placement placement) {
+  XTensorImpl& impl = OnJax(tensor);
+  const runtime::RecordScope scope;
+  if (impl.alias().value().buffer() == nullptr) impl.alias().KeepAt(placement);
+}
+
+// Where the data of a tensor is; if it is pending, where its storage was before. Computes nothing.
+std::optional<ir::Placement> PlacementOf(const at::Tensor& tensor) {
+  const XTensorImpl& impl = OnJax(tensor);
+  const runtime::RecordScope scope;
+  const ir::Placement placement = impl.alias().placement();
+  if (placement == ir::kAnywhere) return std::nullopt;
+  return placement;
 }
 
 bool IsPending(const at::Tensor& tensor) {
@@ -83,7 +126,12 @@ void BindTensors(py::module_& module) {
   module.def(
       "claim_storage", [](bool claims) { XTensorImpl::claims_storage = claims; },
       py::arg("claims"));
-  module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"));
+  module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"),
+             py::arg("placement") = ir::kOneDevice);
+  module.def("place", torch::wrap_pybind_function(&Place), py::arg("tensor"), py::arg("placement"));
+  module.def("keep_at", torch::wrap_pybind_function(&KeepAt), py::arg("tensor"),
+             py::arg("placement"));
+  module.def("placement_of", torch::wrap_pybind_function(&PlacementOf), py::arg("tensor"));
 }
 
 }  // namespace torch_xla_lite::python

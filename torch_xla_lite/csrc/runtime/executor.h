@@ -93,6 +93,11 @@ class Executor {
   // Copies dense row-major data to the device and from it. Download waits for the data.
   virtual ir::Ref<ir::Buffer> Upload(const ir::Shape* shape, const void* data) = 0;
   virtual ir::Ref<ir::Buffer> Zeros(const ir::Shape* shape) = 0;
+  // The same data in another place.
+  virtual ir::Ref<ir::Buffer> Placed(const ir::Shape* /*shape*/, ir::Ref<ir::Buffer> buffer,
+                                     ir::Placement /*placement*/) {
+    return buffer;
+  }
   virtual void Download(ir::Buffer& buffer, void* data, size_t num_bytes) = 0;
   // Waits until everything that was started has finished.
   virtual void AwaitAll() = 0;

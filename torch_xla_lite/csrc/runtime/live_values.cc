@@ -62,16 +62,20 @@ ir::Value LiveValue::Set(ir::Value value) {
     if (!value && value_.node->signature().is_zeros) initial_zeros_ = value_.node;
     LinkLast();
   } else {
-    initial_zeros_ = {};
-    last_leaf_ = value_.node.get();
+    HoldLeaf(value_.node.get(), *value_.buffer());
   }
   return value;
 }
 
+void LiveValue::HoldLeaf(const ir::Node* leaf, const ir::Buffer& buffer) {
+  last_leaf_ = leaf;
+  placement_ = buffer.placement();
+  initial_zeros_ = {};
+}
+
 void LiveValue::TakeInitialZeros() {
   if (!initial_zeros_ || initial_zeros_->buffer(0) == nullptr) return;
-  last_leaf_ = initial_zeros_.get();
-  initial_zeros_ = {};
+  HoldLeaf(initial_zeros_.get(), *initial_zeros_->buffer(0));
   if (value_.buffer() != nullptr) Unlink();
 }
 

@@ -31,6 +31,9 @@ class LiveValue {
   const ir::Value& value() const { return value_; }
   // The last leaf that was here, whose memory a new value may reuse. It may have been freed.
   const ir::Node* last_leaf() const { return last_leaf_; }
+  // Where that leaf was, or what was said since: a value that is written here stays there.
+  ir::Placement placement() const { return placement_; }
+  void KeepAt(ir::Placement placement) { placement_ = placement; }
   // The zeros (ir/signature.h) that were here first, if nothing was computed since: the state of an
   // optimizer, for example, in its first step.
   const ir::Ref<ir::Node>& initial_zeros() const { return initial_zeros_; }
@@ -47,9 +50,11 @@ class LiveValue {
   friend std::vector<LiveValue*> PendingValues();
 
   void LinkLast();
+  void HoldLeaf(const ir::Node* leaf, const ir::Buffer& buffer);
 
   ir::Value value_;
   const ir::Node* last_leaf_ = nullptr;
+  ir::Placement placement_ = ir::kAnywhere;
   ir::Ref<ir::Node> initial_zeros_;
   LiveValue* previous_ = nullptr;
   LiveValue* next_ = nullptr;

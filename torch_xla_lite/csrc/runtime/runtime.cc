@@ -18,6 +18,15 @@ namespace {
 // Whether this thread holds the sync lock.
 thread_local bool is_syncing = false;
 
+// Zeros like a parameter, such as the state of an optimizer, are where that is.
+ir::Placement PlacementOfZeros(const ir::Node& zeros) {
+  const auto operands = zeros.operands();
+  // It has dropped them if it was computed before.
+  const bool are_like = !operands.empty() && operands[0] && operands[0].buffer() != nullptr &&
+                        operands[0].shape() == zeros.signature().outputs[0];
+  return are_like ? operands[0].buffer()->placement() : ir::kOneDevice;
+}
+
 }  // namespace
 
 // Holds the sync lock.
@@ -146,7 +155,7 @@ Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed
   const std::vector<LiveValue*> pending = PendingValues();
   Roots all;
   for (const LiveValue* place : pending) {
-    all.push_back({&place->value(), place->last_leaf()});
+    all.push_back({&place->value(), place->last_leaf(), place->placement()});
   }
   const ir::Value* value = request.value;
   if (value != nullptr && value->buffer() == nullptr) all.push_back({value});
@@ -182,9 +191,17 @@ void Runtime::UploadInitialZeros(RecordScope& scope) {
     if (place->initial_zeros() && place->IsOfThisThread()) zeros.push_back(place->initial_zeros());
   }
   if (zeros.empty()) return;
+  std::vector<ir::Placement> placements;
+  for (const auto& node : zeros) placements.push_back(PlacementOfZeros(*node));
   scope.Unlock();
   std::vector<ir::Ref<ir::Buffer>> buffers;
-  for (const auto& node : zeros) buffers.push_back(executor_->Zeros(node->signature().outputs[0]));
+  for (size_t i = 0; i < zeros.size(); ++i) {
+    const ir::Shape* const shape = zeros[i]->signature().outputs[0];
+    buffers.push_back(executor_->Zeros(shape));
+    if (placements[i] != ir::kOneDevice) {
+      buffers[i] = executor_->Placed(shape, std::move(buffers[i]), placements[i]);
+    }
+  }
   scope.Lock();
   for (size_t i = 0; i < zeros.size(); ++i) {
     zeros[i]->SetBuffer(0, std::move(buffers[i]));

@@ -47,6 +47,10 @@ class Alias : public c10::StorageImpl {
   uint64_t generation() const { return generation_; }
 
   const ir::Value& value() const { return place_.value(); }
+  // Where its data is, and what is written to it will be.
+  ir::Placement placement() const { return place_.placement(); }
+  // Says where a pending value is to be when it is computed.
+  void KeepAt(ir::Placement placement) { place_.KeepAt(placement); }
   // Takes a value of the same shape. Returns the one that was there.
   ir::Value SetValue(ir::Value value);
 

@@ -1,0 +1,94 @@
+"""Kernels that XLA cannot divide run on each device's part, or are counted."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite as txl
+from test.mesh import devices  # noqa: F401  before jax starts
+from torch_xla_lite import debug
+from torch_xla_lite.ops import softmax_cross_entropy
+
+import jax  # isort: skip
+
+
+@pytest.fixture(autouse=True)
+def _mesh() -> Iterator[None]:
+    txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="data")
+    debug.reset_metrics()
+    yield
+    txl.set_mesh(None)
+
+
+def _loss_and_gradients(model: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+    loss = model(x).square().mean()
+    loss.backward()
+    return [loss, *(parameter.grad for parameter in model.parameters())]
+
+
+def _kinds() -> set[str]:
+    return {kind for _, kinds in debug.collectives()[-1:] for kind in kinds}
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_convolution_runs_on_the_images_of_a_device(stride: int):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.ConvTranspose2d(8, 4, 2, stride=2),
+        nn.Conv2d(4, 4, 3, groups=4),
+    )
+    x = torch.randn(16, 3, 16, 16)
+    expected = _loss_and_gradients(model, x)
+    model.zero_grad()
+    txl.shard_module(model)
+    results = _loss_and_gradients(model, x.to("jax"))
+    txl.sync()
+    for result, value in zip(results, expected, strict=True):
+        torch.testing.assert_close(result.cpu(), value, rtol=1e-4, atol=1e-5)
+    assert _kinds() == {"all-reduce"}
+    assert debug.metrics()["gathered"] == {}
+
+
+def test_cross_entropy_runs_on_the_rows_of_a_device():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(16, 50), torch.arange(16)
+    at_home = logits.clone().requires_grad_()
+    softmax_cross_entropy(at_home, labels).sum().backward()
+    spread = logits.to("jax").requires_grad_()
+    losses = softmax_cross_entropy(spread, labels.to("jax"))
+    losses.sum().backward()
+    txl.sync()
+    torch.testing.assert_close(spread.grad.cpu(), at_home.grad)
+    assert _kinds() == set()
+    assert txl.sharding.spec_of(spread.grad) == "P('data')"
+
+
+@torch.library.custom_op("mesh_test::ranks", mutates_args=(), device_types="cpu")
+def _ranks(x: torch.Tensor) -> torch.Tensor:
+    return x.argsort(0).argsort(0)
+
+
+@_ranks.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x, dtype=torch.int64)
+
+
+def test_an_op_that_must_gather_is_counted():
+    x = torch.arange(16.0).flip(0).to("jax")
+    for _ in range(2):
+        assert (_ranks(x) + 1).tolist() == list(range(16, 0, -1))
+    assert debug.metrics()["gathered"] == {"mesh_test::ranks": 2}
+    assert "all-gather" in _kinds()
+
+
+def test_a_write_that_reads_what_it_overwrites():
+    x, y = torch.arange(16.0), torch.arange(16.0).to("jax")
+    for tensor in (x, y):
+        tensor[1:] = tensor[:-1].clone()
+    assert y.tolist() == x.tolist()

@@ -1,0 +1,169 @@
+"""A transformer trains on a mesh as on one device: the losses, one program, donation, and the
+communication that each way of dividing it has."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite as txl
+from test.mesh import devices  # noqa: F401  before jax starts
+from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
+from torch_xla_lite import debug, new_graphs
+
+import jax  # isort: skip
+
+STEPS, BATCH, LENGTH = 4, 16, 32
+
+Place = Callable[[nn.Module], object]
+
+
+def _line(axis: str = "data") -> jax.sharding.Mesh:
+    return jax.make_mesh((8,), (axis,))
+
+
+def _grid() -> jax.sharding.Mesh:
+    return jax.make_mesh((2, 4), ("data", "model"))
+
+
+MODES: dict[str, tuple[Callable[[], jax.sharding.Mesh], Place]] = {
+    "dp": (_line, lambda model: txl.shard_module(model)),
+    "fsdp": (_line, lambda model: txl.fully_shard(model)),
+    "tp": (lambda: _line("model"), lambda model: txl.shard_module(model, RULES)),
+    "tp+dp": (_grid, lambda model: txl.shard_module(model, RULES)),
+    "tp+fsdp": (_grid, lambda model: txl.shard_module(model, RULES, fsdp="data")),
+}
+
+
+@pytest.fixture(autouse=True)
+def _without_mesh() -> Iterator[None]:
+    yield
+    txl.set_mesh(None)
+
+
+def _model(mode: str | None, dropout: float = 0.0) -> LanguageModel:
+    txl.set_mesh(None)
+    torch.manual_seed(0)
+    model = LanguageModel(dropout=dropout)
+    if mode is None:
+        return model.to("jax")
+    mesh, place = MODES[mode]
+    batch = "data" if mode != "tp" else None
+    txl.set_mesh(mesh(), batch=batch)
+    place(model)
+    return model
+
+
+def _losses(
+    model: LanguageModel,
+    optimizer: torch.optim.Optimizer,
+    *,
+    parts: int = 1,
+    autocast: bool = False,
+    checkpoint: bool = False,
+) -> list[float]:
+    """A loop that says nothing of devices but `.to("jax")`."""
+    draw = torch.Generator().manual_seed(1)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        for _ in range(parts):
+            tokens = torch.randint(VOCABULARY, (BATCH, LENGTH + 1), generator=draw)
+            x, y = tokens[:, :-1].to("jax"), tokens[:, 1:].to("jax")
+            with torch.autocast("jax", torch.bfloat16, enabled=autocast):
+                if checkpoint:
+                    scores = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+                else:
+                    scores = model(x)
+                loss = nn.functional.cross_entropy(scores.flatten(0, 1), y.flatten()) / parts
+            loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@functools.cache
+def _on_one_device(option: str | None) -> tuple[list[float], int]:
+    """The losses, and how many inputs the program overwrites."""
+    dropout, optimizer_of, options = OPTIONS[option] if option else (0.0, _adamw, {})
+    model = _model(None, dropout)
+    losses = _losses(model, optimizer_of(model), **options)
+    return losses, _num_donated()
+
+
+def _adamw(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+
+def _num_donated() -> int:
+    """Inputs that the last program overwrites."""
+    steps = list(new_graphs._history)[-1].graph.steps
+    return sum(step[2] for step in steps if not isinstance(step[0], str))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mode_trains_as_one_device_does(mode: str):
+    expected, _ = _on_one_device(None)
+    model = _model(mode)
+    optimizer = _adamw(model)
+    txl.sync()
+    debug.reset_metrics()
+    losses = _losses(model, optimizer)
+    assert losses == pytest.approx(expected, abs=1e-5)
+    assert debug.metrics()["compiles"] == 1
+    assert debug.metrics()["gathered"] == {}
+    parameters = list(model.parameters())
+    assert _num_donated() == 3 * len(parameters)  # with both states
+    for parameter in parameters:
+        places = {txl.sharding.spec_of(x) for x in (parameter, parameter.grad)}
+        places |= {txl.sharding.spec_of(optimizer.state[parameter]["exp_avg"])}
+        assert len(places) == 1
+
+    # What is communicated: for each device, in bytes.
+    line, kinds = debug.collectives()[-1]
+    assert "modes_test.py" in line
+    size = sum(parameter.nbytes for parameter in parameters)
+    reduced = kinds["all-reduce"][1]
+    if mode in ("dp", "fsdp"):
+        assert size <= reduced <= size + 64  # gradients, and the loss
+        gathered = kinds.get("all-gather", (0, 0))
+        assert gathered == ((len(parameters), size) if mode == "fsdp" else (0, 0))
+    else:
+        assert reduced < 4 * size
+    assert set(kinds) <= {"all-reduce", "all-gather", "collective-permute", "all-to-all"}
+
+
+OPTIONS = {
+    "dropout": (0.1, _adamw, {}),
+    "two parts": (0.0, _adamw, {"parts": 2}),
+    "sgd": (0.0, lambda model: torch.optim.SGD(model.parameters(), lr=0.1), {}),
+    "adam": (0.0, lambda model: torch.optim.Adam(model.parameters(), foreach=False), {}),
+    "fused adam": (0.0, lambda model: torch.optim.Adam(model.parameters(), fused=True), {}),
+    "autocast": (0.0, _adamw, {"autocast": True}),
+    "checkpoint": (0.0, _adamw, {"checkpoint": True}),
+}
+DAILY = {("fsdp", "dropout"), ("tp+dp", "two parts"), ("tp+fsdp", "fused adam")}
+
+
+@pytest.mark.parametrize(
+    ("mode", "option"),
+    [
+        pytest.param(*cell, marks=() if cell in DAILY else pytest.mark.nightly)
+        for cell in itertools.product(MODES, OPTIONS)
+    ],
+)
+def test_an_option_trains_as_on_one_device(mode: str, option: str):
+    dropout, optimizer_of, options = OPTIONS[option]
+    expected, donated = _on_one_device(option)
+    model = _model(mode, dropout)
+    optimizer = optimizer_of(model)
+    txl.sync()
+    debug.reset_metrics()
+    losses = _losses(model, optimizer, **options)
+    # bfloat16 rounds sums that devices have computed in parts.
+    assert losses == pytest.approx(expected, abs=0.02 if option == "autocast" else 1e-5)
+    assert debug.metrics()["compiles"] == 1
+    assert _num_donated() == donated

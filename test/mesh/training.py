@@ -1,0 +1,92 @@
+"""A program of several processes: trains the language model, and fails if it is told to.
+
+    python -m torch_xla_lite.launch -n 2 training.py MODE [FAILURE PROCESS STEP]
+
+Prints the losses, and the counts of the runtime. Each process has 8 / n devices.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+import jax
+import torch
+
+import torch_xla_lite as txl
+
+# This is a script, also where Python does not add its folder.
+sys.path.insert(0, os.path.dirname(__file__))
+from transformer import RULES, VOCABULARY, LanguageModel
+
+STEPS, BATCH, LENGTH = 3, 16, 32
+
+
+def _exit() -> None:
+    sys.exit(3)
+
+
+def _raise() -> None:
+    raise KeyError("lost")
+
+
+def _end_early() -> None:
+    sys.exit(0)
+
+
+def _kill(number: signal.Signals) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+FAILURES = {
+    "raise": _raise,
+    "exit": _exit,
+    "end": _end_early,
+    "SIGKILL": _kill(signal.SIGKILL),
+    "SIGTERM": _kill(signal.SIGTERM),
+}
+
+
+def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -> None:
+    jax.config.update("jax_num_cpu_devices", 8 // int(os.environ["WORLD_SIZE"]))
+    txl.distributed.initialize()
+    grid = mode == "tp+fsdp"
+    shape, axes = ((2, 4), ("data", "model")) if grid else ((8,), ("data",))
+    txl.set_mesh(jax.make_mesh(shape, axes))
+    torch.manual_seed(jax.process_index())  # Those of process 0 count.
+    model = LanguageModel()
+    txl.shard_module(model, RULES if grid else (), fsdp="data" if mode != "dp" else None)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    draw = torch.Generator().manual_seed(1)
+    losses = []
+    for step in range(STEPS):
+        here = failure and jax.process_index() == int(process) and step == int(at_step)
+        if here and failure in FAILURES:
+            FAILURES[failure]()
+        optimizer.zero_grad()
+        tokens = torch.randint(VOCABULARY, (BATCH, LENGTH + 1), generator=draw)
+        mine = tokens.chunk(jax.process_count())[jax.process_index()]
+        if here and failure == "batch":
+            mine = mine[:4]
+        x, y = (txl.from_process_local(part, "data") for part in (mine[:, :-1], mine[:, 1:]))
+        scores = model(x)
+        if here and failure == "program":
+            scores = scores * 2
+        if here and failure == "data":
+            scores = scores + torch.full((VOCABULARY,), 1.0).to("jax")
+        elif failure == "data":
+            scores = scores + torch.full((VOCABULARY,), 2.0).to("jax")
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), y.flatten())
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    weight = txl.full(model.head.weight.detach()).cpu()
+    with contextlib.suppress(ValueError):
+        print(model.head.weight)  # Needs no other process.
+    print("RESULT", json.dumps([losses, weight.abs().sum().item(), txl.debug.metrics()]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,290 @@
+"""Several processes that run one program on a mesh of all their devices.
+
+    torch_xla_lite.distributed.initialize()       # before the first use of device 'jax'
+    torch_xla_lite.set_mesh(jax.make_mesh((8,), ("data",)))
+    for x, y in torch_xla_lite.shard_loader(loader):      # batches.py
+        ...
+
+Start them by `python -m torch_xla_lite.launch -n 4 train.py`, by torchrun, or by SLURM. All record
+the same operations on tensors of the same shapes; each reads its own rows of a batch.
+
+A process that fails ends the others, whose last line names it and its cause. Programs are compared
+when they are compiled, and data that is on one device when it gets to all. With
+TORCH_XLA_LITE_CHECK_PROCESSES=1 programs are compared each time that they run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import ipaddress
+import itertools
+import math
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import _variables
+
+CHECK = "TORCH_XLA_LITE_CHECK_PROCESSES"
+
+# The exit status of a process that ends because another one failed, which says why.
+PEER_FAILED = 75
+
+# How long a process waits for what the others record, in seconds.
+_PATIENCE = 60
+
+# A process is gone if it is silent for so long, in seconds.
+_HEARTBEAT = 10
+
+_FAILED = "torch_xla_lite/state/failed"
+_FINISHED = "torch_xla_lite/state/finished"
+
+# How many programs for the mesh this process has run, and the line of the last one.
+_runs = 0
+_line = ""
+
+# Since when this process has been waiting for the others in `_exchange`.
+_waits_since = math.inf
+
+
+def initialize(
+    coordinator: str | None = None, num_processes: int | None = None, process: int | None = None
+) -> None:
+    """Connects the processes of a program.
+
+    Args:
+      coordinator: host and port of process 0, such as "10.0.0.1:1234".
+      num_processes: how many there are.
+      process: the number of this one, from 0. All three come from the variables that torchrun and
+        torch_xla_lite.launch set, or from SLURM's, if they are not given.
+
+    Raises:
+      RuntimeError: the device was used before, or TORCH_XLA_LITE_COMPILE is "background": when a
+        graph is compiled then depends on time, and not alike in all processes.
+      ValueError: neither arguments nor variables say who the processes are.
+    """
+    if os.environ.get("TORCH_XLA_LITE_COMPILE") == "background":
+        raise RuntimeError(
+            "graphs that are compiled in the background differ between processes.\n"
+            "Leave it out:  unset TORCH_XLA_LITE_COMPILE"
+        )
+    given: dict[str, Any] = {}
+    if coordinator is not None or "MASTER_ADDR" in os.environ:
+        given = _from_torchrun()
+        if coordinator is not None:
+            given["coordinator_address"] = coordinator
+        if num_processes is not None:
+            given["num_processes"] = num_processes
+        if process is not None:
+            given["process_id"] = process
+        host = given["coordinator_address"].rpartition(":")[0]
+        if _is_loopback(host):
+            given["coordinator_bind_address"] = given["coordinator_address"]
+    # jax would catch SIGTERM and go on.
+    jax.config.update("jax_enable_preemption_service", False)
+    try:
+        jax.distributed.initialize(**given, heartbeat_timeout_seconds=_HEARTBEAT)
+    except ValueError as error:
+        raise ValueError(
+            f"who the processes are is unknown: {error}\n"
+            "Start them:  python -m torch_xla_lite.launch -n 4 train.py"
+        ) from None
+    if _state().num_processes > 1:
+        sys.excepthook = _end_all
+        threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes").start()
+        # Before jax's own, which waits for all processes.
+        atexit.register(_note_finished)
+
+
+def _from_torchrun() -> dict[str, Any]:
+    environ = os.environ
+    port = int(environ.get("MASTER_PORT", 29500))
+    # There torchrun listens itself.
+    port += environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    found: dict[str, Any] = {"coordinator_address": f"{environ.get('MASTER_ADDR')}:{port}"}
+    for name, variable in [("num_processes", "WORLD_SIZE"), ("process_id", "RANK")]:
+        if variable in environ:
+            found[name] = int(environ[variable])
+    if "LOCAL_RANK" in environ:
+        found["local_device_ids"] = [int(environ["LOCAL_RANK"])]
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def _state() -> Any:
+    """What jax knows of the processes: process_id, num_processes, and the client of the store that
+    they share. jax.process_index() would start the devices, and the store has no public name."""
+    from jax._src import distributed
+
+    return distributed.global_state
+
+
+def _name() -> str:
+    return f"process {_state().process_id} of {_state().num_processes}"
+
+
+def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Instead of sys.excepthook: prints the error and ends all processes, which would wait for this
+    one for ever."""
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        # Perhaps because another process has ended. That one says why, and `_watch` reads it.
+        time.sleep(3)
+    frames = traceback.extract_tb(trace)
+    at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    traceback.print_exception(kind, error, trace)
+    _fail(f"{_name()} failed: {kind.__name__}: {error}{at}")
+
+
+def _fail(message: str) -> None:
+    """Ends this process and tells the others why."""
+    print(message, file=sys.stderr, flush=True)
+    try:
+        _state().client.key_value_set(f"{_FAILED}/{_state().process_id}", message)
+        if _state().process_id == 0:
+            time.sleep(2)  # It has the store, from which the others read.
+    except Exception:
+        pass  # The others will miss it.
+    sys.stdout.flush()
+    os._exit(1)
+
+
+def _note_finished() -> None:
+    _state().client.key_value_set(f"{_FINISHED}/{_state().process_id}", str(_runs))
+
+
+def _watch() -> None:
+    """Ends this process when another one has failed, or has ended before it ran all programs."""
+    while True:
+        time.sleep(0.5)
+        client = _state().client
+        if client is None:
+            return  # The end of the program.
+        try:
+            entries = dict(client.key_value_dir_get("torch_xla_lite/state"))
+        except Exception:
+            if _state().client is not None:
+                _leave("process 0, which connects the others, has ended")
+            return
+        for key, value in entries.items():
+            who = int(key.rpartition("/")[2])
+            if who == _state().process_id:
+                continue
+            if key.startswith(_FAILED):
+                _leave(value)
+            elif int(value) < _runs or time.monotonic() - _waits_since > 2:
+                _fail(
+                    f"process {who} ended after {value} programs of the mesh, and {_name()} goes "
+                    f"on: it needs {_line}"
+                )
+
+
+def _leave(message: str) -> None:
+    if "_TORCH_XLA_LITE_LAUNCHED" not in os.environ:
+        print(message, file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    os._exit(PEER_FAILED)
+
+
+# --- what must be alike ---------------------------------------------------------------------------
+
+_rounds = itertools.count()
+
+
+def _exchange(text: str, what: str) -> list[str]:
+    """The texts of all processes, in their order, that call this for the same time.
+
+    Raises:
+      RuntimeError: a process has not called it; the message says `what` it was for.
+    """
+    global _line, _waits_since
+    number, state, folder = next(_rounds), _state(), "torch_xla_lite/rounds"
+    client, own = state.client, state.process_id
+    client.key_value_set(f"{folder}/{number}/{own}", text)
+    if number > 1:
+        # All have read it: they have begun the round after it.
+        client.key_value_delete(f"{folder}/{number - 2}/{own}")
+    texts = []
+    _line, _waits_since = what, time.monotonic()
+    try:
+        for process in range(state.num_processes):
+            key = f"{folder}/{number}/{process}"
+            texts.append(client.blocking_key_value_get(key, _PATIENCE * 1000))
+    except Exception as error:
+        if "DEADLINE" not in str(error):
+            raise
+        raise RuntimeError(
+            f"{_name()} needs {what}, and process {len(texts)} has needed nothing new for "
+            f"{_PATIENCE} s: it runs another program, or has another batch size.\n"
+            "Find out which:  torch_xla_lite.debug.explain_recompile()"
+        ) from None
+    finally:
+        _waits_since = math.inf
+    return texts
+
+
+def require_same_program(description: str, line: str) -> None:
+    """Compares the program that this process needs with those of the others.
+
+    Raises:
+      RuntimeError: they differ, or a process needs none.
+    """
+    digest = hashlib.sha256(description.encode()).hexdigest()
+    texts = _exchange(f"program {digest} {line}", f"a program at {line}")
+    for process, text in enumerate(texts):
+        if text.split(" ")[:2] != ["program", digest]:
+            raise RuntimeError(
+                f"{_name()} needs a program at {line}, and process {process} another one at "
+                f"{text.split(' ', 2)[2]}.\n"
+                "All processes must record the same operations on tensors of the same shapes"
+            )
+
+
+def require_same_data(array: np.ndarray) -> None:
+    """Compares data that is to be on all devices with that of the other processes.
+
+    Raises:
+      RuntimeError: it differs.
+    """
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    shape = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+    texts = _exchange(f"data {digest} {shape}", f"a tensor {shape} on all devices")
+    for process, text in enumerate(texts):
+        if text != f"data {digest} {shape}":
+            raise RuntimeError(
+                f"a tensor {shape} that all devices need differs between {_name()} and process "
+                f"{process}.\n"
+                "If each has its own rows:  torch_xla_lite.from_process_local(x, 'data').  If one "
+                "is right, make it in all, for example by torch.manual_seed"
+            )
+
+
+def counted(program: Callable[..., list], description: str, line: str) -> Callable[..., list]:
+    """A program that all processes run, which counts its runs."""
+    checks = _variables.enabled(os.environ, CHECK)
+
+    def run(*arguments: Any) -> list:
+        global _runs, _line
+        if checks:
+            require_same_program(description, line)
+        _runs, _line = _runs + 1, f"a program at {line}"
+        return program(*arguments)
+
+    return run

@@ -1,0 +1,154 @@
+"""Starts the processes of a program on this machine.
+
+    python -m torch_xla_lite.launch -n 4 train.py --epochs 3
+    python -m torch_xla_lite.launch -n 4 -m package.train
+
+The program calls torch_xla_lite.distributed.initialize(). Each line that a process writes has its
+number before it. When one fails, the others are ended, and the last line says which and why.
+
+Exit status: that of the first process that failed, 128 + n if signal n ended it; otherwise 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from .distributed import PEER_FAILED
+
+# How long processes that are asked to end may take, in seconds.
+_GRACE = 5.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m torch_xla_lite.launch",
+        description="Starts the processes of a program on this machine.",
+    )
+    parser.add_argument("-n", type=int, required=True, metavar="N", help="how many processes")
+    parser.add_argument("-m", action="store_true", help="PROGRAM is a module, as of python -m")
+    parser.add_argument("program", help="a file of Python")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the program")
+    options = parser.parse_args(arguments)
+    if options.n < 1:
+        parser.error(f"-n {options.n}: at least one process is needed")
+    command = [sys.executable, *(["-m"] if options.m else []), options.program, *options.arguments]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        return run(command, options.n)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def run(command: Sequence[str], count: int) -> int:
+    """Runs a command `count` times at once, as the processes of one program; returns the exit
+    status."""
+    processes = _start(command, count)
+    try:
+        return _wait(processes)
+    finally:
+        _end(processes)
+
+
+def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(count),
+        "LOCAL_WORLD_SIZE": str(count),
+        "_TORCH_XLA_LITE_LAUNCHED": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    processes = []
+    for rank in range(count):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        processes.append(
+            subprocess.Popen(
+                command,
+                env={**os.environ, **shared, **own},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        )
+    return processes
+
+
+def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
+    """Waits until all have ended, or one has failed."""
+    writers = [
+        threading.Thread(target=_forward, args=(rank, source, target), daemon=True)
+        for rank, process in enumerate(processes)
+        for source, target in [
+            (process.stdout, sys.stdout.buffer),
+            (process.stderr, sys.stderr.buffer),
+        ]
+    ]
+    for writer in writers:
+        writer.start()
+    failed = None
+    while failed is None:
+        codes = [process.poll() for process in processes]
+        failed = next((rank for rank, code in enumerate(codes) if code not in (None, 0)), None)
+        if all(code == 0 for code in codes):
+            break
+        time.sleep(0.05)
+    if failed is None:
+        for writer in writers:
+            writer.join()
+        return 0
+    # One that ended because of another is not the cause.
+    deadline = time.monotonic() + _GRACE
+    while processes[failed].returncode == PEER_FAILED and time.monotonic() < deadline:
+        codes = [process.poll() for process in processes]
+        causes = (rank for rank, code in enumerate(codes) if code not in (None, 0, PEER_FAILED))
+        failed = next(causes, failed)
+        time.sleep(0.05)
+    writers[2 * failed + 1].join(_GRACE)
+    code = processes[failed].returncode
+    _end(processes)
+    if code < 0:
+        text = f"was ended by {signal.Signals(-code).name}"
+    else:
+        text = f"failed with exit status {code}"
+    print(f"process {failed} of {len(processes)} {text}", file=sys.stderr, flush=True)
+    return code if code > 0 else 128 - code
+
+
+_lock = threading.Lock()
+
+
+def _forward(rank: int, source: BinaryIO, target: BinaryIO) -> None:
+    for line in source:
+        with _lock:
+            target.write(b"[%d] %s" % (rank, line if line.endswith(b"\n") else line + b"\n"))
+            target.flush()
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Asks those that still run to end, and makes them end."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    deadline = time.monotonic() + _GRACE
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,17 @@
+"""The same values, divided among the devices of a mesh in a given way."""
+
+import json
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from torch_xla_lite.lowering import mesh
+from torch_xla_lite.lowering.registry import lower
+
+
+@lower("torch_xla_lite::constrain")
+def constrain(self: jax.Array, spec: str) -> jax.Array:
+    """spec: for each dimension null, an axis of the mesh, or a list of axes; JSON."""
+    entries = [tuple(axes) if isinstance(axes, list) else axes for axes in json.loads(spec)]
+    place = NamedSharding(mesh.current(), PartitionSpec(*entries))
+    return jax.lax.with_sharding_constraint(self, place)

@@ -1,0 +1,130 @@
+"""The mesh of devices that a graph is traced for, and custom calls that each device runs on its
+own part.
+
+    with on_mesh(mesh):                           # while a graph for a mesh is traced
+        loss = convolution(...)                   # calls `partitioned` below
+
+XLA cannot divide a custom call: it would gather the operands, and each device would run the whole
+call. `partitioned` says along which dimensions it may be divided.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+_mesh: ContextVar[Mesh | None] = ContextVar("_mesh", default=None)
+# The ops of the graph that no rule divides, one for each call.
+_gathered: ContextVar[list[str] | None] = ContextVar("_gathered", default=None)
+
+Kernel = Callable[[Sequence[jax.Array], Sequence[jax.ShapeDtypeStruct]], Sequence[jax.Array]]
+
+
+@contextlib.contextmanager
+def on_mesh(mesh: Mesh | None) -> Iterator[list[str]]:
+    """Says for which mesh the body traces. Yields a list, to which the body adds each op that every
+    device runs on all of the data."""
+    gathered: list[str] = []
+    mesh_before, gathered_before = _mesh.set(mesh), _gathered.set(gathered)
+    try:
+        yield gathered
+    finally:
+        _mesh.reset(mesh_before)
+        _gathered.reset(gathered_before)
+
+
+def current() -> Mesh | None:
+    """The mesh that the graph is traced for; None for a graph of one device."""
+    return _mesh.get()
+
+
+def note_gathered(op: str) -> None:
+    """Says that the graph calls code that XLA cannot divide."""
+    gathered = _gathered.get()
+    if current() is not None and gathered is not None:
+        gathered.append(op)
+
+
+def partitioned(
+    kernel: Kernel,
+    operands: Sequence[jax.Array],
+    outs: Sequence[jax.ShapeDtypeStruct],
+    *,
+    takes: Sequence[str],
+    gives: Sequence[str],
+    along: str,
+) -> list[jax.Array]:
+    """`kernel(operands, outs)`, on a mesh run by each device on its part.
+
+    Example: a convolution, of which each device has some images and the whole weight:
+      >>> takes, gives = ["n c h w", "o i k l"], ["n o p q"]
+      >>> partitioned(kernel, [x, w], [y], takes=takes, gives=gives, along="n")
+
+    Args:
+      kernel: calls the custom call on arrays, for results of given shapes and dtypes.
+      operands, outs: of the whole call.
+      takes, gives: a name for each dimension of each operand and result. Equal names are one
+        dimension of the call.
+      along: the names of the dimensions along which the call may be divided. A result without such
+        a dimension is the sum of what the devices compute.
+    """
+    if current() is None or not along:
+        return list(kernel(operands, outs))
+    from jax.experimental.custom_partitioning import custom_partitioning
+
+    @custom_partitioning
+    def function(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(kernel(arrays, outs))
+
+    def partition(mesh: Mesh, arg_shapes: Sequence[Any], _: Any) -> tuple:
+        axes = _axes(mesh, takes, arg_shapes, along.split())
+
+        def placed(names: str) -> NamedSharding:
+            return NamedSharding(mesh, PartitionSpec(*(axes.get(name) for name in names.split())))
+
+        def of_device(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+            parts = [
+                jax.ShapeDtypeStruct(placed(names).shard_shape(out.shape), out.dtype)
+                for names, out in zip(gives, outs, strict=True)
+            ]
+            results = kernel(arrays, parts)
+            return tuple(
+                _summed(result, [axes[name] for name in axes if name not in names.split()])
+                for names, result in zip(gives, results, strict=True)
+            )
+
+        return mesh, of_device, tuple(map(placed, gives)), tuple(map(placed, takes))
+
+    names = dict.fromkeys(" ".join([*takes, *gives]).split())
+    function.def_partition(
+        partition=partition,
+        sharding_rule=f"{', '.join(takes)} -> {', '.join(gives)}",
+        need_replication_factors=tuple(name for name in names if name not in along.split()),
+    )
+    return list(function(*operands))
+
+
+def _axes(
+    mesh: Mesh, takes: Sequence[str], operands: Sequence[Any], along: Sequence[str]
+) -> dict[str, Any]:
+    """The axes of the mesh along which each dimension of a call is divided: as its operands are,
+    if each device gets as much."""
+    axes: dict[str, Any] = {}
+    for names, operand in zip(takes, operands, strict=True):
+        spec = operand.sharding.spec
+        for name, axis, size in zip(names.split(), spec, operand.shape, strict=False):
+            used = [axis] if isinstance(axis, str) else list(axis or ())
+            parts = math.prod(mesh.shape[name] for name in used)
+            if name in along and used and size % parts == 0:
+                axes.setdefault(name, axis)
+    return axes
+
+
+def _summed(array: jax.Array, axes: Sequence[Any]) -> jax.Array:
+    for axis in axes:
+        array = jax.lax.psum(array, axis)
+    return array

@@ -1,0 +1,336 @@
+"""Spreads tensors over the devices of a mesh; XLA's partitioner does the rest.
+
+    torch_xla_lite.set_mesh(jax.make_mesh((2, 4), ("data", "model")), batch="data")
+    torch_xla_lite.shard_module(model, [(r"up\\.weight", ("model", None))], fsdp="data")
+    loss = model(images.to("jax")).mean()      # the loop is unchanged
+
+A tensor keeps its shape and its values; where its data is, is a matter of speed and memory alone.
+What is computed from it is placed by XLA, and what is written to it stays where it was: parameters,
+their gradients and the states of their optimizer.
+
+A *spec* says for each dimension along which axis of the mesh it is divided: a name, several names,
+or None. Dimensions at the end may be left out, so `()` means that each device has all of the data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from . import _XLAC, placements
+from .device import NAME
+from .placements import Spec
+
+# (a pattern that is searched in the names of parameters and buffers, their spec)
+Rule = tuple[str, Sequence[Any]]
+
+
+def set_mesh(mesh: Any, *, batch: str | Sequence[str] | None = None) -> None:
+    """Sets the devices that this process computes with, and names them by axes.
+
+    Args:
+      mesh: a `jax.sharding.Mesh`, such as `jax.make_mesh((2, 4), ("data", "model"))`; a
+        `torch.distributed.DeviceMesh`, whose ranks are taken as the numbers of jax's devices; or
+        None for one device.
+      batch: the axis that batches are spread along. Tensors that are copied to the device get
+        their first dimension divided by it, if it can be; others, modules and optimizer states stay
+        whole.
+
+    Raises:
+      ValueError: the mesh has no such axis.
+
+    Example:
+      >>> torch_xla_lite.set_mesh(jax.make_mesh((8,), ("data",)), batch="data")
+    """
+    if mesh is None:
+        placements.set_mesh(None)
+        _XLAC.set_placement_of_uploads(None)
+        return
+    if hasattr(mesh, "mesh_dim_names"):
+        mesh = _from_torch(mesh)
+    if not isinstance(mesh, Mesh):
+        raise TypeError(
+            f"expected a jax.sharding.Mesh or a torch DeviceMesh, got {type(mesh).__name__}.\n"
+            'Make one:  jax.make_mesh((len(jax.devices()),), ("data",))'
+        )
+    axes = _names(batch)
+    _check_axes(axes, mesh)
+    placements.set_mesh(mesh)
+
+    _follow_parameters()
+    # Of several processes, each has rows of its own: batches.py.
+    spreads = axes and jax.process_count() == 1
+    _XLAC.set_placement_of_uploads(
+        functools.partial(_placement_of_batch, axes) if spreads else None
+    )
+
+
+def shard(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
+    """The same values, divided among the devices of the mesh.
+
+    Of a tensor that is recorded, or that has a gradient, it is a constraint on the program:
+    differentiable, and the gradient is divided in the same way.
+
+    Args:
+      tensor: on any device; the result is on `'jax'`.
+      spec: see the module.
+
+    Raises:
+      ValueError: there is no such axis, or it does not divide the dimension.
+      RuntimeError: no mesh is set.
+
+    Example:
+      >>> h = torch_xla_lite.shard(h, "data", None, "model")
+    """
+    _check_spec(tensor.shape, spec)
+    if tensor.device.type != NAME:
+        with whole_uploads():
+            tensor = tensor.to(NAME)
+    if tensor.requires_grad or _XLAC.is_pending(tensor):
+        return torch.ops.torch_xla_lite.constrain(tensor, json.dumps(spec))
+    number = number_of_spec(spec, tensor.dim())
+    return _XLAC.from_jax(placements.place(_XLAC.to_jax(tensor), number), number)
+
+
+def replicate(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values on each device of the mesh, in full."""
+    return shard(tensor)
+
+
+full = replicate
+
+
+def shard_(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
+    """Moves the data of a tensor on `'jax'`, and of all its views, to where the spec says. What is
+    written to it later stays there."""
+    _check_spec(tensor.shape, spec)
+    _XLAC.place(tensor.detach(), number_of_spec(spec, tensor.dim()))
+    return tensor
+
+
+def shard_module(
+    module: torch.nn.Module, rules: Sequence[Rule] = (), *, fsdp: str | None = None
+) -> torch.nn.Module:
+    """Places the parameters and buffers of a module on the mesh, and moves it there.
+
+    Args:
+      module: on any device. Its parameters stay the same objects, so an optimizer may have them.
+        With several processes all get the values of process 0.
+      rules: (pattern, spec), of which the first whose pattern is found in the name of a parameter
+        or buffer says where that is. A parameter without a rule is replicated.
+      fsdp: an axis along which each parameter is divided, too: its largest dimension that no rule
+        divides and that the axis divides. Gradients and states follow their parameters.
+
+    Returns:
+      The module.
+
+    Raises:
+      ValueError: a rule names an axis that the mesh has not, or that does not divide the dimension.
+
+    Example, tensor parallelism of a feed-forward layer:
+      >>> rules = [(r"up\\.weight", ("model", None)), (r"down\\.weight", (None, "model"))]
+      >>> torch_xla_lite.shard_module(model, rules, fsdp="data")
+    """
+    if fsdp is not None:
+        _check_axes([fsdp], placements.mesh())
+    # Moved first, and whole: a weight is no batch.
+    module.to(NAME)
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    if jax.process_count() > 1:
+        _take_values_of_first_process([tensor for _, tensor in tensors])
+    for name, tensor in tensors:
+        spec: Spec = next((tuple(spec) for rule, spec in rules if re.search(rule, name)), ())
+        try:
+            _check_spec(tensor.shape, spec)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        if fsdp is not None:
+            spec = _with_axis(tensor.shape, spec, fsdp)
+        shard_(tensor, *spec)
+        if tensor.requires_grad and tensor.is_leaf:
+            _pin_gradient(tensor)
+    return module
+
+
+def fully_shard(module: torch.nn.Module, *, axis: str | None = None) -> torch.nn.Module:
+    """`shard_module` with each parameter divided along an axis, by default the first of the
+    mesh: of FSDP's memory, parameters, gradients and states take 1 / n on each device."""
+    return shard_module(module, fsdp=axis or placements.mesh().axis_names[0])
+
+
+def shard_output(module: torch.nn.Module, *spec: Any) -> torch.nn.Module:
+    """Divides what a module returns, the first tensor of it, each time that it is called: where
+    XLA would choose a placement of activations that communicates too much.
+
+    Example:
+      >>> for block in model.blocks:
+      ...     torch_xla_lite.shard_output(block, "data")
+    """
+
+    def constrain(_: torch.nn.Module, __: Any, output: Any) -> Any:
+        if isinstance(output, torch.Tensor):
+            return shard(output, *spec)
+        return type(output)([shard(output[0], *spec), *output[1:]])
+
+    module.register_forward_hook(constrain)
+    return module
+
+
+def spec_of(tensor: torch.Tensor) -> str:
+    """Where the data of a tensor is: "P('data')", "on each device", "on one device"; and if it is
+    not computed yet, where it will be, or "not decided"."""
+    number = _XLAC.placement_of(tensor)
+    return "not decided" if number is None else placements.spec_text(number)
+
+
+# --- specs ----------------------------------------------------------------------------------------
+
+
+def _names(axes: str | Sequence[str] | None) -> list[str]:
+    return [axes] if isinstance(axes, str) else list(axes or ())
+
+
+def _check_axes(names: Sequence[str], mesh: Mesh) -> None:
+    for name in names:
+        if name not in mesh.shape:
+            raise ValueError(f"the mesh has the axes {tuple(mesh.shape)}, and no {name!r}")
+
+
+def _check_spec(shape: Sequence[int], spec: Sequence[Any]) -> None:
+    mesh = placements.mesh()
+    if len(spec) > len(shape):
+        raise ValueError(f"a spec of {len(spec)} dimensions for a tensor of {len(shape)}: {spec}")
+    for dim, axes in enumerate(spec):
+        names = _names(axes)
+        _check_axes(names, mesh)
+        parts = int(np.prod([mesh.shape[name] for name in names]))
+        if shape[dim] % parts:
+            raise ValueError(
+                f"dimension {dim} has {shape[dim]} elements, which {parts} devices along {axes!r} "
+                "cannot share evenly.\n"
+                "Pad it; drop the last batch:  DataLoader(..., drop_last=True); or let each device "
+                "have all of it:  torch_xla_lite.replicate(x)"
+            )
+
+
+def number_of_spec(spec: Sequence[Any], ndim: int) -> int:
+    entries = [tuple(axes) if isinstance(axes, list) else axes for axes in spec]
+    return placements.number_of(NamedSharding(placements.mesh(), PartitionSpec(*entries)), ndim)
+
+
+def _with_axis(shape: Sequence[int], spec: Spec, axis: str) -> Spec:
+    """A spec that also divides the largest dimension that is free and that the axis divides."""
+    if axis in [name for axes in spec for name in _names(axes)]:
+        return spec
+    size = placements.mesh().shape[axis]
+    entries = [*spec, *(None,) * (len(shape) - len(spec))]
+    free = [d for d, n in enumerate(shape) if entries[d] is None and n and n % size == 0]
+    if free:
+        entries[max(free, key=lambda d: shape[d])] = axis
+    return tuple(entries)
+
+
+def _take_values_of_first_process(tensors: Sequence[torch.Tensor]) -> None:
+    from jax.experimental import multihost_utils
+
+    with jax.enable_x64(True), torch.no_grad():
+        arrays = [_XLAC.to_jax(tensor.detach()) for tensor in tensors]
+        for tensor, array in zip(
+            tensors, multihost_utils.broadcast_one_to_all(arrays), strict=True
+        ):
+            tensor.copy_(_XLAC.from_jax(jax.device_put(np.asarray(array))))
+
+
+# --- what comes from the host ---------------------------------------------------------------------
+
+
+def _placement_of_batch(axes: Sequence[str], dims: Sequence[int]) -> int:
+    """Where a tensor goes that the program copies to the device."""
+    if not _spreads_uploads or not dims:
+        return placements.ONE_DEVICE
+    mesh = placements.mesh()
+    parts = int(np.prod([mesh.shape[name] for name in axes]))
+    if dims[0] == 0 or dims[0] % parts:
+        return placements.ONE_DEVICE
+    return number_of_spec([tuple(axes)], len(dims))
+
+
+_spreads_uploads = True
+
+
+@contextlib.contextmanager
+def whole_uploads() -> Iterator[None]:
+    """In the body, what is copied to the device is not spread as a batch."""
+    global _spreads_uploads
+    before, _spreads_uploads = _spreads_uploads, False
+    try:
+        yield
+    finally:
+        _spreads_uploads = before
+
+
+def _from_torch(mesh: torch.distributed.DeviceMesh) -> Mesh:
+    """The mesh of jax's devices that have the numbers of a torch mesh."""
+    by_id = {device.id: device for device in jax.devices()}
+    ranks = mesh.mesh.numpy()
+    missing = [int(rank) for rank in ranks.flat if int(rank) not in by_id]
+    if missing:
+        raise ValueError(
+            f"the mesh has device {missing[0]}, and jax has {len(by_id)} devices.\n"
+            "For tests, give a CPU more:  export XLA_FLAGS=--xla_force_host_platform_device_count=8"
+        )
+    names = mesh.mesh_dim_names or tuple(f"dim{i}" for i in range(ranks.ndim))
+    devices = np.array([by_id[int(rank)] for rank in ranks.flat]).reshape(ranks.shape)
+    return Mesh(devices, names)
+
+
+# --- what follows parameters ----------------------------------------------------------------------
+
+_gradient_hooks = WeakTensorKeyDictionary()
+
+
+def _pin_gradient(parameter: torch.Tensor) -> None:
+    """Lets each gradient of a parameter be where the parameter is."""
+
+    def keep(parameter: torch.Tensor) -> None:
+        if parameter.grad is not None and parameter.grad.device.type == NAME:
+            _XLAC.keep_at(parameter.grad, _XLAC.placement_of(parameter))
+
+    if parameter not in _gradient_hooks:
+        _gradient_hooks[parameter] = parameter.register_post_accumulate_grad_hook(keep)
+
+
+@functools.cache
+def _follow_parameters() -> None:
+    """Lets modules that move to the device stay whole, and lets states that an optimizer loads be
+    where their parameters are."""
+    module, optimizer = torch.nn.Module, torch.optim.Optimizer
+    apply, convert = module._apply, optimizer._process_value_according_to_param_policy
+
+    @functools.wraps(apply)
+    def apply_whole(self: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+        with whole_uploads():
+            return apply(self, *args, **kwargs)
+
+    @functools.wraps(convert)
+    def convert_in_place(param: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        with whole_uploads():
+            value = convert(param, *args, **kwargs)
+        if value.device.type == NAME and param.device.type == NAME and value.shape == param.shape:
+            number = _XLAC.placement_of(param)
+            if number and number != _XLAC.placement_of(value):
+                _XLAC.place(value, number)
+        return value
+
+    module._apply = apply_whole  # type: ignore[method-assign]
+    optimizer._process_value_according_to_param_policy = staticmethod(convert_in_place)  # type: ignore[method-assign]
