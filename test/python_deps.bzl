@@ -200,6 +200,8 @@ PYTHON_DEPS = {
         "errors_test": [":programs", "//torch_xla_lite:__init__"],
         "exchange_test": ["//torch_xla_lite:__init__"],
         "ffi_test": ["//torch_xla_lite/lowering:ffi"],
+        "flex_attention_test": ["//torch_xla_lite:__init__"],
+        "flops_test": ["//torch_xla_lite:__init__"],
         "graph_cuts_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite:_variables"],
         "halves_test": ["//torch_xla_lite:__init__"],
         "import_test": ["//torch_xla_lite/lowering:table"],

@@ -19,6 +19,8 @@ compiled bridge, names the device and connects the compiler, in this order:
     torchscript torch.jit.load
     opcheck     torch.library.opcheck for ops on the device
     compile_mode  torch.compile with the default backend
+    flex_attention  torch's attention with functions that change scores
+    flops       counts of torch.utils.flop_counter
     compiler    turns a recorded graph into an XLA executable
     graph_cuts  starts the recorded ops after each step of an optimizer
     meta_functions  keeps the first ops from importing torch._dynamo
@@ -51,6 +53,8 @@ from . import (  # noqa: E402
     device,
     distributed,
     environment,
+    flex_attention,
+    flops,
     graph_cuts,
     meta_functions,
     opcheck,
@@ -79,6 +83,8 @@ serialization.register()
 torchscript.register()
 opcheck.register()
 compile_mode.register()
+flex_attention.register()
+flops.register()
 compiler.register()
 debug.register()
 graph_cuts.register()

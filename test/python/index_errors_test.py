@@ -216,6 +216,8 @@ VALUES = {
     "bernoulli": (lambda: tensor(0.5, 1.5).bernoulli(), "p_in >= 0 && p_in <= 1"),
     "bernoulli_": (lambda: tensor(1.0).bernoulli_(tensor(math.nan)), "p_in >= 0 && p_in <= 1"),
     "bernoulli of NaN": (lambda: tensor(math.nan).bernoulli(), "p_in >= 0 && p_in <= 1"),
+    "one_hot": (lambda: F.one_hot(tensor(3), 3), "Class values must be smaller than num_classes"),
+    "one_hot of -1": (lambda: F.one_hot(tensor(-1), 3), "Class values must be non-negative"),
     "poisson": (lambda: torch.poisson(tensor(-1.0)), "rate to be non-negative"),
     "poisson of NaN": (lambda: torch.poisson(tensor(math.nan)), "rate to be non-negative"),
     "normal": (lambda: torch.normal(tensor(0.0), tensor(-1.0)), "std >= 0"),

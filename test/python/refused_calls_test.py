@@ -83,6 +83,7 @@ MIXED_FLOATS = {
     "group_norm": lambda a, b: F.group_norm(a, 1, b[0], b[0]),
     "batch_norm": lambda a, b: F.batch_norm(a, a[0], a[1], b[0], b[0], training=True),
     "heaviside": lambda a, b: torch.heaviside(a, b),
+    "binomial": lambda a, b: torch.binomial(a, b),
 }
 
 
@@ -180,6 +181,15 @@ WRONG = {
     "randint_like of a range with a generator": lambda x: torch.randint_like(
         x, 2, 1, generator=generator(x)
     ),
+    "multinomial of too few categories": lambda x: x.multinomial(3),
+    "multinomial of too few in a row": lambda x: x[0].multinomial(3),
+    "multinomial of nothing": lambda x: x.multinomial(0),
+    "multinomial without categories": lambda x: x[:, :0].multinomial(1, True),
+    "multinomial of three dimensions": lambda x: x[None].multinomial(1),
+    "one_hot of no classes": lambda x: F.one_hot(rows(x), 0),
+    "one_hot of an unknown number of classes": lambda x: F.one_hot(rows(x)[:0]),
+    "one_hot of a negative number of classes": lambda x: F.one_hot(rows(x), -2),
+    "one_hot of int32": lambda x: F.one_hot(rows(x).int(), 2),
     "randperm of bytes": lambda x: torch.randperm(300, dtype=torch.uint8, device=x.device),
     "randperm of halves": lambda x: torch.randperm(2050, dtype=torch.half, device=x.device),
     "randperm with a generator": lambda x: torch.randperm(
@@ -293,6 +303,10 @@ OF_DTYPES = {
     "searchsorted": (torch.searchsorted, COMPLEX, COMPLEX),
     "binary_cross_entropy_with_logits": (torch.binary_cross_entropy_with_logits, NUMBER, NUMBER),
     "lu_factor": (torch.linalg.lu_factor, A.half()),
+    "multinomial": (torch.multinomial, NUMBER, 1),
+    "poisson": (torch.poisson, NUMBER),
+    "gamma": (torch._standard_gamma, NUMBER),
+    "dirichlet": (torch._sample_dirichlet, NUMBER),
     "logit_": (lambda x: x.clone().logit_(), NUMBER),
     "ldexp_": (lambda x, y: x.clone().ldexp_(y), NUMBER, NUMBER),
 }

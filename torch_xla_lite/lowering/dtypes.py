@@ -24,14 +24,14 @@ from torch_xla_lite.lowering import promotion, registry
 # listed is what the CPU kernels of torch 2.13 said to the sample inputs of PyTorch's op database.
 _REFUSED = {
     "biuc": """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _upsample_bicubic2d_aa
-        _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
-        bernoulli binary_cross_entropy celu embedding_renorm frac gelu glu grid_sampler_2d
-        grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss hypot
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _sample_dirichlet _standard_gamma
+        _upsample_bicubic2d_aa _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d
+        avg_pool2d avg_pool3d bernoulli binary_cross_entropy binomial celu embedding_renorm frac
+        gelu glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss hypot
         log_sigmoid_forward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
         max_unpool2d max_unpool3d mish mse_loss multi_margin_loss native_batch_norm nextafter
         nll_loss2d_forward nll_loss_forward normal.Tensor_Tensor normal.Tensor_float
-        normal.float_Tensor round.decimals smooth_l1_loss soft_margin_loss softplus
+        normal.float_Tensor poisson round.decimals smooth_l1_loss soft_margin_loss softplus
         upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_trilinear3d
     """,
     "bic": """
@@ -80,14 +80,14 @@ _REFUSED = {
     """,
     "c": """
         _log_softmax _safe_softmax _softmax amax amin aminmax arange arange.start arange.start_step
-        argmax argmin atan2 binary_cross_entropy_with_logits binomial bucketize.Scalar
-        bucketize.Tensor clamp clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar
-        copysign.Tensor cummax cummin digamma elu erf erfc erfinv fmax fmin fmod.Scalar hardtanh
-        heaviside i0 index_reduce leaky_relu lgamma logit max max.dim maximum min min.dim minimum
-        mode mvlgamma nansum native_group_norm polygamma relu remainder.Scalar
-        remainder.Scalar_Tensor rrelu_with_noise_functional searchsorted.Scalar searchsorted.Tensor
-        sign signbit softshrink sort sort.stable special_entr special_erfcx special_i0e special_i1
-        special_i1e special_log_ndtr special_ndtri special_xlog1py special_xlog1py.other_scalar
+        argmax argmin atan2 binary_cross_entropy_with_logits bucketize.Scalar bucketize.Tensor clamp
+        clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax
+        cummin digamma elu erf erfc erfinv fmax fmin fmod.Scalar hardtanh heaviside i0 index_reduce
+        leaky_relu lgamma logit max max.dim maximum min min.dim minimum mode mvlgamma nansum
+        native_group_norm polygamma relu remainder.Scalar remainder.Scalar_Tensor
+        rrelu_with_noise_functional searchsorted.Scalar searchsorted.Tensor sign signbit softshrink
+        sort sort.stable special_entr special_erfcx special_i0e special_i1 special_i1e
+        special_log_ndtr special_ndtri special_xlog1py special_xlog1py.other_scalar
         special_xlog1py.self_scalar special_zeta topk xlogy.Scalar_Other xlogy.Scalar_Self
         xlogy.Tensor
     """,

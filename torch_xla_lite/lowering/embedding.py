@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import checks
-from torch_xla_lite.lowering.checks import index_in_range
+from torch_xla_lite.lowering.checks import check, index_in_range
 from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
@@ -26,6 +25,15 @@ def rows(table: jax.Array, indices: jax.Array) -> jax.Array:
     """`table[indices]` for indices that are not negative."""
     index_in_range(indices, table.shape[0])
     return table.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+@lower("aten::one_hot")
+def one_hot(self: jax.Array, num_classes: int = -1) -> jax.Array:
+    check(jnp.any(self < 0), "Class values must be non-negative.", RuntimeError)
+    bad = jnp.any(self >= num_classes)
+    check(bad, "Class values must be smaller than num_classes.", RuntimeError)
+    classes = lax.iota(self.dtype, num_classes)
+    return convert(self[..., None] == classes, self.dtype)
 
 
 @lower("aten::embedding_dense_backward")
@@ -81,7 +89,7 @@ def _check_offsets(offsets: jax.Array, length: int) -> None:
     if offsets.size == 0:
         return
     ends = jnp.append(offsets[1:], jnp.asarray(length, offsets.dtype))
-    checks.check(
+    check(
         (offsets[0] != 0) | jnp.any(offsets > ends),
         f"offsets must begin with 0, not decrease, and end at {length} at most",
         RuntimeError,

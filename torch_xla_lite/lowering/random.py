@@ -250,7 +250,9 @@ def poisson(self: jax.Array, *, outs, key) -> jax.Array:
 
 @lower("aten::binomial")
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
-    return jax.random.binomial(key, opmath(count), opmath(prob), outs[0].shape)
+    # torch draws 0 of a negative count, and takes the nearest probability for one out of range.
+    trials, p = jnp.maximum(opmath(count), 0), jnp.clip(opmath(prob), 0, 1)
+    return jax.random.binomial(key, trials, p, outs[0].shape)
 
 
 @lower("aten::_standard_gamma")

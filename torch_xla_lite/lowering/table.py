@@ -73,7 +73,7 @@ MODULES: dict[str, str] = {
     "embedding": """
         aten::_embedding_bag aten::_embedding_bag_backward aten::_embedding_bag_dense_backward
         aten::_embedding_bag_forward_only aten::_embedding_bag_per_sample_weights_backward
-        aten::embedding aten::embedding_dense_backward aten::embedding_renorm
+        aten::embedding aten::embedding_dense_backward aten::embedding_renorm aten::one_hot
     """,
     "factories": """
         aten::_copy_from aten::_efficientzerotensor aten::_fw_primal aten::_fw_primal_copy

@@ -10,6 +10,10 @@ def test_embedding_takes_rows():
     check(aten.embedding, torch.randn(10, 4), INDICES)
 
 
+def test_one_hot_of_classes_has_a_row_for_each():
+    check(aten.one_hot, INDICES, 12)
+
+
 @pytest.mark.parametrize("by_frequency", [False, True])
 @pytest.mark.parametrize("padding", [-1, 2])
 def test_gradient_skips_padding(padding, by_frequency):

@@ -93,3 +93,8 @@ def test_multinomial_draws_without_replacement():
 def test_multinomial_draws_by_weight():
     drawn = draw(aten.multinomial, torch.tensor([1.0, 3.0]), N, True)
     assert abs(drawn.double().mean().item() - 0.75) < 0.02
+
+
+def test_binomial_takes_the_nearest_count_and_probability():
+    count, prob = torch.tensor([3.0, 3.0, -2.0]), torch.tensor([1.5, -0.5, 0.5])
+    assert draw(aten.binomial, count, prob).tolist() == [3, 0, 0]

@@ -34,6 +34,7 @@ const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
       {"aten::addmv", {0, 1, 2}},
       {"aten::addr", {0, 1, 2}},
       {"aten::binary_cross_entropy", {0, 1, 2}},
+      {"aten::binomial", {0, 1}},
       {"aten::convolution", {0, 1, 2}},
       {"aten::grid_sampler_2d", {0, 1}},
       {"aten::grid_sampler_3d", {0, 1}},
@@ -290,6 +291,19 @@ bool IsNoProbability(Arguments arguments, const Limits&) {
   return !(p >= 0 && p <= 1);
 }
 
+// (self, num_samples, replacement, ...): floats of a number of categories
+bool HasRefusedCategories(Arguments arguments, const Limits&) {
+  constexpr int64_t kMostCategories = 1 << 24;  // of torch's kernels
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t categories = self.dim() == 0 ? 0 : self.size(-1), samples = arguments[1].toInt();
+  const int64_t most = arguments[2].toBool() ? std::numeric_limits<int64_t>::max() : categories;
+  return !c10::isFloatingType(self.scalar_type()) || categories == 0 ||
+         categories > kMostCategories || samples < 1 || samples > most;
+}
+
+// (self, num_classes)
+bool HasNoClasses(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
+
 // The dimension that is meant, or -1.
 int64_t DimOf(const at::Tensor& tensor, const c10::IValue& value) {
   const int64_t dim = value.toInt() + (value.toInt() < 0 ? tensor.dim() : 0);
@@ -412,6 +426,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::min.dim", OfEmptyDim},
       {"aten::mode", OfEmptyDim},
       {"aten::multi_margin_loss", OfNarrowClasses</*kTakesBytes=*/false>},
+      {"aten::multinomial", HasRefusedCategories},
       {"aten::mvlgamma", OfMultivariateGamma},
       {"aten::nanmedian.dim", OfEmptyDim},
       {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
@@ -419,6 +434,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
       {"aten::nll_loss2d_forward", OfNarrowClasses</*kTakesBytes=*/true>},
       {"aten::nll_loss_forward", OfNarrowClasses</*kTakesBytes=*/true>},
+      {"aten::one_hot", HasNoClasses},
       {"aten::put", OfPlaces},
       {"aten::randint", BelowHigh<0>},
       {"aten::randint.generator", BelowHigh<0>},

@@ -46,12 +46,14 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
 
 bool IsRecorded(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
-  // Composite ops are recorded as the ops that they are made of. These few are recorded whole,
-  // because their gradients are single ops, too: an MLP is then 18 nodes instead of 42.
+  // Composite ops are recorded as the ops that they are made of. These few are recorded whole:
+  // the gradients of the first three are single ops, too, and an MLP is 18 nodes instead of 42;
+  // one_hot reads its classes to check them, and its lowering checks them in the graph.
   static const auto* whole = new std::unordered_set<std::string>{
       "aten::linear",
       "aten::mish_backward",
       "aten::silu_backward",
+      "aten::one_hot",
   };
   if (whole->contains(name)) return true;
   // These have a kernel in lowering/composites.py.
