@@ -233,6 +233,7 @@ PYTHON_DEPS = {
         "programs_test": ["//torch_xla_lite:__init__"],
         "progress_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:compilation_cache",
             "//torch_xla_lite:progress"],
+        "quantization_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "random_test": ["//torch_xla_lite:__init__"],
         "recompile_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:compilation_cache"],
         "recurrent_layers_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
@@ -266,8 +267,8 @@ PYTHON_DEPS = {
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
         "nightly": ["compilation_cache_test", "digits_test", "errors_test", "installed_wheel_test", "memory_test",
-            "op_coverage_test", "processes_test", "saving_test", "special_values_test", "torchscript_test",
-            "training_test"],
+            "op_coverage_test", "processes_test", "quantization_test", "saving_test", "special_values_test",
+            "torchscript_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -221,8 +221,9 @@ void Call::ReadGeneric(const c10::IValue& value) {
       }
     }
   } else {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "an argument of type ", value.tagKind(),
-                                " cannot be recorded (in ", info_->name, ")");
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "an argument of type ", value.type()->annotation_str(),
+                                " cannot be recorded (in ", info_->name,
+                                ").\nCall the op with tensors on the CPU:  x.cpu()");
   }
 }
 

@@ -5,12 +5,14 @@
 #include <ATen/core/stack.h>
 
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/dispatch/quantized.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
@@ -25,7 +27,8 @@ at::Tensor ToCpu(const at::Tensor& tensor) {
   return tensor.device().is_privateuseone() ? Download(tensor) : tensor;
 }
 
-at::Tensor ToJax(const at::Tensor& tensor) {
+at::Tensor ToJax(const at::Tensor& tensor, std::string_view op) {
+  CheckNotQuantized(tensor.scalar_type(), op);
   return tensor.device().is_cpu() ? Upload(tensor) : tensor;
 }
 
@@ -61,10 +64,11 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
   for (size_t i = 0; i < info.mutated.size(); ++i) {
     WriteBack(arguments[info.mutated[i]], mutated[i]);
   }
+  const auto to_jax = [&](const at::Tensor& tensor) { return ToJax(tensor, info.name); };
   for (size_t i = 0; i < on_cpu.size(); ++i) {
     const int source = info.results[i];
     stack->push_back(source >= 0 ? arguments[source]
-                                 : MapArgument(on_cpu[i], c10::Device(c10::kCPU), ToJax));
+                                 : MapArgument(on_cpu[i], c10::Device(c10::kCPU), to_jax));
   }
 }
 

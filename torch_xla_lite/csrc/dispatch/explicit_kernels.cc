@@ -11,6 +11,7 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/dispatch/call.h"
+#include "torch_xla_lite/csrc/dispatch/fake_quantize.h"
 #include "torch_xla_lite/csrc/dispatch/layout.h"
 #include "torch_xla_lite/csrc/dispatch/overlap.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
@@ -518,6 +519,7 @@ torch::CppFunction Boxed() {
 }
 
 constexpr ExplicitKernel kKernels[] = {
+    {"_fused_moving_avg_obs_fq_helper", Boxed<ObserveAndFakeQuantize>},
     {"_has_same_storage_numel", Boxed<HasSameStorageNumel>},
     {"_linalg_det", Boxed<Determinant>},
     {"_linalg_slogdet", Boxed<Determinant>},

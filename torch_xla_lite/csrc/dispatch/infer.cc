@@ -15,6 +15,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
+#include "torch_xla_lite/csrc/dispatch/quantized.h"
 #include "torch_xla_lite/csrc/dispatch/refused_calls.h"
 #include "torch_xla_lite/csrc/dispatch/shape_rules.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
@@ -173,6 +174,16 @@ bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   return value.equal(0) && !(value.isFloatingPoint() && std::signbit(value.toDouble()));
 }
 
+// torch's meta functions give quantized tensors other dtypes.
+void CheckDtypes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    c10::TypePtr type = info.op.schema().arguments()[i].real_type();
+    if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+    if (type->kind() != c10::TypeKind::ScalarTypeType || !arguments[i].isInt()) continue;
+    CheckNotQuantized(arguments[i].toScalarType(), info.name);
+  }
+}
+
 // Those that the words of the call refer to.
 void KeepShapes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
                 OpSignature* signature) {
@@ -239,6 +250,7 @@ bool SavesNoStatistics(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments)
 
 ir::Ref<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                            const Call& call) {
+  CheckDtypes(info, arguments);
   auto signature = ir::MakeRef<OpSignature>(
       info.name, std::vector<uint64_t>(call.words.begin(), call.words.end()),
       std::vector<const ir::Shape*>());

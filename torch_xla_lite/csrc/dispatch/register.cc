@@ -15,6 +15,7 @@
 #include "torch_xla_lite/csrc/dispatch/masked_put.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
+#include "torch_xla_lite/csrc/dispatch/quantized.h"
 #include "torch_xla_lite/csrc/dispatch/record.h"
 #include "torch_xla_lite/csrc/dispatch/sparse_gradient.h"
 #include "torch_xla_lite/csrc/dispatch/typed_kernel.h"
@@ -136,6 +137,7 @@ void RegisterKernels() {
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparsePrivateUse1);
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
+  RefuseAll<&RefuseQuantized>(c10::DispatchKey::QuantizedPrivateUse1);
   RefuseAll<&RefuseNested>(c10::DispatchKey::NestedTensorPrivateUse1);
   device::SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
 }
