@@ -17,6 +17,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
     serialization  torch.save and torch.load
     torchscript torch.jit.load
+    jax_calls   call_jax: jax functions as recorded ops
     opcheck     torch.library.opcheck for ops on the device
     compile_mode  torch.compile with the default backend
     flex_attention  torch's attention with functions that change scores
@@ -56,6 +57,7 @@ from . import (  # noqa: E402
     flex_attention,
     flops,
     graph_cuts,
+    jax_calls,
     meta_functions,
     opcheck,
     serialization,
@@ -66,6 +68,7 @@ from . import (  # noqa: E402
 from .batches import from_process_local, shard_loader  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
+from .jax_calls import call_jax  # noqa: E402
 from .sharding import (  # noqa: E402
     full,
     fully_shard,
@@ -86,6 +89,7 @@ compile_mode.register()
 flex_attention.register()
 flops.register()
 compiler.register()
+jax_calls.register()
 debug.register()
 graph_cuts.register()
 meta_functions.register()
@@ -107,6 +111,7 @@ __all__ = [
     "Environment",
     "XLATensor2",
     "__config__",
+    "call_jax",
     "compiler",
     "debug",
     "default_env",

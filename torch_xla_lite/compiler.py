@@ -38,6 +38,7 @@ from . import (
     foreign_code,
     graph_errors,
     index_errors,
+    jax_programs,
     new_graphs,
     placements,
     progress,
@@ -97,8 +98,7 @@ def _start_compile(steps: list[tuple], roots: list[Root], structure: int) -> Fut
 def _load_graph(steps: list[tuple], roots: list[Root], structure: int) -> Compiled | None:
     """A graph whose program is on disk; else None."""
     calls, leaves = _parts(steps)
-    # What a user's lowering does is known only after it was traced.
-    if _has_registered_lowering(calls):
+    if _is_known_when_traced(calls):
         return None
     with jax.enable_x64(True):
         if not compilation_cache.contains(
@@ -118,7 +118,8 @@ def _description(
     calls: Sequence[Call | None], leaves: Sequence[tuple], roots: Sequence[Root]
 ) -> str:
     """What decides how the graph is compiled, equal in every process."""
-    steps = [call if call is None else call.description() for call in calls]
+    programs: dict[int, int] = {}
+    steps = [call if call is None else call.description(programs) for call in calls]
     takes = [(*leaf[:3], placements.text_of(leaf[3])) for leaf in leaves]
     gives = [(*root[:2], root[2] and placements.text_of(root[2])) for root in roots]
     return repr((steps, takes, gives))
@@ -217,8 +218,7 @@ def _program(
     mesh: Mesh | None,
 ) -> tuple[Program, bool]:
     """The compiled graph, and whether it is from the cache."""
-    # What a user's lowering does is known only after it was traced.
-    traces_first = _has_registered_lowering(calls)
+    traces_first = _is_known_when_traced(calls)
     if not traces_first:
         key = _key(description, mesh)
         if (program := compilation_cache.load(key, mesh)) is not None:
@@ -265,10 +265,13 @@ def _placements(
     return takes, gives
 
 
-def _has_registered_lowering(calls: Sequence[Call | None]) -> bool:
-    """Whether a user's lowering may be part of a graph, also in a decomposition of torch."""
+def _is_known_when_traced(calls: Sequence[Call | None]) -> bool:
+    """Whether a jax function or a lowering of the user may be part of a graph, also in a
+    decomposition of torch: what these do is known only after they were traced."""
     ops = {call.schema for call in calls if call is not None}
-    return any(op in ops or op.startswith("aten::") for op in registry.registered_by_users())
+    return jax_programs.OP in ops or any(
+        op in ops or op.startswith("aten::") for op in registry.registered_by_users()
+    )
 
 
 def _raising_with_source(
@@ -301,6 +304,7 @@ def _blaming_a_call(
     if hasattr(error, "_torch_xla_lite_op") or graph_errors.is_lack_of_memory(error):
         return None
     different: dict[str, tuple[Call, list[tuple]]] = {}
+    programs: dict[int, int] = {}
     for call in filter(None, calls):
         shapes = [
             calls[step].outputs[output] if calls[step] else steps[step][:2]
@@ -308,7 +312,7 @@ def _blaming_a_call(
         ]
         alone = dataclasses.replace(call, operands=[(i, 0) for i in range(len(shapes))])
         leaves = [(*shape, False, placements.ONE_DEVICE) for shape in shapes]
-        different.setdefault(repr((alone.description(), leaves)), (alone, leaves))
+        different.setdefault(repr((alone.description(programs), leaves)), (alone, leaves))
     return _first_refused(list(different.values()))
 
 

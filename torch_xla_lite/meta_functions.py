@@ -32,6 +32,12 @@ def register() -> None:
                     setattr(function, _MARK, _marked_later(function))
 
 
+def hidden_from_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which torch.compile calls between two graphs and does not trace."""
+    setattr(function, _MARK, _marked_later(function))
+    return torch._compile._disable_dynamo(function)  # type: ignore[attr-defined]
+
+
 def _decorated(value: Any, visited: set[int]) -> Iterator[types.FunctionType]:
     """The functions that _disable_dynamo decorates, below other decorators: those hold what they
     decorate in their closures."""

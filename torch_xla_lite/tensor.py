@@ -21,7 +21,10 @@ attribute, and costs nothing more.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -109,6 +112,19 @@ def _part_of_this_process(tensor: torch.Tensor) -> torch.Tensor | None:
     return to_torch(_XLAC.from_jax(array.addressable_data(0)))
 
 
+@contextlib.contextmanager
+def reading_refused(message: str) -> Iterator[None]:
+    """Tensors cannot become jax arrays in the body, which raises a TypeError with the message."""
+    token = _refusal.set(message)
+    try:
+        yield
+    finally:
+        _refusal.reset(token)
+
+
+_refusal: ContextVar[str] = ContextVar("_refusal", default="")
+
+
 def to_torch(self: torch.Tensor) -> torch.Tensor:
     """Tensor.torch(): this tensor on the CPU; the tensor itself if it is there already.
 
@@ -163,6 +179,8 @@ def register() -> None:
         if self.is_cpu or self.device.type != NAME:
             # jax calls hasattr to find out whether there is a conversion; other tensors have none.
             raise AttributeError("__jax_array__")
+        if message := _refusal.get():
+            raise TypeError(message)
         return lambda: _exportable(self)
 
     def _tensor_str(self: torch.Tensor, indent: int) -> str:

@@ -23,7 +23,7 @@ import torch
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import foreign_code, graph_errors, index_errors, placements, stored_values
+from . import foreign_code, graph_errors, index_errors, jax_programs, placements, stored_values
 from .lowering import checks, ffi, promotion, registry, target
 from .lowering.mesh import note_gathered, on_mesh
 from .placements import Root
@@ -173,9 +173,16 @@ class Call:
         """The op, also of a write through a view that it made."""
         return schema_name(self.op)
 
-    def description(self) -> tuple:
-        """What decides how the call is compiled, without addresses: equal in every process."""
+    def description(self, programs: dict[int, int]) -> tuple:
+        """What decides how the call is compiled, without addresses: equal in every process.
+
+        Args:
+          programs: the place of each program of jax (jax_programs.py) among those of the graph, by
+            the number that it has in this process. Those that are new are added.
+        """
         arguments = argument_words(self.schema, self.words)
+        if self.op == jax_programs.OP:
+            arguments[-1] = programs.setdefault(arguments[-1], len(programs))
         default = str(default_dtype(self.words))
         return self.op, default, arguments, self.operands, self.outputs, self.num_scalars
 

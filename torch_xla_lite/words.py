@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from . import jax_programs
 from .lowering import registry
 
 
@@ -126,10 +127,13 @@ def constants(op: str, words: list[int]) -> dict[str, Any]:
     scalars are only named as such."""
     schema = torch._C._get_schema(*split_name(schema_name(op)))
     values = Decoder(schema_name(op), words, itertools.repeat("a tensor"), _AnyScalars()).args
-    return {
+    named = {
         argument.name: _with_dtype_names(value, str(argument.real_type))
         for argument, value in zip(schema.arguments, values, strict=False)
     }
+    if op == jax_programs.OP:
+        named["program"] = jax_programs.describe(named["program"])
+    return named
 
 
 def _with_dtype_names(value: Any, kind: str) -> Any:

@@ -73,7 +73,32 @@ def entries(cache: Path) -> list[Path]:
     return sorted((cache / "torch_xla_lite" / "programs").iterdir())
 
 
+JAX_CALLS = """
+import jax.numpy as jnp
+from torch_xla_lite import call_jax
+x = torch.arange(3.0, device="jax", requires_grad=True)
+functions = [lambda v, scale=scale: jnp.sin(v) * scale for scale in SCALES]
+table = {scale: call_jax(function, x) for scale, function in zip(SCALES, functions)}
+y = (table[2.0] * table[3.0] + 1).sum()
+del table
+y.backward()
+report(x.grad)
+"""
 ADD = "report(torch.arange(3., device='jax') + 0.5)"
+
+
+def test_jax_functions_are_known_whatever_else_was_traced_before(tmp_path: Path):
+    first = run(JAX_CALLS.replace("SCALES", "[2.0, 3.0]"), tmp_path)
+    second = run(JAX_CALLS.replace("SCALES", "[7.0, 2.0, 5.0, 3.0]"), tmp_path)
+    assert first[:2] == (1, 0)
+    assert second == (0, 1, *first[2:])
+
+
+def test_another_jax_function_of_the_same_name_is_another_program(tmp_path: Path):
+    first = run(JAX_CALLS.replace("SCALES", "[2.0, 3.0]"), tmp_path)
+    second = run(JAX_CALLS.replace("SCALES", "[2.0, 3.0]").replace("sin", "cos"), tmp_path)
+    assert second[:2] == (1, 0)
+    assert second[3] != first[3]
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include "test/csrc/ir/toy_ops.h"
@@ -75,6 +76,14 @@ TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
 TEST_F(TieringTest, EachSizeCountsForItself) {
   EXPECT_EQ(RunsUntilCompiled(Chain(3, 1)), 10u);
   EXPECT_EQ(RunsUntilCompiled(Chain(3, 2)), 10u);
+}
+
+TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
+  CostModel model;
+  model.Set({{"reversed", {.call = std::numeric_limits<double>::infinity(), .compilation = 100}}},
+            {.execution = 15});
+  Tiering tiering(&model);
+  EXPECT_EQ(tiering.Decide(Chain(1)), Decision::kCompile);
 }
 
 TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {

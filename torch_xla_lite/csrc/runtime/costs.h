@@ -33,7 +33,7 @@ struct CallSize {
 CallSize SizeOf(const ir::Description& graph, const ir::Step& step);
 
 // Of an op, in microseconds: for each call, element and multiplication when it is interpreted, and
-// for each call when it is compiled.
+// for each call when it is compiled. A call that costs infinitely much cannot be interpreted.
 struct OpCosts {
   double call = 0;
   double operand = 0;

@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/runtime/tiering.h"
 
+#include <cmath>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/graph.h"
@@ -14,6 +15,7 @@ Tiering::Decision Tiering::Decide(const ir::Graph& graph) {
     runs = runs_.Insert(structure, ir::MakeRef<Runs>(model_.Of(ir::Describe(graph.key))));
   }
   const Costs& costs = runs->costs;
+  if (std::isinf(costs.interpretation)) return Decision::kCompile;
   if (costs.interpretation <= costs.execution) return Decision::kInterpret;
   if (runs->spent >= costs.compilation) return Decision::kCompile;
   const bool seeks = runs->spent >= costs.load && !std::exchange(runs->was_sought, true);

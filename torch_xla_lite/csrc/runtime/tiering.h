@@ -7,7 +7,8 @@
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
 // until he has paid their price, and then buys them, does no worse. A program on disk is the same
 // at another price. What compiling cannot make faster, because an executable has a fixed cost for
-// each run, is never compiled.
+// each run, is never compiled. What has no kernel to interpret it, whose cost is infinite, is
+// compiled when it is met for the first time.
 //
 // Costs are those of a model (costs.h) and not of a clock, so that a program computes the same bits
 // in each run. Not thread-safe.

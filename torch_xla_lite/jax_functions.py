@@ -1,0 +1,193 @@
+"""Recognises jax functions that a program calls again, for jax_calls.py.
+
+    traces = traces_of(fn)          # what is known of the function; kept as long as it lives
+    traces_of(lambda x: x * n)      # the same for an equal lambda: equal code, equal values
+
+A function is recognised by identity, and a bound method by its object and function. A function that
+is made again, such as a lambda in a loop, is recognised by its code and all that the code reads:
+defaults, captured variables, and globals. That is possible if these are numbers, texts, functions,
+modules, classes, or tuples of them: arrays and other objects cannot be compared, or may change.
+Then each new function is traced, and after the tenth at one line of the program there is a warning.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from . import new_graphs
+from .jax_programs import Traces
+
+# A line of the program that passes so many functions, one after the other, is worth a warning.
+_MANY = 10
+# How many functions are recognised by their code.
+_MOST_CODES = 1024
+
+
+class _Owner(dict[Any, Traces]):
+    """What is known of a function, under None, and of the methods of an object, by function."""
+
+    __slots__ = ("place", "reference")
+
+    reference: weakref.ref
+    place: tuple[new_graphs.Place, str] | None  # where it was traced first
+
+
+_lock = threading.Lock()
+# By the ids of objects that are alive.
+_owners: dict[int, _Owner] = {}
+_by_code: collections.OrderedDict[Hashable, Traces] = collections.OrderedDict()
+# How many functions that were traced at a line no longer exist.
+_gone_from: collections.Counter[tuple[new_graphs.Place, str]] = collections.Counter()
+
+
+def unwrapped(fn: Callable, args: tuple, kwargs: dict) -> tuple[Callable, tuple, dict]:
+    """A call of a `functools.partial` as one of its function: what it holds are arguments."""
+    while isinstance(fn, functools.partial):
+        args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
+        fn = fn.func
+    return fn, args, kwargs
+
+
+def traces_of(fn: Callable) -> Traces:
+    """The traces of a function; empty if it is new."""
+    # Each access to a method makes a new one; object and function stay.
+    owner, function = (fn.__self__, fn.__func__) if isinstance(fn, types.MethodType) else (fn, None)
+    known = _owners.get(id(owner))
+    if known is None:
+        known = _add(owner)
+    traces = known.get(function)
+    return known.setdefault(function, _traces_of_equal(fn)) if traces is None else traces
+
+
+def note_first_trace(fn: Callable) -> None:
+    """Notes that a function is traced which has no other trace.
+
+    Warns:
+      RecompilationWarning: many functions of this name were traced at this line of the program and
+        no longer exist.
+    """
+    name = name_of(fn)
+    place = new_graphs.place()
+    known = _owners.get(id(getattr(fn, "__self__", fn)))
+    if known is not None:
+        known.place = place, name
+    if _gone_from[place, name] != _MANY - 1:
+        return
+    _gone_from[place, name] += 1  # Once.
+    file, line, function = place
+    warnings.warn_explicit(
+        f"{function or 'the program'} calls the tenth new {name} here, and each is traced and "
+        "compiled, because it captures arrays, or objects that may change.\n"
+        "Pass what it captures as arguments:  call_jax(fn, x, captured)",
+        new_graphs.RecompilationWarning,
+        file or "<unknown>",
+        line,
+    )
+
+
+def name_of(fn: Callable) -> str:
+    """A name of a function for messages."""
+    return getattr(fn, "__qualname__", type(fn).__qualname__)
+
+
+def _add(owner: Any) -> _Owner:
+    known = _Owner()
+    known.place = None
+    number = id(owner)
+
+    def forget(_: weakref.ref) -> None:
+        gone = _owners.pop(number, None)
+        if gone is not None and gone.place is not None:
+            _gone_from[gone.place] += 1
+
+    try:
+        known.reference = weakref.ref(owner, forget)
+    except TypeError:
+        return known  # Not kept: another object could have its id later.
+    return _owners.setdefault(number, known)
+
+
+def _traces_of_equal(fn: Callable) -> Traces:
+    """Those of a function with the same code, which reads the same values, or new ones."""
+    if not isinstance(fn, types.FunctionType):
+        return Traces()
+    try:
+        key = _key_of_function(fn, ())
+    except _CannotCompare:
+        return Traces()
+    with _lock:
+        traces = _by_code.setdefault(key, Traces())
+        _by_code.move_to_end(key)
+        if len(_by_code) > _MOST_CODES:
+            _by_code.popitem(last=False)
+    return traces
+
+
+class _CannotCompare(Exception):
+    """A function reads a value that cannot be compared, or that may change."""
+
+
+def _key_of_function(fn: types.FunctionType, outer: tuple[types.CodeType, ...]) -> Hashable:
+    code = fn.__code__
+    if code in outer:
+        raise _CannotCompare  # It calls itself.
+    values = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).items()]
+    try:
+        values += [cell.cell_contents for cell in fn.__closure__ or ()]
+    except ValueError:
+        raise _CannotCompare from None  # A variable that is assigned later.
+    values += [fn.__globals__[name] for name in _names(code) if name in fn.__globals__]
+    return code, tuple(_key_of(value, (*outer, code)) for value in values)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The names of globals and attributes that code reads, also in functions within it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _key_of(value: Any, outer: tuple[types.CodeType, ...]) -> Hashable:
+    if isinstance(value, float):
+        return type(value), value.hex()  # 0.0 == -0.0
+    if isinstance(value, _VALUES):
+        return type(value), value
+    if type(value) is tuple:
+        return tuple(_key_of(item, outer) for item in value)
+    is_local = "<" in getattr(value, "__qualname__", "")
+    if isinstance(value, types.FunctionType) and is_local:
+        return _key_of_function(value, outer)
+    if isinstance(value, _OBJECTS) or hasattr(value, "__wrapped__"):
+        return _Same(value)
+    raise _CannotCompare
+
+
+_VALUES = (bool, int, str, bytes, type(None), enum.Enum, np.dtype, torch.dtype)
+_OBJECTS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+
+
+class _Same:
+    """An object, which equals itself alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
