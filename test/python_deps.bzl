@@ -126,6 +126,7 @@ PYTHON_DEPS = {
         "nightly": ["plain_pytest_test"],
     },
     "test/mesh": {
+        "checkpoint_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite:sharding"],
         "devices": [],
         "kernels_on_mesh_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite:debug",
             "//torch_xla_lite:ops"],
@@ -137,7 +138,7 @@ PYTHON_DEPS = {
         "processes_test": ["//test/python:programs", "//torch_xla_lite:__init__", "//torch_xla_lite:launch"],
         "training": ["//torch_xla_lite:__init__"],
         "transformer": [],
-        "nightly": ["modes_test", "processes_test"],
+        "nightly": ["checkpoint_test", "modes_test", "processes_test"],
     },
     "test/models": {
         "libraries": [],

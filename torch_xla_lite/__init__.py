@@ -66,6 +66,7 @@ from . import (  # noqa: E402
     torchscript,
 )
 from .batches import from_process_local, shard_loader  # noqa: E402
+from .checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .jax_calls import call_jax  # noqa: E402
@@ -122,9 +123,12 @@ __all__ = [
     "environment",
     "from_process_local",
     "full",
+    "full_state_dict",
     "fully_shard",
+    "load_checkpoint",
     "register_lowering",
     "replicate",
+    "save_checkpoint",
     "set_mesh",
     "shard",
     "shard_loader",

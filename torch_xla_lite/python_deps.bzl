@@ -3,10 +3,10 @@
 PYTHON_DEPS = {
     "torch_xla_lite": {
         "__config__": [":_preflight"],
-        "__init__": [":__config__", ":_preflight", ":_rebuild", ":batches", ":compile_mode", ":compiler", ":custom_ops",
-            ":debug", ":device", ":distributed", ":environment", ":flex_attention", ":flops", ":graph_cuts",
-            ":jax_calls", ":meta_functions", ":opcheck", ":serialization", ":sharding", ":tensor", ":torchscript",
-            "//torch_xla_lite/commands:__init__"],
+        "__init__": [":__config__", ":_preflight", ":_rebuild", ":batches", ":checkpoint", ":compile_mode", ":compiler",
+            ":custom_ops", ":debug", ":device", ":distributed", ":environment", ":flex_attention", ":flops",
+            ":graph_cuts", ":jax_calls", ":meta_functions", ":opcheck", ":serialization", ":sharding", ":tensor",
+            ":torchscript", "//torch_xla_lite/commands:__init__"],
         "__main__": ["//torch_xla_lite/commands:__init__"],
         "_caches": [],
         "_preflight": [":_variables"],
@@ -14,6 +14,7 @@ PYTHON_DEPS = {
         "_variables": [],
         "background": [],
         "batches": [":placements", ":sharding"],
+        "checkpoint": [":device", ":placements", ":sharding", ":tensor", "//torch_xla_lite/lowering:registry"],
         "communication": [],
         "compilation_cache": [":_caches", ":_variables", "//torch_xla_lite/lowering:ffi",
             "//torch_xla_lite/lowering:kernels"],

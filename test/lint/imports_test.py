@@ -67,7 +67,7 @@ _TABLE = [
     (_PACKAGE, ["jax_calls.py"]),
     (_PACKAGE, ["flex_attention.py", "flops.py", "launch.py", "opcheck.py", "serialization.py"]),
     (_PACKAGE, ["sharding.py", "torchscript.py", "commands"]),
-    (_PACKAGE, ["batches.py"]),
+    (_PACKAGE, ["batches.py", "checkpoint.py"]),
     (_PACKAGE, ["__init__.py", "__main__.py", "examples"]),
     ("scripts/repos", ["git.py"]),
     ("scripts/repos", ["journal.py", "model.py", "network.py"]),

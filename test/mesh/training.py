@@ -59,6 +59,8 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
     model = LanguageModel()
     txl.shard_module(model, RULES if grid else (), fsdp="data" if mode != "dp" else None)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    if path := os.environ.get("LOAD"):
+        txl.load_checkpoint(path, model, optimizer)
     draw = torch.Generator().manual_seed(1)
     losses = []
     for step in range(STEPS):
@@ -82,6 +84,8 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+    if path := os.environ.get("SAVE"):
+        txl.save_checkpoint(path, model, optimizer)
     weight = txl.full(model.head.weight.detach()).cpu()
     with contextlib.suppress(ValueError):
         print(model.head.weight)  # Needs no other process.
