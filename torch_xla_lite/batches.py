@@ -5,11 +5,13 @@ for x, y in torch_xla_lite.shard_loader(loader, "data"):
     ...
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import torch
+from jax.sharding import NamedSharding, PartitionSpec
 from torch.utils import _pytree as pytree
 
 from . import _XLAC, placements, sharding
@@ -19,7 +21,8 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     """A tensor of which each process has a part.
 
     Args:
-      tensor: this process's rows, of equal shape in all processes; on the CPU.
+      tensor: this process's rows, other ones than those of all other processes, and as many;
+        on the CPU. They are divided among its devices.
       spec: how the whole tensor is divided, as in `shard`; by default the first dimension, along
         all axes of the mesh.
 
@@ -34,11 +37,27 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     if jax.process_count() == 1:
         return sharding.shard(tensor, *spec)
     number = sharding.number_of_spec(spec, tensor.dim())
+    place = placements.sharding_of(number)
+    mesh = placements.mesh()
+    # Where processes share rows, as those of tensor parallelism do, each has its own at first.
+    spread = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+    is_shared = _processes_share_rows(place)
+    rows = tensor.detach().cpu().contiguous().numpy().copy()
     with jax.enable_x64(True):
-        array = jax.make_array_from_process_local_data(
-            placements.sharding_of(number), tensor.detach().cpu().contiguous().numpy().copy()
-        )
+        array = jax.make_array_from_process_local_data(spread if is_shared else place, rows)
+        array = placements.mover(place)(array) if is_shared else array
     return _XLAC.from_jax(array, number)
+
+
+@functools.lru_cache(maxsize=256)
+def _processes_share_rows(place: NamedSharding) -> bool:
+    axes = place.spec[0] if place.spec else None
+    size = place.mesh.devices.size
+    rows_of: dict[int, set[int]] = {}
+    indices = NamedSharding(place.mesh, PartitionSpec(axes)).devices_indices_map((size,))
+    for device, (rows,) in indices.items():
+        rows_of.setdefault(device.process_index, set()).update(range(*rows.indices(size)))
+    return sum(map(len, rows_of.values())) > size
 
 
 class shard_loader:

@@ -12,9 +12,10 @@ that of the sharding, where 0 is data that each device has in full.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -87,13 +88,23 @@ def place(array: Any, number: int) -> jax.Array:
     with jax.enable_x64(True):
         if not sharding.is_fully_addressable:
             if isinstance(array, jax.Array) and not array.is_fully_addressable:
-                return jax.jit(lambda x: x, out_shardings=sharding)(array)
+                return mover(sharding)(array)
             host = np.asarray(array)
             distributed.require_same_data(host)
             return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
         if isinstance(array, np.ndarray):
             array = array.copy()
         return jax.device_put(array, sharding)
+
+
+def _same(array: jax.Array) -> jax.Array:
+    return array
+
+
+@functools.lru_cache(maxsize=256)
+def mover(sharding: NamedSharding) -> Callable[[jax.Array], jax.Array]:
+    """Moves an array that is divided among processes; all of them call it."""
+    return jax.jit(_same, out_shardings=sharding)
 
 
 def devices_text(mesh: Mesh | None) -> str:

@@ -67,6 +67,22 @@ def test_processes_train_as_one_does(
         assert ("the first part that this process has" in output) == (mode != "dp")
 
 
+@pytest.mark.nightly
+def test_a_checkpoint_is_restored_by_other_processes(tmp_path: Path, launched: Callable):
+    pytest.importorskip("orbax.checkpoint")
+    status, output, _ = launched(2, "fsdp", SAVE=str(tmp_path / "two"))
+    assert status == 0, output
+    found = []
+    for count, mode in [(2, "fsdp"), (1, "dp"), (4, "tp+fsdp")]:
+        places = {"LOAD": str(tmp_path / "two"), "SAVE": str(tmp_path / f"{count}")}
+        status, output, _ = launched(count, mode, **places)
+        assert status == 0, output
+        found += [losses for losses, _, _ in _results(output)]
+    assert len(found) == 7
+    for losses in found:
+        assert losses == pytest.approx(found[0], abs=1e-5)
+
+
 _ENDED = (
     r"process {0} ended after \d+ programs of the mesh, and process . of 2 goes on: it needs .+"
 )
