@@ -35,7 +35,7 @@ PYTHON_DEPS = {
             "//bazel/pybuild/commands:distribution", "//bazel/pybuild/dist:metadata", "//bazel/pybuild/dist:sources"],
         "lock": [":errors", ":variables"],
         "notices": [],
-        "options": [":errors", ":variables"],
+        "options": [":errors", ":notices", ":variables"],
         "report": [":errors", ":files", ":notices", ":options", "//bazel/pybuild/call:events",
             "//bazel/pybuild/why:causes"],
         "run_time": [],

@@ -129,9 +129,14 @@ make_environment() {
   # A copy of requirements.txt tells what is installed. It is written last, so an interrupted installation is repeated.
   local installed=.venv/.requirements.txt
   cmp -s requirements.txt "$installed" && .venv/bin/python -c '' 2>/dev/null && return
-  if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+  if [[ ! -e .venv && ! -L .venv ]]; then
     say "Creating .venv with $("$BASE_PYTHON" --version)"
-    "$BASE_PYTHON" -m venv --clear .venv
+    "$BASE_PYTHON" -m venv .venv
+  elif ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    # uv makes environments without pip, and an interrupted creation leaves one.
+    say "Installing pip into .venv"
+    .venv/bin/python -m ensurepip >/dev/null ||
+      give_up ".venv has no Python that works." "Move it away, then run this again:  mv .venv .venv.old"
   fi
   say "Installing the Python packages of requirements.txt into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt ||

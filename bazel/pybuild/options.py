@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from bazel.pybuild import notices
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.variables import (
     CACHE_URL,
@@ -163,6 +164,10 @@ def read(environ: Mapping[str, str]) -> Options:
     )
 
 
+# How similar a name is to one of this build that was meant.
+_MISSPELT = 0.7
+
+
 def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
     """The variables that a build front end was given as config settings, such as `-C cuda=on`.
 
@@ -174,7 +179,8 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
       settings: name -> text, as PEP 517 has them; None for no settings.
 
     Raises:
-      BuildError: there is no such setting, or it is given twice.
+      BuildError: a setting is misspelt, is a variable that the build does not read, or is given
+        twice. Settings of other back ends are named at the end of the build.
     """
     names = {
         setting_name(variable.name): variable.name
@@ -182,11 +188,19 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
         # Everybody on the machine can read a front end's command line.
         if variable.read_by_build and variable.kind is not SECRET
     }
+    all_names = {setting_name(variable.name) for variable in VARIABLES}
     found: dict[str, str] = {}
     for setting, value in (settings or {}).items():
         name = names.get(setting_name(setting.upper()))
         if name is None:
-            nearest = _nearest(setting_name(setting.upper()), names)
+            own = setting_name(setting.upper())
+            nearest = _nearest(own, names, cutoff=0 if own in all_names else _MISSPELT)
+            if not nearest:
+                # Some people set settings of other back ends for all that they install.
+                notices.defer(
+                    setting, "torch_xla_lite: ignored, because there are no such settings:"
+                )
+                continue
             raise BuildError(
                 f"There is no build setting {setting}. The nearest one is {nearest}.",
                 f"Correct it:  -C {nearest}=...    (all of them: python setup.py options)",
@@ -209,7 +223,7 @@ def ignored(environ: Mapping[str, str]) -> str:
             continue
         instead = _IGNORED.get(name)
         if instead is None and name.startswith("USE_") and name not in _BAZELISK_VARIABLES:
-            instead = _nearest(name, _BY_NAME, cutoff=0.7)
+            instead = _nearest(name, _BY_NAME, cutoff=_MISSPELT)
         if instead is not None:
             named.append(f"{name} (use {instead})" if instead else name)
     return f"torch_xla_lite: ignored by this build: {', '.join(named)}" if named else ""

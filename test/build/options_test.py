@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from packaging.version import InvalidVersion, Version
 
+from bazel.pybuild import notices
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import (
     Mode,
@@ -196,6 +197,16 @@ def test_an_unknown_setting_is_an_error_that_names_the_nearest():
         from_settings({"cuda-hme": "/opt/cuda"})
     assert error.value.problem == (
         "There is no build setting cuda-hme. The nearest one is cuda-home."
+    )
+
+
+def test_settings_of_other_back_ends_are_named(capsys: pytest.CaptureFixture[str]):
+    settings = {"editable_mode": "compat", "builddir": "out", "cuda": "0", "--global-option": "x"}
+    assert from_settings(settings) == {"USE_CUDA": "0"}
+    notices.show()
+    assert capsys.readouterr().err == (
+        "torch_xla_lite: ignored, because there are no such settings: "
+        "editable_mode; builddir; --global-option\n"
     )
 
 
