@@ -21,6 +21,7 @@ _NOT_IN_THE_TREE = {
     "build/report.json",
     "compile_commands.json",
     "c10/core/TensorImpl.h",
+    "meta.json",
     "report.json",
     "torch/extension.h",
     "torch/library.h",

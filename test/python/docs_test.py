@@ -7,7 +7,7 @@ import pytest
 
 import torch_xla_lite
 
-_PAGES = ("README.md", "docs/extensions.md", "docs/interop.md", "docs/usage.md")
+_PAGES = ("README.md", "docs/export.md", "docs/extensions.md", "docs/interop.md", "docs/usage.md")
 
 
 def _blocks() -> list[tuple[str, str]]:

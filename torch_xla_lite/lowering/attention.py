@@ -156,8 +156,10 @@ _MOST_SCORES = 2**22
 
 
 def _block_length(query: jax.Array, key_: jax.Array) -> int:
-    """How many queries are computed at once."""
+    """How many queries are computed at once: all, if sizes are symbols of an exported program."""
     batch, heads, queries, _ = query.shape
+    if not all(isinstance(size, int) for size in (batch, heads, queries, key_.shape[2])):
+        return queries
     return min(queries, max(1, _MOST_SCORES // max(1, batch * heads * key_.shape[2])))
 
 

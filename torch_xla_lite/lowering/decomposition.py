@@ -147,7 +147,7 @@ def _checked(
         if out is not None and (result is None or tuple(result.shape) != out.shape):
             return None
         arrays.append(
-            None if out is None else lax.convert_element_type(_as_array(result), out.dtype)
+            None if out is None else lax.convert_element_type(as_array(result), out.dtype)
         )
     return arrays
 
@@ -192,7 +192,9 @@ def _lowered(
         keywords["device"] = "meta"
     inferred = op(*tree_map(_on_meta, args), **keywords)
     outs = [_struct(output) for output in registry.flatten(inferred)]
-    results = map(_tensor_or_none, registry.call(op.name(), _in_order(op, args, kwargs), outs))
+    results = map(
+        _tensor_or_none, registry.call(op.name(), in_schema_order(op, args, kwargs), outs)
+    )
     # In the form that the op has them: one tensor, several, lists of them.
     return tree_map(lambda output: next(results), inferred)
 
@@ -213,7 +215,9 @@ def _struct(output: Any) -> jax.ShapeDtypeStruct | None:
     return jax.ShapeDtypeStruct(tuple(output.shape), registry.OF_TORCH[output.dtype])
 
 
-def _in_order(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+def in_schema_order(
+    op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
     """All arguments in schema order, as `registry.call` wants them."""
     found = []
     for position, argument in enumerate(op._schema.arguments):
@@ -228,7 +232,7 @@ def _in_order(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, 
 
 def _argument(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return _as_array(value)
+        return as_array(value)
     if isinstance(value, torch.dtype):
         return registry.NUMBERS[value]
     if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
@@ -236,7 +240,7 @@ def _argument(value: Any) -> Any:
     return value
 
 
-def _as_array(tensor: torch.Tensor) -> jax.Array:
+def as_array(tensor: torch.Tensor) -> jax.Array:
     """Tensors that decompositions make of numbers are torch's own, and constants of the graph."""
     if isinstance(tensor, _Array):
         return tensor.array

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.mesh import partitioned
 
 _ATEN = "torch_xla_lite.aten"
@@ -63,14 +64,15 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
         "instantiate": jax.ffi.pycapsule(handler.TorchXlaLiteAtenInstantiate),
         "execute": jax.ffi.pycapsule(handler.TorchXlaLiteAtenExecute),
     }
-    for target in (_ATEN, _INFALLIBLE_ATEN):
-        jax.ffi.register_ffi_target(target, stages, platform="cpu")
+    for custom_call in (_ATEN, _INFALLIBLE_ATEN):
+        jax.ffi.register_ffi_target(custom_call, stages, platform="cpu")
     store = jax.ffi.pycapsule(handler.TorchXlaLiteStore)
     jax.ffi.register_ffi_target(_STORE, store, platform="cpu")
 
 
 def store(value: jax.Array) -> jax.Array:
     """`value`, which XLA does not fuse with its uses; for use while `jax.jit` traces, on CPUs."""
+    target.refuse_if_portable(_STORE)
     register()
     dims = " ".join(f"d{dim}" for dim in range(value.ndim))
 
@@ -136,15 +138,16 @@ def call_infallible(
 
 
 def _call(
-    target: str,
+    custom_call: str,
     op_name: str,
     words: Sequence[int],
     operands: Sequence[jax.Array],
     outs: Sequence[jax.ShapeDtypeStruct | None],
     work_per_byte: int,
 ) -> list[jax.Array | None]:
+    target.refuse_if_portable(op_name)
     register()
-    call = jax.ffi.ffi_call(target, [out for out in outs if out is not None])
+    call = jax.ffi.ffi_call(custom_call, [out for out in outs if out is not None])
     results = iter(
         call(
             *operands,

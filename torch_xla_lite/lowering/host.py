@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering import decomposition, registry
+from torch_xla_lite.lowering import decomposition, registry, target
 
 
 def lower_by_host(
@@ -32,6 +32,7 @@ def lower_by_host(
     Returns:
       One array per element of `outs`, or None if that is None.
     """
+    target.refuse_if_portable(op_name)
     op = decomposition.overload(op_name)
     signature = tuple(decomposition.describe(arg) for arg in args)
     arrays = [

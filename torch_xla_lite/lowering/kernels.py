@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.mesh import note_gathered, partitioned
 
 _LIBRARIES = pathlib.Path(__file__).parent.parent / "lib"
@@ -108,6 +109,7 @@ def softmax_cross_entropy(
 
     Source: aten::_log_softmax followed by aten::nll_loss_forward with reduction "none".
     """
+    target.refuse_if_portable(op)
     register()
     dtype = _accumulator(logits.dtype)
     loss = jax.ShapeDtypeStruct(labels.shape, dtype)
@@ -143,6 +145,7 @@ def softmax_cross_entropy_backward(
       normalizer: `[batch, 2]`, as returned by softmax_cross_entropy.
       op: what errors call the operation.
     """
+    target.refuse_if_portable(op)
     register()
     like = jax.ShapeDtypeStruct(logits.shape, logits.dtype)
 
@@ -186,6 +189,7 @@ def segment_reduce(
 
     Source: aten::segment_reduce with axis 0; jax.ops.segment_sum with sorted ids.
     """
+    target.refuse_if_portable(op)
     register()
     start = _NEUTRAL[reduce] if initial is None else initial
     out = jax.ShapeDtypeStruct((offsets.shape[0] - 1, data.shape[1]), data.dtype)
@@ -223,6 +227,7 @@ def segment_reduce_backward(
       0 for rows that belong to no segment. Elements that are equal to the maximum (minimum)
       share its gradient.
     """
+    target.refuse_if_portable(op)
     register()
     like = jax.ShapeDtypeStruct(data.shape, data.dtype)
     note_gathered(op)

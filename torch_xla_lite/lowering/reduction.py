@@ -4,6 +4,7 @@ As in torch, 16-bit floats are summed in float32, integers and bool in int64. `k
 at the end.
 """
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -41,7 +42,14 @@ def sum_over(x: jax.Array, dims: tuple[int, ...], keepdim: bool = False) -> jax.
 
 
 def count_over(x: jax.Array, dims: tuple[int, ...]) -> int:
-    return int(np.prod([x.shape[dim] for dim in dims], dtype=np.int64))
+    """How many elements are reduced to one; a symbol if a size is one, as in exported programs."""
+    return math.prod(x.shape[dim] for dim in dims)
+
+
+def divided_by_count(total: jax.Array, count: int) -> jax.Array:
+    """A sum divided by a number of elements, which may be a symbol."""
+    divisor = count if isinstance(count, Number) else convert(jnp.asarray(count), total.dtype)
+    return target.divide(total, lax.full_like(total, divisor))
 
 
 @lower("aten::sum", "aten::sum.dim_IntList")
@@ -73,7 +81,7 @@ def mean(
 
 def mean_over(x: jax.Array, dims: tuple[int, ...], keepdim: bool = False) -> jax.Array:
     total = sum_over(x, dims, keepdim)
-    return target.divide(total, lax.full_like(total, count_over(x, dims)))
+    return divided_by_count(total, count_over(x, dims))
 
 
 @lower("aten::prod", "aten::prod.dim_int")
@@ -227,8 +235,9 @@ def moments(
     center = mean_over(x, dims, True)
     offset = lax.sub(x, jnp.broadcast_to(center, x.shape))
     total = sum_over(lax.mul(offset, offset), dims, keepdim)
-    freedom = max(0, count_over(x, dims) - correction)
-    variance = target.divide(total, lax.full_like(total, freedom))
+    freedom = count_over(x, dims) - correction
+    # The least size of a symbol is 2 in programs of torch.export.
+    variance = divided_by_count(total, max(0, freedom) if isinstance(freedom, Number) else freedom)
     return variance, lax.reshape(center, total.shape)
 
 

@@ -9,17 +9,53 @@ target.fuses_too_much()               # whether values are stored where XLA woul
 target.divide(a, b)                   # rounded as torch does on this platform
 target.truncate(x, dtype)             # a float as an integer, of any value as torch does
 target.compiler_options()             # of XLA, where they differ from its defaults
+
+with target.portable():               # lowerings for a program that runs on any platform, without
+    ...                               #     this package: they call no code outside XLA
 """
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.registry import Unsupported
+
+_portable: ContextVar[bool] = ContextVar("_portable", default=False)
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """What is lowered in the body is for any platform, and for processes without this package."""
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
+
+
+def is_portable() -> bool:
+    """Whether lowerings are for any platform."""
+    return _portable.get()
+
+
+def refuse_if_portable(op: str) -> None:
+    """Called before code outside XLA is, such as a kernel of this package.
+
+    Raises:
+      Unsupported: a portable program must not call it.
+    """
+    if is_portable():
+        raise Unsupported(f"{op} calls code outside XLA, which a portable program cannot have")
+
 
 def platform() -> str:
-    """The platform of the device that graphs are compiled for."""
-    return jax.default_backend()
+    """The platform of the device that graphs are compiled for; "any" for portable programs."""
+    return "any" if is_portable() else jax.default_backend()
 
 
 def has_host_memory() -> bool:

@@ -1,0 +1,213 @@
+"""Exported programs: they agree with torch for all sizes, and need nothing but jax."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite
+from torch_xla_lite import call_jax
+from torch_xla_lite.export import PLATFORMS, Exported, UnsupportedNode, export
+from torch_xla_lite.lowering import registry, target
+
+BATCH = torch.export.Dim("batch")
+
+
+class Tokens(nn.Module):
+    """Takes integers; gives containers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.heads = nn.ModuleDict({"a": nn.Linear(8, 4), "b": nn.Linear(8, 2)})
+
+    def forward(self, tokens: torch.Tensor) -> dict:
+        x = self.embedding(tokens)
+        return {"z": x.mean(1), "a": [self.heads["a"](x), self.heads["b"](x).argmax(-1)]}
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3))
+
+
+def images() -> nn.Module:
+    head = (nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 3))
+    return nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.BatchNorm2d(4), nn.MaxPool2d(2), *head)
+
+
+def encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    return nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+
+
+MODELS = {
+    "perceptron": (perceptron, (6,)),
+    "images": (images, (3, 12, 12)),
+    "encoder": (encoder, (5, 8)),
+    "recurrent": (lambda: nn.LSTM(4, 6, batch_first=True), (5, 4)),
+    "tokens": (Tokens, (7,)),
+}
+
+
+def example(name: str, size: int) -> torch.Tensor:
+    shape = (size, *MODELS[name][1])
+    return torch.randint(0, 20, shape) if name == "tokens" else torch.randn(shape)
+
+
+def exported(module: nn.Module, *args: torch.Tensor, **options) -> Exported:
+    return export(torch.export.export(module.eval(), args, **options))
+
+
+def assert_agrees(found, expected) -> None:
+    expected = torch.utils._pytree.tree_map(lambda x: x.detach().numpy(), expected)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-4, 1e-5), found, expected)
+    jax.tree.map(lambda a, b: np.testing.assert_equal(a.shape, b.shape), found, expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_program_serves_all_sizes(name: str):
+    module = MODELS[name][0]()
+    program = exported(module, example(name, 3), dynamic_shapes=({0: BATCH},))
+    for size in (1, 2, 5):
+        x = example(name, size)
+        assert_agrees(program(x.numpy().astype(np.int32 if name == "tokens" else None)), module(x))
+
+
+def test_two_sizes_and_what_is_computed_of_them():
+    class Pairs(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            joined = torch.cat([x, y], 1)
+            half = joined.shape[1] // 2
+            return joined[:, :half].sum(1) + joined.mT.reshape(-1).view(-1, joined.shape[0]).mean(0)
+
+    rows, left, right = map(torch.export.Dim, ("rows", "left", "right"))
+    sizes = ({0: rows, 1: left}, {0: rows, 1: right})
+    inputs = torch.randn(4, 2), torch.randn(4, 5)
+    program = exported(Pairs(), *inputs, dynamic_shapes=sizes)
+    for count in (2, 6):
+        inputs = torch.randn(count, 3), torch.randn(count, 4)
+        assert_agrees(program(*(x.numpy() for x in inputs)), Pairs()(*inputs))
+
+
+def test_arguments_keep_their_structure_and_names():
+    class Weighted(nn.Module):
+        def forward(self, x: dict, *, zeta: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
+            return x["v"] * zeta - x["a"] * alpha
+
+    arrays = [torch.randn(2) for _ in range(4)]
+    x = {"v": arrays[0], "a": arrays[1]}
+    rest = {"zeta": arrays[2], "alpha": arrays[3]}
+    program = export(torch.export.export(Weighted(), (x,), rest))
+    found = program({k: v.numpy() for k, v in x.items()}, **{k: v.numpy() for k, v in rest.items()})
+    assert_agrees(found, Weighted()(x, **rest))
+
+
+SERVE = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+{load}
+serve = load(sys.argv[1])
+for size in (1, 4):
+    print(np.asarray(serve(np.ones((size, 6), np.float32))).sum())
+"""
+
+
+def test_a_process_without_torch_loads_what_was_saved(tmp_path: Path):
+    pytest.importorskip("flatbuffers")
+    module = perceptron()
+    exported(module, torch.randn(3, 6), dynamic_shapes=({0: BATCH},)).save(tmp_path)
+    page = Path("docs/export.md").read_text()
+    load = re.search(r"^## Loading\n.*?^```py\n(.*?)^```$", page, re.M | re.S)[1]
+    command = [sys.executable, "-P", "-c", SERVE.format(load=load), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = [module(torch.ones(size, 6)).sum().item() for size in (1, 4)]
+    assert [float(line) for line in done.stdout.split()] == pytest.approx(expected, abs=1e-4)
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert meta["inputs"][0]["shape"][1] == "6"
+    assert meta["platforms"] == list(PLATFORMS)
+
+
+def test_it_calls_no_code_outside_xla():
+    program = exported(images(), example("images", 2), dynamic_shapes=({0: BATCH},))
+    assert set(re.findall(r"custom_call @([\w.]+)", program.program.mlir_module())) <= {
+        "shape_assertion"
+    }
+
+
+def test_an_input_that_does_not_fit_is_refused_with_the_sizes():
+    program = exported(perceptron(), torch.randn(3, 6), dynamic_shapes=({0: BATCH},))
+    with pytest.raises(ValueError, match=r"\(s\d+, 6\).*\(2, 5\)"):
+        program(np.ones((2, 5), np.float32))
+
+
+def test_a_jax_function_of_the_model_is_part_of_it():
+    class Sine(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return call_jax(jnp.sin, x + 1) * 2
+
+    x = torch.randn(3)
+    assert_agrees(exported(Sine(), x)(x.numpy()), (x + 1).sin() * 2)
+
+
+def test_random_numbers_are_refused():
+    with pytest.raises(ValueError, match=r"draws random numbers.*\n.*model.eval\(\)"):
+        export(torch.export.export(nn.Dropout(0.5), (torch.randn(3),)))
+
+
+def test_updates_of_buffers_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"updates running_mean, .* would be lost.\n.*model.eval"):
+        export(torch.export.export(nn.BatchNorm1d(3), (torch.randn(4, 3),)))
+
+
+def test_an_op_without_a_form_for_all_platforms_is_refused_with_its_line():
+    class Segments(nn.Module):
+        def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+            return torch.segment_reduce(x, "sum", lengths=lengths)
+
+    with pytest.raises(UnsupportedNode, match=r"aten::segment_reduce has no .*\n.*export_test.py"):
+        exported(Segments(), torch.randn(4), torch.tensor([1, 3]))
+
+
+def test_a_lowering_of_the_user_that_calls_other_code_is_refused():
+    @torch.library.custom_op("export_test::foreign", mutates_args=())
+    def foreign(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    foreign.register_fake(torch.empty_like)
+
+    @torch_xla_lite.register_lowering("export_test::foreign")
+    def _(x: jax.Array) -> jax.Array:
+        return jax.ffi.ffi_call("export_test.foreign", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+    class Foreign(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.ops.export_test.foreign(x)
+
+    with pytest.raises(ValueError, match=r"code outside XLA, (.|\n)*export_test.foreign"):
+        exported(Foreign(), torch.randn(3))
+
+
+def test_portable_lowerings_call_no_kernels():
+    x, weight = jnp.ones((1, 2, 5, 5)), jnp.ones((3, 2, 3, 3))
+    args = [x, weight, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1]
+    outs = [jax.ShapeDtypeStruct((1, 3, 3, 3), x.dtype)]
+
+    def lowered(x: jax.Array, weight: jax.Array) -> list:
+        return registry.call("aten::convolution", [x, weight, *args[2:]], outs)
+
+    def portable(x: jax.Array, weight: jax.Array) -> list:
+        with target.portable():
+            return lowered(x, weight)
+
+    assert "ffi_call" in str(jax.make_jaxpr(lowered)(x, weight))
+    assert "ffi_call" not in str(jax.make_jaxpr(portable)(x, weight))
