@@ -81,6 +81,14 @@ def synchronize() -> None:
 def pending_graph() -> tuple[list, list]:
     """Steps and roots of the graph that sync() would run, as the compiler gets them."""
 
+def captured_graph() -> tuple:
+    """The pending graph with all that it runs on: steps and roots as in pending_graph(), the jax
+    arrays of its leaves, and the bits of its runtime scalars."""
+
+def refuse_reads(refuses: bool) -> bool:
+    """Whether the calling thread gets an error, and starts no graph, where a value is needed that
+    is not computed. Returns whether it got one since this was set last."""
+
 def pending_costs() -> tuple[float, float, float, float]:
     """Microseconds of one core that this graph takes by the model of costs: one interpreted run,
     its compilation, loading it from disk, and what a run of the compiled graph takes at least."""

@@ -18,11 +18,13 @@ compiled bridge, names the device and connects the compiler, in this order:
     serialization  torch.save and torch.load
     torchscript torch.jit.load
     jax_calls   call_jax: jax functions as recorded ops
+    torch_functions  to_jax, call_torch: torch functions in jax, by capture
     opcheck     torch.library.opcheck for ops on the device
     compile_mode  torch.compile with the default backend
     flex_attention  torch's attention with functions that change scores
     flops       counts of torch.utils.flop_counter
     compiler    turns a recorded graph into an XLA executable
+    graph_breaks  compile: functions that are one graph, or an error
     graph_cuts  starts the recorded ops after each step of an optimizer
     meta_functions  keeps the first ops from importing torch._dynamo
     compilation_cache  keeps executables on disk, for other processes
@@ -48,6 +50,7 @@ _XLAC = _preflight.load_extension()
 # Only after the checks: these import torch, jax and the extension.
 from . import (  # noqa: E402
     __config__,
+    capture,
     compile_mode,
     compiler,
     debug,
@@ -69,6 +72,7 @@ from .batches import from_process_local, shard_loader  # noqa: E402
 from .checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
+from .graph_breaks import GraphBreak, compile  # noqa: E402
 from .jax_calls import call_jax  # noqa: E402
 from .sharding import (  # noqa: E402
     full,
@@ -80,6 +84,7 @@ from .sharding import (  # noqa: E402
     shard_output,
 )
 from .tensor import XLATensor2  # noqa: E402
+from .torch_functions import call_torch, jax_view, to_jax, torch_view  # noqa: E402
 
 device.register()
 tensor.register()
@@ -90,6 +95,7 @@ compile_mode.register()
 flex_attention.register()
 flops.register()
 compiler.register()
+capture.register()
 jax_calls.register()
 debug.register()
 graph_cuts.register()
@@ -110,9 +116,12 @@ else:
 
 __all__ = [
     "Environment",
+    "GraphBreak",
     "XLATensor2",
     "__config__",
     "call_jax",
+    "call_torch",
+    "compile",
     "compiler",
     "debug",
     "default_env",
@@ -125,6 +134,7 @@ __all__ = [
     "full",
     "full_state_dict",
     "fully_shard",
+    "jax_view",
     "load_checkpoint",
     "register_lowering",
     "replicate",
@@ -137,4 +147,6 @@ __all__ = [
     "sharding",
     "sync",
     "tensor",
+    "to_jax",
+    "torch_view",
 ]

@@ -28,7 +28,7 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree
 
-from . import __config__, safetensors
+from . import __config__
 from .fx_functions import FxFunction, UnsupportedNode
 from .lowering import decomposition, registry, target
 
@@ -57,19 +57,22 @@ class Exported:
         """Writes `program.bin`, `weights.safetensors` and `meta.json` to a folder.
 
         Raises:
-          ImportError: jax needs flatbuffers to write programs.
+          ImportError: flatbuffers or safetensors is not installed.
         """
         try:
+            from safetensors.numpy import save_file
+
             program = self.program.serialize()
         except ImportError as error:
             raise ImportError(
-                "jax writes programs with flatbuffers, which is not installed.\n"
-                "Install it:  python -m pip install 'torch_xla_lite[export]'"
+                "programs are written with flatbuffers and safetensors, and one of them is not "
+                "installed.\n"
+                "Install them:  python -m pip install 'torch_xla_lite[export]'"
             ) from error
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.bin").write_bytes(program)
-        safetensors.write(folder / "weights.safetensors", self.weights)
+        save_file(dict(self.weights), folder / "weights.safetensors")
         (folder / "meta.json").write_text(json.dumps(self._meta(), indent=1) + "\n")
 
     def _meta(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from . import _XLAC, _variables
+from . import _XLAC, _variables, graph_breaks
 
 # More ops than a step of most models has, so that a graph seldom ends within a step.
 _PENDING_LIMIT = 2000
@@ -37,6 +37,8 @@ def register() -> None:
 
 
 def _sync_after_step(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
+    if graph_breaks.is_one_graph():
+        return
     # The first parameters may be elsewhere, such as an embedding on the CPU.
     if any(p.is_jax for group in optimizer.param_groups for p in group["params"]):
         _XLAC.sync()

@@ -54,6 +54,19 @@ TEST_F(RuntimeTest, ReadingOneValueComputesTheOthersToo) {
   EXPECT_FALSE(IsPending(b));
 }
 
+TEST_F(RuntimeTest, AThreadThatRefusesReadsRunsNothing) {
+  LiveValue place;
+  Set(place, Call("plus", {Leaf({1})}, {1}));
+  runtime.RefuseReads(true);
+  runtime.StartPending();
+  EXPECT_THROW(runtime.Sync(), RefusedRead);
+  EXPECT_THROW(Read(place), RefusedRead);
+  EXPECT_TRUE(IsPending(place));
+  EXPECT_TRUE(runtime.RefuseReads(false));
+  EXPECT_EQ(Read(place), Data{2});
+  EXPECT_FALSE(runtime.RefuseReads(false));
+}
+
 TEST_F(RuntimeTest, WithNothingPendingNothingRuns) {
   LiveValue place;
   Set(place, Leaf({1}));

@@ -14,6 +14,7 @@
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/quantized.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
 namespace torch_xla_lite::dispatch {
@@ -50,8 +51,12 @@ void WriteBack(const c10::IValue& argument, const c10::IValue& on_cpu) {
 void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
   const torch::jit::Stack arguments = torch::jit::pop(*stack, info.arguments.size());
   torch::jit::Stack on_cpu;
-  for (const c10::IValue& argument : arguments) {
-    on_cpu.push_back(MapArgument(argument, c10::Device(c10::kCPU), ToCpu));
+  try {
+    for (const c10::IValue& argument : arguments) {
+      on_cpu.push_back(MapArgument(argument, c10::Device(c10::kCPU), ToCpu));
+    }
+  } catch (const runtime::RefusedRead&) {
+    throw runtime::RefusedRead(info.name);
   }
   std::vector<c10::IValue> mutated;
   for (const int i : info.mutated) mutated.push_back(on_cpu[i]);

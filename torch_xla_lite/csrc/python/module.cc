@@ -68,6 +68,17 @@ void SetCosts(const std::map<std::string, std::tuple<double, double, double, dou
   Runtime::Get().costs().Set(std::move(costs), std::make_from_tuple<runtime::GraphCosts>(graph));
 }
 
+// The pending graph with all that it runs on: steps and roots, as `compile` gets them, the arrays
+// of leaves, and runtime scalars as bits.
+py::tuple CapturedGraph() {
+  const ir::Graph graph = Runtime::Get().PendingGraph();
+  const auto& executor = static_cast<const PyExecutor&>(Runtime::Get().executor());
+  py::list leaves;
+  for (const ir::Value& leaf : graph.leaves) leaves.append(executor.ArrayOf(leaf.buffer()));
+  auto [steps, roots] = DescribeGraph(graph);
+  return py::make_tuple(steps, roots, leaves, graph.scalars);
+}
+
 // Microseconds that the pending graph takes: interpreted, compiling it, loading it, executed.
 std::tuple<double, double, double, double> PendingCosts() {
   const ir::Graph graph = Runtime::Get().PendingGraph();
@@ -202,6 +213,10 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("set_is_compiler_thread", &PyExecutor::SetIsCompilerThread);
   module.def("use_in_this_process", &UseInThisProcess);
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
+  module.def("captured_graph", &CapturedGraph);
+  module.def(
+      "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
+      py::arg("refuses"));
   module.def("pending_costs", &PendingCosts);
   module.def("pending_sizes", &PendingSizes);
   module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));

@@ -27,6 +27,16 @@ ir::Placement PlacementOfZeros(const ir::Node& zeros) {
   return are_like ? operands[0].buffer()->placement() : ir::kOneDevice;
 }
 
+// See RefuseReads.
+thread_local bool refuses_reads = false;
+thread_local bool has_refused = false;
+
+void CheckReadsAllowed() {
+  if (!refuses_reads) return;
+  has_refused = true;
+  throw RefusedRead();
+}
+
 }  // namespace
 
 // Holds the sync lock.
@@ -71,11 +81,13 @@ Runtime& Runtime::Get() {
 void Runtime::set_compile_when(CompileWhen value) { runner_->set_compile_when(value); }
 
 void Runtime::Sync() {
+  CheckReadsAllowed();
   const SyncScope sync(this);
   if (const std::exception_ptr error = RunPending({})) std::rethrow_exception(error);
 }
 
 void Runtime::Synchronize() {
+  CheckReadsAllowed();
   {
     const SyncScope sync(this);
     if (const auto error = RunPending({.of_all_threads = true})) std::rethrow_exception(error);
@@ -92,7 +104,7 @@ PendingLimit& Runtime::pending_limit() {
 
 void Runtime::StartPending() {
   // An op that is recorded while a graph is compiled or run waits for the next sync.
-  if (is_syncing || executor_->IsInKernel()) return;
+  if (is_syncing || refuses_reads || executor_->IsInKernel()) return;
   const SyncScope sync(this);
   RunPending({});
 }
@@ -103,6 +115,7 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
     return ir::Ref<ir::Buffer>::Share(value.buffer());
   };
   if (auto existing = buffer()) return existing;
+  CheckReadsAllowed();
   const SyncScope sync(this);
   if (auto existing = buffer()) return existing;  // Another thread's sync was faster.
   RunPending({.value = &value});
@@ -253,6 +266,11 @@ ir::Graph Runtime::PendingGraph() {
   const SyncScope sync(this);
   RecordScope scope;
   return ir::Linearize(PendingRoots({}, {}));
+}
+
+bool Runtime::RefuseReads(bool refuses) {
+  refuses_reads = refuses;
+  return std::exchange(has_refused, false);
 }
 
 CostModel& Runtime::costs() { return runner_->costs(); }

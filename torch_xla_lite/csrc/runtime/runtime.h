@@ -24,6 +24,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,15 @@ class Executor;
 class GraphRunner;
 class PendingLimit;
 class RecordScope;
+
+// What a thread throws that refuses reads, when a value is needed that is not computed.
+class RefusedRead : public std::runtime_error {
+ public:
+  // op: which needs the value; empty if it is read.
+  explicit RefusedRead(const std::string& op = "")
+      : std::runtime_error("graph break: " +
+                           (op.empty() ? "a value is read" : op + " needs a value")) {}
+};
 
 class Runtime {
  public:
@@ -81,6 +91,9 @@ class Runtime {
   // Starts what this thread has recorded, because it is at the limit. An op that fails is reported
   // when its value is read.
   void StartPending();
+  // Whether the calling thread throws RefusedRead, and starts no graph, where a value is needed.
+  // Returns whether it has thrown that since this was set last.
+  bool RefuseReads(bool refuses);
   void ClearCache();
   // The graph that Sync would run. It is valid until another one is made.
   ir::Graph PendingGraph();

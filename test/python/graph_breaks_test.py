@@ -1,0 +1,134 @@
+"""compile: one graph for each call, or an error with the line that needs a value."""
+
+import threading
+
+import pytest
+import torch
+
+import torch_xla_lite
+from torch_xla_lite import GraphBreak, debug
+
+
+def values() -> torch.Tensor:
+    x = torch.arange(4.0).to("jax")
+    torch_xla_lite.sync()
+    debug.reset_metrics()
+    return x
+
+
+def num_graphs() -> int:
+    metrics = debug.metrics()
+    return metrics["executions"] + metrics["interpretations"]
+
+
+def test_a_training_step_is_one_graph():
+    layer = torch.nn.Linear(4, 4).to("jax")
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+
+    @torch_xla_lite.compile
+    def step(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):  # Each optimizer.step() would end a graph.
+            optimizer.zero_grad()
+            loss = layer(x).square().mean()
+            loss.backward()
+            optimizer.step()
+        return loss
+
+    x = values()
+    first = step(x)
+    assert num_graphs() == 1
+    assert step(x).item() < first.item()
+
+
+def test_what_was_recorded_before_is_another_graph():
+    x = values()
+    y = x + 1
+    torch_xla_lite.compile(lambda: y * 2)()
+    assert num_graphs() == 2
+
+
+READS = {
+    "item": lambda x: x.sum().item(),
+    "if": lambda x: 1 if x.sum() > 0 else 0,
+    "print": str,
+    "numpy": lambda x: x.numpy(),
+    "nonzero": lambda x: x.nonzero(),
+    "mask": lambda x: x[x > 1],
+    "sync": lambda x: torch_xla_lite.sync(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_is_refused_with_its_line(name: str):
+    step = torch_xla_lite.compile(lambda x: READS[name](x + 1))
+    with pytest.raises(GraphBreak) as caught:
+        step(values())
+    assert caught.value.file == __file__
+    assert caught.value.line
+    assert str(caught.value).endswith("torch.where(condition, a, b)")
+
+
+@pytest.mark.parametrize(
+    ("name", "op"), [("nonzero", "aten::nonzero"), ("item", "a value is read")]
+)
+def test_it_says_what_needs_the_value(name: str, op: str):
+    with pytest.raises(GraphBreak, match=op):
+        torch_xla_lite.compile(lambda x: READS[name](x + 1))(values())
+
+
+def test_a_refusal_that_the_function_catches_is_raised_at_its_end():
+    @torch_xla_lite.compile
+    def step(x: torch.Tensor) -> float:
+        try:
+            return (x + 1).sum().item()
+        except RuntimeError:
+            return 0.0
+
+    with pytest.raises(GraphBreak, match="whose error the function catches"):
+        step(values())
+
+
+def test_what_is_computed_already_can_be_read():
+    assert torch_xla_lite.compile(lambda x: x.tolist())(values()) == [
+        0,
+        1,
+        2,
+        3,
+    ]
+
+
+def test_after_a_refusal_everything_works():
+    x = values()
+    with pytest.raises(GraphBreak):
+        torch_xla_lite.compile(lambda: (x + 1).sum().item())()
+    assert (x + 1).tolist() == [1, 2, 3, 4]
+
+
+def test_other_errors_are_what_they_were():
+    def fail() -> None:
+        raise KeyError("other")
+
+    with pytest.raises(KeyError, match="other"):
+        torch_xla_lite.compile(fail)()
+
+
+def test_other_threads_may_read():
+    found = []
+
+    def read() -> None:
+        found.append((torch.ones(2, device="jax") + 1).tolist())
+
+    def step() -> None:
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+
+    torch_xla_lite.compile(step)()
+    assert found == [[2, 2]]
+
+
+def test_a_compiled_function_calls_another_one():
+    inner = torch_xla_lite.compile(lambda x: x + 1)
+    x = values()
+    assert torch_xla_lite.compile(lambda x: inner(x) * 2)(x).tolist() == [2, 4, 6, 8]
+    assert num_graphs() == 1

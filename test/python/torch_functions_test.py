@@ -1,0 +1,186 @@
+"""to_jax, call_torch: torch functions as pure jax functions."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite
+from torch_xla_lite import GraphBreak, call_jax, call_torch, debug, jax_view, to_jax, torch_view
+
+
+def images() -> nn.Module:
+    head = (nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5))
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), *head)
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+X = torch.randn(6, 3, 8, 8)
+
+
+def array(x: torch.Tensor) -> jax.Array:
+    return jnp.asarray(x.detach().numpy())
+
+
+def assert_close(found: jax.Array, expected: torch.Tensor) -> None:
+    np.testing.assert_allclose(found, expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_outputs_and_new_buffers_agree_and_the_module_stays():
+    module = images()
+    fn, state = to_jax(module)
+    outputs, buffers = jax.jit(fn)(state["params"], state["buffers"], array(X))
+    assert module[1].num_batches_tracked.item() == 0
+    assert_close(outputs, module(X))
+    for name, value in module.named_buffers():
+        assert_close(buffers[name], value)
+
+
+def test_the_gradient_is_the_one_that_torch_records():
+    module = images()
+    fn, state = to_jax(module)
+
+    def loss(params: dict) -> jax.Array:
+        return (fn(params, state["buffers"], array(X))[0] ** 2).sum()
+
+    found = jax.jit(jax.grad(loss))(state["params"])
+    (module(X) ** 2).sum().backward()
+    for name, parameter in module.named_parameters():
+        np.testing.assert_allclose(found[name], parameter.grad.numpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_modes_are_those_at_the_call():
+    module = images()
+    fn, state = to_jax(module)
+    evaluated, buffers = fn(state["params"], state["buffers"], array(X)), module.eval()
+    evaluated, buffers = fn(state["params"], state["buffers"], array(X))
+    assert_close(evaluated, module(X))
+    assert buffers["1.num_batches_tracked"] == 0
+
+
+TRANSFORMS = {
+    "vmap": lambda f, x: jax.vmap(f)(jnp.stack([x, 2 * x])),
+    "scan": lambda f, x: jax.lax.scan(lambda c, v: (c, f(v)), 0, jnp.stack([x, 2 * x]))[1],
+    "checkpoint": lambda f, x: jax.grad(lambda v: jax.checkpoint(f)(v).sum())(x),
+    "vmap of grad": lambda f, x: jax.vmap(jax.grad(lambda v: f(v).sum()))(jnp.stack([x, 2 * x])),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("gradient", ["torch", "jax"])
+def test_a_transform_of_jax(name: str, gradient: str):
+    module = perceptron()
+    fn, state = to_jax(module, gradient=gradient)
+    w = {name: array(value) for name, value in module.named_parameters()}
+
+    def expected(x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ w["0.weight"].T + w["0.bias"]) @ w["2.weight"].T + w["2.bias"]
+
+    def found(x: jax.Array) -> jax.Array:
+        return fn(state["params"], state["buffers"], x)[0]
+
+    x, transform = jnp.linspace(-1, 1, 8).reshape(2, 4), TRANSFORMS[name]
+    np.testing.assert_allclose(transform(found, x), transform(expected, x), rtol=1e-4, atol=1e-5)
+
+
+def test_with_the_gradient_of_jax_there_are_second_derivatives():
+    fn, state = to_jax(perceptron(), gradient="jax")
+    gradient = jax.grad(lambda x: fn(state["params"], {}, x)[0].sum())
+    _, product = jax.jvp(gradient, (jnp.ones(4),), (jnp.ones(4),))
+    (hessian,) = jnp.asarray(jax.hessian(lambda x: fn(state["params"], {}, x)[0])(jnp.ones(4)))
+    np.testing.assert_allclose(product, hessian.sum(-1), rtol=1e-4, atol=1e-6)
+
+
+def test_a_weight_that_is_shared_is_there_once():
+    module = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    module[1].weight = module[0].weight
+    fn, state = to_jax(module)
+    assert list(state["params"]) == ["0.weight", "0.bias", "1.bias"]
+    found = jax.grad(lambda p: fn(p, {}, jnp.ones((2, 3)))[0].sum())(state["params"])
+    module(torch.ones(2, 3)).sum().backward()
+    assert_close(found["0.weight"], module[0].weight.grad)
+
+
+def test_random_numbers_are_of_the_key():
+    fn, _ = to_jax(nn.Dropout(0.5))
+    first, same, other = (fn({}, {}, jnp.ones(50), rng=jax.random.key(k))[0] for k in (0, 0, 1))
+    assert (first == same).all()
+    assert (first != other).any()
+    with pytest.raises(ValueError, match=r"Dropout draws random numbers.\nPass a key"):
+        fn({}, {}, jnp.ones(50))
+
+
+def test_a_capture_leaves_the_generator_and_what_is_recorded_as_they_were():
+    torch.jax.manual_seed(0)
+    expected = torch.rand(3, device="jax").tolist()
+    torch.jax.manual_seed(0)
+    x = torch.ones(3, device="jax") + 1
+    to_jax(nn.Dropout(0.5))[0]({}, {}, jnp.ones(3), rng=jax.random.key(0))
+    assert torch_xla_lite._XLAC.is_pending(x)
+    assert torch.rand(3, device="jax").tolist() == expected
+
+
+def test_buffers_that_are_replaced_are_returned():
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count = self.count + 1
+            return x
+
+    fn, state = to_jax(Counted())
+    assert fn({}, state["buffers"], jnp.ones(3))[1]["count"].tolist() == [1, 1]
+
+
+class Peeking(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x if x.sum() > 0 else -x
+
+
+def test_a_module_that_needs_a_value_is_refused_with_its_line():
+    with pytest.raises(
+        GraphBreak, match=r"Peeking .* a value is read, at .*: return x if x.sum\(\)"
+    ):
+        to_jax(Peeking())[0]({}, {}, jnp.ones(3))
+    assert (torch.ones(2, device="jax") + 1).tolist() == [2, 2]
+
+
+def test_call_torch_has_gradients_and_is_captured_once():
+    calls = []
+
+    def silu(x: torch.Tensor, scale: float) -> torch.Tensor:
+        calls.append(scale)
+        return torch.nn.functional.silu(x * scale)
+
+    for _ in range(2):
+        found = jax.grad(lambda x: call_torch(silu, x, 2.0).sum())(jnp.ones(3))
+    expected = jax.grad(lambda x: jax.nn.silu(2 * x).sum())(jnp.ones(3))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert calls == [2.0]
+
+
+def test_views_of_each_other():
+    x = torch.arange(3)
+    assert jax_view(x).dtype == jnp.int32
+    assert torch_view(jnp.arange(3)).tolist() == [0, 1, 2]
+
+
+def test_torch_and_jax_in_each_other():
+    module = perceptron()
+    fn, _ = to_jax(module)
+    on_jax = copy.deepcopy(module).to("jax")
+    params, x = dict(on_jax.named_parameters()), torch.randn(2, 4)
+    found, _ = call_jax(fn, params, {}, x.to("jax"))
+    found.sum().backward()
+    module(x).sum().backward()
+    torch.testing.assert_close(on_jax[0].weight.grad.cpu(), module[0].weight.grad)
+    assert not debug.metrics()["fallbacks"]

@@ -1,0 +1,255 @@
+"""Captures a torch function as a jax function: recorded once, on stand-ins, and never run.
+
+    captured, tree = capture(fn, [(torch.float32, (3,))])    # fn: a list of tensors -> a pytree
+    results = captured(arrays)                               # while jax traces, or at once
+
+The stand-ins are results of an op that cannot run. So what is recorded of them is a function of
+them: the lowerings, in recorded order. The thread of the capture is its own, because what a thread
+has recorded becomes one graph, and the program's must not be a part of this one.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from . import _XLAC, graph_breaks
+from .lowering import registry, target
+from .tensor import XLATensor2
+from .tracing import Call, Scalars
+from .words import Decoder
+
+_INPUT = "torch_xla_lite::capture_input"
+_OUTPUT = "torch_xla_lite::capture_output"
+
+# Results of steps: by step, then by output.
+Results = dict[int, dict[int, Any]]
+
+
+class Captured:
+    """A recorded function.
+
+    Attributes:
+      is_random: whether it draws random numbers.
+      outputs: the step of each output.
+    """
+
+    def __init__(self, graph: tuple, num_outputs: int) -> None:
+        steps, _, self._leaves, scalars = graph
+        self._calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
+        self._scalars = np.array(scalars, np.uint64).view(np.int32).reshape(-1, 2)
+        self._inputs: dict[int, int] = {}
+        self.outputs = [0] * num_outputs
+        for step, call in enumerate(self._calls):
+            if call is not None and call.op == _INPUT:
+                self._inputs[step] = _index(call)
+            elif call is not None and call.op == _OUTPUT:
+                self.outputs[_index(call)] = step
+        self._all = self.needed(range(num_outputs))
+        self.is_random = any(self._is_random(step) for step in self._all)
+
+    def __call__(self, arguments: Sequence[Any], key: jax.Array | None = None) -> list[Any]:
+        """The outputs, for arrays in place of the stand-ins."""
+        results = self.run(dict(enumerate(arguments)), key, self._all, {})
+        return [results[step][0] for step in self.outputs]
+
+    def needed(self, outputs: Iterable[int]) -> set[int]:
+        """The steps that some outputs need."""
+        found: set[int] = set()
+        missing = [self.outputs[output] for output in outputs]
+        while missing:
+            step = missing.pop()
+            if step not in found:
+                found.add(step)
+                call = self._calls[step]
+                missing += [] if call is None else [operand for operand, _ in call.operands]
+        return found
+
+    def crossing(self, first: set[int], then: set[int]) -> list[tuple[int, int]]:
+        """The results of the first steps that are operands of the others: (step, output)."""
+        calls = [self._calls[step] for step in sorted(then)]
+        operands = {operand for call in calls if call is not None for operand in call.operands}
+        return sorted(
+            operand
+            for operand in operands
+            if operand[0] in first and self._calls[operand[0]] is not None
+        )
+
+    def run(
+        self,
+        arguments: Mapping[int, Any],
+        key: jax.Array | None,
+        steps: set[int],
+        given: Results,
+    ) -> Results:
+        """Computes steps.
+
+        Args:
+          arguments: arrays by the indices of the stand-ins.
+          key: of all random ops, which each draw from a key of their own.
+          given: results that are known already.
+        """
+        # jax traces the rules of custom_vjp after the function: each sets what it needs itself.
+        with target.portable(), jax.enable_x64(True):
+            scalars = Scalars.unpack(jnp.asarray(self._scalars))
+            results: Results = dict(given)
+            leaves = iter(self._leaves)
+            for step, call in enumerate(self._calls):
+                if call is None:
+                    results[step] = {0: next(leaves)}
+                    continue
+                own = scalars.take(call.num_scalars)
+                if step not in steps or step in given:
+                    continue
+                if step in self._inputs:
+                    results[step] = {0: arguments[self._inputs[step]]}
+                    continue
+                operands = [results[of][output] for of, output in call.operands]
+                if key is not None and self._is_random(step):
+                    own = _Keyed(own, jax.random.fold_in(key, step))
+                by_ffi: list[str] = []
+                results[step] = dict(enumerate(call.lower(operands, own, by_ffi)))
+            return results
+
+    def _is_random(self, step: int) -> bool:
+        call = self._calls[step]
+        entry = None if call is None else registry.find(call.op)
+        return entry is not None and entry.wants_key
+
+
+class _Keyed(Scalars):
+    """The scalars of a call whose random key is given."""
+
+    def __init__(self, scalars: Scalars, key: jax.Array) -> None:
+        super().__init__(scalars._decoded, scalars._rows)
+        self._key = key
+
+    def take(self, count: int) -> Scalars:
+        return _Keyed(super().take(count), self._key)
+
+    def key(self) -> jax.Array:
+        return self._key
+
+
+def capture(
+    fn: Callable[[list[torch.Tensor]], list[torch.Tensor]],
+    inputs: Sequence[tuple[torch.dtype, tuple[int, ...]]],
+    name: str,
+) -> Captured:
+    """Records a function of tensors that gives a list of tensors.
+
+    Args:
+      inputs: dtype and shape of each tensor that it takes.
+      name: of the function, for messages.
+
+    Raises:
+      GraphBreak: it needs a value.
+      Exception: what the function raises.
+    """
+    done: list[Captured] = []
+    errors: list[BaseException] = []
+    settings = _Settings()
+
+    def work() -> None:
+        try:
+            with settings, graph_breaks.refused(name):
+                done.append(_capture(fn, inputs))
+        except BaseException as error:
+            _release(error)
+            errors.append(error)
+
+    # The settings of jax and of this package are those of the calling thread.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return done[0]
+
+
+def stand_in(index: int, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+    """A tensor that stands for the input `index` of the function that is being captured."""
+    number = registry.NUMBERS[dtype]
+    return torch.ops.torch_xla_lite.capture_input(_no_values(), index, list(shape), number)
+
+
+def _capture(
+    fn: Callable[[list[torch.Tensor]], list[torch.Tensor]],
+    inputs: Sequence[tuple[torch.dtype, tuple[int, ...]]],
+) -> Captured:
+    random_state = _XLAC.get_rng_state()
+    try:
+        results = fn([stand_in(i, dtype, shape) for i, (dtype, shape) in enumerate(inputs)])
+        with torch.no_grad():
+            outputs = [
+                torch.ops.torch_xla_lite.capture_output(x.detach().to("jax"), i)
+                for i, x in enumerate(results)
+            ]
+        return Captured(_XLAC.captured_graph(), len(outputs))
+    finally:
+        _XLAC.set_rng_state(*random_state)
+
+
+class _Settings:
+    """The settings of torch that a thread has for itself."""
+
+    def __init__(self) -> None:
+        self._gradients = torch.is_grad_enabled()
+        self._autocast = torch.is_autocast_enabled("jax")
+        self._dtype = torch.get_autocast_dtype("jax")
+
+    def __enter__(self) -> None:
+        torch.set_grad_enabled(self._gradients)
+        torch.set_autocast_enabled("jax", self._autocast)
+        torch.set_autocast_dtype("jax", self._dtype)
+
+    def __exit__(self, *_: object) -> None:
+        """The thread ends."""
+
+
+def _release(error: BaseException | None) -> None:
+    """Lets go of the stand-ins that the frames of an error hold: no graph can compute them."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def _index(call: Call) -> int:
+    return Decoder(call.op, call.words, [None], None).args[1]  # type: ignore[arg-type]
+
+
+def _no_values() -> torch.Tensor:
+    """Tells torch the device of a stand-in."""
+    return XLATensor2(np.zeros(0, np.float32))
+
+
+def _input(like: Any, index: int, shape: list[int], dtype: int) -> Any:
+    raise RuntimeError("a tensor of a function that was captured is used outside of it")
+
+
+def register() -> None:
+    """Makes the bridge record the ops."""
+    for op, lowering in ((_INPUT, _input), (_OUTPUT, lambda x, index: x)):
+        _XLAC.register_lowering(op, False)
+        registry.lower(op)(lowering)
+
+
+_library = torch.library.Library("torch_xla_lite", "FRAGMENT")
+_library.define("capture_input(Tensor like, int index, int[] shape, int dtype) -> Tensor")
+_library.define("capture_output(Tensor x, int index) -> Tensor")
+_library.impl(
+    "capture_input",
+    lambda like, index, shape, dtype: like.new_empty(
+        shape, dtype=registry.TO_TORCH[registry.DTYPES[dtype]]
+    ),
+    "Meta",
+)
+_library.impl("capture_output", lambda x, index: torch.empty_like(x), "Meta")

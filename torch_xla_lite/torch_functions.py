@@ -1,0 +1,280 @@
+"""Torch functions and modules as jax functions.
+
+    fn, state = to_jax(module)
+    y, buffers = jax.jit(fn)(state["params"], state["buffers"], x, rng=jax.random.key(0))
+    jax.grad(lambda params: fn(params, state["buffers"], x)[0].sum())(state["params"])
+
+    call_torch(torch.nn.functional.silu, x)       # in a jax function
+
+A function is captured once for each signature (capture.py). Its gradient is the one that torch
+records, by jax.custom_vjp; with gradient="jax", jax differentiates the lowerings, also in forward
+mode.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from . import _XLAC, capture, jax_functions
+from .capture import Captured
+from .lowering import registry
+from .tensor import XLATensor2
+
+Gradient = Literal["torch", "jax"]
+
+# How many signatures of a function are kept.
+_MOST = 64
+
+
+def to_jax(
+    module: torch.nn.Module, *, gradient: Gradient = "torch"
+) -> tuple[Callable[..., Any], dict[str, dict[str, jax.Array]]]:
+    """A module as a pure jax function, and its state.
+
+    The function is `fn(params, buffers, *args, rng=None, **kwargs) -> (outputs, buffers)`, with the
+    new values of the buffers. It works under `jax.jit`, `grad`, `vmap`, `lax.scan` and
+    `jax.checkpoint`. The Python code of the module runs once for each signature of the arguments;
+    it must not depend on values, and what it does besides computing does not happen again. The
+    modes of the module, training or evaluation, are those at the call.
+
+    Args:
+      module: on any device; it is not changed.
+      gradient: "torch": that of torch's autograd, in reverse mode. "jax": jax differentiates, also
+        in forward mode; some operations have no derivative there.
+
+    Returns:
+      The function; its state, `{"params": {name: array}, "buffers": {name: array}}`. A weight that
+      several modules share is there once. Arrays of 64 bits are 32 bits wide unless
+      `jax_enable_x64` is set.
+
+    Raises (the function):
+      GraphBreak: the module needs a value.
+      ValueError: it draws random numbers and `rng` is missing.
+    """
+    names = {
+        "params": dict(module.named_parameters()),
+        "buffers": dict(module.named_buffers()),
+    }
+    dtypes = {name: x.dtype for group in names.values() for name, x in group.items()}
+
+    def run(params: dict, buffers: dict, args: tuple, kwargs: dict) -> tuple:
+        # A module may write to its buffers; they have no gradient.
+        state = {**params, **{name: x.detach() for name, x in buffers.items()}}
+        # Arrays are narrower than the module's tensors if those are 64 bits wide.
+        state = {name: x.to(dtypes.get(name, x.dtype)) for name, x in state.items()}
+        outputs = torch.func.functional_call(module, state, args, kwargs)
+        return outputs, {name: state[name] for name in buffers}
+
+    function = TorchFunction(run, type(module).__name__, gradient)
+
+    def fn(params: Any, buffers: Any, *args: Any, rng: Any = None, **kwargs: Any) -> Any:
+        modes = tuple(part.training for part in module.modules())
+        return function(params, buffers, args, kwargs, rng=rng, key=modes)
+
+    state = {
+        group: {name: jax_view(x) for name, x in tensors.items()}
+        for group, tensors in names.items()
+    }
+    return fn, state
+
+
+def call_torch(fn: Callable, *args: Any, rng: jax.Array | None = None, **kwargs: Any) -> Any:
+    """Calls a torch function in a jax function.
+
+        jax.jit(lambda x: call_torch(torch.nn.functional.silu, x) + 1)(x)
+
+    Args:
+      args, kwargs: pytrees of jax. Arrays are tensors in `fn`; any other leaf is passed as it is,
+        and must be hashable.
+      rng: a random key, if the function draws random numbers.
+
+    Returns:
+      The results of `fn`, with arrays in place of tensors.
+    """
+    fn, args, kwargs = jax_functions.unwrapped(fn, args, kwargs)
+    functions = jax_functions.traces_of(fn)
+    function = functions.get(_CALL_TORCH)
+    if function is None:
+        name = jax_functions.name_of(fn)
+        function = TorchFunction(lambda args, kwargs: fn(*args, **kwargs), name, "torch")
+        functions[_CALL_TORCH] = function
+    return function(args, kwargs, rng=rng)
+
+
+_CALL_TORCH = "call_torch"
+
+
+def jax_view(x: torch.Tensor) -> jax.Array:
+    """The array behind a tensor, without a copy if it is on jax and jax has its dtype by default.
+    It has no gradient."""
+    array = _XLAC.to_jax(x.detach().to("jax"))
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def torch_view(array: jax.Array) -> torch.Tensor:
+    """The tensor on jax of an array, without a copy."""
+    return XLATensor2(array)
+
+
+class TorchFunction:
+    """A torch function of pytrees as a jax function of pytrees."""
+
+    def __init__(self, fn: Callable, name: str, gradient: Gradient) -> None:
+        self._fn = fn
+        self._name = name
+        self._gradient = gradient
+        self._captures: collections.OrderedDict[Hashable, _Capture] = collections.OrderedDict()
+
+    def __call__(self, *args: Any, rng: jax.Array | None = None, key: Hashable = None) -> Any:
+        """Calls it.
+
+        Args:
+          args: what `fn` takes, with arrays in place of tensors.
+          key: what else the function depends on.
+        """
+        leaves, tree = jax.tree.flatten(args)
+        is_array = [isinstance(leaf, (jax.Array, np.ndarray)) for leaf in leaves]
+        arrays = [jnp.asarray(x) for x, marked in zip(leaves, is_array, strict=True) if marked]
+        statics = [x for x, marked in zip(leaves, is_array, strict=True) if not marked]
+        inputs = [(registry.TO_TORCH[x.dtype], tuple(x.shape)) for x in arrays]
+        autocast = torch.is_autocast_enabled("jax"), torch.get_autocast_dtype("jax")
+        signature = (
+            tree,
+            tuple(is_array),
+            tuple((type(x), x) for x in statics),
+            tuple(inputs),
+            (key, autocast, torch.get_default_dtype()),
+        )
+        found = self._captures.get(signature)
+        if found is None:
+            found = _Capture(
+                self._wrapped(tree, is_array, statics), inputs, self._name, self._gradient
+            )
+            self._captures[signature] = found
+            if len(self._captures) > _MOST:
+                self._captures.popitem(last=False)
+        if found.is_random and rng is None:
+            raise ValueError(
+                f"{self._name} draws random numbers.\nPass a key:  rng=jax.random.key(0)"
+            )
+        results = found.call(rng, *arrays)
+        x64 = jax.config.jax_enable_x64
+        results = [x if x64 else x.astype(jax.dtypes.canonicalize_dtype(x.dtype)) for x in results]
+        return jax.tree.unflatten(found.tree, results)
+
+    def _wrapped(self, tree: Any, is_array: Sequence[bool], statics: Sequence[Any]) -> Callable:
+        """The function of flat tensors."""
+
+        def run(tensors: Sequence[torch.Tensor]) -> Any:
+            values, others = iter(tensors), iter(statics)
+            leaves = [next(values) if marked else next(others) for marked in is_array]
+            return self._fn(*jax.tree.unflatten(tree, leaves))
+
+        return run
+
+
+class _Capture:
+    """A function that was captured for a signature.
+
+    Attributes:
+      call: of a random key or None, and the arrays; gives all results, flat.
+      tree: the structure of the results.
+    """
+
+    def __init__(
+        self,
+        fn: Callable,
+        inputs: Sequence[tuple[torch.dtype, tuple[int, ...]]],
+        name: str,
+        gradient: Gradient,
+    ) -> None:
+        self.tree: Any = None
+        self._num_inputs = len(inputs)
+        self._num_results = 0
+        # The inputs that gradients are wanted for, and the results that have some.
+        self._wanted: list[int] = []
+        self._differentiable: list[int] = []
+        record = self._with_gradients if gradient == "torch" else self._record
+        self._captured: Captured = capture.capture(lambda x: record(fn, x), inputs, name)
+        self.is_random = self._captured.is_random
+        self.call = self._custom_vjp() if self._differentiable else self._plain
+
+    def _plain(self, rng: jax.Array | None, *arrays: jax.Array) -> list[jax.Array]:
+        return self._captured(arrays, rng)[: self._num_results]
+
+    def _record(self, fn: Callable, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        with torch.no_grad():
+            results, self.tree = jax.tree.flatten(fn(tensors))
+        results = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in results]
+        self._num_results = len(results)
+        return results
+
+    def _with_gradients(self, fn: Callable, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Records the results, then the gradients of all floats, of further stand-ins."""
+        self._wanted = [i for i, x in enumerate(tensors) if x.is_floating_point() or x.is_complex()]
+        leaves = [tensors[i].requires_grad_() for i in self._wanted]
+        with torch.enable_grad():
+            # Copies, because a function may write to its arguments, and not to leaves.
+            given = [x.clone() if i in self._wanted else x for i, x in enumerate(tensors)]
+            results, self.tree = jax.tree.flatten(fn(given))
+        results = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in results]
+        self._num_results = len(results)
+        self._differentiable = [i for i, x in enumerate(results) if x.requires_grad]
+        if not self._differentiable:
+            return results
+        of_results = [results[i] for i in self._differentiable]
+        cotangents = [
+            capture.stand_in(self._num_inputs + k, x.dtype, x.shape)
+            for k, x in enumerate(of_results)
+        ]
+        gradients = torch.autograd.grad(of_results, leaves, cotangents, allow_unused=True)
+        zeros = map(torch.zeros_like, leaves)
+        return [*results, *(z if g is None else g for g, z in zip(gradients, zeros, strict=True))]
+
+    def _custom_vjp(self) -> Callable:
+        captured, count = self._captured, self._num_results
+        forward = captured.needed(range(count))
+        backward = captured.needed(range(count, len(captured.outputs))) - forward
+        saved = captured.crossing(forward, backward)
+
+        def compute(rng: Any, arrays: Sequence[Any]) -> tuple[list[jax.Array], dict]:
+            results = captured.run(dict(enumerate(arrays)), rng, forward, {})
+            return [results[step][0] for step in captured.outputs[:count]], results
+
+        @jax.custom_vjp
+        def call(rng: Any, *arrays: Any) -> list[jax.Array]:
+            return compute(rng, arrays)[0]
+
+        def call_fwd(rng: Any, *arrays: Any) -> tuple[list[jax.Array], tuple]:
+            outputs, results = compute(rng, arrays)
+            return outputs, (rng, [results[step][output] for step, output in saved])
+
+        def call_bwd(residuals: tuple, cotangents: Sequence[jax.Array]) -> tuple:
+            rng, values = residuals
+            given: capture.Results = {}
+            for (step, output), value in zip(saved, values, strict=True):
+                given.setdefault(step, {})[output] = value
+            arguments = {
+                self._num_inputs + k: _conjugate(cotangents[i])
+                for k, i in enumerate(self._differentiable)
+            }
+            results = captured.run(arguments, rng, backward, given)
+            gradients: list[Any] = [None] * self._num_inputs
+            for k, i in enumerate(self._wanted):
+                gradients[i] = _conjugate(results[captured.outputs[count + k]][0])
+            return None, *gradients
+
+        call.defvjp(call_fwd, call_bwd)
+        return call
+
+
+def _conjugate(gradient: jax.Array) -> jax.Array:
+    """Gradients of complex numbers are conjugates of each other in torch and jax."""
+    return gradient.conj() if jnp.issubdtype(gradient.dtype, np.complexfloating) else gradient
