@@ -132,6 +132,8 @@ PYTHON_DEPS = {
         "devices": [],
         "kernels_on_mesh_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite:debug",
             "//torch_xla_lite:ops"],
+        "libraries_test": [":devices", "//test/models:libraries", "//torch_xla_lite:__init__", "//torch_xla_lite:debug",
+            "//torch_xla_lite:lightning"],
         "mesh_docs_test": [":devices", "//torch_xla_lite:__init__"],
         "modes_test": [":devices", ":transformer", "//torch_xla_lite:__init__", "//torch_xla_lite:debug",
             "//torch_xla_lite:new_graphs"],
@@ -140,7 +142,7 @@ PYTHON_DEPS = {
         "processes_test": ["//test/python:programs", "//torch_xla_lite:__init__", "//torch_xla_lite:launch"],
         "training": ["//torch_xla_lite:__init__"],
         "transformer": [],
-        "nightly": ["checkpoint_test", "modes_test", "processes_test"],
+        "nightly": ["checkpoint_test", "libraries_test", "modes_test", "processes_test"],
     },
     "test/models": {
         "libraries": [],

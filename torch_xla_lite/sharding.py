@@ -112,7 +112,7 @@ full = replicate
 
 def shard_(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     """Moves the data of a tensor on `'jax'`, and of all its views, to where the spec says. What is
-    written to it later stays there."""
+    written to it later stays there. It cannot be a view of another tensor."""
     _check_spec(tensor.shape, spec)
     _XLAC.place(tensor.detach(), number_of_spec(spec, tensor.dim()))
     return tensor

@@ -153,6 +153,13 @@ def test_a_constraint_alone_places_what_was_on_one_device():
         _XLAC.set_compile_when("first")
 
 
+def test_a_gradient_that_is_a_view_has_the_place_of_its_base():
+    model = txl.fully_shard(nn.BatchNorm1d(8))
+    (model.weight.view(1, 8) * torch.ones(4, 8, device="jax")).sum().backward()
+    txl.sync()
+    assert model.weight.grad.tolist() == [4] * 8
+
+
 def test_what_a_module_returns_is_spread():
     model = txl.shard_output(nn.Linear(8, 16).to("jax"), None, "data")
     y = model(torch.ones(3, 8, device="jax"))
@@ -191,6 +198,8 @@ def test_bad_specs_are_refused_at_the_call():
         txl.shard(torch.ones(8), "data", None)
     with pytest.raises(ValueError, match="bias: dimension 0 has 3 elements"):
         txl.shard_module(nn.Linear(8, 3), [("bias", ("data",))])
+    with pytest.raises(ValueError, match="a view is where"):
+        txl.sharding.shard_(_rows().to("jax").t(), "data")
     with pytest.raises(ValueError, match="no 'rows'"):
         txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="rows")
     with pytest.raises(TypeError, match="Mesh"):

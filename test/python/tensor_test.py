@@ -229,7 +229,7 @@ def test_the_error_of_an_array_that_was_deleted_later_is_raised(read):
         read(tensor)
 
 
-def test_arrays_on_other_devices_are_refused_and_those_of_the_same_are_not():
+def test_arrays_on_another_device_are_refused_and_those_of_a_mesh_are_not():
     program = """
 import jax, torch_xla_lite
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -242,8 +242,8 @@ for place in (first, second, NamedSharding(mesh, PartitionSpec("x"))):
         print(str(error).splitlines()[-1])
 """
     done = programs.run(program, check=True, XLA_FLAGS="--xla_force_host_platform_device_count=2")
-    refused = "Move it first:  jax.device_put(array, jax.devices()[0])"
-    assert done.stdout.splitlines() == ["[2.0, 2.0]", refused, refused]
+    refused = "Move it first:  jax.device_put(array, jax.local_devices()[0])"
+    assert done.stdout.splitlines() == ["[2.0, 2.0]", refused, "[2.0, 2.0]"]
 
 
 def test_a_weakly_typed_array_is_an_array_of_its_dtype():

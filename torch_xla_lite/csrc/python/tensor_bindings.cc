@@ -56,6 +56,9 @@ at::Tensor FromJax(py::object array, ir::Placement placement) {
 // Moves the data of a tensor's storage, and so of all its views, to another place.
 void Place(const at::Tensor& tensor, ir::Placement placement) {
   XTensorImpl& impl = OnJax(tensor);
+  TORCH_CHECK_VALUE(impl.step() == nullptr,
+                    "a view is where the tensor is that it shows.\nPlace that one, or a copy:  "
+                    "x.clone()");
   ir::Value value;
   {
     const runtime::RecordScope scope;
@@ -69,11 +72,14 @@ void Place(const at::Tensor& tensor, ir::Placement placement) {
   impl.alias().SetValue(std::move(leaf));
 }
 
-// Says where the data of a tensor is to be that is pending, and stays.
+// Says where the data of a tensor is to be that is pending, and stays. A view has the place of its
+// base, which has other dimensions.
 void KeepAt(const at::Tensor& tensor, ir::Placement placement) {
   XTensorImpl& impl = OnJax(tensor);
   const runtime::RecordScope scope;
-  if (impl.alias().value().buffer() == nullptr) impl.alias().KeepAt(placement);
+  if (impl.step() == nullptr && impl.alias().value().buffer() == nullptr) {
+    impl.alias().KeepAt(placement);
+  }
 }
 
 // Where the data of a tensor is; if it is pending, where its storage was before. Computes nothing.

@@ -1,0 +1,187 @@
+"""Models and loops that others wrote train on a mesh as on one device, unchanged but for the lines
+that place them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite as txl
+from test.mesh import devices  # noqa: F401  before jax starts
+from test.models import libraries
+from torch_xla_lite import debug
+
+import jax  # isort: skip
+
+# The matrices of transformers' models: of GPT-2, whose weights are transposed, and of Llama, ViT.
+RULES = [
+    (r"(c_attn|c_fc)\.weight", (None, "model")),
+    (r"attn\.c_proj\.weight|mlp\.c_proj\.weight", ("model", None)),
+    (r"(q_proj|k_proj|v_proj|up_proj|gate_proj|query|key|value)\.weight", ("model", None)),
+    (r"(o_proj|down_proj)\.weight", (None, "model")),
+]
+PLACES: dict[str, Callable[[nn.Module], object]] = {
+    "dp": lambda model: txl.shard_module(model),
+    "fsdp": lambda model: txl.fully_shard(model),
+    "tp+fsdp": lambda model: txl.shard_module(model, RULES, fsdp="data"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _without_mesh() -> Iterator[None]:
+    yield
+    txl.set_mesh(None)
+
+
+def _placed(model: nn.Module, mode: str | None) -> nn.Module:
+    txl.set_mesh(None)
+    if mode is None:
+        return model.to("jax")
+    grid = mode == "tp+fsdp"
+    shape, axes = ((2, 4), ("data", "model")) if grid else ((8,), ("data",))
+    txl.set_mesh(jax.make_mesh(shape, axes), batch="data")
+    PLACES[mode](model)
+    return model
+
+
+def _language_model(kind: str) -> nn.Module:
+    transformers = libraries.require("transformers")
+    torch.manual_seed(0)
+    if kind == "gpt2":
+        config = transformers.GPT2Config(
+            vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=4, bos_token_id=0
+        )
+        return transformers.GPT2LMHeadModel(config)
+    config = transformers.LlamaConfig(
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=32,
+    )
+    return transformers.LlamaForCausalLM(config)
+
+
+def _trainer_losses(kind: str, mode: str | None, folder: Path, lora: bool) -> list[float]:
+    transformers = libraries.require("transformers")
+    model = _language_model(kind)
+    if lora:
+        peft = libraries.require("peft")
+        targets = ["c_attn"] if kind == "gpt2" else ["q_proj", "v_proj"]
+        torch.manual_seed(1)
+        model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules=targets))
+    model = _placed(model, mode)
+    draw = torch.Generator().manual_seed(0)
+    texts = torch.randint(64, (64, 16), generator=draw)
+    arguments = transformers.TrainingArguments(
+        str(folder / f"{mode}"),
+        max_steps=4,
+        per_device_train_batch_size=16,
+        logging_steps=1,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+        seed=0,
+    )
+    data = [{"input_ids": text, "labels": text} for text in texts]
+    trainer = transformers.Trainer(model, arguments, train_dataset=data)
+    trainer.train()
+    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "lora"),
+    [
+        ("gpt2", "fsdp", False),
+        *(
+            pytest.param(*cell, marks=pytest.mark.nightly)
+            for cell in [
+                ("gpt2", "dp", False),
+                ("gpt2", "tp+fsdp", False),
+                ("gpt2", "fsdp", True),
+                ("llama", "fsdp", False),
+                ("llama", "tp+fsdp", False),
+                ("llama", "fsdp", True),
+            ]
+        ),
+    ],
+)
+def test_the_trainer_of_transformers(
+    kind: str, mode: str, lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax")
+    expected = _trainer_losses(kind, None, tmp_path, lora)
+    losses = _trainer_losses(kind, mode, tmp_path, lora)
+    assert losses == pytest.approx(expected, abs=1e-4)  # It logs four digits.
+    assert debug.metrics()["gathered"] == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["dp", "fsdp"])
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18", "mobilenetv3_small_050"])
+def test_the_models_of_timm(name: str, mode: str):
+    timm = libraries.require("timm")
+
+    def losses(mode: str | None) -> list[float]:
+        torch.manual_seed(0)
+        options = {"img_size": 32, "patch_size": 8} if name.startswith("vit") else {}
+        model = _placed(timm.create_model(name, num_classes=8, **options), mode)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        draw = torch.Generator().manual_seed(0)
+        found = []
+        for _ in range(3):
+            x = torch.randn(16, 3, 32, 32, generator=draw).to("jax")
+            y = torch.randint(8, (16,), generator=draw).to("jax")
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    expected = losses(None)
+    txl.sync()
+    debug.reset_metrics()
+    assert losses(mode) == pytest.approx(expected, rel=1e-4)
+    assert debug.metrics()["gathered"] == {}
+
+
+@pytest.mark.nightly
+def test_lightning(tmp_path: Path):
+    lightning = libraries.require("lightning.pytorch")
+    from torch_xla_lite.lightning import JaxStrategy
+
+    class Model(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.layers = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+            self.losses: list[float] = []
+
+        def training_step(self, batch: list[torch.Tensor], index: int) -> torch.Tensor:
+            loss = self.layers(batch[0]).square().mean()
+            self.losses.append(loss.item())
+            return loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.AdamW(self.parameters(), lr=0.1)
+
+    def losses(mode: str | None) -> list[float]:
+        model = _placed(Model(), mode)
+        rows = torch.utils.data.TensorDataset(torch.linspace(-1, 1, 64 * 8).view(64, 8))
+        trainer = lightning.Trainer(
+            strategy=JaxStrategy(),
+            max_epochs=1,
+            logger=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            enable_checkpointing=False,
+            default_root_dir=tmp_path,
+        )
+        trainer.fit(model, torch.utils.data.DataLoader(rows, batch_size=16))
+        return model.losses
+
+    assert losses("fsdp") == pytest.approx(losses(None), abs=1e-5)
