@@ -362,6 +362,7 @@ def empty(*size, dtype=torch.float32):
     return torch.empty(*size, device="jax", dtype=dtype)
 
 
+RATES = torch.linspace(0.1, 2, 45).view(5, 9)
 DRAWS = {
     "dropout": lambda: torch.native_dropout(torch.ones(7, 33).jax().t(), 0.3, True),
     "dropout of half": lambda: torch.native_dropout(torch.full((99,), 1.7).half().jax(), 0.3, True),
@@ -400,6 +401,16 @@ DRAWS = {
     "geometric": lambda: empty(99).geometric_(0.3),
     "cauchy": lambda: empty(99).cauchy_(0.1, 3.0),
     "multinomial": lambda: torch.multinomial(torch.linspace(0, 1, 9).jax(), 3),
+    "multinomial of one": lambda: torch.multinomial(RATES.jax(), 1),
+    "multinomial with replacement": lambda: torch.multinomial(RATES.jax(), 12, True),
+    "normal of tensors": lambda: torch.normal(RATES[0].jax(), RATES.jax()),
+    "normal of a tensor": lambda: torch.normal(RATES.jax().t(), 1.7),
+    "gamma": lambda: torch._standard_gamma(torch.linspace(0.1, 9, 99).jax()),
+    "gamma of float64": lambda: torch._standard_gamma(torch.linspace(0.1, 9, 99).double().jax()),
+    "poisson": lambda: torch.poisson(torch.linspace(0, 99, 99).view(3, 33).jax().t()),
+    "binomial": lambda: torch.binomial(torch.arange(9.0).jax(), torch.linspace(0, 1, 9).jax()),
+    "binomial of many": lambda: torch.binomial(RATES.jax() * 99, RATES.jax() / 2),
+    "rrelu": lambda: F.rrelu(torch.linspace(-1, 1, 99).jax(), training=True),
 }
 
 
@@ -409,6 +420,13 @@ def test_drawn_numbers_are_those_of_the_compiled_graph(name):
     for one, other in zip(interpreted, compiled, strict=True):
         assert one.dtype == other.dtype
         assert torch.equal(one, other)
+
+
+def test_shares_are_those_of_the_compiled_graph():
+    interpreted, compiled = drawn_twice(
+        lambda: torch._sample_dirichlet(RATES.jax()), seed=3, offset=5
+    )
+    torch.testing.assert_close(interpreted, compiled)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**62 + 5, -1])

@@ -141,6 +141,37 @@ def test_bernoulli_has_its_share():
     assert drawn.mean().item() == pytest.approx(0.3, abs=0.02)
 
 
+def test_multinomial_draws_each_category_once():
+    weights = torch.tensor([[1.0, 1.0, 0.0, 1.0]], device="jax")
+    assert sorted(torch.multinomial(weights, 3)[0].tolist()) == [0, 1, 3]
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 20000), (20000, 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_multinomial_draws_by_weight(dtype, rows, count):
+    torch.manual_seed(0)
+    weights = torch.tensor([0.0, 1.0, 3.0, 0.0], device="jax", dtype=dtype).expand(rows, 4)
+    drawn = torch.multinomial(weights, count, replacement=True)
+    assert set(drawn.flatten().tolist()) == {1, 2}
+    assert drawn.double().mean().item() == pytest.approx(1.75, abs=0.02)
+
+
+def test_multinomial_fills_a_tensor():
+    out = torch.empty(0, dtype=torch.int64, device="jax")
+    torch.multinomial(torch.ones(5, device="jax"), 5, out=out)
+    assert sorted(out.tolist()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dirichlet_gives_shares(dtype):
+    torch.manual_seed(0)
+    drawn = torch._sample_dirichlet(
+        torch.tensor([1.0, 3.0], device="jax", dtype=dtype).expand(9000, 2)
+    )
+    assert drawn.dtype == dtype and drawn.min().item() > 0
+    assert drawn.float().mean(0).tolist() == pytest.approx([0.25, 0.75], abs=0.01)
+
+
 def test_in_place_drawing_goes_through_views():
     base = torch.zeros(2, 3, device="jax")
     base[1].uniform_(1, 2)

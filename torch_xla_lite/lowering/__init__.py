@@ -9,6 +9,7 @@ the compiler falls back to PyTorch's decompositions and then to the ATen kernel.
 from torch_xla_lite.lowering import (  # noqa: F401
     composites,
     mesh_ops,
+    random_ops,
     recurrent_ops,
     shapes,
 )

@@ -24,7 +24,7 @@ from torch_xla_lite.lowering import promotion, registry
 # listed is what the CPU kernels of torch 2.13 said to the sample inputs of PyTorch's op database.
 _REFUSED = {
     "biuc": """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _sample_dirichlet _standard_gamma
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _standard_gamma
         _upsample_bicubic2d_aa _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d
         avg_pool2d avg_pool3d bernoulli binary_cross_entropy binomial celu embedding_renorm frac
         gelu glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss hypot

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import rejection
 from torch_xla_lite.lowering.checks import check
 from torch_xla_lite.lowering.promotion import (
     Operand,
@@ -103,18 +104,31 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
     unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
     if (from_, to) == (0, 1):
         return unit
-    low = complex(from_, from_) if is_complex(unit.dtype) else from_
-    return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, low))
+    if unit.dtype != np.float32:
+        low = complex(from_, from_) if is_complex(unit.dtype) else from_
+        return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, low))
+    # Whether XLA fuses the sum with a product that is exact makes no difference.
+    wide = convert(unit, np.dtype(np.float64))
+    low, width = float(np.float32(from_)), float(np.float32(to - from_))
+    wide = lax.add(lax.mul(wide, lax.full_like(wide, width)), lax.full_like(wide, low))
+    return convert(wide, unit.dtype)
 
 
-@lower("aten::normal_functional", "aten::normal.float_float")
-def normal(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
-    # normal_functional(self, mean, std) and normal(mean, std, size) have them in different places.
-    numbers = [value for value in args if isinstance(value, (int, float))]
-    center, spread = (*numbers, *(0.0, 1.0)[len(numbers) :])
+@lower("aten::normal_functional", runtime_floats=["mean", "std"])
+def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
-    x = x if spread == 1 else lax.mul(x, lax.full_like(x, spread))
-    return x if center == 0 else lax.add(x, lax.full_like(x, center))
+    if isinstance(std, jax.Array) or std != 1:
+        x = lax.mul(x, full(x.shape, std, x.dtype))
+    if isinstance(mean, jax.Array) or mean != 0:
+        x = lax.add(x, full(x.shape, mean, x.dtype))
+    return x
+
+
+@lower("aten::normal.float_float", runtime_floats=["mean", "std"])
+def normal_of_size(
+    mean: Operand, std: Operand, size: list[int], *, outs, key, **kwargs: object
+) -> jax.Array:
+    return normal(None, mean, std, outs=outs, key=key)
 
 
 @lower("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
@@ -126,15 +140,15 @@ def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     return lax.add(scaled, full(x.shape, mean, x.dtype))
 
 
-@lower("aten::log_normal")
-def log_normal(self: jax.Array, mean: float = 1, std: float = 2, *, outs, key) -> jax.Array:
-    return lax.exp(normal(mean, std, outs=outs, key=key))
+@lower("aten::log_normal", runtime_floats=["mean", "std"])
+def log_normal(self: jax.Array, mean: Operand = 1.0, std: Operand = 2.0, *, outs, key) -> jax.Array:
+    return lax.exp(normal(self, mean, std, outs=outs, key=key))
 
 
-@lower("aten::exponential")
-def exponential(self: jax.Array, lambd: float = 1, *, outs, key) -> jax.Array:
+@lower("aten::exponential", runtime_floats=["lambd"])
+def exponential(self: jax.Array, lambd: Operand = 1.0, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
-    return lax.div(lax.neg(lax.log(u)), lax.full_like(u, lambd))
+    return lax.div(lax.neg(lax.log(u)), full(u.shape, lambd, u.dtype))
 
 
 @lower("aten::geometric")
@@ -143,11 +157,12 @@ def geometric(self: jax.Array, p: float, *, outs, key) -> jax.Array:
     return lax.ceil(lax.div(lax.log(u), lax.full_like(u, np.log1p(-p))))
 
 
-@lower("aten::cauchy")
-def cauchy(self: jax.Array, median: float = 0, sigma: float = 1, *, outs, key) -> jax.Array:
+@lower("aten::cauchy", runtime_floats=["median", "sigma"])
+def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
     angle = lax.mul(lax.sub(u, lax.full_like(u, 0.5)), lax.full_like(u, np.pi))
-    return lax.add(lax.mul(lax.tan(angle), lax.full_like(u, sigma)), lax.full_like(u, median))
+    scaled = lax.mul(lax.tan(angle), full(u.shape, sigma, u.dtype))
+    return lax.add(scaled, full(u.shape, median, u.dtype))
 
 
 @lower("aten::bernoulli", "aten::bernoulli.Tensor")
@@ -224,51 +239,31 @@ def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
     return jax.random.permutation(key, n)
 
 
-@lower("aten::multinomial")
-def multinomial(self: jax.Array, num_samples: int, replacement: bool = False, *, key) -> jax.Array:
-    weights = opmath(self)
-    bad = ~((weights >= 0) & jnp.isfinite(weights))
-    message = "probability tensor contains either `inf`, `nan` or element < 0"
-    check(jnp.any(bad), message, RuntimeError)
-    message = "invalid multinomial distribution (sum of probabilities <= 0)"
-    check(jnp.any(jnp.sum(weights, -1) <= 0), message, RuntimeError)
-    logits = lax.log(weights)
-    if replacement:
-        shape = (num_samples, *weights.shape[:-1])
-        return jnp.moveaxis(jax.random.categorical(key, logits, shape=shape), 0, -1)
-    # The indices of the largest Gumbel-perturbed logits are samples without replacement.
-    gumbel = jax.random.gumbel(key, logits.shape, logits.dtype)
-    return lax.top_k(lax.add(logits, gumbel), num_samples)[1]
-
-
 @lower("aten::poisson")
 def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     message = "invalid Poisson rate, expected rate to be non-negative"
     check(~jnp.all(self >= 0), message, RuntimeError)
-    return jax.random.poisson(key, opmath(self), outs[0].shape)
+    return rejection.poisson(key, opmath(self))
 
 
 @lower("aten::binomial")
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     # torch draws 0 of a negative count, and takes the nearest probability for one out of range.
     trials, p = jnp.maximum(opmath(count), 0), jnp.clip(opmath(prob), 0, 1)
-    return jax.random.binomial(key, trials, p, outs[0].shape)
+    shape = outs[0].shape
+    return rejection.binomial(key, jnp.broadcast_to(trials, shape), jnp.broadcast_to(p, shape))
 
 
 @lower("aten::_standard_gamma")
 def standard_gamma(self: jax.Array, *, key) -> jax.Array:
-    return _positive(jax.random.gamma(key, opmath(self)), self.dtype)
+    sample = lax.exp(rejection.log_gamma(key, opmath(self)))
+    # As in torch, no sample is zero: programs take the logarithm of samples.
+    return jnp.maximum(sample, np.asarray(jnp.finfo(self.dtype).tiny, sample.dtype))
 
 
-@lower("aten::_sample_dirichlet")
-def sample_dirichlet(self: jax.Array, *, key) -> jax.Array:
-    gamma = jax.random.loggamma(key, opmath(self))
-    return _positive(jax.nn.softmax(gamma, axis=-1), self.dtype)
-
-
-def _positive(samples: jax.Array, dtype: np.dtype) -> jax.Array:
-    """As in torch, no sample is zero: programs take the logarithm of samples."""
-    return jnp.maximum(samples, np.asarray(jnp.finfo(dtype).tiny, samples.dtype))
+@lower("torch_xla_lite::log_gamma")
+def log_gamma(self: jax.Array, generator: None = None, *, key) -> jax.Array:
+    return rejection.log_gamma(key, self)
 
 
 @lower("aten::rrelu_with_noise_functional")

@@ -174,17 +174,18 @@ MODULES: dict[str, str] = {
         aten::max_unpool3d
     """,
     "random": """
-        aten::_fused_dropout aten::_sample_dirichlet aten::_standard_gamma aten::bernoulli
-        aten::bernoulli.Tensor aten::bernoulli.p aten::binomial aten::cauchy aten::exponential
-        aten::geometric aten::log_normal aten::multinomial aten::native_dropout
-        aten::native_dropout_backward aten::normal.Tensor_Tensor aten::normal.Tensor_float
-        aten::normal.float_Tensor aten::normal.float_float aten::normal_functional aten::poisson
-        aten::rand aten::rand.generator aten::rand_like aten::rand_like.generator aten::randint
+        aten::_fused_dropout aten::_standard_gamma aten::bernoulli aten::bernoulli.Tensor
+        aten::bernoulli.p aten::binomial aten::cauchy aten::exponential aten::geometric
+        aten::log_normal aten::native_dropout aten::native_dropout_backward
+        aten::normal.Tensor_Tensor aten::normal.Tensor_float aten::normal.float_Tensor
+        aten::normal.float_float aten::normal_functional aten::poisson aten::rand
+        aten::rand.generator aten::rand_like aten::rand_like.generator aten::randint
         aten::randint.generator aten::randint.low aten::randint.low_generator aten::randint_like
         aten::randint_like.generator aten::randint_like.low_dtype
         aten::randint_like.low_generator_dtype aten::randn aten::randn.generator aten::randn_like
         aten::randn_like.generator aten::random aten::random.from aten::random.to aten::randperm
         aten::randperm.generator aten::rrelu_with_noise_functional aten::uniform
+        torch_xla_lite::log_gamma
     """,
     "recurrent": """
         aten::_thnn_fused_gru_cell aten::_thnn_fused_gru_cell_backward aten::_thnn_fused_lstm_cell
@@ -326,4 +327,9 @@ RUNTIME_FLOATS: dict[str, list[str]] = {
     "aten::_fused_adamw.tensor_lr": ["beta1", "beta2", "eps", "lr", "weight_decay"],
     "aten::_fused_sgd": ["dampening", "lr", "momentum", "weight_decay"],
     "aten::_fused_sgd.tensor_lr": ["dampening", "lr", "momentum", "weight_decay"],
+    "aten::cauchy": ["median", "sigma"],
+    "aten::exponential": ["lambd"],
+    "aten::log_normal": ["mean", "std"],
+    "aten::normal.float_float": ["mean", "std"],
+    "aten::normal_functional": ["mean", "std"],
 }

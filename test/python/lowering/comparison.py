@@ -22,8 +22,8 @@ Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
 
 # Exponents that are much cheaper than a power.
 _CHEAP_POWERS = (0, 0.5, 1, 2, 3, 4)
-# Arguments whose negative values are constants, as those of exponents and `lambd`: kernels may
-# refuse them.
+# Arguments whose negative values are constants, because kernels may refuse them.
+_POSITIVE = ("exponent", "lambd", "std", "sigma")
 _NEGATIVE_CONSTANTS = {
     ("aten::elu_backward", "alpha"),
     ("aten::leaky_relu_backward", "negative_slope"),
@@ -57,14 +57,14 @@ def is_constant(op: str, argument: torch.Argument, value: float | complex) -> bo
     if lowering is None or lowering.constants:
         return True
     if name in lowering.runtime_floats:
-        default = None if name == "lr" else 0
+        default = None if name == "lr" else argument.default_value or 0
     elif "number" not in str(argument.real_type):
         return True
     elif name == "fill_value":
         default = 0
     if isinstance(value, complex):
         return False
-    if value < 0 and (name in ("exponent", "lambd") or (op, name) in _NEGATIVE_CONSTANTS):
+    if value < 0 and (name in _POSITIVE or (op, name) in _NEGATIVE_CONSTANTS):
         return True
     return value == default or (name == "exponent" and value in _CHEAP_POWERS)
 

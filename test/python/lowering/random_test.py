@@ -1,8 +1,12 @@
 import math
 
+import jax
+import jax.numpy as jnp
 import pytest
 import torch
 from comparison import check, flat, run
+
+from torch_xla_lite.lowering import rejection
 
 aten = torch.ops.aten
 N = 20_000
@@ -27,6 +31,10 @@ def draw(op, *args, key: int = 0, **kwargs) -> torch.Tensor:
         (aten.randint.low, (-2, 3, [N]), 0.0, math.sqrt(2)),
         (aten.poisson, (torch.full((N,), 3.0),), 3.0, math.sqrt(3)),
         (aten._standard_gamma, (torch.full((N,), 2.0),), 2.0, math.sqrt(2)),
+        (aten.poisson, (torch.full((N,), 30.0),), 30.0, math.sqrt(30)),
+        (aten.binomial, (torch.full((N,), 8.0), torch.full((N,), 0.3)), 2.4, math.sqrt(1.68)),
+        (aten.binomial, (torch.full((N,), 90.0), torch.full((N,), 0.7)), 63.0, math.sqrt(18.9)),
+        (aten._standard_gamma, (torch.full((N,), 0.5),), 0.5, math.sqrt(0.5)),
         (aten.normal.Tensor_float, (torch.full((N,), 5.0), 2.0), 5.0, 2.0),
     ],
 )
@@ -84,17 +92,27 @@ def test_the_gradient_of_dropout_is_exact():
     check(aten.native_dropout_backward, torch.tensor([1.5, -2.0, math.nan, math.nan]), mask, 1.5)
 
 
-def test_multinomial_draws_without_replacement():
-    weights = torch.tensor([[1.0, 1.0, 0.0, 1.0]])
-    drawn = draw(aten.multinomial, weights, 3)
-    assert sorted(drawn[0].tolist()) == [0, 1, 3]
-
-
-def test_multinomial_draws_by_weight():
-    drawn = draw(aten.multinomial, torch.tensor([1.0, 3.0]), N, True)
-    assert abs(drawn.double().mean().item() - 0.75) < 0.02
-
-
 def test_binomial_takes_the_nearest_count_and_probability():
     count, prob = torch.tensor([3.0, 3.0, -2.0]), torch.tensor([1.5, -0.5, 0.5])
     assert draw(aten.binomial, count, prob).tolist() == [3, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("op", "parameters"),
+    [
+        (aten._standard_gamma, (torch.linspace(0.1, 9, 99),)),
+        (aten.poisson, (torch.linspace(0, 99, 99),)),
+        (aten.binomial, (torch.arange(99.0), torch.linspace(0, 1, 99))),
+    ],
+)
+def test_a_number_depends_on_its_place_and_parameters_alone(op, parameters):
+    few, many = draw(op, *(x[:9] for x in parameters)), draw(op, *parameters)
+    assert torch.equal(few, many[:9])
+
+
+def test_parameters_without_a_distribution_end_the_rounds():
+    # torch's kernels do not come back.
+    key, bad, half = jax.random.key(0), jnp.array([math.inf, math.nan]), jnp.full(2, 0.5)
+    assert jnp.isnan(rejection.log_gamma(key, bad)).tolist() == [False, True]
+    assert rejection.poisson(key, bad).shape == (2,)
+    assert jnp.isnan(rejection.binomial(key, bad, half)).tolist() == [False, True]

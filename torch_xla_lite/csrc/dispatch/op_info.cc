@@ -295,8 +295,14 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
       if (arguments[i].role == Role::kTensor) continue;
       if (std::ranges::find(floats, argument) == floats.end()) continue;
       arguments[i].role = Role::kScalar;
-      // Zero turns a term off, but for the rate of a schedule that starts there.
-      if (argument != "lr") arguments[i].constant = 0;
+      // torch refuses negative ones.
+      if (argument == "std" || argument == "sigma" || argument == "lambd")
+        arguments[i].negative_is_constant = true;
+      // Zero turns a term off, but for the rate of a schedule that starts there. A default is what
+      // most programs have.
+      const auto& standard = schema.arguments()[i].default_value();
+      const bool has_default = standard && standard->isDouble();
+      if (argument != "lr") arguments[i].constant = has_default ? standard->toDouble() : 0;
     }
   }
   // An ATen kernel would draw from the CPU's generator whenever the graph runs.

@@ -291,16 +291,6 @@ bool IsNoProbability(Arguments arguments, const Limits&) {
   return !(p >= 0 && p <= 1);
 }
 
-// (self, num_samples, replacement, ...): floats of a number of categories
-bool HasRefusedCategories(Arguments arguments, const Limits&) {
-  constexpr int64_t kMostCategories = 1 << 24;  // of torch's kernels
-  const at::Tensor& self = arguments[0].toTensor();
-  const int64_t categories = self.dim() == 0 ? 0 : self.size(-1), samples = arguments[1].toInt();
-  const int64_t most = arguments[2].toBool() ? std::numeric_limits<int64_t>::max() : categories;
-  return !c10::isFloatingType(self.scalar_type()) || categories == 0 ||
-         categories > kMostCategories || samples < 1 || samples > most;
-}
-
 // (self, num_classes)
 bool HasNoClasses(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
 
@@ -426,7 +416,6 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::min.dim", OfEmptyDim},
       {"aten::mode", OfEmptyDim},
       {"aten::multi_margin_loss", OfNarrowClasses</*kTakesBytes=*/false>},
-      {"aten::multinomial", HasRefusedCategories},
       {"aten::mvlgamma", OfMultivariateGamma},
       {"aten::nanmedian.dim", OfEmptyDim},
       {"aten::native_batch_norm", OfMixedDtypes<1, 4>},

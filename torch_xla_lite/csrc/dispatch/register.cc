@@ -57,13 +57,13 @@ bool IsRecorded(const c10::OperatorHandle& op) {
       "aten::one_hot",
   };
   if (whole->contains(name)) return true;
-  // These have a kernel in lowering/composites.py.
+  // These have a kernel in lowering/composites.py or random_ops.py.
   static const auto* composed = new std::unordered_set<std::string>{
       "aten::_assert_async",    "aten::_grouped_mm",  "aten::_linalg_check_errors",
       "aten::allclose",         "aten::bincount",     "aten::equal",
       "aten::arange.start_out", "aten::eye.m_out",    "aten::eye.out",
       "aten::linspace.out",     "aten::logspace.out", "aten::randperm.generator_out",
-      "aten::range.out",
+      "aten::range.out",        "aten::multinomial",  "aten::_sample_dirichlet",
   };
   const std::string full = c10::toString(op.operator_name());
   if (composed->contains(name) || composed->contains(full)) return false;

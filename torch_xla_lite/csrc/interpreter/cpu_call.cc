@@ -35,8 +35,14 @@ constexpr std::array<std::string_view, 6> kNotByValue = {
     "aten::as_strided_scatter",     "aten::empty_permuted",   "aten::new_empty_strided",
     "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
 
-// Writes to unmarked arguments, its running statistics, while training.
+// Writes to unmarked arguments, its running statistics, while training: (input, weight, bias,
+// running_mean, running_var, training, ..).
 constexpr std::string_view kBatchNorm = "aten::native_batch_norm";
+
+bool WritesStatistics(const torch::jit::Stack& stack) {
+  const auto is_given = [&](int i) { return stack[i].isTensor() && stack[i].toTensor().defined(); };
+  return stack[5].toBool() && (is_given(3) || is_given(4));
+}
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -49,10 +55,12 @@ constexpr std::array<std::string_view, 12> kTakeAnyStrides = {
     "aten::cat",      "aten::clone", "aten::linear",  "aten::mean",
     "aten::mean.dim", "aten::mm",    "aten::sum",     "aten::sum.dim_IntList"};
 
-// They depend on strides. The values of a graph are row-major, tensors of the CPU may be views.
-constexpr std::array<std::string_view, 7> kNeedDenseOperand = {
-    "aten::as_strided",   "aten::as_strided_copy", "aten::view",           "aten::view.dtype",
-    "aten::_unsafe_view", "aten::unflatten.int",   "aten::view_as_complex"};
+// They depend on strides, or on the numbers in memory. The values of a graph are row-major, tensors
+// of the CPU may be views, and conjugated when they are read.
+constexpr std::array<std::string_view, 8> kNeedDenseOperand = {
+    "aten::as_strided",      "aten::as_strided_copy", "aten::view",
+    "aten::view.dtype",      "aten::_unsafe_view",    "aten::unflatten.int",
+    "aten::view_as_complex", "aten::view_as_real"};
 
 // Their kernels for 16-bit floats round numbers, alpha and operands of other dtypes to 16 bits
 // first. In compiled graphs only the result is rounded.
@@ -117,7 +125,7 @@ bool MayOverlap(const at::Tensor& view) {
 }
 
 at::Tensor AtStartOfStorage(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.contiguous();
+  const at::Tensor dense = tensor.resolve_conj().resolve_neg().contiguous();
   return dense.storage_offset() == 0 ? dense : dense.clone();
 }
 
@@ -275,6 +283,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
   condition_ = FindCondition(name);
+  complete_ = FindCompletion(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
   if (draw_ == nullptr && !HasKernel()) return;
   // The first word belongs to the recorder.
@@ -292,7 +301,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
 }
 
 bool CpuCall::is_possible() const {
-  return plan_.has_value() &&
+  return plan_.has_value() && !has_given_up_ &&
          dispatch::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
 }
 
@@ -371,12 +380,13 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (draw_ != nullptr) {
     return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
-  if (signature_.op == kBatchNorm && stack[5].toBool()) throw OtherResults(signature_.op);
+  if (signature_.op == kBatchNorm && WritesStatistics(stack)) throw OtherResults(signature_.op);
   // The rest of the graph needs no compilation.
   if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
   if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
   // The graph is compiled, and its lowering says what is wrong.
   TORCH_CHECK(condition_ == nullptr || condition_(stack), "wrong values (in ", signature_.op, ")");
+  const torch::jit::Stack arguments = complete_ == nullptr ? torch::jit::Stack() : stack;
   if (kernel_ != nullptr) {
     kernel_(&stack);
   } else if (may_overwrite && in_place_ && FitsResult(stack[0], operands[0])) {
@@ -384,6 +394,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   } else {
     op_->callBoxed(&stack);
   }
+  if (complete_ != nullptr) complete_(arguments, &stack);
   std::vector<at::Tensor> results;
   for (const c10::IValue& result : stack) {
     dispatch::ForEachTensor(result, [&](const at::Tensor& tensor) { results.push_back(tensor); });

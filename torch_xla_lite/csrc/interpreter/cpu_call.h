@@ -4,7 +4,7 @@
 //   if (call.is_possible()) results = call.Run({a, b}, node.scalars());
 //
 // A result may share memory with an operand, and need not be dense: only its values count.
-// Thread-safe after construction: Run() is const.
+// Run() is thread-safe after construction.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_CPU_CALL_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_CPU_CALL_H_
@@ -20,6 +20,7 @@
 
 #include "torch_xla_lite/csrc/dispatch/decode.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
@@ -38,6 +39,10 @@ class CpuCall final : public ir::Signature::Derived {
   // be those of jax, the strides of torch's views are unknown to the graph, and kernels read the
   // current default dtype, not the one at recording time.
   bool is_possible() const;
+
+  // Makes it impossible: the kernel gives something else. Calls of the op with other shapes or
+  // options are not affected.
+  void GiveUp() const { has_given_up_ = true; }
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
@@ -64,10 +69,12 @@ class CpuCall final : public ir::Signature::Derived {
   std::optional<size_t> written_;
   std::optional<dispatch::CallPlan> plan_;
   bool is_seeded_ = false;
+  mutable bool has_given_up_ = false;  // Guarded by the sync lock, as all that is derived.
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
   // A precondition that torch's kernel does not check.
   bool (*condition_)(const torch::jit::Stack&) = nullptr;
+  Completion complete_ = nullptr;
   // Draws the numbers of a random op.
   Draw draw_ = nullptr;
   const dispatch::IndexArguments* index_ = nullptr;

@@ -104,6 +104,15 @@ Results Rand(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& o
   })};
 }
 
+// The product of two floats is exact in doubles, so that the sum is the same whether or not a
+// compiler fuses the two.
+Results Uniform(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
+  const double low = static_cast<float>(from), range = static_cast<float>(to - from);
+  const at::Tensor unit = Rand(arguments, key, out)[0];
+  return {unit.to(at::kDouble).mul_(range).add_(low).to(at::kFloat)};
+}
+
 // In [low, high).
 Results Integers(const Threefry& key, const ir::Shape& out, int64_t low, int64_t high) {
   const Threefry upper = key.Fold(0), lower = key.Fold(1);
@@ -183,7 +192,7 @@ Results Permutation(const Stack& /*arguments*/, const Threefry& key, const ir::S
 }
 
 // What a lowering can give exactly in these dtypes.
-enum class Kind { kFloats, kReals };
+enum class Kind { kFloats, kReals, kFloatsButDoubles };
 
 struct Entry {
   Draw draw;
@@ -197,6 +206,7 @@ const std::unordered_map<std::string_view, Entry>& Entries() {
       {"aten::rand.generator", {Rand, Kind::kFloats}},
       {"aten::rand_like", {Rand, Kind::kFloats}},
       {"aten::rand_like.generator", {Rand, Kind::kFloats}},
+      {"aten::uniform", {Uniform, Kind::kFloatsButDoubles}},
       {"aten::bernoulli", {Bernoulli, Kind::kReals}},
       {"aten::bernoulli.Tensor", {Bernoulli, Kind::kReals}},
       {"aten::bernoulli.p", {BernoulliP, Kind::kReals}},
@@ -224,6 +234,7 @@ Draw FindDraw(std::string_view op, const ir::Shape* out) {
   const bool is_float =
       dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
   const bool is_integer = c10::isIntegralType(dtype, /*includeBool=*/true);
+  if (dtype == at::kDouble && found->second.kind == Kind::kFloatsButDoubles) return nullptr;
   const bool fits = is_float || (is_integer && found->second.kind == Kind::kReals);
   return fits ? found->second.draw : nullptr;
 }

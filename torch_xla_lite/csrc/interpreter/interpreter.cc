@@ -155,10 +155,10 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     try {
       return call.Run(operands, node.scalars(), may_overwrite);
     } catch (const OtherResults&) {
-      UseLowering(signature.op);
+      call.GiveUp();
     }
   }
-  if (auto drawn = padded_draws_.Run(node)) return {*std::move(drawn)};
+  if (auto drawn = padded_draws_.Run(node, operands)) return *std::move(drawn);
   for (at::Tensor& operand : operands) operand = Dense(operand);
   return run_lowering_(node, operands);
 }

@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/words.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -44,11 +47,16 @@ constexpr std::array<Entry, 11> kEntries = {{
     {"aten::uniform", "aten::uniform"},
 }};
 
-// The floats at the beginning of a call's arguments, after `self`, with their heads.
+// The floats at the beginning of a call's arguments, after `self`, with their heads: constants, and
+// those that the node has.
 std::span<const uint64_t> Floats(std::span<const uint64_t> words) {
   words = words.subspan(dispatch::TagOf(words[1]) == Tag::kTensor ? 2 : 1);
   size_t count = 0;
-  while (count < words.size() && dispatch::TagOf(words[count]) == Tag::kDouble) count += 2;
+  while (count < words.size()) {
+    const Tag tag = dispatch::TagOf(words[count]);
+    if (tag != Tag::kDouble && tag != Tag::kScalar) break;
+    count += tag == Tag::kDouble ? 2 : 1;
+  }
   return words.first(count);
 }
 
@@ -67,30 +75,105 @@ std::vector<uint64_t> WordsOf(const Entry& entry, const ir::Signature& signature
   return words;
 }
 
+// Ops with operands whose elements are parameters of their numbers.
+constexpr std::array<std::string_view, 8> kOfParameters = {
+    "aten::_standard_gamma",      "aten::binomial",
+    "aten::normal.Tensor_Tensor", "aten::normal.Tensor_float",
+    "aten::normal.float_Tensor",  "aten::poisson",
+    "torch_xla_lite::log_gamma",  "aten::rrelu_with_noise_functional"};
+
+// How many words follow the head of an argument of these ops.
+size_t WordsAfter(uint64_t head) {
+  const Tag tag = dispatch::TagOf(head);
+  return tag == Tag::kComplex ? 2 : tag == Tag::kDouble || tag == Tag::kInt ? 1 : 0;
+}
+
+// The same call, but of operands of these shapes.
+std::vector<uint64_t> WordsOf(const ir::Signature& signature,
+                              std::span<const ir::Ref<const ir::Shape>> shapes) {
+  const size_t count = dispatch::FindOp(signature.op)->schema().arguments().size();
+  const std::span<const uint64_t> given = signature.words;
+  std::vector<uint64_t> words = {given[0]};
+  size_t next = 1, operand = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t size = 1 + WordsAfter(given[next]);
+    if (dispatch::TagOf(given[next]) == Tag::kTensor) {
+      const ir::Shape* const shape = shapes[operand++].get();
+      words.push_back(Head(Tag::kTensor, reinterpret_cast<uint64_t>(shape)));
+    } else {
+      words.insert(words.end(), given.begin() + next, given.begin() + next + size);
+    }
+    next += size;
+  }
+  return words;
+}
+
+// The elements of an operand for each of a result, and ones, which are parameters of all ops.
+at::Tensor Padded(const at::Tensor& operand, at::IntArrayRef sizes, int64_t size) {
+  at::Tensor padded(at::detail::empty_cpu({size}, operand.scalar_type()));
+  const int64_t count = c10::multiply_integers(sizes);
+  padded.narrow(0, 0, count).copy_(operand.expand(sizes).reshape({count}));
+  padded.narrow(0, count, size - count).fill_(1);
+  return padded;
+}
+
+int64_t PaddedSize(const ir::Shape& out) {
+  const auto count = static_cast<uint64_t>(out.NumElements());
+  return static_cast<int64_t>(count <= kFew ? kFew : std::max(kMany, std::bit_ceil(count)));
+}
+
 }  // namespace
 
-std::optional<at::Tensor> PaddedDraws::Run(const ir::Node& call) {
+std::optional<std::vector<at::Tensor>> PaddedDraws::Run(const ir::Node& call,
+                                                        std::span<const at::Tensor> operands) {
+  const dispatch::KernelKeysGuard keys;
   const ir::Signature& wanted = call.signature();
-  const auto* const entry = std::ranges::find(kEntries, std::string_view(wanted.op), &Entry::op);
-  if (entry == kEntries.end()) return std::nullopt;
+  const std::string_view op = wanted.op;
+  if (const auto* const entry = std::ranges::find(kEntries, op, &Entry::op);
+      entry != kEntries.end()) {
+    const ir::Shape& out = *wanted.outputs[0];
+    const auto shape = ir::Shape::Of(out.dtype(), {PaddedSize(out)});
+    // Only its shape matters.
+    const at::Tensor self(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(&out)));
+    return RunPadded(call, entry->drawn_by, WordsOf(*entry, wanted, shape.get()), {&shape, 1},
+                     {&self, 1});
+  }
+  if (std::ranges::find(kOfParameters, op) == kOfParameters.end()) return std::nullopt;
   const ir::Shape& out = *wanted.outputs[0];
-  const auto count = static_cast<uint64_t>(out.NumElements());
-  const auto padded =
-      static_cast<int64_t>(count <= kFew ? kFew : std::max(kMany, std::bit_ceil(count)));
-  const auto padded_shape = ir::Shape::Of(out.dtype(), {padded});
-  const ir::Shape* const shape = padded_shape.get();
-  std::vector<uint64_t> words = WordsOf(*entry, wanted, shape);
+  const int64_t size = PaddedSize(out);
+  std::vector<at::Tensor> padded;
+  std::vector<ir::Ref<const ir::Shape>> shapes;
+  for (const at::Tensor& operand : operands) {
+    padded.push_back(Padded(operand, out.dims(), size));
+    shapes.push_back(tensor::ShapeOf(operand.scalar_type(), {size}, op));
+  }
+  return RunPadded(call, op, WordsOf(wanted, shapes), shapes, padded);
+}
+
+std::vector<at::Tensor> PaddedDraws::RunPadded(const ir::Node& call, std::string_view op,
+                                               std::vector<uint64_t> words,
+                                               std::span<const ir::Ref<const ir::Shape>> shapes,
+                                               std::span<const at::Tensor> operands) {
+  const ir::Signature& wanted = call.signature();
   const ir::Signature* signature = signatures_.Find(words);
   if (signature == nullptr) {
-    signature = signatures_.Insert(ir::MakeRef<const ir::Signature>(
-        std::string(entry->drawn_by), std::move(words), std::vector<const ir::Shape*>{shape}));
+    auto larger = ir::MakeRef<ir::Signature>(std::string(op), std::move(words),
+                                             std::vector<const ir::Shape*>());
+    for (const ir::Shape* const output : wanted.outputs) {
+      larger->AddOutput(ir::Shape::Of(output->dtype(), {operands[0].numel()}));
+    }
+    for (const auto& shape : shapes) larger->Keep(shape.get());
+    signature = signatures_.Insert(std::move(larger));
   }
-  // Only its shape matters.
-  const at::Tensor self(at::detail::empty_cpu({padded}, tensor::ScalarTypeOf(shape)));
-  std::array<ir::Value, 1> operands = {ir::Value{ir::Node::Leaf(shape, {}), 0}};
-  const auto larger = ir::Node::Create(signature, operands, call.scalars());
-  const at::Tensor drawn = run_lowering_(*larger, {&self, 1}).at(0);
-  return drawn.narrow(0, 0, static_cast<int64_t>(count)).clone().view(out.dims());
+  std::vector<ir::Value> leaves;
+  for (const auto& shape : shapes) leaves.push_back({ir::Node::Leaf(shape.get(), {}), 0});
+  const auto larger = ir::Node::Create(signature, leaves, call.scalars());
+  std::vector<at::Tensor> results = run_lowering_(*larger, operands);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::Shape& out = *wanted.outputs[i];
+    results[i] = results[i].narrow(0, 0, out.NumElements()).clone().view(out.dims());
+  }
+  return results;
 }
 
 }  // namespace torch_xla_lite::interpreter

@@ -1,10 +1,11 @@
-// Random ops whose numbers only XLA computes to the last bit, such as normal numbers.
+// Random ops whose numbers only XLA computes to the last bit, such as normal and gamma numbers.
 //
 //   PaddedDraws draws(run_lowering);
-//   std::optional<at::Tensor> drawn = draws.Run(call);      // nothing: an op of another kind
+//   auto results = draws.Run(call, operands);      // nothing: an op of another kind
 //
-// Each of their numbers depends on its index alone, so the first of many numbers are those of a
-// smaller call. The lowering runs for a power of two of them, and few programs serve all shapes.
+// Each of their numbers depends on its index, and on the elements of the operands there, alone. So
+// the first of many numbers are those of a smaller call. The lowering runs for a power of two of
+// them, and few programs serve all shapes.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_PADDED_DRAWS_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_PADDED_DRAWS_H_
@@ -14,9 +15,12 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::interpreter {
@@ -30,9 +34,17 @@ class PaddedDraws {
  public:
   explicit PaddedDraws(RunLowering run_lowering) : run_lowering_(std::move(run_lowering)) {}
 
-  std::optional<at::Tensor> Run(const ir::Node& call);
+  // A tensor for each output. The operands broadcast to the shape of the outputs.
+  std::optional<std::vector<at::Tensor>> Run(const ir::Node& call,
+                                             std::span<const at::Tensor> operands);
 
  private:
+  // Runs a call of `operands`, which are longer, and takes the results of `call` out of its own.
+  std::vector<at::Tensor> RunPadded(const ir::Node& call, std::string_view op,
+                                    std::vector<uint64_t> words,
+                                    std::span<const ir::Ref<const ir::Shape>> shapes,
+                                    std::span<const at::Tensor> operands);
+
   const RunLowering run_lowering_;
   // Of the larger calls.
   ir::SignatureTable signatures_;

@@ -1,0 +1,110 @@
+"""A new shape of an op compiles nothing: interpreted graphs draw by programs of many shapes."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from scripts import op_coverage
+from test.python import tiers
+from torch_xla_lite import _XLAC, debug
+
+LABELS = torch.tensor([[1, 2, 3], [2, 1, 1]])
+LENGTHS = torch.tensor([2, 3])
+
+
+@pytest.fixture(autouse=True)
+def _compiles_nothing_that_comes_back() -> Iterator[None]:
+    _XLAC.set_compile_when("repeated")
+    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
+        yield
+    _XLAC.set_compile_when("first")
+
+
+def ones(*sizes: int) -> torch.Tensor:
+    return torch.ones(sizes, device="jax", requires_grad=True)
+
+
+def scores(steps: int, batch: int) -> torch.Tensor:
+    return ones(steps, batch, 5).log_softmax(-1)
+
+
+# One of each kind, of a size.
+OPS: dict[str, Callable[[int], Any]] = {
+    "numbers with parameters": lambda n: torch._standard_gamma(ones(2, n)),
+    "numbers of two tensors": lambda n: torch.normal(ones(2, n), ones(n)).detach(),
+    "numbers between other bounds": lambda n: ones(n).detach().uniform_(-1 / n, n),
+    "numbers of another deviation": lambda n: ones(n).detach().normal_(n, 1 / n),
+    "a draw made of ops": lambda n: torch.multinomial(ones(2, n), 3, replacement=n % 2 == 0),
+    "shares": lambda n: torch._sample_dirichlet(ones(2, n).detach()),
+    "noise beside a result": lambda n: F.rrelu(-ones(n), training=True),
+    "statistics that are not kept": lambda n: F.instance_norm(ones(2, 3, n)),
+    "bags": lambda n: F.embedding_bag(torch.ones(2, n, device="jax").long(), ones(4, 3)),
+    "alignments of short targets": lambda n: F.ctc_loss(
+        scores(n + 6, 2), torch.cat([LABELS, LABELS], 1).jax(), LENGTHS + n, LENGTHS
+    ),
+    "a conjugated result": lambda n: torch.view_as_real(torch.fft.fft(ones(n)).conj() * 1),
+    "memory without values": lambda n: ones(n).new_empty_strided((n, 2), (1, n)),
+}
+
+
+def compilations(function: Callable[[], Any]) -> int:
+    """How many programs the result and its gradients compile."""
+    debug.reset_metrics()
+    results = [x for x in torch.utils._pytree.tree_leaves(function()) if torch.is_tensor(x)]
+    losses = [x.abs().sum() for x in results if x.requires_grad]
+    if losses:
+        sum(losses).backward()
+    for result in results:
+        result.cpu()
+    torch.jax.synchronize()
+    metrics = debug.metrics()
+    return metrics["compiles"] + metrics["loads"]
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_a_new_shape_of_each_kind_compiles_nothing(name: str):
+    compilations(lambda: OPS[name](5))
+    assert [compilations(lambda n=n: OPS[name](n)) for n in (6, 7, 9)] == [0, 0, 0]
+
+
+def samples(op: Any, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Sample inputs of the database, with other numbers for the sizes that it names."""
+    for name, module in sys.modules.items():
+        if name.startswith("torch.testing._internal"):
+            for constant, size in sizes.items():
+                if type(getattr(module, constant, None)) is int:
+                    monkeypatch.setattr(module, constant, size)
+    is_float = torch.float32 in op.dtypes
+    mode, dtype = "forward", "float32" if is_float else "int64"
+    if is_float and op.supports_autograd:
+        mode = "backward"
+    job = op_coverage.Job(op.name, mode, dtype)
+    return list(op_coverage._samples(op, job, limit=4))
+
+
+def run(op: Any, sample: Any) -> int:
+    """How many programs a sample compiles; what raises counts none."""
+    try:
+        on_jax = sample.transform(op_coverage._on_jax)
+        if on_jax.kwargs.get("device") == "cpu":
+            on_jax.kwargs["device"] = "jax"
+        return compilations(lambda: op(on_jax.input, *on_jax.args, **on_jax.kwargs))
+    except Exception:
+        torch.jax.synchronize()
+        return 0
+
+
+@pytest.mark.nightly
+def test_a_new_shape_of_no_op_of_the_database_compiles_anything(monkeypatch: pytest.MonkeyPatch):
+    compiled = {}
+    for name, op in op_coverage._database().items():
+        for sample in samples(op, {"S": 5, "M": 10}, monkeypatch):
+            run(op, sample)
+        counts = [run(op, sample) for sample in samples(op, {"S": 6, "M": 11}, monkeypatch)]
+        if any(counts):
+            compiled[name] = counts
+    assert compiled == {}
