@@ -74,6 +74,7 @@ from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .graph_breaks import GraphBreak, compile  # noqa: E402
 from .jax_calls import call_jax  # noqa: E402
+from .pure_modules import pure  # noqa: E402
 from .sharding import (  # noqa: E402
     full,
     fully_shard,
@@ -136,6 +137,7 @@ __all__ = [
     "fully_shard",
     "jax_view",
     "load_checkpoint",
+    "pure",
     "register_lowering",
     "replicate",
     "save_checkpoint",

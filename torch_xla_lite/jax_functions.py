@@ -30,7 +30,7 @@ from .jax_programs import Traces
 
 # A line of the program that passes so many functions, one after the other, is worth a warning.
 _MANY = 10
-# How many functions are recognised by their code.
+# How many functions are recognised by their code, and how many objects without weak references.
 _MOST_CODES = 1024
 
 
@@ -39,13 +39,15 @@ class _Owner(dict[Any, Traces]):
 
     __slots__ = ("place", "reference")
 
-    reference: weakref.ref
+    reference: Any  # weak where that is possible
     place: tuple[new_graphs.Place, str] | None  # where it was traced first
 
 
 _lock = threading.Lock()
 # By the ids of objects that are alive.
 _owners: dict[int, _Owner] = {}
+# Those of them that are kept, the oldest first.
+_kept: collections.deque[int] = collections.deque()
 _by_code: collections.OrderedDict[Hashable, Traces] = collections.OrderedDict()
 # How many functions that were traced at a line no longer exist.
 _gone_from: collections.Counter[tuple[new_graphs.Place, str]] = collections.Counter()
@@ -113,8 +115,12 @@ def _add(owner: Any) -> _Owner:
 
     try:
         known.reference = weakref.ref(owner, forget)
-    except TypeError:
-        return known  # Not kept: another object could have its id later.
+    except TypeError:  # A tuple, for example. It is kept, so that no other object gets its id.
+        known.reference = owner
+        with _lock:
+            _kept.append(number)
+            if len(_kept) > _MOST_CODES:
+                _owners.pop(_kept.popleft(), None)
     return _owners.setdefault(number, known)
 
 

@@ -33,6 +33,10 @@ Gradient = Literal["torch", "jax"]
 _MOST = 64
 
 
+class MissingKey(ValueError):
+    """A function draws random numbers and was called without a key."""
+
+
 def to_jax(
     module: torch.nn.Module, *, gradient: Gradient = "torch"
 ) -> tuple[Callable[..., Any], dict[str, dict[str, jax.Array]]]:
@@ -56,13 +60,23 @@ def to_jax(
 
     Raises (the function):
       GraphBreak: the module needs a value.
-      ValueError: it draws random numbers and `rng` is missing.
+      MissingKey: it draws random numbers and `rng` is missing.
     """
-    names = {
+    groups = {
         "params": dict(module.named_parameters()),
         "buffers": dict(module.named_buffers()),
     }
-    dtypes = {name: x.dtype for group in names.values() for name, x in group.items()}
+    state = {
+        group: {name: jax_view(x) for name, x in tensors.items()}
+        for group, tensors in groups.items()
+    }
+    return function_of(module, gradient), state
+
+
+def function_of(module: torch.nn.Module, gradient: Gradient) -> Callable[..., Any]:
+    """The function of `to_jax`."""
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    dtypes = {name: x.dtype for name, x in tensors}
 
     def run(params: dict, buffers: dict, args: tuple, kwargs: dict) -> tuple:
         # A module may write to its buffers; they have no gradient.
@@ -78,11 +92,7 @@ def to_jax(
         modes = tuple(part.training for part in module.modules())
         return function(params, buffers, args, kwargs, rng=rng, key=modes)
 
-    state = {
-        group: {name: jax_view(x) for name, x in tensors.items()}
-        for group, tensors in names.items()
-    }
-    return fn, state
+    return fn
 
 
 def call_torch(fn: Callable, *args: Any, rng: jax.Array | None = None, **kwargs: Any) -> Any:
@@ -161,7 +171,7 @@ class TorchFunction:
             if len(self._captures) > _MOST:
                 self._captures.popitem(last=False)
         if found.is_random and rng is None:
-            raise ValueError(
+            raise MissingKey(
                 f"{self._name} draws random numbers.\nPass a key:  rng=jax.random.key(0)"
             )
         results = found.call(rng, *arrays)

@@ -5,6 +5,7 @@ import gc
 import types
 import warnings
 import weakref
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +54,28 @@ def test_a_method_of_the_same_object():
 def test_a_callable_object():
     scaled = Scaled(2)
     assert num_traces(lambda i: call_jax(scaled, values())) == 1
+
+
+class Pair(NamedTuple):
+    """No weak reference to it is possible."""
+
+    factor: float
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        return x * self.factor
+
+
+def test_a_method_of_a_tuple():
+    pair = Pair(2.0)
+    assert num_traces(lambda i: call_jax(pair.apply, values())) == 1
+
+
+def test_tuples_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(jax_functions, "_MOST_CODES", 4)
+    before = len(jax_functions._kept)
+    for i in range(10):
+        assert call_jax(Pair(i).apply, values()).tolist()[1] == i
+    assert len(jax_functions._kept) <= max(before, 4)
 
 
 def test_methods_of_different_objects_are_different():

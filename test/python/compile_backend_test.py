@@ -1,0 +1,105 @@
+"""torch.compile with backend "torch_xla_lite", and pure modules: one op for each call."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite
+from torch_xla_lite import debug, pure
+from torch_xla_lite.compile_backend import backend
+
+
+def by_backend(module: nn.Module) -> Callable:
+    return torch.compile(module, backend=backend)
+
+
+WRAPPERS = pytest.mark.parametrize("wrap", [by_backend, pure], ids=["backend", "pure"])
+DEVICES = pytest.mark.parametrize("device", ["cpu", "jax"])
+
+
+def classifier() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3))
+
+
+def losses(module: nn.Module, wrap: Callable, device: str) -> list[float]:
+    module = copy.deepcopy(module).to(device)
+    model, optimizer = wrap(module), torch.optim.SGD(module.parameters(), 0.1)
+    x = torch.linspace(-1, 1, 24).reshape(4, 6).to(device)
+    y = torch.tensor([0, 1, 2, 0]).to(device)
+    found = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+@WRAPPERS
+@DEVICES
+def test_training_agrees_with_torch(wrap: Callable, device: str):
+    module = classifier()
+    expected = losses(module, lambda m: m, "cpu")
+    assert losses(module, wrap, device) == pytest.approx(expected, abs=1e-5)
+
+
+@WRAPPERS
+def test_a_call_is_few_ops_in_the_graph_of_its_neighbours(wrap: Callable):
+    model = wrap(classifier().to("jax"))
+    x = torch.ones(4, 6).to("jax")
+    model(x).sum().backward()
+    torch_xla_lite.sync()
+    debug.reset_metrics()
+    model(x).sum().backward()
+    assert debug.metrics()["recorded_ops"] < 20
+    torch_xla_lite.sync()
+    assert debug.metrics()["cache_hits"] + debug.metrics()["compiles"] <= 2
+
+
+@WRAPPERS
+def test_buffers_are_updated_and_random_numbers_drawn(wrap: Callable):
+    module = nn.Sequential(nn.BatchNorm1d(6), nn.Dropout(0.5)).to("jax")
+    model = wrap(module)
+    x = torch.linspace(-1, 1, 60).reshape(10, 6).to("jax")
+    first, second = model(x).tolist(), model(x).tolist()
+    assert first != second
+    expected = nn.BatchNorm1d(6)
+    expected(x.cpu()), expected(x.cpu())
+    assert module[0].num_batches_tracked.item() == 2
+    torch.testing.assert_close(module[0].running_var.cpu(), expected.running_var)
+
+
+def test_a_seed_gives_the_same_numbers():
+    model = pure(nn.Dropout(0.5))
+    x = torch.ones(50, device="jax")
+    found = []
+    for _ in range(2):
+        torch.jax.manual_seed(3)
+        found.append(model(x).tolist())
+    assert found[0] == found[1]
+
+
+def test_new_sizes_compile_no_new_graph_of_torch():
+    compiled = []
+
+    def noting(module: torch.fx.GraphModule, inputs: list) -> Callable:
+        compiled.append(module)
+        return backend(module, inputs)
+
+    class Doubled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * 2).reshape(x.shape[0] * 2, -1)
+
+    model = torch.compile(Doubled(), backend=noting, dynamic=True)
+    for size in (2, 3, 5, 3):
+        assert model(torch.ones(size, 4, device="jax")).tolist() == [[2, 2]] * (2 * size)
+    assert len(compiled) == 1
+
+
+def test_an_option_is_refused():
+    with pytest.raises(TypeError, match="has no options, got depth"):
+        backend(torch.fx.symbolic_trace(nn.ReLU()), [], depth=1)

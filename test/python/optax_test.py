@@ -1,0 +1,106 @@
+"""OptaxOptimizer: optimizers of jax for parameters of torch."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import pytest
+import torch
+from torch import nn
+
+from torch_xla_lite.optax import OptaxOptimizer
+
+
+class Transformation(NamedTuple):
+    init: Any
+    update: Any
+
+
+def momentum(rate: float = 0.1, decay: float = 0.9) -> Transformation:
+    """torch.optim.SGD(lr=rate, momentum=decay), as optax would write it, and a count of steps."""
+
+    def init(params):
+        return {"trace": jax.tree.map(jnp.zeros_like, params), "count": jnp.zeros((), jnp.int32)}
+
+    def update(gradients, state, params=None):
+        trace = jax.tree.map(lambda g, t: g + decay * t, gradients, state["trace"])
+        updates = jax.tree.map(lambda t: -rate * t, trace)
+        return updates, {"trace": trace, "count": state["count"] + 1}
+
+    return Transformation(init, update)
+
+
+def train(module: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> list[float]:
+    device = next(module.parameters()).device
+    x = torch.linspace(-1, 1, 12).reshape(4, 3).to(device)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = module(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def modules() -> tuple[nn.Module, nn.Module]:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    other = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    other.load_state_dict(module.state_dict())
+    return module, other
+
+
+@pytest.mark.parametrize("device", ["cpu", "jax"])
+@pytest.mark.parametrize("named", [False, True])
+def test_it_trains_as_torch_does(device: str, named: bool):
+    module, other = modules()
+    other.to(device)
+    parameters = other.named_parameters() if named else other.parameters()
+    found = train(other, OptaxOptimizer(parameters, momentum()), 5)
+    expected = train(module, torch.optim.SGD(module.parameters(), 0.1, momentum=0.9), 5)
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_training_resumes_from_its_state():
+    module, other = (m.to("jax") for m in modules())
+    whole = train(module, OptaxOptimizer(module.parameters(), momentum()), 6)
+    first = OptaxOptimizer(other.parameters(), momentum())
+    begun = train(other, first, 3)
+    second = OptaxOptimizer(other.parameters(), momentum())
+    second.load_state_dict(first.state_dict())
+    assert begun + train(other, second, 3) == pytest.approx(whole, abs=1e-6)
+
+
+def test_the_state_of_another_transformation_is_refused():
+    module, _ = modules()
+    optimizer = OptaxOptimizer(module.parameters(), momentum())
+    state = optimizer.state_dict()
+    state["transformation"] = state["transformation"][1:]
+    with pytest.raises(ValueError, match="of another transformation or of other parameters"):
+        optimizer.load_state_dict(state)
+
+
+def test_groups_are_refused():
+    module, _ = modules()
+    groups = [{"params": layer.parameters()} for layer in (module[0], module[2])]
+    with pytest.raises(ValueError, match=r"one group of parameters.\nUse optax.multi_transform"):
+        OptaxOptimizer(groups, momentum())
+
+
+def test_a_parameter_without_a_gradient_stays():
+    module, _ = modules()
+    optimizer = OptaxOptimizer(module.parameters(), momentum())
+    before = module[2].bias.item()
+    module[0](torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    assert module[2].bias.item() == before
+
+
+def test_adam_of_optax_is_that_of_torch():
+    optax = pytest.importorskip("optax")
+    module, other = modules()
+    other.to("jax")
+    found = train(other, OptaxOptimizer(other.parameters(), optax.adam(1e-2)), 10)
+    expected = train(module, torch.optim.Adam(module.parameters(), 1e-2), 10)
+    assert found == pytest.approx(expected, abs=1e-5)
