@@ -261,6 +261,7 @@ PYTHON_DEPS = {
         "shape_rules_test": ["//torch_xla_lite:__init__"],
         "special_values_test": [":tiers", "//scripts:__init__", "//scripts:op_coverage", "//torch_xla_lite:__init__",
             "//torch_xla_lite:debug"],
+        "stacked_layers_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:stacked_layers"],
         "storage_test": ["//torch_xla_lite:__init__"],
         "stored_values_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite:debug",
             "//torch_xla_lite:stored_values"],

@@ -48,7 +48,9 @@ class PureModule(torch.nn.Module):
         if self._is_random.get(self.module.training):
             device = next(iter(params.values())).device if params else "jax"
             rng = torch.randint(2**32, (2,), dtype=torch.int64, device=device).to(torch.uint32)
-        return call_jax(self._function, params, buffers, *args, rng=rng, **kwargs)
+        # Copies, because the gradient needs the values before they are updated.
+        before = {name: value.clone() for name, value in buffers.items()}
+        return call_jax(self._function, params, before, *args, rng=rng, **kwargs)
 
 
 def pure(module: torch.nn.Module) -> PureModule:

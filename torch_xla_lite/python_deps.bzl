@@ -62,6 +62,7 @@ PYTHON_DEPS = {
         "pure_modules": [":jax_calls", ":torch_functions"],
         "serialization": [":device", ":tensor"],
         "sharding": [":device", ":placements"],
+        "stacked_layers": [":jax_calls", ":torch_functions"],
         "stored_values": ["//torch_xla_lite/lowering:registry"],
         "tensor": [":device", ":index_errors", ":placements"],
         "torch_functions": [":capture", ":jax_functions", ":tensor", "//torch_xla_lite/lowering:registry"],

@@ -73,6 +73,16 @@ def test_buffers_are_updated_and_random_numbers_drawn(wrap: Callable):
     torch.testing.assert_close(module[0].running_var.cpu(), expected.running_var)
 
 
+@WRAPPERS
+def test_a_module_with_buffers_has_gradients(wrap: Callable):
+    module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)).to("jax")
+    x = torch.linspace(-1, 1, 60).reshape(10, 6)
+    expected = copy.deepcopy(module).cpu()
+    expected(x).pow(3).sum().backward()
+    wrap(module)(x.to("jax")).pow(3).sum().backward()
+    torch.testing.assert_close(module[1].weight.grad.cpu(), expected[1].weight.grad)
+
+
 def test_a_seed_gives_the_same_numbers():
     model = pure(nn.Dropout(0.5))
     x = torch.ones(50, device="jax")

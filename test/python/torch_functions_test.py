@@ -184,3 +184,31 @@ def test_torch_and_jax_in_each_other():
     module(x).sum().backward()
     torch.testing.assert_close(on_jax[0].weight.grad.cpu(), module[0].weight.grad)
     assert not debug.metrics()["fallbacks"]
+
+
+# Lowerings with a rule of their own for derivatives by jax.
+RULES = {
+    "max_pool2d": lambda x: nn.functional.max_pool2d(x.reshape(1, 2, 6, 6), 3, 2, 1),
+    "dilated max_pool1d": lambda x: nn.functional.max_pool1d(x.reshape(1, 2, 36), 3, 2, 1, 2),
+    "conv_transpose2d": lambda x: nn.functional.conv_transpose2d(
+        x[:36].reshape(1, 1, 6, 6), x[36:].reshape(1, 4, 3, 3), stride=2
+    ),
+    "householder_product": lambda x: torch.linalg.householder_product(
+        x[:12].reshape(2, 3, 2), x[12:16].reshape(2, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_jax_differentiates_what_has_a_rule(name: str):
+    class Applied(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (RULES[name](x) ** 2).sum()
+
+    fn, _ = to_jax(Applied(), gradient="jax")
+    x = torch.randn(72, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    value, gradient = jax.value_and_grad(lambda x: fn({}, {}, x)[0])(array(x))
+    expected = (RULES[name](x) ** 2).sum()
+    expected.backward()
+    np.testing.assert_allclose(value, expected.item(), rtol=1e-4)
+    np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-3, atol=1e-3)

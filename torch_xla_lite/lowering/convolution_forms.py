@@ -19,7 +19,7 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -116,7 +116,7 @@ def input_gradient(
     """The gradient of the input, whose shape is `shape`."""
     if form is Form.XLA:
         x = jax.ShapeDtypeStruct(shape, grad.dtype)
-        return jax.linear_transpose(lambda x: _by_xla(x, weight, window), x)(grad)[0]
+        return _transposed(lambda x: _by_xla(x, weight, window), x)(grad)[0]
     used = _used_taps(shape[2:], weight.shape[2:], window)
     window = _cut(window, shape[2:], weight.shape[2:], used)
     return _sum_of_patches(grad, weight[(..., *used)], shape, window)
@@ -129,7 +129,7 @@ def weight_gradient(
     kernel = shape[2:]
     if form is Form.XLA:
         weight = jax.ShapeDtypeStruct(shape, grad.dtype)
-        return jax.linear_transpose(lambda weight: _by_xla(x, weight, window), weight)(grad)[0]
+        return _transposed(lambda weight: _by_xla(x, weight, window), weight)(grad)[0]
     used = _used_taps(x.shape[2:], kernel, window)
     window = _cut(window, x.shape[2:], kernel, used)
     part = (*shape[:2], *(taps.stop - taps.start for taps in used))
@@ -137,6 +137,16 @@ def weight_gradient(
     result = product(x, grad, part, window)
     unused = [(taps.start, size - taps.stop) for taps, size in zip(used, kernel, strict=True)]
     return _padded(result, unused)
+
+
+def _transposed(
+    function: Callable[[jax.Array], jax.Array], x: jax.ShapeDtypeStruct
+) -> Callable[[jax.Array], tuple[jax.Array]]:
+    """The transpose of a linear function of one array."""
+    if target.is_portable():
+        # jax may differentiate it for what the function captures. XLA drops the function itself.
+        return jax.vjp(function, lax.full(x.shape, 0, x.dtype))[1]
+    return jax.linear_transpose(function, x)
 
 
 # --- sizes ---

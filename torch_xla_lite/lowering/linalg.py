@@ -308,7 +308,26 @@ def linalg_qr(A: jax.Array, mode: str = "reduced", *, outs) -> tuple[jax.Array, 
 
 @lower("aten::linalg_householder_product")
 def linalg_householder_product(input: jax.Array, tau: jax.Array) -> jax.Array:
+    if target.is_portable():
+        return _product_of_reflections(input, tau)
     return lax.linalg.householder_product(input, tau)
+
+
+def _product_of_reflections(vectors: jax.Array, tau: jax.Array) -> jax.Array:
+    """The same in operations that jax can differentiate: `lax.linalg` has no derivative of it."""
+    rows, columns = vectors.shape[-2:]
+    # A reflection has 1 on the diagonal, and nothing above it.
+    vectors = jnp.tril(vectors, -1) + jnp.eye(rows, columns, dtype=vectors.dtype)
+
+    def reflect(step: jax.Array, product: jax.Array) -> jax.Array:
+        i = tau.shape[-1] - 1 - step
+        vector = jnp.take(vectors, i, axis=-1)
+        factor = jnp.take(tau, i, axis=-1)[..., None, None]
+        along = jnp.einsum("...m,...mn->...n", vector.conj(), product)
+        return product - factor * vector[..., :, None] * along[..., None, :]
+
+    start = jnp.broadcast_to(jnp.eye(rows, columns, dtype=vectors.dtype), vectors.shape)
+    return lax.fori_loop(0, tau.shape[-1], reflect, start)
 
 
 @lower("aten::_linalg_eigh")

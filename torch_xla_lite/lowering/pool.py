@@ -8,6 +8,7 @@ uses (measured on [64, 32, 28, 28], window 2). Windows of more than `_MANY` plac
 """
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -137,7 +138,8 @@ def max_with_position(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Arra
     values are computed by `max` alone, so that XLA removes the positions if nothing uses them.
     """
     if window.is_reduced:
-        return _max_by_reduce_window(x, window)
+        by_window = _differentiable_max if target.is_portable() else _max_by_reduce_window
+        return by_window(x, window)
     strides = _strides(window.sizes)
     slices = _slices(x, window, _lowest(x.dtype))
     distances = [int(np.dot(offset, strides)) for offset in window.offsets]
@@ -203,6 +205,26 @@ def _max_by_reduce_window(x: jax.Array, window: Window) -> tuple[jax.Array, jax.
         [(0, 0)] * lead + window.margins(),
         window_dilation=(*ones, *window.dilation),
     )
+
+
+# jax has no derivative of a reduction of values and positions.
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _differentiable_max(x: jax.Array, window: Window) -> tuple[jax.Array, jax.Array]:
+    return _max_by_reduce_window(x, window)
+
+
+@_differentiable_max.defjvp
+def _tangent_of_max(
+    window: Window, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, np.ndarray]]:
+    value, position = _differentiable_max(primals[0], window)
+    # The tangent of a maximum is that of the element at its position.
+    lead = value.shape[: value.ndim - window.rank]
+    elements = lax.reshape(tangents[0], (*lead, math.prod(window.sizes)))
+    places = lax.reshape(position, (*lead, math.prod(value.shape[len(lead) :])))
+    tangent = jnp.take_along_axis(elements, places, axis=-1, mode="clip")
+    no_tangent = np.zeros(position.shape, jax.dtypes.float0)
+    return (value, position), (lax.reshape(tangent, value.shape), no_tangent)
 
 
 @lower("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices")

@@ -1,0 +1,60 @@
+"""StackedLayers: a loop over layers computes what the layers compute."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import torch_xla_lite
+from torch_xla_lite.stacked_layers import StackedLayers
+
+
+def blocks(count: int) -> list[nn.Module]:
+    torch.manual_seed(0)
+    return [
+        nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4, momentum=0.5), nn.Tanh())
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("device", ["cpu", "jax"])
+def test_results_gradients_and_buffers_are_those_of_the_layers(device: str):
+    layers = blocks(3)
+    stacked = StackedLayers(layers).to(device)
+    x = torch.linspace(-1, 1, 20).reshape(5, 4)
+    expected = nn.Sequential(*layers)(x)
+    found = stacked(x.to(device))
+    torch.testing.assert_close(found.cpu(), expected)
+    expected.square().sum().backward()
+    found.square().sum().backward()
+    for i, layer in enumerate(layers):
+        gradient = stacked.layer[0].weight.grad[i].cpu()
+        torch.testing.assert_close(gradient, layer[0].weight.grad, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(stacked.layer[1].running_var[i].cpu(), layer[1].running_var)
+
+
+def test_layers_come_back():
+    layers = blocks(3)
+    back = StackedLayers(copy.deepcopy(layers)).to_layers()
+    for layer, other in zip(layers, back, strict=True):
+        assert layer.state_dict().keys() == other.state_dict().keys()
+        for name, value in layer.state_dict().items():
+            assert torch.equal(value, other.state_dict()[name])
+
+
+def test_the_graph_has_as_many_ops_for_all_depths():
+    found = []
+    for depth in (2, 5):
+        stacked = StackedLayers(blocks(depth)).to("jax")
+        x = torch.ones(5, 4, device="jax")
+        torch_xla_lite.sync()
+        stacked(x)
+        found.append(len(torch_xla_lite._XLAC.pending_graph()[0]))
+        torch_xla_lite.sync()
+    assert found[0] == found[1]
+
+
+def test_layers_of_different_shapes_are_refused():
+    with pytest.raises(ValueError, match="parameters of the same names and shapes"):
+        StackedLayers([nn.Linear(4, 4), nn.Linear(4, 5)])
