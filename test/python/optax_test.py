@@ -95,12 +95,3 @@ def test_a_parameter_without_a_gradient_stays():
     module[0](torch.ones(1, 3)).sum().backward()
     optimizer.step()
     assert module[2].bias.item() == before
-
-
-def test_adam_of_optax_is_that_of_torch():
-    optax = pytest.importorskip("optax")
-    module, other = modules()
-    other.to("jax")
-    found = train(other, OptaxOptimizer(other.parameters(), optax.adam(1e-2)), 10)
-    expected = train(module, torch.optim.Adam(module.parameters(), 1e-2), 10)
-    assert found == pytest.approx(expected, abs=1e-5)
