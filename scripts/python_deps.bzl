@@ -25,6 +25,7 @@ PYTHON_DEPS = {
         "first": [":harness"],
         "harness": [],
         "kernels": [":harness", ":runtime", "//torch_xla_lite/lowering:kernels"],
+        "mesh": [":harness", "//torch_xla_lite:__init__"],
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],
         "runtime": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],

@@ -76,8 +76,11 @@ def _folder(file: str | Path) -> str:
 
 
 def _has_nightly_cases(file: Path) -> bool:
-    marks = ("pytest.mark.nightly", "mostly_nightly(")
-    return file.stem.endswith("_test") and any(mark in _content(file) for mark in marks)
+    if not file.stem.endswith("_test"):
+        return False
+    nodes = ast.walk(ast.parse(_content(file)))
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
+    return bool(names & {"nightly", "mostly_nightly"})
 
 
 def _line(key: str, values: list[str]) -> str:

@@ -125,7 +125,6 @@ PYTHON_DEPS = {
         "source_tree": ["//test/build:tree"],
         "style_test": [":source_tree"],
         "variables_test": [":source_tree", "//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
-        "nightly": ["plain_pytest_test"],
     },
     "test/mesh": {
         "checkpoint_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite:sharding"],
