@@ -144,7 +144,7 @@ PYTHON_DEPS = {
         "nightly": ["checkpoint_test", "libraries_test", "modes_test", "processes_test"],
     },
     "test/models": {
-        "jax_libraries_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:optax"],
+        "jax_libraries_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:jax_modules", "//torch_xla_lite:optax"],
         "libraries": [],
         "models_test": [":libraries", "//bazel:pytest_plugin", "//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "training_loops_test": [":libraries", "//torch_xla_lite:__init__", "//torch_xla_lite:debug"],

@@ -49,6 +49,7 @@ PYTHON_DEPS = {
         "jax_calls": [":jax_functions", ":jax_programs", ":meta_functions", ":tensor",
             "//torch_xla_lite/lowering:registry"],
         "jax_functions": [":jax_programs", ":new_graphs"],
+        "jax_modules": [":jax_calls", ":torch_functions"],
         "jax_programs": ["//torch_xla_lite/lowering:registry"],
         "launch": [":distributed"],
         "lightning": [":device"],

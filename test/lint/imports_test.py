@@ -67,7 +67,7 @@ _TABLE = [
     (_PACKAGE, ["__config__.py", "compile_mode.py", "environment.py", "lightning.py", "ops.py"]),
     (_PACKAGE, ["capture.py", "export.py", "jax_calls.py"]),
     (_PACKAGE, ["compile_backend.py", "optax.py", "torch_functions.py"]),
-    (_PACKAGE, ["pure_modules.py", "stacked_layers.py"]),
+    (_PACKAGE, ["jax_modules.py", "pure_modules.py", "stacked_layers.py"]),
     (_PACKAGE, ["flex_attention.py", "flops.py", "launch.py", "opcheck.py", "serialization.py"]),
     (_PACKAGE, ["sharding.py", "torchscript.py", "commands"]),
     (_PACKAGE, ["batches.py", "checkpoint.py"]),

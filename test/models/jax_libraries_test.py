@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from torch_xla_lite import call_jax, jax_view, torch_view
+from torch_xla_lite.jax_modules import JaxModule
 from torch_xla_lite.optax import OptaxOptimizer
 
 
@@ -89,3 +90,106 @@ def test_parameters_by_name_have_different_transformations():
     after = {name: value.tolist() for name, value in module.named_parameters()}
     assert after["bias"] == before["bias"]
     assert after["weight"] != before["weight"]
+
+
+def steps_of(module: nn.Module, x: torch.Tensor) -> list[float]:
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    losses = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = (module(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def steps_in_jax(function: Any, parameters: Any, x: jax.Array) -> list[float]:
+    losses = []
+    for _ in range(4):
+        loss, gradients = jax.value_and_grad(lambda p: (function(p, x) ** 2).mean())(parameters)
+        parameters = jax.tree.map(lambda p, g: p - 0.1 * g, parameters, gradients)
+        losses.append(float(loss))
+    return losses
+
+
+X = jnp.linspace(-1, 1, 24).reshape(6, 4)
+
+
+def test_a_layer_of_equinox_is_a_module():
+    equinox = pytest.importorskip("equinox")
+    layer = equinox.nn.MLP(4, 2, 8, depth=1, key=jax.random.key(0))
+    module = JaxModule(layer, call=jax.vmap)
+    names = {name: tuple(p.shape) for name, p in module.named_parameters()}
+    assert names == {
+        "layers.0.weight": (8, 4),
+        "layers.0.bias": (8,),
+        "layers.1.weight": (2, 8),
+        "layers.1.bias": (2,),
+    }
+    arrays, rest = equinox.partition(layer, equinox.is_inexact_array)
+    expected = steps_in_jax(lambda p, x: jax.vmap(equinox.combine(p, rest))(x), arrays, X)
+    assert steps_of(module, torch_view(X)) == pytest.approx(expected, rel=1e-5)
+    copied = JaxModule(layer, call=jax.vmap)
+    copied.load_state_dict(module.state_dict())
+    assert copied(torch_view(X)).tolist() == module(torch_view(X)).tolist()
+
+
+def test_a_layer_of_linen_is_a_module():
+    linen = pytest.importorskip("flax.linen")
+
+    class Layer(linen.Module):
+        @linen.compact
+        def __call__(self, x: jax.Array) -> jax.Array:
+            x = linen.BatchNorm(use_running_average=False, momentum=0.9)(linen.Dense(3)(x))
+            return linen.Dense(2)(linen.relu(x))
+
+    module = JaxModule(Layer(), torch_view(X), seed=1)
+    assert {"Dense_0.kernel", "BatchNorm_0.scale"} <= set(dict(module.named_parameters()))
+    assert "batch_stats.BatchNorm_0.mean" in dict(module.named_buffers())
+    variables = Layer().init(jax.random.key(1), X)
+    stats = variables["batch_stats"]
+
+    def function(params: Any, x: jax.Array) -> jax.Array:
+        given = {"params": params, "batch_stats": stats}
+        return Layer().apply(given, x, mutable=["batch_stats"])[0]
+
+    expected = steps_in_jax(function, variables["params"], X)
+    assert steps_of(module, torch_view(X)) == pytest.approx(expected, rel=1e-4)
+    mean = dict(module.named_buffers())["batch_stats.BatchNorm_0.mean"]
+    assert mean.abs().sum().item() > 0
+    before = mean.tolist()
+    module.eval()
+    with pytest.raises(Exception, match=r"mutable|immutable"):
+        module(torch_view(X))  # The layer itself says that it updates statistics.
+    assert mean.tolist() == before
+
+
+def test_a_layer_of_nnx_is_a_module():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Layer(nnx.Module):
+        def __init__(self, rngs: Any) -> None:
+            self.inner = nnx.Linear(4, 3, rngs=rngs)
+            self.norm = nnx.BatchNorm(3, rngs=rngs)
+
+        def __call__(self, x: jax.Array) -> jax.Array:
+            return self.norm(self.inner(x))
+
+    module = JaxModule(Layer(nnx.Rngs(0)))
+    graph, params, others = nnx.split(Layer(nnx.Rngs(0)), nnx.Param, ...)
+
+    def function(params: Any, x: jax.Array) -> jax.Array:
+        # A copy, because the layer writes to its statistics.
+        return nnx.merge(graph, params, jax.tree.map(jnp.copy, others))(x)
+
+    expected = steps_in_jax(function, params, X)
+    assert steps_of(module, torch_view(X)) == pytest.approx(expected, rel=1e-4)
+    assert any(buffer.abs().sum().item() > 0 for buffer in module.buffers())
+    module.eval()
+    assert module(torch_view(X)).tolist() == module(torch_view(X)).tolist()
+
+
+def test_what_has_no_arrays_is_no_layer():
+    with pytest.raises(TypeError, match="no arrays"):
+        JaxModule(jnp.sin)
