@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
@@ -82,7 +83,7 @@ def place(array: Any, number: int) -> jax.Array:
     """A copy of an array in the place of a number. If each of several processes calls this with an
     array of its own, these must be equal.
 
-    jax would share the memory of a numpy array, which the program may write to.
+    The device that has the array gets a copy, too: a program may overwrite one of the two.
     """
     sharding = sharding_of(number)
     with jax.enable_x64(True):
@@ -92,19 +93,15 @@ def place(array: Any, number: int) -> jax.Array:
             host = np.asarray(array)
             distributed.require_same_data(host)
             return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
-        if isinstance(array, np.ndarray):
-            array = array.copy()
-        return jax.device_put(array, sharding)
-
-
-def _same(array: jax.Array) -> jax.Array:
-    return array
+        # Put to all devices, an array would share the memory of the one that has it all the same.
+        own = jax.device_put(array, array.sharding, may_alias=False)
+        return jax.device_put(own, sharding)
 
 
 @functools.lru_cache(maxsize=256)
 def mover(sharding: NamedSharding) -> Callable[[jax.Array], jax.Array]:
-    """Moves an array that is divided among processes; all of them call it."""
-    return jax.jit(_same, out_shardings=sharding)
+    """Copies an array that is divided among processes; all of them call it."""
+    return jax.jit(jnp.copy, out_shardings=sharding)
 
 
 def devices_text(mesh: Mesh | None) -> str:

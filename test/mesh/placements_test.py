@@ -127,6 +127,18 @@ def test_memory_of_the_host_is_not_shared():
     assert y.tolist() == _rows().tolist()
 
 
+@pytest.mark.parametrize("spec", [(), ("data",)])
+def test_memory_of_other_tensors_is_not_shared(spec: tuple):
+    x = torch.arange(16.0, device="jax") * 1
+    txl.sync()
+    for _ in range(2):  # From one device, and from the same place.
+        y = txl.shard(x, *spec)
+        y.mul_(2)
+        txl.sync()  # A program overwrites the memory of its argument.
+        assert x.tolist() == list(range(16))
+        x = txl.shard(x, *spec)
+
+
 def test_a_batch_is_spread_and_a_weight_is_not():
     assert spec_of(_rows().to("jax")) == "P('data')"
     assert spec_of(torch.ones(12, 2).to("jax")) == "on one device"
