@@ -5,9 +5,9 @@
     for x, y in torch_xla_lite.shard_loader(loader):      # batches.py
         ...
 
-Start them by `python -m torch_xla_lite.launch -n 4 train.py` or by torchrun; jax reads the variables
-of SLURM. All record the same operations on tensors of the same shapes; each reads its own rows of a
-batch.
+Start them by `python -m torch_xla_lite.launch -n 4 train.py` or by torchrun; jax reads SLURM's
+variables. All record the same operations on tensors of the same shapes; each reads its own rows of
+a batch.
 
 A process that fails ends the others, whose last line names it and its cause. Programs are compared
 when they are compiled, and data that is on one device when it gets to all. With
