@@ -384,5 +384,6 @@ PYTHON_DEPS = {
     "test/third_party": {
         "interface_test": ["//third_party:elf", "//third_party:interface"],
         "layers_test": ["//third_party/torch:layers"],
+        "meta_functions_test": ["//third_party/torch:meta_functions"],
     },
 }

@@ -17,6 +17,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+# A repository rule runs this file without the root of the tree on sys.path.
+sys.path.insert(0, str(Path(__file__).absolute().parents[2]))
+
+from third_party.torch import meta_functions
+
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 # torch's sources and ours are compiled with this macro. Without it, these blocks include the
 # headers of all operators.
@@ -93,6 +98,8 @@ LAYERS = (
             "ATen/ops/where.h",
         ),
     ),
+    # torch's meta functions in C++ (meta_functions.py), all of which main() adds.
+    Layer("META", ("C10", "TENSOR_BASE", "CORE"), ()),
     # Allocators of pinned memory.
     Layer("HOST_MEMORY", ("C10", "TENSOR_BASE", "CORE"), ("ATen/core/CachingHostAllocator.h",)),
     # Selection of the attention kernel of a device.
@@ -168,6 +175,9 @@ def main(include: Path, layers: Path, words_file: Path) -> None:
         wanted["C10"] |= {
             path.relative_to(include).as_posix() for path in (include / folder).glob("*.h")
         }
+    wanted["META"] |= {
+        header.relative_to(include).as_posix() for header in meta_functions.headers(include)
+    }
     missing = [
         root
         for roots in (*wanted.values(), _WITHOUT_LAYER)

@@ -14,6 +14,7 @@ def _torch_repository_impl(repository_ctx):
     interface = repository_ctx.path(Label("//third_party:interface.py"))
     repository_ctx.path(Label("//third_party:elf.py"))
     layers = repository_ctx.path(Label("//third_party/torch:layers.py"))
+    meta_functions = repository_ctx.path(Label("//third_party/torch:meta_functions.py"))
     template = repository_ctx.path(Label("//third_party/torch:torch.BUILD.tpl"))
 
     python = find_python(repository_ctx)
@@ -27,6 +28,11 @@ def _torch_repository_impl(repository_ctx):
         torch.path.get_child("include"),
         "layers.bzl",
         "words.txt",
+    ])
+    run_python(repository_ctx, python, [
+        meta_functions,
+        torch.path.get_child("include"),
+        "include/meta_functions.h",
     ])
     libraries = torch.path.get_child("lib")
     for name in _LIBRARIES:

@@ -5,6 +5,7 @@
 #   stable       torch's stable ABI
 #   core         at::Tensor, the dispatcher, torch/library.h
 #   operators    operators called by name (core has the most common ones)
+#   meta         torch's meta functions in C++, listed by meta_functions.h
 #   host_memory  ATen/core/CachingHostAllocator.h: allocators of pinned memory
 #   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
 #   python       headers that use Python
@@ -12,7 +13,7 @@
 load("@rules_cc//cc:defs.bzl", "cc_library")
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
-load(":layers.bzl", "ATTENTION", "C10", "CORE", "HOST_MEMORY", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":layers.bzl", "ATTENTION", "C10", "CORE", "HOST_MEMORY", "META", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
 load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
@@ -53,6 +54,13 @@ cc_library(
 cc_library(
     name = "operators",
     hdrs = OPERATORS,
+    includes = ["include"],
+    deps = [":core"],
+)
+
+cc_library(
+    name = "meta",
+    hdrs = META + ["include/meta_functions.h"],
     includes = ["include"],
     deps = [":core"],
 )

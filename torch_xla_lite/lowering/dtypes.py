@@ -26,7 +26,7 @@ _REFUSED = {
     "biuc": """
         _adaptive_avg_pool2d _adaptive_avg_pool3d _prelu_kernel _standard_gamma
         _upsample_bicubic2d_aa _upsample_bilinear2d_aa adaptive_max_pool2d adaptive_max_pool3d
-        avg_pool2d avg_pool3d bernoulli binary_cross_entropy binomial celu embedding_renorm frac
+        avg_pool2d avg_pool3d bernoulli binary_cross_entropy binomial celu elu embedding_renorm frac
         gelu glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss hypot
         log_sigmoid_forward max_pool2d_with_indices_backward max_pool3d_with_indices_backward
         max_unpool2d max_unpool3d mish mse_loss multi_margin_loss native_batch_norm nextafter
@@ -57,8 +57,8 @@ _REFUSED = {
         hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta
         hann_window hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic
         leaky_relu lerp.Scalar lerp.Tensor linalg_householder_product linalg_lu
-        linalg_solve_triangular logaddexp logaddexp2 logcumsumexp rrelu_with_noise_functional silu
-        std.correction std_mean.correction triangular_solve var.correction var_mean.correction
+        linalg_solve_triangular logaddexp logaddexp2 logcumsumexp renorm rrelu_with_noise_functional
+        silu std.correction std_mean.correction triangular_solve var.correction var_mean.correction
     """,
     "bc": """
         ceil clamp.Tensor div.Tensor_mode floor fmod.Tensor histc kthvalue max_pool2d_with_indices
@@ -73,18 +73,18 @@ _REFUSED = {
         addbmm addcmul addmv argmax argmin baddbmm bitwise_left_shift.Scalar_Tensor
         bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Scalar_Tensor
         bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar bmm bucketize.Scalar
-        bucketize.Tensor convolution cumprod cumsum dot fmod.Scalar gcd index_reduce linalg_cross
-        linear linspace logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
-        reflection_pad1d relu remainder.Scalar remainder.Scalar_Tensor searchsorted.Scalar
-        searchsorted.Tensor topk trace vdot
+        bucketize.Tensor convolution cumprod cumsum dot fmod.Scalar gcd index_reduce lcm
+        linalg_cross linear linspace logspace mm mv mvlgamma pow.Scalar pow.Tensor_Scalar
+        pow.Tensor_Tensor reflection_pad1d relu remainder.Scalar remainder.Scalar_Tensor
+        replication_pad1d replication_pad2d searchsorted.Scalar searchsorted.Tensor topk trace vdot
     """,
     "c": """
         _log_softmax _safe_softmax _softmax amax amin aminmax arange arange.start arange.start_step
         argmax argmin atan2 binary_cross_entropy_with_logits bucketize.Scalar bucketize.Tensor clamp
         clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax
-        cummin digamma elu erf erfc erfinv fmax fmin fmod.Scalar hardtanh heaviside i0 index_reduce
-        leaky_relu lgamma logit max max.dim maximum min min.dim minimum mode mvlgamma nansum
-        native_group_norm polygamma relu remainder.Scalar remainder.Scalar_Tensor
+        cummin digamma erf erfc erfinv fmax fmin fmod.Scalar hardtanh heaviside i0 index_reduce
+        leaky_relu lgamma logaddexp2 logit max max.dim maximum min min.dim minimum mode mvlgamma
+        nansum native_group_norm polygamma relu remainder.Scalar remainder.Scalar_Tensor
         rrelu_with_noise_functional searchsorted.Scalar searchsorted.Tensor sign signbit softshrink
         sort sort.stable special_entr special_erfcx special_i0e special_i1 special_i1e
         special_log_ndtr special_ndtri special_xlog1py special_xlog1py.other_scalar

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/dispatch/meta_function.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/quantized.h"
 #include "torch_xla_lite/csrc/dispatch/refused_calls.h"
@@ -95,7 +96,7 @@ torch::jit::Stack FunctionalResults(const OpInfo& info, c10::ArrayRef<c10::IValu
   }
   stack = MetaOf(stack, /*with_strides=*/false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  functional->callBoxed(stack);
+  if (!CallMetaFunction(*functional, &stack)) functional->callBoxed(stack);
   return stack;
 }
 

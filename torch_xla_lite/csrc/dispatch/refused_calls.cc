@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/dispatch/refused_calls.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/util/BFloat16.h>
@@ -35,7 +36,9 @@ const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
       {"aten::addr", {0, 1, 2}},
       {"aten::binary_cross_entropy", {0, 1, 2}},
       {"aten::binomial", {0, 1}},
+      {"aten::bmm", {0, 1}},
       {"aten::convolution", {0, 1, 2}},
+      {"aten::fractional_max_pool2d", {0, 3}},
       {"aten::grid_sampler_2d", {0, 1}},
       {"aten::grid_sampler_3d", {0, 1}},
       {"aten::heaviside", {0, 1}},
@@ -180,19 +183,6 @@ bool OfComplex(Arguments arguments, const Limits&) {
   });
 }
 
-// (self, dim, index, source)
-bool OfRows(Arguments arguments, const Limits&) {
-  const at::Tensor &self = arguments[0].toTensor(), &index = arguments[2].toTensor();
-  const at::Tensor& source = arguments[3].toTensor();
-  // Other calls with numbers instead of vectors are rare enough for the kernel to decide.
-  if (index.dim() != 1 || self.dim() == 0 || source.dim() != self.dim()) return true;
-  const int64_t dim = arguments[1].toInt() + (arguments[1].toInt() < 0 ? self.dim() : 0);
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    if (source.size(i) != (i == dim ? index.numel() : self.size(i))) return true;
-  }
-  return false;
-}
-
 // (self, indices, ...)
 bool OfIndices(Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
@@ -267,11 +257,19 @@ bool OfMixedDtypes(Arguments arguments, const Limits&) {
   return !all_same && !(c10::isReducedFloatingType(input) && all_floats);
 }
 
-// (self, tensor1, tensor2), whose quotient of integers would be an integer.
-bool OfIntegerDivision(Arguments arguments, const Limits&) {
-  return std::ranges::all_of(arguments.slice(1, 2), [](const c10::IValue& value) {
-    return c10::isIntegralType(value.toTensor().scalar_type(), /*includeBool=*/true);
-  });
+// (self, mat1, mat2, ...). The sum is broadcast.
+bool OfAddend(Arguments arguments, const Limits&) {
+  const at::Tensor &self = arguments[0].toTensor(), &left = arguments[1].toTensor();
+  return !at::is_expandable_to(self.sizes(), {left.size(0), arguments[2].toTensor().size(1)});
+}
+
+// (self, dim, half_to_float): on CUDA only.
+bool OfWiderResult(Arguments arguments, const Limits&) { return arguments[2].toBool(); }
+
+// (.., self, approximate)
+bool OfUnknownForm(Arguments arguments, const Limits&) {
+  const std::string_view form = arguments.back().toStringView();
+  return form != "none" && form != "tanh";
 }
 
 // (self, other, ...)
@@ -282,9 +280,6 @@ bool OfNoFloats(Arguments arguments, const Limits&) {
 
 // (self, target, reduction, delta)
 bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() > 0); }
-
-// (self, target, reduction, beta)
-bool OfSmoothL1(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() >= 0); }
 
 bool IsNoProbability(Arguments arguments, const Limits&) {
   const double p = arguments[1].toDouble();
@@ -339,12 +334,6 @@ bool OfEmptyDim(Arguments arguments, const Limits&) {
 
 bool OfNothing(Arguments arguments, const Limits&) { return arguments[0].toTensor().numel() == 0; }
 
-// A result does not tell what its operand was if the slope is negative.
-template <int kSlope, int kIsResult>
-bool OfNegativeSlope(Arguments arguments, const Limits&) {
-  return arguments[kIsResult].toBool() && arguments[kSlope].toScalar().toDouble() < 0;
-}
-
 // (self, dim, index). A number has no dimension, and one element.
 bool OfSelection(Arguments arguments, const Limits& limits) {
   const bool selects = arguments[2].toTensor().numel() > 0;
@@ -375,10 +364,11 @@ using Refuses = bool (*)(Arguments arguments, const Limits& limits);
 Refuses FindRefusal(std::string_view op) {
   static const auto* table = new std::unordered_map<std::string_view, Refuses>{
       {"aten::_index_put_impl", OfIndices},
+      {"aten::_log_softmax", OfWiderResult},
       {"aten::_native_batch_norm_legit_functional", OfMixedDtypes<1, 4>},
       {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
-      {"aten::_softmax", HasForeignDim<1>},
-      {"aten::addcdiv", OfIntegerDivision},
+      {"aten::_softmax", OfWiderResult},
+      {"aten::addmm", OfAddend},
       {"aten::bernoulli.p", IsNoProbability},
       {"aten::bucketize.Scalar", OfMatrix<1>},
       {"aten::bucketize.Tensor", OfMatrix<1>},
@@ -386,34 +376,29 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::cummax", HasForeignDim<1>},
       {"aten::cummin", HasForeignDim<1>},
       {"aten::diagonal_scatter", OfDiagonalScatter},
-      {"aten::elu_backward", OfNegativeSlope<1, 4>},
       {"aten::embedding", OfEmptyTable},
+      {"aten::gelu", OfUnknownForm},
+      {"aten::gelu_backward", OfUnknownForm},
       {"aten::ge.Scalar", OfComplex},
       {"aten::ge.Tensor", OfComplex},
       {"aten::gt.Scalar", OfComplex},
       {"aten::gt.Tensor", OfComplex},
       {"aten::le.Scalar", OfComplex},
       {"aten::le.Tensor", OfComplex},
-      {"aten::leaky_relu_backward", OfNegativeSlope<2, 3>},
       {"aten::lt.Scalar", OfComplex},
       {"aten::lt.Tensor", OfComplex},
       {"aten::huber_loss", OfHuber},
       {"aten::igamma", OfNoFloats},
       {"aten::igammac", OfNoFloats},
       {"aten::im2col", OfNegativePadding},
-      {"aten::index_add", OfRows},
       {"aten::index_fill.int_Scalar", OfNarrowIndex},
       {"aten::index_fill.int_Tensor", OfNarrowIndex},
-      {"aten::index.Tensor", OfIndices},
       {"aten::index_put", OfIndices},
-      {"aten::index_reduce", OfRows},
       {"aten::index_select", OfSelection},
       {"aten::masked_scatter", OfMask},
       {"aten::max", OfNothing},
-      {"aten::max.dim", OfEmptyDim},
       {"aten::median.dim", OfEmptyDim},
       {"aten::min", OfNothing},
-      {"aten::min.dim", OfEmptyDim},
       {"aten::mode", OfEmptyDim},
       {"aten::multi_margin_loss", OfNarrowClasses</*kTakesBytes=*/false>},
       {"aten::mvlgamma", OfMultivariateGamma},
@@ -422,7 +407,6 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::native_group_norm", OfMixedDtypes<1, 2>},
       {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
       {"aten::nll_loss2d_forward", OfNarrowClasses</*kTakesBytes=*/true>},
-      {"aten::nll_loss_forward", OfNarrowClasses</*kTakesBytes=*/true>},
       {"aten::one_hot", HasNoClasses},
       {"aten::put", OfPlaces},
       {"aten::randint", BelowHigh<0>},
@@ -440,9 +424,7 @@ Refuses FindRefusal(std::string_view op) {
       {"aten::segment_reduce", OfNoLengths},
       {"aten::select_scatter", OfSelectScatter},
       {"aten::slice_scatter", OfSliceScatter},
-      {"aten::smooth_l1_loss", OfSmoothL1},
       {"aten::sort", HasForeignDim<1>},
-      {"aten::sort.stable", HasForeignDim<2>},
       {"aten::uniform", OfUniform},
   };
   const auto found = table->find(op);

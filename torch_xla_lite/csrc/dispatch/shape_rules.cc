@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string>
-#include <unordered_map>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "torch_xla_lite/csrc/dispatch/meta_function.h"
+#include "torch_xla_lite/csrc/dispatch/op_name.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {
@@ -48,6 +50,12 @@ bool IsLike(const c10::IValue& value, const Tensor& other) {
          Fits(value, other.scalar_type(), other.sizes());
 }
 
+// The same for lists, item by item.
+bool AreLike(const c10::IValue& values, const c10::IValue& others) {
+  if (!values.isList()) return IsLike(values, others.toTensor());
+  return std::ranges::equal(values.toListRef(), others.toListRef(), AreLike);
+}
+
 bool IsDim(int64_t dim, const Tensor& tensor) { return dim >= -tensor.dim() && dim < tensor.dim(); }
 
 // Widens `sizes` to the sizes of both. False if they do not fit.
@@ -63,7 +71,6 @@ bool Broadcast(at::IntArrayRef other, at::DimVector* sizes) {
 }
 
 // Element-wise ops of floats of one dtype, with numbers and masks.
-template <bool kGivesBool>
 Results Elementwise(Arguments arguments) {
   at::DimVector sizes;
   auto dtype = c10::ScalarType::Undefined;
@@ -94,7 +101,7 @@ Results Elementwise(Arguments arguments) {
   }
   // A number counts for the dtype beside tensors without dimensions.
   if (dtype == c10::ScalarType::Undefined || (has_number && !has_dims)) return {};
-  return {{Meta(sizes, kGivesBool ? at::kBool : dtype)}};
+  return {{Meta(sizes, dtype)}};
 }
 
 // (self, value if it is full_like, dtype, layout, device, pin_memory, memory_format)
@@ -125,40 +132,24 @@ Results Range(Arguments arguments) {
   return {{Meta({size / step + (size % step != 0)}, dtype)}};
 }
 
-Results Clamp(Arguments arguments) {
-  // One without bounds is an error.
-  return arguments[1].isNone() ? Results() : Elementwise<false>(arguments);
-}
-
 // (self, mask, value)
 Results MaskedFill(Arguments arguments) {
   const bool has_mask = arguments[1].toTensor().scalar_type() == at::kBool;
-  return has_mask ? Elementwise<false>(arguments) : Results();
+  return has_mask ? Elementwise(arguments) : Results();
 }
 
 // (condition, self, other)
 Results Where(Arguments arguments) {
   const bool has_mask = arguments[0].toTensor().scalar_type() == at::kBool;
   const bool same = IsFloat(arguments[1].toTensor()) && IsFloat(arguments[2].toTensor());
-  return has_mask && same ? Elementwise<false>(arguments) : Results();
+  return has_mask && same ? Elementwise(arguments) : Results();
 }
 
-// (self, dim, half_to_float), or (self, dim, dtype)
+// (self, dim, dtype)
 Results Softmax(Arguments arguments) {
   const Tensor& self = arguments[0].toTensor();
-  const bool is_wider =
-      !arguments[2].isNone() && !(arguments[2].isBool() && !arguments[2].toBool());
-  if (!IsFloat(self) || !IsDim(arguments[1].toInt(), self) || is_wider) return {};
+  if (!IsFloat(self) || !IsDim(arguments[1].toInt(), self) || !arguments[2].isNone()) return {};
   return {{Like(self)}};
-}
-
-// (grad_output, output, dim, input_dtype)
-Results SoftmaxBackward(Arguments arguments) {
-  const Tensor& grad = arguments[0].toTensor();
-  const bool is_same = arguments[3].toScalarType() == grad.scalar_type();
-  if (!IsFloat(grad) || !IsLike(arguments[1], grad) || !IsDim(arguments[2].toInt(), grad))
-    return {};
-  return is_same ? Results({Like(grad)}) : Results();
 }
 
 // (input, weight, bias)
@@ -170,45 +161,6 @@ Results Linear(Arguments arguments) {
   std::vector<int64_t> sizes = input.sizes().vec();
   sizes.back() = weight.size(0);
   return {{Meta(sizes, input.scalar_type())}};
-}
-
-// (self, mat1, mat2, beta, alpha)
-Results Addmm(Arguments arguments) {
-  const Tensor &left = arguments[1].toTensor(), &right = arguments[2].toTensor();
-  if (!IsFloat(left) || left.dim() != 2 || right.dim() != 2) return {};
-  if (left.scalar_type() != right.scalar_type() || left.size(1) != right.size(0)) return {};
-  const std::array sizes = {left.size(0), right.size(1)};
-  const c10::ScalarType dtype = left.scalar_type();
-  if (!Fits(arguments[0], dtype, {sizes[1]}) && !Fits(arguments[0], dtype, sizes)) return {};
-  const bool is_complex = arguments[3].isComplexDouble() || arguments[4].isComplexDouble();
-  return is_complex ? Results() : Results({Meta(sizes, dtype)});
-}
-
-bool IsLoss(const Tensor& self, const c10::IValue& target, const c10::IValue& weight) {
-  return IsFloat(self) && self.dim() == 2 && Fits(target, at::kLong, {self.size(0)}) &&
-         Fits(weight, self.scalar_type(), {self.size(1)});
-}
-
-// (self, target, weight, reduction, ignore_index)
-Results NllLoss(Arguments arguments) {
-  const Tensor& self = arguments[0].toTensor();
-  const int64_t reduction = arguments[3].toInt();
-  if (!IsLoss(self, arguments[1], arguments[2]) || reduction < 0 || reduction > 2) return {};
-  at::DimVector sizes;
-  if (reduction == 0) sizes.push_back(self.size(0));
-  return {{Meta(sizes, self.scalar_type()), Meta({}, self.scalar_type())}};
-}
-
-// (grad_output, self, target, weight, reduction, ignore_index, total_weight)
-Results NllLossBackward(Arguments arguments) {
-  const Tensor& self = arguments[1].toTensor();
-  const bool reduces = arguments[4].toInt() != 0;
-  if (!IsLoss(self, arguments[2], arguments[3]) ||
-      !Fits(arguments[0], self.scalar_type(), self.sizes().slice(0, reduces ? 0 : 1)) ||
-      !Fits(arguments[6], self.scalar_type(), {})) {
-    return {};
-  }
-  return {{Like(self)}};
 }
 
 // (input, p, train)
@@ -333,20 +285,6 @@ Results GroupNormBackward(Arguments arguments) {
   return NormGradients(input, arguments[4], {input.size(1)}, arguments[9]);
 }
 
-// (self, output_size, ...)
-template <int rank>
-Results Upsample(Arguments arguments) {
-  const Tensor& self = arguments[0].toTensor();
-  const auto output = arguments[1].toDimVector();
-  const auto is_positive = [](int64_t size) { return size > 0; };
-  if (!IsFloat(self) || self.dim() != rank + 2 || self.numel() == 0 || output.size() != rank ||
-      !std::ranges::all_of(output, is_positive))
-    return {};
-  std::vector<int64_t> sizes = self.sizes().slice(0, 2).vec();
-  sizes.insert(sizes.end(), output.begin(), output.end());
-  return {{Meta(sizes, self.scalar_type())}};
-}
-
 // (input, grid, ...)
 Results GridSampler2d(Arguments arguments) {
   const Tensor &input = arguments[0].toTensor(), &grid = arguments[1].toTensor();
@@ -378,284 +316,94 @@ Results LossBackward(Arguments arguments) {
   return {{Like(arguments[1].toTensor())}};
 }
 
-// A reduction over `dims`, or over all dimensions if none are given.
-Results Reduce(const Tensor& self, const c10::IValue& dims, bool keeps_dims) {
-  if (!IsFloat(self) || self.numel() == 0) return {};
-  at::DimVector listed;
-  if (dims.isInt()) {
-    listed.push_back(dims.toInt());
-  } else if (!dims.isNone()) {
-    listed = dims.toDimVector();
-  }
-  std::vector<bool> is_reduced(self.dim(), listed.empty());
-  for (const int64_t dim : listed) {
-    if (!IsDim(dim, self)) return {};
-    std::vector<bool>::reference is_this = is_reduced[dim < 0 ? dim + self.dim() : dim];
-    if (is_this) return {};
-    is_this = true;
-  }
-  at::DimVector sizes;
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    if (!is_reduced[i]) sizes.push_back(self.size(i));
-    if (is_reduced[i] && keeps_dims) sizes.push_back(1);
-  }
-  return {{Meta(sizes, self.scalar_type())}};
+// The results of another op.
+Results By(std::string_view op, torch::jit::Stack arguments) {
+  if (!CallMetaFunction(*FindOp(op), &arguments)) return {};
+  return arguments;
 }
 
 // (self, dtype)
-Results ReduceAll(Arguments arguments) {
-  if (!arguments[1].isNone()) return {};
-  return Reduce(arguments[0].toTensor(), {}, /*keeps_dims=*/false);
+Results Sum(Arguments arguments) {
+  return By("aten::sum.dim_IntList", {arguments[0], {}, false, arguments[1]});
 }
 
-// (self, dim, keepdim), and perhaps a dtype
-Results ReduceDims(Arguments arguments) {
-  if (arguments.size() > 3 && !arguments[3].isNone()) return {};
-  return Reduce(arguments[0].toTensor(), arguments[1], arguments[2].toBool());
+Results Mean(Arguments arguments) {
+  return By("aten::mean.dim", {arguments[0], {}, false, arguments[1]});
 }
 
 // (self, dim, keepdim), which is an error for no dimensions
 Results LogSumExp(Arguments arguments) {
-  return arguments[1].toDimVector().empty() ? Results() : ReduceDims(arguments);
+  if (!IsFloat(arguments[0].toTensor()) || arguments[1].toDimVector().empty()) return {};
+  return By("aten::amax", arguments.vec());
 }
 
-// (self, ord, dim, keepdim, dtype)
-Results VectorNorm(Arguments arguments) {
-  if (arguments[1].isComplexDouble() || !arguments[4].isNone()) return {};
-  return Reduce(arguments[0].toTensor(), arguments[2], arguments[3].toBool());
-}
-
-// (self, dim, dtype)
-Results Cumulative(Arguments arguments) {
-  const Tensor& self = arguments[0].toTensor();
-  const bool fits = IsFloat(self) && IsDim(arguments[1].toInt(), self) && arguments[2].isNone();
-  return fits ? Results({Like(self)}) : Results();
-}
-
-// (tensors, dim)
-Results Cat(Arguments arguments) {
-  const auto tensors = arguments[0].toTensorVector();
-  if (tensors.empty() || !IsDim(arguments[1].toInt(), tensors[0])) return {};
-  const int64_t rank = tensors[0].dim(), dim = (arguments[1].toInt() + rank) % rank;
-  std::vector<int64_t> sizes = tensors[0].sizes().vec();
-  sizes[dim] = 0;
-  int64_t length = 0;
-  for (const Tensor& tensor : tensors) {
-    if (!tensor.is_meta() || tensor.dim() != rank) return {};
-    length += tensor.size(dim);
-    sizes[dim] = tensor.size(dim);
-    if (tensor.scalar_type() != tensors[0].scalar_type() || tensor.sizes() != sizes) return {};
-  }
-  sizes[dim] = length;
-  return {{Meta(sizes, tensors[0].scalar_type())}};
-}
-
-// (self, diagonal)
-Results Triangle(Arguments arguments) {
-  const Tensor& self = arguments[0].toTensor();
-  return self.is_meta() && self.dim() >= 2 ? Results({Like(self)}) : Results();
-}
-
-// Lists of tensors, with numbers: the tensors of a place have one dtype and size.
-Results Foreach(Arguments arguments) {
-  const auto first = arguments[0].toTensorVector();
-  for (const Tensor& tensor : first) {
-    if (!IsFloat(tensor)) return {};
-  }
-  for (const c10::IValue& value : arguments.slice(1)) {
-    if (value.isTensor() || value.isComplexDouble()) return {};
-    if (value.isTensorList()) {
-      const auto others = value.toTensorVector();
-      const auto same = [](const Tensor& a, const Tensor& b) { return IsLike(a, b); };
-      if (!std::ranges::equal(others, first, same)) return {};
-    } else if (value.isList()) {
-      const auto is_complex = [](const c10::IValue& item) { return item.isComplexDouble(); };
-      const auto numbers = value.toListRef();
-      if (numbers.size() != first.size() || std::ranges::any_of(numbers, is_complex)) return {};
-    }
-  }
-  std::vector<Tensor> results;
-  for (const Tensor& tensor : first) results.push_back(Like(tensor));
-  return {{results}};
-}
-
-Rule FindRule(const std::string& op) {
-  static const auto* rules = [] {
-    auto* table = new std::unordered_map<std::string, Rule>{
-        {"aten::_log_softmax", Softmax},
-        {"aten::_log_softmax_backward_data", SoftmaxBackward},
-        {"aten::_native_batch_norm_legit_functional", BatchNorm<5>},
-        {"aten::_native_batch_norm_legit.no_stats", BatchNorm<3>},
-        {"aten::_safe_softmax", Softmax},
-        {"aten::_softmax", Softmax},
-        {"aten::_softmax_backward_data", SoftmaxBackward},
-        {"aten::addmm", Addmm},
-        {"aten::amax", ReduceDims},
-        {"aten::amin", ReduceDims},
-        {"aten::arange", Range<1>},
-        {"aten::arange.start", Range<2>},
-        {"aten::arange.start_step", Range<3>},
-        {"aten::binary_cross_entropy", Loss<3>},
-        {"aten::binary_cross_entropy_backward", LossBackward<4>},
-        {"aten::binary_cross_entropy_with_logits", Loss<4>},
-        {"aten::cat", Cat},
-        {"aten::clamp", Clamp},
-        {"aten::cumprod", Cumulative},
-        {"aten::cumsum", Cumulative},
-        {"aten::empty_like", FactoryLike},
-        {"aten::full_like", FactoryLike},
-        {"aten::grid_sampler_2d", GridSampler2d},
-        {"aten::huber_loss", Loss<2>},
-        {"aten::huber_loss_backward", LossBackward<3>},
-        {"aten::linalg_vector_norm", VectorNorm},
-        {"aten::linear", Linear},
-        {"aten::logsumexp", LogSumExp},
-        {"aten::masked_fill.Scalar", MaskedFill},
-        {"aten::mean", ReduceAll},
-        {"aten::mean.dim", ReduceDims},
-        {"aten::mse_loss", Loss<2>},
-        {"aten::mse_loss_backward", LossBackward<3>},
-        {"aten::native_batch_norm", BatchNorm<5>},
-        {"aten::native_batch_norm_backward", BatchNormBackward},
-        {"aten::native_dropout", Dropout},
-        {"aten::native_dropout_backward", DropoutBackward},
-        {"aten::native_group_norm", GroupNorm},
-        {"aten::native_group_norm_backward", GroupNormBackward},
-        {"aten::native_layer_norm", LayerNorm},
-        {"aten::native_layer_norm_backward", LayerNormBackward},
-        {"aten::nll_loss_backward", NllLossBackward},
-        {"aten::nll_loss_forward", NllLoss},
-        {"aten::ones_like", FactoryLike},
-        {"aten::smooth_l1_loss", Loss<2>},
-        {"aten::smooth_l1_loss_backward", LossBackward<3>},
-        {"aten::sum", ReduceAll},
-        {"aten::sum.dim_IntList", ReduceDims},
-        {"aten::tril", Triangle},
-        {"aten::triu", Triangle},
-        {"aten::upsample_bicubic2d", Upsample<2>},
-        {"aten::upsample_bilinear2d", Upsample<2>},
-        {"aten::upsample_linear1d", Upsample<1>},
-        {"aten::upsample_nearest1d", Upsample<1>},
-        {"aten::upsample_nearest2d", Upsample<2>},
-        {"aten::upsample_nearest3d", Upsample<3>},
-        {"aten::upsample_trilinear3d", Upsample<3>},
-        {"aten::where.self", Where},
-        {"aten::zeros_like", FactoryLike},
-    };
-    for (const char* op : {"_prelu_kernel",
-                           "abs",
-                           "add.Scalar",
-                           "add.Tensor",
-                           "addcdiv",
-                           "addcmul",
-                           "atan2",
-                           "ceil",
-                           "clamp_max",
-                           "clamp_max.Tensor",
-                           "clamp_min",
-                           "clamp_min.Tensor",
-                           "cos",
-                           "div.Scalar",
-                           "div.Tensor",
-                           "elu",
-                           "elu_backward",
-                           "erf",
-                           "exp",
-                           "expm1",
-                           "floor",
-                           "gelu",
-                           "gelu_backward",
-                           "hardsigmoid",
-                           "hardsigmoid_backward",
-                           "hardswish",
-                           "hardswish_backward",
-                           "hardtanh",
-                           "hardtanh_backward",
-                           "leaky_relu",
-                           "leaky_relu_backward",
-                           "log",
-                           "log1p",
-                           "log2",
-                           "maximum",
-                           "minimum",
-                           "mish",
-                           "mish_backward",
-                           "mul.Scalar",
-                           "mul.Tensor",
-                           "neg",
-                           "pow.Tensor_Scalar",
-                           "pow.Tensor_Tensor",
-                           "reciprocal",
-                           "relu",
-                           "round",
-                           "rsqrt",
-                           "rsub.Scalar",
-                           "sgn",
-                           "sigmoid",
-                           "sigmoid_backward",
-                           "sign",
-                           "silu",
-                           "silu_backward",
-                           "sin",
-                           "softplus",
-                           "softplus_backward",
-                           "sqrt",
-                           "sub.Scalar",
-                           "sub.Tensor",
-                           "tanh",
-                           "tanh_backward",
-                           "threshold",
-                           "threshold_backward",
-                           "trunc"}) {
-      table->emplace(std::string("aten::") + op, Elementwise<false>);
-    }
-    for (const char* op : {"eq", "ge", "gt", "le", "lt", "ne"}) {
-      for (const char* overload : {".Scalar", ".Tensor"}) {
-        table->emplace(std::string("aten::") + op + overload, Elementwise<true>);
-      }
-    }
-    for (const char* op : {"add.List",
-                           "add.Scalar",
-                           "add.ScalarList",
-                           "addcdiv.Scalar",
-                           "addcdiv.ScalarList",
-                           "addcmul.Scalar",
-                           "addcmul.ScalarList",
-                           "div.List",
-                           "div.Scalar",
-                           "div.ScalarList",
-                           "lerp.List",
-                           "lerp.Scalar",
-                           "mul.List",
-                           "mul.Scalar",
-                           "mul.ScalarList",
-                           "neg",
-                           "sqrt",
-                           "sub.List",
-                           "sub.Scalar",
-                           "sub.ScalarList"}) {
-      table->emplace(std::string("aten::_foreach_") + op, Foreach);
-    }
-    return table;
-  }();
-  const auto found = rules->find(op);
-  return found == rules->end() ? nullptr : found->second;
+Rule FindRule(std::string_view op) {
+  static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
+      {"aten::_native_batch_norm_legit_functional", BatchNorm<5>},
+      {"aten::_native_batch_norm_legit.no_stats", BatchNorm<3>},
+      {"aten::_prelu_kernel", Elementwise},
+      {"aten::_safe_softmax", Softmax},
+      {"aten::abs", Elementwise},
+      {"aten::arange", Range<1>},
+      {"aten::arange.start", Range<2>},
+      {"aten::arange.start_step", Range<3>},
+      {"aten::binary_cross_entropy", Loss<3>},
+      {"aten::binary_cross_entropy_backward", LossBackward<4>},
+      {"aten::binary_cross_entropy_with_logits", Loss<4>},
+      {"aten::empty_like", FactoryLike},
+      {"aten::full_like", FactoryLike},
+      {"aten::grid_sampler_2d", GridSampler2d},
+      {"aten::hardswish", Elementwise},
+      {"aten::hardswish_backward", Elementwise},
+      {"aten::hardtanh", Elementwise},
+      {"aten::hardtanh_backward", Elementwise},
+      {"aten::huber_loss", Loss<2>},
+      {"aten::huber_loss_backward", LossBackward<3>},
+      {"aten::linear", Linear},
+      {"aten::logsumexp", LogSumExp},
+      {"aten::masked_fill.Scalar", MaskedFill},
+      {"aten::mean", Mean},
+      {"aten::mish_backward", Elementwise},
+      {"aten::mse_loss_backward", LossBackward<3>},
+      {"aten::native_batch_norm", BatchNorm<5>},
+      {"aten::native_batch_norm_backward", BatchNormBackward},
+      {"aten::native_dropout", Dropout},
+      {"aten::native_dropout_backward", DropoutBackward},
+      {"aten::native_group_norm", GroupNorm},
+      {"aten::native_group_norm_backward", GroupNormBackward},
+      {"aten::native_layer_norm", LayerNorm},
+      {"aten::native_layer_norm_backward", LayerNormBackward},
+      {"aten::ones_like", FactoryLike},
+      {"aten::relu", Elementwise},
+      {"aten::rsub.Scalar", Elementwise},
+      {"aten::smooth_l1_loss_backward", LossBackward<3>},
+      {"aten::sum", Sum},
+      {"aten::where.self", Where},
+      {"aten::zeros_like", FactoryLike},
+  });
+  const auto* found = std::ranges::find(kRules, op, &std::pair<std::string_view, Rule>::first);
+  return found == kRules.end() ? nullptr : found->second;
 }
 
 }  // namespace
 
 bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack) {
-  const Rule rule = info.has_out ? nullptr : FindRule(info.name);
-  if (rule == nullptr) return false;
-  Results results = rule(*stack);
-  if (!results) return false;
+  const auto op = FindOp(info.name);
+  if (info.has_out || !op) return false;
+  torch::jit::Stack results = *stack;
+  if (!CallMetaFunction(*op, &results)) {
+    const Rule rule = FindRule(info.name);
+    if (rule == nullptr) return false;
+    auto found = rule(*stack);
+    if (!found) return false;
+    results = *std::move(found);
+  }
   if (!info.mutated.empty()) {
     // In place: the result has to fit the argument that it is written to.
-    const c10::IValue& self = stack->front();
-    if (self.isTensor() && !IsLike((*results)[0], self.toTensor())) return false;
-    results->resize(info.results.size());
+    if (!AreLike(results[0], stack->front())) return false;
+    results.resize(info.results.size());
   }
-  *stack = *std::move(results);
+  *stack = std::move(results);
   return true;
 }
 

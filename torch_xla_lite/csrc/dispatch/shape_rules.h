@@ -1,7 +1,8 @@
-// Infers the shapes of results of common ops whose meta functions in torch are written in Python.
+// Infers the shapes of results without torch's meta functions in Python.
 //
-// Those functions take 50 to 1,000 us for a new shape. A rule takes one, and knows only the plain
-// cases: calls that may be wrong, and dtypes that torch promotes, are left to the meta function.
+// Those take 50 to 1,000 us for a new shape. torch's functions in C++ take one (meta_function.h). A
+// few common ops have none, and a rule here, which knows only the plain cases: calls that may be
+// wrong, and dtypes that torch promotes, are left to the function in Python.
 //
 //   if (!ApplyShapeRule(info, &stack)) info.op.callBoxed(&stack);    // of meta tensors
 
@@ -15,7 +16,8 @@
 namespace torch_xla_lite::dispatch {
 
 // Replaces the arguments on the stack, on meta or numbers on the CPU, by the results on meta.
-// False, and the stack is as it was, if the op has no rule or the rule does not cover the call.
+// False, and the stack is as it was, if the op has neither function nor rule, or the rule does not
+// cover the call. Raises torch's error for a wrong call.
 bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack);
 
 }  // namespace torch_xla_lite::dispatch
