@@ -382,6 +382,7 @@ PYTHON_DEPS = {
             "reliability_test", "watch_test"],
     },
     "test/third_party": {
+        "autocast_ops_test": ["//third_party/torch:autocast_ops"],
         "interface_test": ["//third_party:elf", "//third_party:interface"],
         "layers_test": ["//third_party/torch:layers"],
         "meta_functions_test": ["//third_party/torch:meta_functions"],

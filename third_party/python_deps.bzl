@@ -6,6 +6,7 @@ PYTHON_DEPS = {
         "interface": [":elf"],
     },
     "third_party/torch": {
+        "autocast_ops": [],
         "layers": [":meta_functions"],
         "meta_functions": [],
     },

@@ -14,7 +14,10 @@ def _torch_repository_impl(repository_ctx):
     interface = repository_ctx.path(Label("//third_party:interface.py"))
     repository_ctx.path(Label("//third_party:elf.py"))
     layers = repository_ctx.path(Label("//third_party/torch:layers.py"))
-    meta_functions = repository_ctx.path(Label("//third_party/torch:meta_functions.py"))
+    generators = [
+        (repository_ctx.path(Label("//third_party/torch:autocast_ops.py")), "include/autocast_ops.h"),
+        (repository_ctx.path(Label("//third_party/torch:meta_functions.py")), "include/meta_functions.h"),
+    ]
     template = repository_ctx.path(Label("//third_party/torch:torch.BUILD.tpl"))
 
     python = find_python(repository_ctx)
@@ -29,11 +32,8 @@ def _torch_repository_impl(repository_ctx):
         "layers.bzl",
         "words.txt",
     ])
-    run_python(repository_ctx, python, [
-        meta_functions,
-        torch.path.get_child("include"),
-        "include/meta_functions.h",
-    ])
+    for generator, header in generators:
+        run_python(repository_ctx, python, [generator, torch.path.get_child("include"), header])
     libraries = torch.path.get_child("lib")
     for name in _LIBRARIES:
         run_python(repository_ctx, python, [

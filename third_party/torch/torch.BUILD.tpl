@@ -6,6 +6,7 @@
 #   core         at::Tensor, the dispatcher, torch/library.h
 #   operators    operators called by name (core has the most common ones)
 #   meta         torch's meta functions in C++, listed by meta_functions.h
+#   autocast_ops  the ops that autocast casts
 #   host_memory  ATen/core/CachingHostAllocator.h: allocators of pinned memory
 #   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
 #   python       headers that use Python
@@ -63,6 +64,12 @@ cc_library(
     hdrs = META + ["include/meta_functions.h"],
     includes = ["include"],
     deps = [":core"],
+)
+
+cc_library(
+    name = "autocast_ops",
+    hdrs = ["include/autocast_ops.h"],
+    includes = ["include"],
 )
 
 cc_library(

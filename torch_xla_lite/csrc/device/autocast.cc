@@ -1,4 +1,4 @@
-// torch.autocast('jax'): casts the inputs of the ops in autocast_ops.h, as CUDA's autocast does.
+// torch.autocast('jax'): casts the inputs of the ops that CUDA's autocast casts.
 //
 //   with torch.autocast('jax', dtype=torch.bfloat16):
 //       y = model(x)            # products in bfloat16, losses and norms in float32
@@ -10,15 +10,17 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <autocast_ops.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "torch_xla_lite/csrc/device/autocast_ops.h"
 
 // Declared in ATen/autocast_mode.h, which includes ATen/ATen.h (5 s of compiler time for these two
 // functions).
@@ -101,20 +103,36 @@ struct Float32Dtype final : c10::OperatorKernel {
   }
 };
 
+// The overload of an op that takes the dtype of the result after the same arguments.
+OperatorHandle FindWithDtype(const OperatorHandle& op) {
+  const auto& wanted = op.schema().arguments();
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name != op.operator_name().name) continue;
+    const OperatorHandle candidate = c10::Dispatcher::singleton().findSchemaOrThrow(
+        name.name.c_str(), name.overload_name.c_str());
+    const auto& arguments = candidate.schema().arguments();
+    if (arguments.size() == wanted.size() + 1 && arguments.back().name() == "dtype" &&
+        std::ranges::equal(arguments.begin(), arguments.end() - 1, wanted.begin(), wanted.end(), {},
+                           &c10::Argument::name, &c10::Argument::name))
+      return candidate;
+  }
+  TORCH_CHECK(false, op.operator_name(), " has no overload with a dtype.");
+}
+
 class Float32Overload final : public c10::OperatorKernel {
  public:
-  explicit Float32Overload(OperatorHandle with_dtype) : with_dtype_(std::move(with_dtype)) {}
-
   void operator()(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    std::call_once(found_, [&] { with_dtype_ = FindWithDtype(op); });
     const at::Tensor& first =
         torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
     ScalarType dtype = IsEligible(first) ? ScalarType::Float : first.scalar_type();
     stack->emplace_back(dtype);
-    CallWithoutAutocast(with_dtype_, stack);
+    CallWithoutAutocast(*with_dtype_, stack);
   }
 
  private:
-  OperatorHandle with_dtype_;
+  std::once_flag found_;
+  std::optional<OperatorHandle> with_dtype_;
 };
 
 struct Promote final : c10::OperatorKernel {
@@ -140,8 +158,6 @@ struct Forbidden final : c10::OperatorKernel {
   }
 };
 
-std::string Aten(std::string_view name) { return "aten::" + std::string(name); }
-
 // Ops that are in none of the lists pass through autocast unchanged.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
@@ -150,19 +166,15 @@ TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
   using torch::CppFunction;
   auto add = [&library](std::string_view name, auto kernel) {
-    library.impl(Aten(name).c_str(), CppFunction::makeFromBoxedFunctor(std::move(kernel)));
+    library.impl(std::string(name).c_str(), CppFunction::makeFromBoxedFunctor(std::move(kernel)));
   };
-  for (std::string_view name : kLowerPrecisionOps) add(name, std::make_unique<LowerPrecision>());
-  for (std::string_view name : kFloat32Ops) add(name, std::make_unique<Float32>());
-  for (std::string_view name : kFloat32DtypeOps) add(name, std::make_unique<Float32Dtype>());
-  for (std::string_view name : kPromoteOps) add(name, std::make_unique<Promote>());
-  for (const DtypeOverload& overload : kFloat32OverloadOps) {
-    std::string base(overload.op.substr(0, overload.op.find('.')));
-    add(overload.op,
-        std::make_unique<Float32Overload>(c10::Dispatcher::singleton().findSchemaOrThrow(
-            Aten(base).c_str(), std::string(overload.with_dtype).c_str())));
-  }
-  add("binary_cross_entropy", std::make_unique<Forbidden>());
+  for (std::string_view op : kLowerPrecisionFp) add(op, std::make_unique<LowerPrecision>());
+  for (std::string_view op : kFp32) add(op, std::make_unique<Float32>());
+  for (std::string_view op : kFp32SetOptDtype) add(op, std::make_unique<Float32Dtype>());
+  for (std::string_view op : kDifferentRedispatchSignature)
+    add(op, std::make_unique<Float32Overload>());
+  for (std::string_view op : kPromote) add(op, std::make_unique<Promote>());
+  add("aten::binary_cross_entropy", std::make_unique<Forbidden>());
 }
 
 }  // namespace
