@@ -1,18 +1,27 @@
 #!/usr/bin/env python3
-"""Writes torch_xla_lite/lowering/table.py: which module has the lowering of each op.
+"""Writes what the decorators of lowerings say into two tables.
 
     python scripts/lowering_table.py             # after a change of an `@lower` decorator
-    python scripts/lowering_table.py --check     # writes nothing; exit code 1 if it is out of date
+    python scripts/lowering_table.py --check     # writes nothing; exit code 1 if one is out of date
 
-With the table, the package imports a module when one of its ops is first lowered.
+torch_xla_lite/lowering/table.py says which module has the lowering of each op: the package imports
+a module when one of its ops is first lowered. torch_xla_lite/csrc/dispatch/op_table.inc has the
+facts of each op (torch_xla_lite/lowering/facts.py) for the C++ code.
 """
 
 import argparse
+import dataclasses
 import importlib
 import json
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch_xla_lite.lowering.facts import Facts
+    from torch_xla_lite.lowering.registry import Lowering
 
 ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = "torch_xla_lite.lowering"
@@ -20,14 +29,20 @@ _HEAD = '''\
 """Which module has the lowering of each op. Written by scripts/lowering_table.py.
 
 MODULES: module -> its ops.
-CONSTANTS: ops whose scalars are constants of the graph.
-RUNTIME_FLOATS: op -> arguments of type `float` that arrive at run time.
 """
 '''
 
 
-def text() -> str:
-    """What the table should contain."""
+def tables() -> dict[Path, str]:
+    """What each of the two files should contain."""
+    lowerings = _lowerings()
+    return {
+        ROOT / "torch_xla_lite" / "lowering" / "table.py": _modules(lowerings),
+        ROOT / "torch_xla_lite" / "csrc" / "dispatch" / "op_table.inc": _facts(lowerings),
+    }
+
+
+def _lowerings() -> "dict[str, Lowering]":
     from torch_xla_lite.lowering import registry
 
     # What the old table says is of no interest here.
@@ -36,23 +51,20 @@ def text() -> str:
         if file.stem != "__init__":
             importlib.import_module(f"{_PACKAGE}.{file.stem}")
     # Others are registered by the files that define their ops.
-    entries = {
+    return {
         op: entry
         for op, entry in sorted(registry.LOWERINGS.items())
         if entry.fn.__module__.startswith(f"{_PACKAGE}.")
     }
+
+
+def _modules(lowerings: "dict[str, Lowering]") -> str:
     modules: dict[str, list[str]] = {}
-    for op, entry in entries.items():
+    for op, entry in lowerings.items():
         modules.setdefault(entry.fn.__module__.removeprefix(f"{_PACKAGE}."), []).append(op)
     lines = [_HEAD, "MODULES: dict[str, str] = {"]
     for module in sorted(modules):
         lines += [f'    "{module}": """', _wrapped(modules[module], 8), '    """,']
-    constants = [op for op, entry in entries.items() if entry.constants]
-    lines += ["}", 'CONSTANTS = """', _wrapped(constants, 4), '"""']
-    lines += ["RUNTIME_FLOATS: dict[str, list[str]] = {"]
-    for op, entry in entries.items():
-        if entry.runtime_floats:
-            lines.append(f'    "{op}": {json.dumps(sorted(entry.runtime_floats))},')
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -67,6 +79,26 @@ def _wrapped(names: list[str], indent: int) -> str:
     )
 
 
+def _facts(lowerings: "dict[str, Lowering]") -> str:
+    from torch_xla_lite.lowering.unlowered import UNLOWERED
+
+    stated = {op: ["is_lowered = true", *_members(entry.facts)] for op, entry in lowerings.items()}
+    stated |= {op: list(_members(facts)) for op, facts in UNLOWERED.items()}
+    lines = ["// The facts of each op (op_facts.h). Written by scripts/lowering_table.py."]
+    for op, members in sorted(stated.items()):
+        text = ", ".join(f".{member}" for member in [f"op = {json.dumps(op)}", *members])
+        lines.append(f"{{{text}}},")
+    return "\n".join(lines) + "\n"
+
+
+def _members(facts: "Facts") -> Iterator[str]:
+    """Initializers of the members that are not as in most ops."""
+    for field in dataclasses.fields(facts):
+        value = getattr(facts, field.name)
+        if value != field.default:
+            yield f"{field.name} = {json.dumps(value)}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -74,14 +106,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     check = parser.parse_args().check
     sys.path.insert(0, str(ROOT))
-    table, wanted = ROOT / "torch_xla_lite" / "lowering" / "table.py", text()
-    if table.read_text(encoding="utf-8") == wanted:
-        return 0
-    if check:
-        print(f"{table} is out of date.\nWrite it again:  python scripts/lowering_table.py")
-        return 1
-    table.write_text(wanted, encoding="utf-8")
-    print(f"{table} has changed.")
+    for path, wanted in tables().items():
+        if path.is_file() and path.read_text(encoding="utf-8") == wanted:
+            continue
+        if check:
+            print(f"{path} is out of date.\nWrite it again:  python scripts/lowering_table.py")
+            return 1
+        path.write_text(wanted, encoding="utf-8")
+        print(f"{path} has changed.")
     return 0
 
 

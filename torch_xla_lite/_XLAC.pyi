@@ -33,15 +33,6 @@ def set_callbacks(
     Graphs that differ in donation alone have one structure; the program of a single op in an
     interpreted graph has none."""
 
-def set_lowered_ops(
-    lowered: Mapping[
-        str, tuple[bool, SupportsInt | SupportsIndex, SupportsInt | SupportsIndex, Sequence[str]]
-    ],
-) -> None:
-    """Sets which ops have lowerings: whether their numbers are constants of the graph, the bits of
-    the dtypes that their first operand and result cannot have, and which of their floats are no
-    constants."""
-
 def register_lowering(op: str, needs_constants: bool) -> None:
     """Adds the lowering of an op of another library."""
 

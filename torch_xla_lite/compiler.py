@@ -46,7 +46,7 @@ from . import (
 )
 from .background import Worker
 from .compilation_cache import Program
-from .lowering import dtypes, registry, target
+from .lowering import registry, target
 from .new_graphs import NewGraph, Place
 from .placements import Root
 from .tracing import Call
@@ -76,12 +76,6 @@ def register() -> None:
     costs.register()
     when = _variables.choice(os.environ, "TORCH_XLA_LITE_COMPILE", default="repeated")
     _XLAC.set_compile_when(when)
-    _XLAC.set_lowered_ops(
-        {
-            name: (entry.constants, *dtypes.refused(name), list(entry.runtime_floats))
-            for name, entry in registry.DECLARED.items()
-        }
-    )
 
 
 def _start_compile(steps: list[tuple], roots: list[Root], structure: int) -> Future[Compiled]:

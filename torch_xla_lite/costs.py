@@ -34,7 +34,7 @@ def use(costs: dict[str, Any]) -> None:
     """Tells the bridge other costs, of the form of costs.json."""
     kinds = costs["kinds"]
     other = kinds["other"]
-    ops = {name: kinds.get(entry.module, other) for name, entry in registry.DECLARED.items()}
+    ops = {name: kinds.get(module, other) for name, module in registry.DECLARED.items()}
     ops |= {"other": other, "write": kinds["write"]}
     # Only a compiled program computes what a jax function computes.
     ops[jax_programs.OP] = [math.inf, 0.0, 0.0, 0.0, other[-1]]

@@ -77,5 +77,4 @@ def _is_view(op: Op) -> bool:
 
 
 def _module(op: Op) -> str:
-    declared = registry.DECLARED.get(op.name)
-    return declared.module if declared else ""
+    return registry.DECLARED.get(op.name, "")

@@ -381,8 +381,7 @@ def kind_of(op: str) -> str:
 
     if op.startswith("write:"):
         return "write"
-    declared = registry.DECLARED.get(op)
-    return "other" if declared is None else declared.module
+    return registry.DECLARED.get(op, "other")
 
 
 def sums(sample: Sample, kind: str) -> list[float]:

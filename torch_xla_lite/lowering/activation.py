@@ -25,7 +25,7 @@ def _like(x: jax.Array, value: Operand) -> jax.Array:
     return full(x.shape, value, x.dtype)
 
 
-@lower("aten::threshold")
+@lower("aten::threshold", refuses="bc", shares="")
 def threshold(self: jax.Array, threshold: Operand, value: Operand) -> jax.Array:
     x = opmath(self)
     return lax.select(lax.le(x, _like(x, threshold)), _like(x, value), x)
@@ -58,7 +58,7 @@ def tanh_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
     return lax.mul(grad, lax.sub(_like(y, 1), square))
 
 
-@lower("aten::gelu")
+@lower("aten::gelu", refuses="biuc")
 def gelu(self: jax.Array, *, approximate: str = "none") -> jax.Array:
     x = opmath(self)
     half = lax.mul(_like(x, 0.5), x)
@@ -94,7 +94,7 @@ def gelu_backward(
     return lax.mul(grad, lax.add(cdf, lax.mul(x, pdf)))
 
 
-@lower("aten::silu")
+@lower("aten::silu", refuses="biu")
 def silu(self: jax.Array) -> jax.Array:
     x = opmath(self)
     return lax.mul(x, lax.logistic(x))
@@ -108,7 +108,7 @@ def silu_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.mul(grad, lax.mul(s, lax.add(one, lax.mul(x, lax.sub(one, s)))))
 
 
-@lower("aten::mish")
+@lower("aten::mish", refuses="biuc")
 def mish(self: jax.Array) -> jax.Array:
     x = opmath(self)
     return lax.mul(x, lax.tanh(log1p_exp(x)))
@@ -123,7 +123,7 @@ def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.mul(grad, lax.add(inner, slope))
 
 
-@lower("aten::softplus")
+@lower("aten::softplus", refuses="biuc")
 def softplus(self: jax.Array, beta: Operand = 1, threshold: Operand = 20) -> jax.Array:
     x = opmath(self)
     scaled = lax.mul(x, _like(x, beta))
@@ -142,7 +142,7 @@ def softplus_backward(
     return lax.select(linear, grad, lax.mul(grad, lax.logistic(scaled)))
 
 
-@lower("aten::log_sigmoid_forward")
+@lower("aten::log_sigmoid_forward", refuses="biuc")
 def log_sigmoid_forward(self: jax.Array, *, outs) -> tuple[jax.Array, jax.Array]:
     # The second output is a buffer for the CPU kernel; the backward below does not need it.
     return lax.neg(log1p_exp(lax.neg(opmath(self)))), lax.full(outs[1].shape, 0, outs[1].dtype)
@@ -154,7 +154,7 @@ def log_sigmoid_backward(grad_output: jax.Array, self: jax.Array, buffer: jax.Ar
     return lax.mul(opmath(grad_output), lax.logistic(lax.neg(opmath(self))))
 
 
-@lower("aten::elu")
+@lower("aten::elu", refuses="biuc")
 def elu(
     self: jax.Array, alpha: Operand = 1, scale: Operand = 1, input_scale: Operand = 1
 ) -> jax.Array:
@@ -163,7 +163,7 @@ def elu(
     return lax.mul(lax.select(lax.lt(x, _like(x, 0)), negative, x), _like(x, scale))
 
 
-@lower("aten::elu_backward")
+@lower("aten::elu_backward", negative="alpha")
 @broadcasting(0, 5)
 def elu_backward(
     grad_output: jax.Array,
@@ -184,7 +184,7 @@ def elu_backward(
     return lax.select(lax.le(x, _like(x, 0)), lax.mul(lax.mul(grad, rate), slope), positive)
 
 
-@lower("aten::celu")
+@lower("aten::celu", refuses="biuc", divides="all", shares="")
 def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
     x = opmath(self)
     height = _like(x, alpha)
@@ -192,13 +192,13 @@ def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
     return lax.select(lax.lt(x, _like(x, 0)), negative, x)
 
 
-@lower("aten::leaky_relu")
+@lower("aten::leaky_relu", refuses="biuc")
 def leaky_relu(self: jax.Array, negative_slope: Operand = 0.01) -> jax.Array:
     x = opmath(self)
     return lax.select(lax.gt(x, _like(x, 0)), x, lax.mul(x, _like(x, negative_slope)))
 
 
-@lower("aten::leaky_relu_backward")
+@lower("aten::leaky_relu_backward", negative="negative_slope")
 @broadcasting()
 def leaky_relu_backward(
     grad_output: jax.Array, self: jax.Array, negative_slope: Operand, self_is_result: bool
@@ -207,7 +207,7 @@ def leaky_relu_backward(
     return lax.select(lax.gt(x, _like(x, 0)), grad, lax.mul(grad, _like(x, negative_slope)))
 
 
-@lower("aten::hardtanh")
+@lower("aten::hardtanh", refuses="c")
 def hardtanh(self: jax.Array, min_val: Operand = -1, max_val: Operand = 1) -> jax.Array:
     return lax.min(lax.max(self, _like(self, min_val)), _like(self, max_val))
 
@@ -227,7 +227,7 @@ def _gate(x: jax.Array) -> jax.Array:
     return lax.clamp(np.array(0, x.dtype), lax.add(x, _like(x, 3)), np.array(6, x.dtype))
 
 
-@lower("aten::hardsigmoid")
+@lower("aten::hardsigmoid", refuses="biuc")
 def hardsigmoid(self: jax.Array) -> jax.Array:
     x = opmath(self)
     return lax.div(_gate(x), _like(x, 6))
@@ -243,7 +243,7 @@ def hardsigmoid_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.select(inside, lax.mul(grad, slope), _like(x, 0))
 
 
-@lower("aten::hardswish")
+@lower("aten::hardswish", refuses="biuc")
 def hardswish(self: jax.Array) -> jax.Array:
     x = opmath(self)
     return lax.div(lax.mul(x, _gate(x)), _like(x, 6))
@@ -258,7 +258,7 @@ def hardswish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.select(lax.le(x, _like(x, -3)), _like(x, 0), inner)
 
 
-@lower("aten::hardshrink")
+@lower("aten::hardshrink", refuses="biuc")
 def hardshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
     return lax.select(_within(self, lambd), _like(self, 0), self)
 
@@ -275,7 +275,7 @@ def hardshrink_backward(grad_out: jax.Array, self: jax.Array, lambd: Operand) ->
     return lax.select(_within(self, lambd), _like(grad_out, 0), grad_out)
 
 
-@lower("aten::softshrink")
+@lower("aten::softshrink", refuses="c")
 def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
     x = opmath(self)
     edge = _like(x, lambd)
@@ -293,7 +293,7 @@ def softshrink_backward(grad_output: jax.Array, self: jax.Array, lambd: Operand)
     return lax.select(_within(self, lambd), _like(grad_output, 0), grad_output)
 
 
-@lower("aten::glu")
+@lower("aten::glu", refuses="biuc")
 def glu(self: jax.Array, dim: int = -1) -> jax.Array:
     a, b = jnp.split(opmath(self), 2, canonical_dim(dim, self.ndim))
     return lax.mul(a, lax.logistic(b))

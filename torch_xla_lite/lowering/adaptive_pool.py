@@ -62,7 +62,7 @@ def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
     return x
 
 
-@lower("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d")
+@lower("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d", refuses="biuc")
 def adaptive_avg_pool(self: jax.Array, output_size: list[int]) -> jax.Array:
     return _adaptive_average(opmath(self), output_size)
 
@@ -133,7 +133,7 @@ def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.A
     return best, where
 
 
-@lower("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d")
+@lower("aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d", refuses="biuc")
 def adaptive_max_pool(self: jax.Array, output_size: list[int]) -> tuple[jax.Array, jax.Array]:
     value, position = _adaptive_max(self, output_size)
     return value, convert(position, np.dtype(np.int64))

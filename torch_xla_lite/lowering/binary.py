@@ -60,35 +60,38 @@ def _mul(a: jax.Array, b: jax.Array) -> jax.Array:
     return lax.bitwise_and(a, b) if a.dtype == np.bool_ else lax.mul(a, b)
 
 
-@lower("aten::add.Tensor", "aten::add.Scalar")
+@lower("aten::add.Tensor", "aten::add.Scalar", rounds="numbers")
 def add(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return _add(a, scaled(b, alpha))
 
 
-@lower("aten::sub.Tensor", "aten::sub.Scalar")
+@lower("aten::sub.Tensor", "aten::sub.Scalar", rounds="numbers")
 def sub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.sub(a, scaled(b, alpha))
 
 
-@lower("aten::rsub.Tensor", "aten::rsub.Scalar")
+@lower("aten::rsub.Tensor", "aten::rsub.Scalar", rounds="numbers")
 def rsub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.sub(b, scaled(a, alpha))
 
 
-@lower("aten::mul.Tensor", "aten::mul.Scalar")
+@lower("aten::mul.Tensor", rounds="operands")
+@lower("aten::mul.Scalar")
 def mul(self: Operand, other: Operand, *, outs) -> jax.Array:
     return _mul(*_wide_pair(self, other, outs[0]))
 
 
-@lower("aten::div.Tensor", "aten::div.Scalar")
+@lower("aten::div.Tensor", rounds="operands")
+@lower("aten::div.Scalar")
 def div(self: Operand, other: Operand, *, outs) -> jax.Array:
     return target.divide(*_wide_pair(self, other, outs[0]))
 
 
-@lower("aten::div.Tensor_mode", "aten::div.Scalar_mode")
+@lower("aten::div.Tensor_mode", refuses="bc", divides="integers", rounds="operands")
+@lower("aten::div.Scalar_mode", divides="integers")
 def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) -> jax.Array:
     if rounding_mode is None:
         return div(self, other, outs=outs)
@@ -134,18 +137,25 @@ def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
     return lax.select(lax.eq(b, zero), lax.div(a, b), floored)
 
 
-@lower("aten::floor_divide", "aten::floor_divide.Scalar")
+@lower("aten::floor_divide", divides="integers", shares="self=same other=same", rounds="operands")
+@lower("aten::floor_divide.Scalar", divides="integers", shares="self=same other=same")
 def floor_divide(self: Operand, other: Operand, *, outs) -> jax.Array:
     return div_mode(self, other, rounding_mode="floor", outs=outs)
 
 
-@lower("aten::fmod.Tensor", "aten::fmod.Scalar")
+@lower("aten::fmod.Tensor", "aten::fmod.Scalar", refuses_results="bc", divides="integers")
 def fmod(self: Operand, other: Operand, *, outs) -> jax.Array:
     _check_divisor(other, outs[0])
     return lax.rem(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
+@lower(
+    "aten::remainder.Tensor",
+    "aten::remainder.Scalar",
+    "aten::remainder.Scalar_Tensor",
+    refuses_results="bc",
+    divides="integers",
+)
 def remainder(self: Operand, other: Operand, *, outs) -> jax.Array:
     _check_divisor(other, outs[0])
     a, b = _rounded_pair(self, other, outs[0])
@@ -155,7 +165,7 @@ def remainder(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.select(other_sign, lax.add(rest, b), rest)
 
 
-@lower("aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", "aten::pow.Scalar")
+@lower("aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", "aten::pow.Scalar", refuses="b")
 def pow_(self: Operand, exponent: Operand, *, outs) -> jax.Array:
     return power(self, exponent, outs[0])
 
@@ -254,7 +264,7 @@ def _bitwise(name: str, combine: Callable[[jax.Array, jax.Array], jax.Array]) ->
         return combine(*_pair(self, other, outs[0]))
 
     suffixes = ("Tensor", "Scalar", "Scalar_Tensor")
-    lower(*(f"aten::bitwise_{name}.{suffix}" for suffix in suffixes))(lowering)
+    lower(*(f"aten::bitwise_{name}.{suffix}" for suffix in suffixes), refuses="fhc")(lowering)
 
 
 _bitwise("and", lax.bitwise_and)
@@ -268,6 +278,7 @@ _SHIFTS = ("{}.Tensor", "{}.Tensor_Scalar", "{}.Scalar_Tensor")
     *(name.format("aten::bitwise_left_shift") for name in _SHIFTS),
     "aten::__lshift__.Tensor",
     "aten::__lshift__.Scalar",
+    refuses_results="fhcb",
 )
 def bitwise_left_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
@@ -278,6 +289,7 @@ def bitwise_left_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
     *(name.format("aten::bitwise_right_shift") for name in _SHIFTS),
     "aten::__rshift__.Tensor",
     "aten::__rshift__.Scalar",
+    refuses_results="fhcb",
 )
 def bitwise_right_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
@@ -286,50 +298,50 @@ def bitwise_right_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
     )
 
 
-@lower("aten::maximum", "aten::clamp_min.Tensor", "aten::clamp_min")
+@lower("aten::maximum", "aten::clamp_min.Tensor", "aten::clamp_min", refuses="c")
 def maximum(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.max(*_pair(self, other, outs[0]))
 
 
-@lower("aten::minimum", "aten::clamp_max.Tensor", "aten::clamp_max")
+@lower("aten::minimum", "aten::clamp_max.Tensor", "aten::clamp_max", refuses="c")
 def minimum(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.min(*_pair(self, other, outs[0]))
 
 
-@lower("aten::fmax")
+@lower("aten::fmax", refuses="c")
 def fmax(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
     return lax.select(lax.ne(a, a), b, lax.select(lax.ne(b, b), a, lax.max(a, b)))
 
 
-@lower("aten::fmin")
+@lower("aten::fmin", refuses="c")
 def fmin(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
     return lax.select(lax.ne(a, a), b, lax.select(lax.ne(b, b), a, lax.min(a, b)))
 
 
-@lower("aten::atan2")
+@lower("aten::atan2", refuses="c")
 def atan2(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.atan2(*_pair(self, other, outs[0]))
 
 
-@lower("aten::copysign.Tensor", "aten::copysign.Scalar")
+@lower("aten::copysign.Tensor", "aten::copysign.Scalar", refuses="c")
 def copysign(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
     return jnp.copysign(a, b)
 
 
-@lower("aten::hypot")
+@lower("aten::hypot", refuses="biuc")
 def hypot(self: Operand, other: Operand, *, outs) -> jax.Array:
     return jnp.hypot(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::nextafter")
+@lower("aten::nextafter", refuses="biuc")
 def nextafter(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.nextafter(*_pair(self, other, outs[0]))
 
 
-@lower("aten::logaddexp")
+@lower("aten::logaddexp", refuses="biu")
 def logaddexp(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _rounded_pair(self, other, outs[0])
     if not is_complex(a.dtype):
@@ -341,23 +353,23 @@ def logaddexp(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.select(is_infinite, large, large + lax.log1p(lax.exp(small - large)))
 
 
-@lower("aten::logaddexp2")
+@lower("aten::logaddexp2", refuses="biuc")
 def logaddexp2(self: Operand, other: Operand, *, outs) -> jax.Array:
     return jnp.logaddexp2(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::ldexp.Tensor")
+@lower("aten::ldexp.Tensor", shares="self=same")
 def ldexp(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.mul(a, unary.exp2(b))
 
 
-@lower("aten::gcd")
+@lower("aten::gcd", refuses_results="fhcb")
 def gcd(self: Operand, other: Operand, *, outs) -> jax.Array:
     return _gcd(*_pair(self, other, outs[0]))
 
 
-@lower("aten::lcm")
+@lower("aten::lcm", refuses="fhcb")
 def lcm(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
     divisor = _gcd(a, b)
@@ -384,7 +396,7 @@ def _gcd(a: jax.Array, b: jax.Array) -> jax.Array:
     return lax.while_loop(lambda pair: jnp.any(pair[0] != 0), remainder, pair)[1]
 
 
-@lower("aten::heaviside")
+@lower("aten::heaviside", refuses="c", one_dtype="self values")
 def heaviside(self: Operand, values: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, values, outs[0])
     zero = lax.full_like(a, 0)
@@ -392,7 +404,7 @@ def heaviside(self: Operand, values: Operand, *, outs) -> jax.Array:
     return lax.select(lax.eq(a, zero), b, step)
 
 
-@lower("aten::xlogy.Tensor", "aten::xlogy.Scalar_Self", "aten::xlogy.Scalar_Other")
+@lower("aten::xlogy.Tensor", "aten::xlogy.Scalar_Self", "aten::xlogy.Scalar_Other", refuses="c")
 def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _rounded_pair(self, other, outs[0])
     zero = lax.full_like(a, 0)
@@ -404,6 +416,7 @@ def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
     "aten::special_xlog1py",
     "aten::special_xlog1py.self_scalar",
     "aten::special_xlog1py.other_scalar",
+    refuses="c",
 )
 def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _rounded_pair(self, other, outs[0])
@@ -412,7 +425,8 @@ def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.select(lax.ne(b, b), b, product)
 
 
-@lower("aten::special_zeta", "aten::special_zeta.self_scalar", "aten::special_zeta.other_scalar")
+@lower("aten::special_zeta", refuses="c")
+@lower("aten::special_zeta.self_scalar", "aten::special_zeta.other_scalar")
 def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
     return unary.zeta(*_rounded_pair(self, other, outs[0]))
 
@@ -428,7 +442,7 @@ def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
     return lax.complex(lax.mul(r, lax.cos(phi)), lax.mul(r, lax.sin(phi)))
 
 
-@lower("aten::_prelu_kernel")
+@lower("aten::_prelu_kernel", refuses="biuc")
 def prelu(self: jax.Array, weight: jax.Array) -> jax.Array:
     positive = lax.gt(self, lax.full_like(self, 0))
     return lax.select(positive, self, lax.mul(self, broadcast(weight, self.shape)))

@@ -81,7 +81,8 @@ def _by_aten(
     return [next(computed) if want else None for want in wanted]
 
 
-@lower("aten::convolution", "aten::convolution_overrideable")
+@lower("aten::convolution", refuses="b", one_dtype="input weight bias")
+@lower("aten::convolution_overrideable")
 def convolution(
     input: jax.Array,
     weight: jax.Array,

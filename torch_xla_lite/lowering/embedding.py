@@ -59,7 +59,7 @@ def embedding_dense_backward(
     return zeros.at[flat].add(grad, mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-@lower("aten::embedding_renorm", constants=True)
+@lower("aten::embedding_renorm", constants=True, refuses="biuc")
 def embedding_renorm(
     self: jax.Array, indices: jax.Array, max_norm: float, norm_type: float
 ) -> jax.Array:
@@ -96,7 +96,11 @@ def _check_offsets(offsets: jax.Array, length: int) -> None:
     )
 
 
-@lower("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
+@lower(
+    "aten::_embedding_bag",
+    "aten::_embedding_bag_forward_only",
+    one_dtype="weight per_sample_weights",
+)
 def embedding_bag(
     weight: jax.Array,
     indices: jax.Array,

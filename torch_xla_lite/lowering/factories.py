@@ -32,17 +32,16 @@ def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
 @lower(
     "aten::empty.memory_format",
     "aten::empty_like",
-    "aten::empty_permuted",
-    "aten::empty_strided",
     "aten::new_empty",
-    "aten::new_empty_strided",
     "aten::new_zeros",
-    "aten::zero",
     "aten::zeros",
     "aten::zeros_like",
-    "aten::_efficientzerotensor",
-    "aten::_new_zeros_with_same_feature_meta",
+    zeros=True,
 )
+@lower("aten::empty_permuted", zeros=True, by_value=False)
+@lower("aten::empty_strided", zeros=True, strides="stride")
+@lower("aten::new_empty_strided", zeros=True, strides="stride", by_value=False)
+@lower("aten::zero", "aten::_efficientzerotensor", "aten::_new_zeros_with_same_feature_meta")
 def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
     return _zeros(outs)
 
@@ -74,17 +73,17 @@ def scalar_tensor(s: Operand, *, dtype=None, outs) -> jax.Array:
     return full((), s, outs[0].dtype)
 
 
-@lower("aten::arange", constants=True)
+@lower("aten::arange", constants=True, refuses="c")
 def arange_end(end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(0, 1, outs[0])
 
 
-@lower("aten::arange.start", constants=True)
+@lower("aten::arange.start", constants=True, refuses="c")
 def arange_start(start: Number, end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(start, 1, outs[0])
 
 
-@lower("aten::arange.start_step", constants=True)
+@lower("aten::arange.start_step", constants=True, refuses="c")
 def arange(start: Number, end: Number, step: Number = 1, *, dtype=None, outs) -> jax.Array:
     return _steps(start, step, outs[0])
 
@@ -108,7 +107,10 @@ _WITH_TENSORS = (".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
 
 
 @lower(
-    "aten::linspace", *(f"aten::linspace{overload}" for overload in _WITH_TENSORS), constants=True
+    "aten::linspace",
+    *(f"aten::linspace{overload}" for overload in _WITH_TENSORS),
+    constants=True,
+    refuses="b",
 )
 def linspace(start: Operand, end: Operand, steps: int, *, dtype=None, outs) -> jax.Array:
     # As torch does: computed from both ends, so that the last value is exactly `end`.
@@ -142,7 +144,10 @@ def evenly_spaced(start: Operand, end: Operand, steps: int, dtype: np.dtype) -> 
 
 
 @lower(
-    "aten::logspace", *(f"aten::logspace{overload}" for overload in _WITH_TENSORS), constants=True
+    "aten::logspace",
+    *(f"aten::logspace{overload}" for overload in _WITH_TENSORS),
+    constants=True,
+    refuses="b",
 )
 def logspace(
     start: Operand, end: Operand, steps: int, base: float = 10.0, *, dtype=None, outs
@@ -191,7 +196,6 @@ def _indices(
 @lower(
     "aten::alias",
     "aten::alias_copy",
-    "aten::clone",
     "aten::detach",
     "aten::detach_copy",
     "aten::lift",
@@ -201,6 +205,7 @@ def _indices(
     "aten::_fw_primal",
     "aten::_fw_primal_copy",
 )
+@lower("aten::clone", shares="", any_strides=True)
 def identity(self: jax.Array, *args: object) -> jax.Array:
     return self
 
@@ -210,7 +215,7 @@ def copy(self: jax.Array, src: Operand, *, outs) -> jax.Array:
     return broadcast(convert(src, outs[0].dtype), outs[0].shape)
 
 
-@lower("aten::_to_copy")
+@lower("aten::_to_copy", any_strides=True)
 def to_copy(self: jax.Array, *, dtype=None, outs) -> jax.Array:
     return convert(self, outs[0].dtype)
 
@@ -241,7 +246,7 @@ def _cosine_window(
     return total
 
 
-@lower("aten::hann_window", "aten::hann_window.periodic")
+@lower("aten::hann_window", "aten::hann_window.periodic", refuses="biu")
 def hann_window(window_length: int, periodic: bool = True, *, dtype=None, outs) -> jax.Array:
     return _cosine_window(outs[0], periodic, (0.5, -0.5))
 
@@ -249,6 +254,7 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype=None, outs) 
 @lower(
     *("aten::hamming_window", "aten::hamming_window.periodic"),
     *("aten::hamming_window.periodic_alpha", "aten::hamming_window.periodic_alpha_beta"),
+    refuses="biu",
 )
 def hamming_window(
     window_length: int,
@@ -262,12 +268,12 @@ def hamming_window(
     return _cosine_window(outs[0], periodic, (alpha, -beta))
 
 
-@lower("aten::blackman_window", "aten::blackman_window.periodic")
+@lower("aten::blackman_window", "aten::blackman_window.periodic", refuses="biu")
 def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, outs) -> jax.Array:
     return _cosine_window(outs[0], periodic, (0.42, -0.5, 0.08))
 
 
-@lower("aten::bartlett_window", "aten::bartlett_window.periodic")
+@lower("aten::bartlett_window", "aten::bartlett_window.periodic", refuses="biu")
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, outs) -> jax.Array:
     numbers, last = _numbers(outs[0]), _last(outs[0], periodic)
     if outs[0].shape == (1,):
@@ -276,7 +282,9 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, ou
     return jnp.where(numbers <= last // 2, rising, 2 - rising)
 
 
-@lower("aten::kaiser_window", "aten::kaiser_window.periodic", "aten::kaiser_window.beta")
+@lower(
+    "aten::kaiser_window", "aten::kaiser_window.periodic", "aten::kaiser_window.beta", refuses="biu"
+)
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype=None, outs
 ) -> jax.Array:

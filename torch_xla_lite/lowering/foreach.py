@@ -4,6 +4,7 @@ Each applies the lowering for single tensors to the elements of the lists, in on
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -48,7 +49,9 @@ for _name in _UNARY:
     _register_unary(_name)
 
 
-def _register_binary(name: str, compute: Callable[..., jax.Array], one_tensor: bool) -> None:
+def _register_binary(
+    name: str, compute: Callable[..., jax.Array], one_tensor: bool = False, **facts: Any
+) -> None:
     """Registers the overloads Scalar, List and ScalarList, and Tensor (one tensor for all)."""
 
     def one(self, other, alpha=1, *, outs):
@@ -60,23 +63,21 @@ def _register_binary(name: str, compute: Callable[..., jax.Array], one_tensor: b
         rows = zip(self, other, outs, strict=True)
         return [compute(x, y, outs=[out], **extra) for x, y, out in rows]
 
-    lower(f"aten::_foreach_{name}.Scalar")(one)
-    lower(f"aten::_foreach_{name}.List", f"aten::_foreach_{name}.ScalarList")(many)
+    lower(f"aten::_foreach_{name}.Scalar", **facts)(one)
+    lower(f"aten::_foreach_{name}.List", f"aten::_foreach_{name}.ScalarList", **facts)(many)
     if one_tensor:
-        lower(f"aten::_foreach_{name}.Tensor")(one)
+        lower(f"aten::_foreach_{name}.Tensor", **facts)(one)
 
 
-for _name, _fn in {"add": binary.add, "mul": binary.mul, "div": binary.div}.items():
-    _register_binary(_name, _fn, one_tensor=True)
-for _name, _fn in {
-    "sub": binary.sub,
-    "clamp_max": binary.minimum,
-    "clamp_min": binary.maximum,
-    "maximum": binary.maximum,
-    "minimum": binary.minimum,
-    "pow": binary.pow_,
-}.items():
-    _register_binary(_name, _fn, one_tensor=False)
+_register_binary("add", binary.add, one_tensor=True, rounds="numbers")
+_register_binary("sub", binary.sub, rounds="numbers")
+_register_binary("mul", binary.mul, one_tensor=True, rounds="operands")
+_register_binary("div", binary.div, one_tensor=True, rounds="operands")
+_register_binary("clamp_max", binary.minimum, casts_numbers=True)
+_register_binary("clamp_min", binary.maximum, casts_numbers=True)
+_register_binary("maximum", binary.maximum, casts_numbers=True)
+_register_binary("minimum", binary.minimum, casts_numbers=True)
+_register_binary("pow", binary.pow_)
 
 
 @lower("aten::_foreach_pow.ScalarAndTensor")
@@ -102,8 +103,8 @@ def _pointwise(name: str, combine: Callable[..., jax.Array]) -> None:
     def from_tensor(self, tensor1, tensor2, scalars, *, outs):
         return each(self, tensor1, tensor2, [scalars[i] for i in range(len(self))], outs=outs)
 
-    lower(f"aten::_foreach_{name}.Scalar")(same)
-    lower(f"aten::_foreach_{name}.ScalarList")(each)
+    lower(f"aten::_foreach_{name}.Scalar", casts_numbers=True)(same)
+    lower(f"aten::_foreach_{name}.ScalarList", casts_numbers=True)(each)
     lower(f"aten::_foreach_{name}.Tensor")(from_tensor)
 
 

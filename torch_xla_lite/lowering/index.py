@@ -45,7 +45,8 @@ def _check(x: jax.Array, indices: Indices) -> None:
             index_in_range(index, size, wraps=True)
 
 
-@lower("aten::index.Tensor", "aten::_unsafe_index.Tensor")
+@lower("aten::index.Tensor", shares="self=nothing")
+@lower("aten::_unsafe_index.Tensor")
 def index(self: jax.Array, indices: Indices) -> jax.Array:
     _check(self, indices)
     return self.at[_key(indices)].get(mode="promise_in_bounds")
@@ -59,7 +60,8 @@ def unsafe_masked_index(
     return lax.select(broadcast(mask, taken.shape), taken, full(taken.shape, fill, taken.dtype))
 
 
-@lower("aten::index_put", "aten::_unsafe_index_put", "aten::_index_put_impl")
+@lower("aten::index_put", one_dtype="self values", shares="self=same values=nothing")
+@lower("aten::_unsafe_index_put", "aten::_index_put_impl")
 def index_put(
     self: jax.Array,
     indices: Indices,
@@ -165,7 +167,7 @@ def _added(place: Any, values: jax.Array, **options: str) -> jax.Array:
     )
 
 
-@lower("aten::_unsafe_masked_index_put_accumulate")
+@lower("aten::_unsafe_masked_index_put_accumulate", one_dtype="self values")
 def unsafe_masked_index_put_accumulate(
     self: jax.Array, mask: jax.Array, indices: Indices, values: jax.Array
 ) -> jax.Array:
@@ -173,7 +175,7 @@ def unsafe_masked_index_put_accumulate(
     return _added(self.at[_key(indices)], kept, mode="clip")
 
 
-@lower("aten::index_select")
+@lower("aten::index_select", shares="self=nothing")
 def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     if self.ndim == 0:
         return self
@@ -183,13 +185,13 @@ def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     return self.at[key].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-@lower("aten::take")
+@lower("aten::take", shares="self=nothing index=nothing")
 def take(self: jax.Array, index: jax.Array) -> jax.Array:
     index_in_range(index, self.size, wraps=True)
     return lax.reshape(self, (self.size,)).at[index].get(mode="promise_in_bounds")
 
 
-@lower("aten::put")
+@lower("aten::put", one_dtype="self source", shares="source=nothing")
 def put(
     self: jax.Array, index: jax.Array, source: jax.Array, accumulate: bool = False
 ) -> jax.Array:
@@ -222,7 +224,7 @@ def _over_slices(
     return lax.reshape(update(place, source), self.shape)
 
 
-@lower("aten::index_add")
+@lower("aten::index_add", one_dtype="self source", shares="self=same source=nothing")
 def index_add(
     self: jax.Array, dim: int, index: jax.Array, source: jax.Array, *, alpha: Operand = 1
 ) -> jax.Array:
@@ -233,7 +235,7 @@ def index_add(
     return _over_slices(self, dim, index, source, _added)
 
 
-@lower("aten::index_copy")
+@lower("aten::index_copy", one_dtype="self source", shares="self=same source=nothing")
 def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -> jax.Array:
     return _over_slices(self, dim, index, source, lambda place, s: place.set(s))
 
@@ -247,7 +249,9 @@ def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> j
     return lax.reshape(place.set(convert(value, self.dtype)), self.shape)
 
 
-@lower("aten::index_reduce")
+@lower(
+    "aten::index_reduce", refuses="bc", one_dtype="self source", shares="self=same source=nothing"
+)
 def index_reduce(
     self: jax.Array,
     dim: int,
@@ -274,7 +278,7 @@ def _coordinates(index: jax.Array, dim: int) -> tuple[jax.Array, ...]:
     return tuple(counters)
 
 
-@lower("aten::gather")
+@lower("aten::gather", shares="self=nothing index=same")
 def gather(self: jax.Array, dim: int, index: jax.Array, *, sparse_grad: bool = False) -> jax.Array:
     if index.size == 0:
         return lax.full(index.shape, 0, self.dtype)
@@ -301,18 +305,18 @@ def _scatter(self: jax.Array, dim: int, index: jax.Array, src: jax.Array, update
     return lax.reshape(update(x.at[_coordinates(index, dim)], src), self.shape)
 
 
-@lower("aten::scatter.src")
+@lower("aten::scatter.src", shares="self=same src=nothing")
 def scatter_src(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
     src = convert(src, self.dtype)
     return _scatter(self, dim, index, src, lambda place, s: place.set(s, mode="promise_in_bounds"))
 
 
-@lower("aten::scatter.value")
+@lower("aten::scatter.value", shares="self=same src=nothing")
 def scatter_value(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     return scatter_src(self, dim, index, full(index.shape, value, self.dtype))
 
 
-@lower("aten::scatter_add")
+@lower("aten::scatter_add", shares="self=same src=nothing")
 def scatter_add(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
     if self.dtype == np.bool_:
         return _scatter(self, dim, index, src, lambda place, s: place.max(s))
@@ -320,7 +324,7 @@ def scatter_add(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> 
     return _scatter(self, dim, index, src, lambda place, s: place.add(s, mode="promise_in_bounds"))
 
 
-@lower("aten::scatter.reduce")
+@lower("aten::scatter.reduce", shares="self=same src=nothing")
 def scatter_reduce_legacy(
     self: jax.Array, dim: int, index: jax.Array, src: jax.Array, *, reduce: str
 ) -> jax.Array:
@@ -329,7 +333,7 @@ def scatter_reduce_legacy(
     return _scatter(self, dim, index, src, lambda place, s: place.multiply(s))
 
 
-@lower("aten::scatter.value_reduce")
+@lower("aten::scatter.value_reduce", shares="self=same src=nothing")
 def scatter_value_reduce(
     self: jax.Array, dim: int, index: jax.Array, value: Operand, *, reduce: str
 ) -> jax.Array:
@@ -337,7 +341,7 @@ def scatter_value_reduce(
     return scatter_reduce_legacy(self, dim, index, src, reduce=reduce)
 
 
-@lower("aten::scatter_reduce.two")
+@lower("aten::scatter_reduce.two", shares="self=same src=nothing")
 def scatter_reduce(
     self: jax.Array,
     dim: int,

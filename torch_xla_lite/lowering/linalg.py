@@ -30,7 +30,7 @@ def _check_pivots(pivots: jax.Array, size: int) -> None:
 # Cholesky.
 
 
-@lower("aten::linalg_cholesky_ex")
+@lower("aten::linalg_cholesky_ex", refuses="biuh")
 def linalg_cholesky_ex(
     self: jax.Array, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[jax.Array, jax.Array]:
@@ -65,7 +65,7 @@ def _failing_minor(a: jax.Array) -> jax.Array:
     return lax.fori_loop(0, size.bit_length(), halve, bounds)[1]
 
 
-@lower("aten::cholesky")
+@lower("aten::cholesky", refuses="biuh")
 def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
     if not self.size:  # Whose matrices need not be square.
         return self
@@ -75,7 +75,8 @@ def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
     return factor
 
 
-@lower("aten::cholesky_solve", "aten::_cholesky_solve_helper")
+@lower("aten::cholesky_solve", refuses="biu")
+@lower("aten::_cholesky_solve_helper")
 def cholesky_solve(self: jax.Array, input2: jax.Array, upper: bool = False) -> jax.Array:
     batch = np.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
     b = jnp.broadcast_to(self, (*batch, *self.shape[-2:]))
@@ -85,7 +86,7 @@ def cholesky_solve(self: jax.Array, input2: jax.Array, upper: bool = False) -> j
     return _solve_triangular(factor, half, lower_half=True, adjoint=True)
 
 
-@lower("aten::cholesky_inverse")
+@lower("aten::cholesky_inverse", refuses="biu")
 def cholesky_inverse(self: jax.Array, upper: bool = False) -> jax.Array:
     is_zero = jnp.diagonal(self, axis1=-2, axis2=-1) == 0
     message = "cholesky_inverse: an element of the diagonal is zero"
@@ -120,14 +121,14 @@ def _solve_triangular(
     )
 
 
-@lower("aten::linalg_solve_triangular")
+@lower("aten::linalg_solve_triangular", refuses="biu", shares="B=same")
 def linalg_solve_triangular(
     self: jax.Array, B: jax.Array, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> jax.Array:
     return _solve_triangular(self, B, lower_half=not upper, left=left, unit=unitriangular)
 
 
-@lower("aten::triangular_solve")
+@lower("aten::triangular_solve", refuses="biu")
 def triangular_solve(
     self: jax.Array,
     A: jax.Array,
@@ -188,7 +189,7 @@ def _permutation_matrix(permutation: jax.Array, dtype: np.dtype) -> jax.Array:
     return jnp.swapaxes(jax.nn.one_hot(permutation, size, dtype=dtype), -1, -2)
 
 
-@lower("aten::linalg_lu_factor_ex")
+@lower("aten::linalg_lu_factor_ex", refuses="biuh")
 def linalg_lu_factor_ex(
     A: jax.Array, *, pivot: bool = True, check_errors: bool = False
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -198,7 +199,7 @@ def linalg_lu_factor_ex(
     return packed, pivots, _zero_pivot(packed)
 
 
-@lower("aten::linalg_lu")
+@lower("aten::linalg_lu", refuses="biu")
 def linalg_lu(A: jax.Array, *, pivot: bool = True) -> tuple[jax.Array, jax.Array, jax.Array]:
     if not pivot:
         raise Unsupported("LU without pivots")
@@ -247,7 +248,7 @@ def linalg_lu_solve(
     return _solve_triangular(packed, half, lower_half=False)
 
 
-@lower("aten::_linalg_solve_ex")
+@lower("aten::_linalg_solve_ex", refuses="biuh")
 def linalg_solve_ex(
     A: jax.Array, B: jax.Array, *, left: bool = True, check_errors: bool = False, outs
 ) -> tuple[jax.Array, ...]:
@@ -259,7 +260,7 @@ def linalg_solve_ex(
     return solved[..., 0] if vector else solved, packed, pivots, _zero_pivot(packed)
 
 
-@lower("aten::linalg_inv_ex")
+@lower("aten::linalg_inv_ex", refuses="biuh")
 def linalg_inv_ex(A: jax.Array, *, check_errors: bool = False) -> tuple[jax.Array, jax.Array]:
     packed, pivots, _ = _lu(A)
     identity = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
@@ -278,14 +279,14 @@ def _swaps_sign(pivots: jax.Array, dtype: np.dtype) -> jax.Array:
     return (1 - 2 * (moved.sum(-1) % 2)).astype(dtype)
 
 
-@lower("aten::_linalg_det")
+@lower("aten::_linalg_det", refuses="biuh")
 def linalg_det(A: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     packed, pivots = _determinant_lu(A)
     diagonal = jnp.diagonal(packed, axis1=-2, axis2=-1)
     return jnp.prod(diagonal, axis=-1) * _swaps_sign(pivots, A.dtype), packed, pivots
 
 
-@lower("aten::_linalg_slogdet")
+@lower("aten::_linalg_slogdet", refuses="biuh")
 def linalg_slogdet(A: jax.Array) -> tuple[jax.Array, ...]:
     packed, pivots = _determinant_lu(A)
     diagonal = jnp.diagonal(packed, axis1=-2, axis2=-1)
@@ -299,14 +300,14 @@ def linalg_slogdet(A: jax.Array) -> tuple[jax.Array, ...]:
 # QR, eigenvalues, singular values.
 
 
-@lower("aten::linalg_qr")
+@lower("aten::linalg_qr", refuses="biuh")
 def linalg_qr(A: jax.Array, mode: str = "reduced", *, outs) -> tuple[jax.Array, jax.Array]:
     if mode == "r":
         return lax.full(outs[0].shape, 0, A.dtype), jnp.linalg.qr(A, "r")
     return tuple(jnp.linalg.qr(A, mode))
 
 
-@lower("aten::linalg_householder_product")
+@lower("aten::linalg_householder_product", refuses="biu")
 def linalg_householder_product(input: jax.Array, tau: jax.Array) -> jax.Array:
     if target.is_portable():
         return _product_of_reflections(input, tau)
@@ -330,7 +331,7 @@ def _product_of_reflections(vectors: jax.Array, tau: jax.Array) -> jax.Array:
     return lax.fori_loop(0, tau.shape[-1], reflect, start)
 
 
-@lower("aten::_linalg_eigh")
+@lower("aten::_linalg_eigh", refuses="biuh")
 def linalg_eigh(
     A: jax.Array, UPLO: str = "L", compute_v: bool = True, *, outs
 ) -> tuple[jax.Array, jax.Array]:
@@ -343,14 +344,14 @@ def linalg_eigh(
     return values, vectors if compute_v else lax.full(outs[1].shape, 0, A.dtype)
 
 
-@lower("aten::linalg_eig")
+@lower("aten::linalg_eig", refuses="biuh")
 def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
     _check_finite(self, "torch.linalg.eig")
     values, vectors = lax.linalg.eig(self, compute_left_eigenvectors=False)
     return values, vectors
 
 
-@lower("aten::_linalg_eigvals")
+@lower("aten::_linalg_eigvals", refuses="biuh")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
     _check_finite(self, "torch.linalg.eigvals")
     only_values = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
@@ -362,7 +363,7 @@ def _check_finite(x: jax.Array, function: str) -> None:
     check(~jnp.all(jnp.isfinite(x)), message, RuntimeError)
 
 
-@lower("aten::_linalg_svd")
+@lower("aten::_linalg_svd", refuses="biuh")
 def linalg_svd(
     A: jax.Array,
     full_matrices: bool = False,
@@ -383,7 +384,9 @@ def linalg_svd(
     return left, values, right
 
 
-@lower("aten::linalg_cross")
+@lower(
+    "aten::linalg_cross", refuses="b", one_dtype="self other", shares="self=nothing other=nothing"
+)
 def linalg_cross(self: jax.Array, other: jax.Array, *, dim: int = -1, outs) -> jax.Array:
     a, b = (jnp.broadcast_to(x, outs[0].shape) for x in (self, other))
     return jnp.cross(a, b, axis=canonical_dim(dim, a.ndim))

@@ -41,7 +41,7 @@ def _pair(self: Operand, target: Operand) -> list[jax.Array]:
     return [opmath(a), opmath(b)]
 
 
-@lower("aten::mse_loss")
+@lower("aten::mse_loss", refuses="biuc", shares="self=same target=same")
 def mse_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.Array:
     a, b = _pair(self, target)
     difference = lax.sub(a, b)
@@ -58,7 +58,7 @@ def mse_loss_backward(
     return lax.mul(lax.mul(lax.full_like(a, 2), difference), grad)
 
 
-@lower("aten::smooth_l1_loss")
+@lower("aten::smooth_l1_loss", refuses="biuc")
 def smooth_l1_loss(
     self: jax.Array, target: jax.Array, reduction: int = _MEAN, beta: float = 1.0
 ) -> jax.Array:
@@ -85,7 +85,7 @@ def smooth_l1_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::huber_loss")
+@lower("aten::huber_loss", refuses="biuc", one_dtype="self target")
 def huber_loss(
     self: jax.Array, target: jax.Array, reduction: int = _MEAN, delta: float = 1.0
 ) -> jax.Array:
@@ -107,7 +107,7 @@ def huber_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::soft_margin_loss")
+@lower("aten::soft_margin_loss", refuses="biuc")
 def soft_margin_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.Array:
     a, b = _pair(self, target)
     return _reduced(lax.log1p(lax.exp(lax.neg(lax.mul(a, b)))), reduction)
@@ -130,7 +130,7 @@ def _weighted(loss: jax.Array, weight: jax.Array | None) -> jax.Array:
     )
 
 
-@lower("aten::binary_cross_entropy")
+@lower("aten::binary_cross_entropy", refuses="biuc", one_dtype="self target weight")
 def binary_cross_entropy(
     self: jax.Array, target: jax.Array, weight: jax.Array | None = None, reduction: int = _MEAN
 ) -> jax.Array:
@@ -162,7 +162,7 @@ def binary_cross_entropy_backward(
     return lax.mul(slope, _spread_grad(grad_output, p.shape, reduction, p.dtype))
 
 
-@lower("aten::binary_cross_entropy_with_logits")
+@lower("aten::binary_cross_entropy_with_logits", refuses="biuc")
 def binary_cross_entropy_with_logits(
     self: jax.Array,
     target: jax.Array,
@@ -215,7 +215,9 @@ def _sample_weight(
     return lax.select(counted, chosen, lax.full_like(chosen, 0))
 
 
-@lower("aten::nll_loss_forward", "aten::nll_loss2d_forward")
+@lower(
+    "aten::nll_loss_forward", "aten::nll_loss2d_forward", refuses="biuc", one_dtype="self weight"
+)
 def nll_loss_forward(
     self: jax.Array,
     target: jax.Array,
@@ -271,7 +273,7 @@ def nll_loss_backward(
     return lax.select(_one_hot(target, x.shape, dim), spread, lax.full_like(x, 0))
 
 
-@lower("aten::multi_margin_loss", constants=True)
+@lower("aten::multi_margin_loss", constants=True, refuses="biuc")
 def multi_margin_loss(
     self: jax.Array,
     target: jax.Array,

@@ -47,27 +47,29 @@ _MM = (((1,), (0,)), ((), ()))
 _BMM = (((2,), (1,)), ((0,), (0,)))
 
 
-@lower("aten::mm", "aten::mm.dtype", "aten::_int_mm")
+@lower("aten::mm", refuses="b", one_dtype="self mat2", any_strides=True)
+@lower("aten::mm.dtype", "aten::_int_mm")
 def mm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
     return dot(self, mat2, _MM, outs[0].dtype)
 
 
-@lower("aten::bmm", "aten::bmm.dtype")
+@lower("aten::bmm", refuses="b", one_dtype="self mat2", any_strides=True)
+@lower("aten::bmm.dtype")
 def bmm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
     return dot(self, mat2, _BMM, outs[0].dtype)
 
 
-@lower("aten::mv")
+@lower("aten::mv", refuses="b", one_dtype="self vec")
 def mv(self: jax.Array, vec: jax.Array) -> jax.Array:
     return dot(self, vec, (((1,), (0,)), ((), ())))
 
 
-@lower("aten::dot")
+@lower("aten::dot", refuses="b")
 def dot_(self: jax.Array, tensor: jax.Array) -> jax.Array:
     return dot(self, tensor, (((0,), (0,)), ((), ())))
 
 
-@lower("aten::vdot")
+@lower("aten::vdot", refuses="b")
 def vdot(self: jax.Array, other: jax.Array) -> jax.Array:
     return dot(lax.conj(self) if self.dtype.kind == "c" else self, other, (((0,), (0,)), ((), ())))
 
@@ -85,14 +87,14 @@ def _times(x: jax.Array, factor: Operand) -> jax.Array:
     return jnp.where(is_zero, lax.full_like(x, 0), scaled(x, factor))
 
 
-@lower("aten::addmm")
+@lower("aten::addmm", one_dtype="self mat1 mat2", shares="self=same", any_strides=True)
 def addmm(
     self: Operand, mat1: jax.Array, mat2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
     return _plus(self, _times(dot(mat1, mat2, _MM), alpha), beta)
 
 
-@lower("aten::addmm.dtype")
+@lower("aten::addmm.dtype", shares="self=same")
 def addmm_dtype(
     self: Operand,
     mat1: jax.Array,
@@ -105,14 +107,14 @@ def addmm_dtype(
     return _plus(self, _times(dot(mat1, mat2, _MM, out_dtype), alpha), beta)
 
 
-@lower("aten::addmv")
+@lower("aten::addmv", refuses="b", one_dtype="self mat vec", shares="self=same")
 def addmv(
     self: Operand, mat: jax.Array, vec: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
     return _plus(self, _times(mv(mat, vec), alpha), beta)
 
 
-@lower("aten::addr")
+@lower("aten::addr", one_dtype="self vec1 vec2", shares="self=same vec1=same vec2=same")
 def addr(
     self: Operand, vec1: jax.Array, vec2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1, outs
 ) -> jax.Array:
@@ -125,14 +127,14 @@ def addr(
     return _plus(self, scaled(lax.mul(rows, columns), alpha), beta)
 
 
-@lower("aten::baddbmm")
+@lower("aten::baddbmm", refuses="b", shares="self=same", any_strides=True)
 def baddbmm(
     self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
     return _plus(self, scaled(dot(batch1, batch2, _BMM), alpha), beta)
 
 
-@lower("aten::baddbmm.dtype")
+@lower("aten::baddbmm.dtype", shares="self=same")
 def baddbmm_dtype(
     self: Operand,
     batch1: jax.Array,
@@ -145,7 +147,7 @@ def baddbmm_dtype(
     return _plus(self, scaled(dot(batch1, batch2, _BMM, out_dtype), alpha), beta)
 
 
-@lower("aten::addbmm")
+@lower("aten::addbmm", refuses="b", one_dtype="self batch1 batch2", shares="self=same")
 def addbmm(
     self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:
@@ -161,7 +163,7 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
     return convert(product, x.dtype)
 
 
-@lower("aten::linear")
+@lower("aten::linear", refuses="b", one_dtype="input weight bias", any_strides=True)
 def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     if weight.ndim == 1:
         weight, bias = weight[None], bias if bias is None else lax.reshape(bias, (1,))
@@ -204,7 +206,7 @@ def addmm_activation(
     return jax.nn.gelu(x, approximate=True) if use_gelu else lax.max(x, lax.full_like(x, 0))
 
 
-@lower("aten::_trilinear")
+@lower("aten::_trilinear", refuses="b")
 def trilinear(
     i1: jax.Array,
     i2: jax.Array,

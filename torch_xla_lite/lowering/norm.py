@@ -105,7 +105,7 @@ def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | No
     return lax.full(out.shape, 0, out.dtype)
 
 
-@lower("aten::native_batch_norm")
+@lower("aten::native_batch_norm", refuses="biuc", writes_statistics=True)
 def native_batch_norm(
     input: jax.Array,
     weight: jax.Array | None,
@@ -348,7 +348,7 @@ def native_layer_norm_backward(
 # Group norm: [N, C, *spatial] viewed as [N, groups, C / groups · spatial].
 
 
-@lower("aten::native_group_norm")
+@lower("aten::native_group_norm", refuses="c")
 def native_group_norm(
     input: jax.Array,
     weight: jax.Array | None,

@@ -97,7 +97,7 @@ def _adam(
     return tuple(merged)
 
 
-_ADAM = ["lr", "beta1", "beta2", "weight_decay", "eps"]
+_ADAM = "lr beta1 beta2 weight_decay eps"
 
 
 @lower("aten::_fused_adam", "aten::_fused_adam.tensor_lr", runtime_floats=_ADAM)
@@ -110,7 +110,7 @@ def fused_adamw(*args: Tensors, **options) -> tuple[Tensors, ...]:
     return _adam(True, *args, **options)
 
 
-_SGD = ["lr", "weight_decay", "momentum", "dampening"]
+_SGD = "lr weight_decay momentum dampening"
 
 
 @lower("aten::_fused_sgd", "aten::_fused_sgd.tensor_lr", runtime_floats=_SGD)
@@ -155,7 +155,7 @@ def fused_sgd(
 @lower(
     "aten::_fused_adagrad",
     "aten::_fused_adagrad.tensor_lr",
-    runtime_floats=["lr", "lr_decay", "weight_decay", "eps"],
+    runtime_floats="lr lr_decay weight_decay eps",
 )
 def fused_adagrad(
     self: Tensors,

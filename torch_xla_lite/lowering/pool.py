@@ -227,7 +227,7 @@ def _tangent_of_max(
     return (value, position), (lax.reshape(tangent, value.shape), no_tangent)
 
 
-@lower("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices")
+@lower("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices", refuses="bc")
 def max_pool_with_indices(
     self: jax.Array,
     kernel_size: list[int],
@@ -274,7 +274,11 @@ def scatter_to_positions(
     return lax.reshape(added, shape)
 
 
-@lower("aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward")
+@lower(
+    "aten::max_pool2d_with_indices_backward",
+    "aten::max_pool3d_with_indices_backward",
+    refuses="biuc",
+)
 def max_pool_with_indices_backward(
     grad_output: jax.Array,
     self: jax.Array,
@@ -341,7 +345,7 @@ def window_sum(x: jax.Array, window: Window) -> jax.Array:
     return first
 
 
-@lower("aten::avg_pool2d", "aten::avg_pool3d")
+@lower("aten::avg_pool2d", "aten::avg_pool3d", refuses="biuc")
 def avg_pool(
     self: jax.Array,
     kernel_size: list[int],
@@ -409,12 +413,12 @@ def repeated(x: jax.Array, factors: Sequence[int]) -> jax.Array:
 # Adaptive: the window of output i is [floor(i·n / m), ceil((i + 1)·n / m)).
 
 
-@lower("aten::max_unpool2d")
+@lower("aten::max_unpool2d", refuses="biuc")
 def max_unpool2d(self: jax.Array, indices: jax.Array, output_size: list[int]) -> jax.Array:
     return _unpool(self, indices, output_size)
 
 
-@lower("aten::max_unpool3d")
+@lower("aten::max_unpool3d", refuses="biuc")
 def max_unpool3d(
     self: jax.Array,
     indices: jax.Array,

@@ -114,7 +114,7 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
     return convert(wide, unit.dtype)
 
 
-@lower("aten::normal_functional", runtime_floats=["mean", "std"])
+@lower("aten::normal_functional", runtime_floats="mean std", negative="std")
 def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
     if isinstance(std, jax.Array) or std != 1:
@@ -124,14 +124,25 @@ def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) 
     return x
 
 
-@lower("aten::normal.float_float", runtime_floats=["mean", "std"])
+@lower(
+    "aten::normal.float_float",
+    runtime_floats="mean std",
+    negative="std",
+    shares="mean=same std=same",
+)
 def normal_of_size(
     mean: Operand, std: Operand, size: list[int], *, outs, key, **kwargs: object
 ) -> jax.Array:
     return normal(None, mean, std, outs=outs, key=key)
 
 
-@lower("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
+@lower(
+    "aten::normal.Tensor_float",
+    "aten::normal.float_Tensor",
+    "aten::normal.Tensor_Tensor",
+    refuses="biuc",
+    shares="mean=same std=same",
+)
 def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
     if isinstance(std, jax.Array) and not is_complex(std.dtype):
@@ -140,12 +151,12 @@ def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     return lax.add(scaled, full(x.shape, mean, x.dtype))
 
 
-@lower("aten::log_normal", runtime_floats=["mean", "std"])
+@lower("aten::log_normal", runtime_floats="mean std", negative="std")
 def log_normal(self: jax.Array, mean: Operand = 1.0, std: Operand = 2.0, *, outs, key) -> jax.Array:
     return lax.exp(normal(self, mean, std, outs=outs, key=key))
 
 
-@lower("aten::exponential", runtime_floats=["lambd"])
+@lower("aten::exponential", runtime_floats="lambd", negative="lambd")
 def exponential(self: jax.Array, lambd: Operand = 1.0, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
     return lax.div(lax.neg(lax.log(u)), full(u.shape, lambd, u.dtype))
@@ -157,7 +168,7 @@ def geometric(self: jax.Array, p: float, *, outs, key) -> jax.Array:
     return lax.ceil(lax.div(lax.log(u), lax.full_like(u, np.log1p(-p))))
 
 
-@lower("aten::cauchy", runtime_floats=["median", "sigma"])
+@lower("aten::cauchy", runtime_floats="median sigma", negative="sigma")
 def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
     angle = lax.mul(lax.sub(u, lax.full_like(u, 0.5)), lax.full_like(u, np.pi))
@@ -165,7 +176,8 @@ def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs
     return lax.add(scaled, full(u.shape, median, u.dtype))
 
 
-@lower("aten::bernoulli", "aten::bernoulli.Tensor")
+@lower("aten::bernoulli", refuses="biuc", shares="self=same p=same")
+@lower("aten::bernoulli.Tensor", shares="self=same p=same")
 def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.Array:
     probability = opmath(self if p is None else p)
     good = (probability >= 0) & (probability <= 1)
@@ -176,7 +188,7 @@ def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.
     return lax.lt(convert(u, probability.dtype), broadcast(probability, outs[0].shape))
 
 
-@lower("aten::bernoulli.p")
+@lower("aten::bernoulli.p", shares="self=same p=same")
 def bernoulli_p(self: jax.Array, p: float = 0.5, *, outs, key) -> jax.Array:
     return keep_mask(key, p, outs[0].shape)
 
@@ -239,14 +251,14 @@ def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
     return jax.random.permutation(key, n)
 
 
-@lower("aten::poisson")
+@lower("aten::poisson", refuses="biuc")
 def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     message = "invalid Poisson rate, expected rate to be non-negative"
     check(~jnp.all(self >= 0), message, RuntimeError)
     return rejection.poisson(key, opmath(self))
 
 
-@lower("aten::binomial")
+@lower("aten::binomial", refuses="biuc", one_dtype="count prob")
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     # torch draws 0 of a negative count, and takes the nearest probability for one out of range.
     trials, p = jnp.maximum(opmath(count), 0), jnp.clip(opmath(prob), 0, 1)
@@ -254,7 +266,7 @@ def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     return rejection.binomial(key, jnp.broadcast_to(trials, shape), jnp.broadcast_to(p, shape))
 
 
-@lower("aten::_standard_gamma")
+@lower("aten::_standard_gamma", refuses="biuc")
 def standard_gamma(self: jax.Array, *, key) -> jax.Array:
     sample = lax.exp(rejection.log_gamma(key, opmath(self)))
     # As in torch, no sample is zero: programs take the logarithm of samples.
@@ -266,7 +278,7 @@ def log_gamma(self: jax.Array, generator: None = None, *, key) -> jax.Array:
     return rejection.log_gamma(key, self)
 
 
-@lower("aten::rrelu_with_noise_functional")
+@lower("aten::rrelu_with_noise_functional", refuses="biuc")
 def rrelu_with_noise(
     self: jax.Array,
     noise: jax.Array,

@@ -52,7 +52,7 @@ def divided_by_count(total: jax.Array, count: int) -> jax.Array:
     return target.divide(total, lax.full_like(total, divisor))
 
 
-@lower("aten::sum", "aten::sum.dim_IntList")
+@lower("aten::sum", "aten::sum.dim_IntList", any_strides=True)
 def sum_(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -62,7 +62,7 @@ def sum_(
     return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
 
 
-@lower("aten::nansum")
+@lower("aten::nansum", refuses="c")
 def nansum(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -71,7 +71,7 @@ def nansum(
     return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
 
 
-@lower("aten::mean", "aten::mean.dim")
+@lower("aten::mean", "aten::mean.dim", any_strides=True)
 def mean(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -98,27 +98,28 @@ def _extreme(x: jax.Array, dims: tuple[int, ...], keepdim: bool, largest: bool) 
     return restore_dims(reduce(x, dims) if dims else x, dims, keepdim)
 
 
-@lower("aten::amax")
+@lower("aten::amax", refuses="c")
 def amax(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
     return _extreme(self, canonical_dims(dim, self.ndim), keepdim, True)
 
 
-@lower("aten::amin")
+@lower("aten::amin", refuses="c")
 def amin(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
     return _extreme(self, canonical_dims(dim, self.ndim), keepdim, False)
 
 
-@lower("aten::max")
+@lower("aten::max", refuses="c")
 def max_(self: jax.Array) -> jax.Array:
     return amax(self)
 
 
-@lower("aten::min")
+@lower("aten::min", refuses="c")
 def min_(self: jax.Array) -> jax.Array:
     return amin(self)
 
 
-@lower("aten::aminmax", "aten::_aminmax", "aten::_aminmax.dim")
+@lower("aten::aminmax", refuses="c")
+@lower("aten::_aminmax", "aten::_aminmax.dim")
 def aminmax(
     self: jax.Array, dim: int | None = None, keepdim: bool = False
 ) -> tuple[jax.Array, jax.Array]:
@@ -173,12 +174,12 @@ def _indexed(self: jax.Array, dim: int, keepdim: bool, largest: bool):
     return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
-@lower("aten::max.dim")
+@lower("aten::max.dim", refuses="c")
 def max_dim(self: jax.Array, dim: int, keepdim: bool = False) -> tuple[jax.Array, jax.Array]:
     return _indexed(self, dim, keepdim, True)
 
 
-@lower("aten::min.dim")
+@lower("aten::min.dim", refuses="c")
 def min_dim(self: jax.Array, dim: int, keepdim: bool = False) -> tuple[jax.Array, jax.Array]:
     return _indexed(self, dim, keepdim, False)
 
@@ -190,12 +191,12 @@ def _position(self: jax.Array, dim: int | None, keepdim: bool, largest: bool) ->
     return lax.reshape(index, (1,) * self.ndim) if keepdim else index
 
 
-@lower("aten::argmax")
+@lower("aten::argmax", refuses="bc")
 def argmax(self: jax.Array, dim: int | None = None, keepdim: bool = False) -> jax.Array:
     return _position(self, dim, keepdim, True)
 
 
-@lower("aten::argmin")
+@lower("aten::argmin", refuses="bc")
 def argmin(self: jax.Array, dim: int | None = None, keepdim: bool = False) -> jax.Array:
     return _position(self, dim, keepdim, False)
 
@@ -246,28 +247,28 @@ def _var_mean(self, dim, correction, keepdim):
     return moments(x, canonical_dims(dim, x.ndim), 1 if correction is None else correction, keepdim)
 
 
-@lower("aten::var.correction", constants=True)
+@lower("aten::var.correction", constants=True, refuses="biu")
 def var(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> jax.Array:
     return _var_mean(self, dim, correction, keepdim)[0]
 
 
-@lower("aten::std.correction", constants=True)
+@lower("aten::std.correction", constants=True, refuses="biu")
 def std(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> jax.Array:
     return lax.sqrt(_var_mean(self, dim, correction, keepdim)[0])
 
 
-@lower("aten::var_mean.correction", constants=True)
+@lower("aten::var_mean.correction", constants=True, refuses="biu")
 def var_mean(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     return _var_mean(self, dim, correction, keepdim)
 
 
-@lower("aten::std_mean.correction", constants=True)
+@lower("aten::std_mean.correction", constants=True, refuses="biu")
 def std_mean(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[jax.Array, jax.Array]:
@@ -333,12 +334,12 @@ def norm_all_dtype(self: jax.Array, p: Number | None, *, dtype: np.dtype) -> jax
     return vector_norm(convert(self, dtype), 2 if p is None else p, None, False)
 
 
-@lower("aten::trace")
+@lower("aten::trace", refuses="b")
 def trace(self: jax.Array, *, outs) -> jax.Array:
     return jnp.trace(convert(self, outs[0].dtype))
 
 
-@lower("aten::renorm", constants=True)
+@lower("aten::renorm", constants=True, refuses="biu", shares="self=same")
 def renorm(self: jax.Array, p: Number, dim: int, maxnorm: Number) -> jax.Array:
     x = opmath(self)
     dim = canonical_dim(dim, x.ndim)

@@ -23,11 +23,15 @@ named `key` a jax PRNG key.
 `call` casts every output to the dtype that torch inferred, so a lowering may compute in a wider
 one.
 
+What the recorder and the interpreter have to know of an op is stated in the decorator, too:
+`facts.Facts` has the keywords.
+
 An op that torch can decompose has a lowering if that gives fewer instructions, is traced faster,
-takes dtypes that the kernels refuse (`dtypes.py`), or is shared with another op.
+takes dtypes that the kernels refuse, or is shared with another op.
 
 A module of this package that registers lowerings is imported when one of them is first needed.
-`table.py` says which module that is; after a change of the decorators, write it again:
+`table.py` says which module that is, and a table of the C++ code has the facts; after a change of
+the decorators, write them again:
 
     python scripts/lowering_table.py
 """
@@ -36,7 +40,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -48,6 +52,7 @@ import torch
 from jax import lax
 
 from torch_xla_lite.lowering import table
+from torch_xla_lite.lowering.facts import Facts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,15 +72,11 @@ class WrappedNumber:
 class Lowering:
     """One entry of the table.
 
-    constants: `Scalar` arguments arrive as Python numbers and belong to the graph's key.
-    runtime_floats: arguments of type `float` that arrive as 0-d arrays, so that a new value
-      compiles nothing.
     wants_outs, wants_key: the function has a parameter `outs` or `key`.
     """
 
     fn: Callable[..., Any]
-    constants: bool
-    runtime_floats: frozenset[str]
+    facts: Facts
     wants_outs: bool
     wants_key: bool
 
@@ -93,24 +94,12 @@ class BrokenPackage(RuntimeError):
     fall back: the message says what to do."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Declared:
-    """What `table.py` says about an op; `constants` and `runtime_floats` as in `Lowering`."""
-
-    module: str
-    constants: bool
-    runtime_floats: frozenset[str]
-
-
 # From the modules that are imported, and from users.
 LOWERINGS: dict[str, Lowering] = {}
 VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
-_CONSTANTS = frozenset(table.CONSTANTS.split())
-# All ops with a lowering of this package.
-DECLARED: dict[str, Declared] = {
-    op: Declared(module, op in _CONSTANTS, frozenset(table.RUNTIME_FLOATS.get(op, ())))
-    for module, ops in table.MODULES.items()
-    for op in ops.split()
+# The module that has the lowering of each op of this package.
+DECLARED: dict[str, str] = {
+    op: module for module, ops in table.MODULES.items() for op in ops.split()
 }
 
 # The dtypes that XLA has: the number of the c10::ScalarType, torch's dtype, XLA's. The bridge takes
@@ -142,17 +131,14 @@ OF_TORCH: dict[torch.dtype, np.dtype] = {dtype: np.dtype(xla) for _, dtype, xla 
 TO_TORCH: dict[np.dtype, torch.dtype] = {np.dtype(xla): dtype for _, dtype, xla in _TABLE}
 
 
-def lower(
-    *names: str, constants: bool = False, runtime_floats: Iterable[str] = ()
-) -> Callable[[Callable], Callable]:
-    """Registers the decorated function as the lowering of the named overloads."""
+def lower(*names: str, **facts: Any) -> Callable[[Callable], Callable]:
+    """Registers the decorated function as the lowering of the named overloads, of which these facts
+    hold (`facts.Facts`)."""
 
     def register(fn: Callable) -> Callable:
         code = inspect.unwrap(fn).__code__
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        entry = Lowering(
-            fn, constants, frozenset(runtime_floats), "outs" in parameters, "key" in parameters
-        )
+        entry = Lowering(fn, Facts(**facts), "outs" in parameters, "key" in parameters)
         for name in names:
             if name in LOWERINGS:
                 raise LoweringError(f"{name} has two lowerings: {LOWERINGS[name].fn} and {fn}")
@@ -168,7 +154,7 @@ def check_declared(name: str, entry: Lowering) -> None:
     package, _, module = (entry.fn.__module__ or "").rpartition(".")
     if package != __package__:
         return
-    if DECLARED.get(name) != Declared(module, entry.constants, entry.runtime_floats):
+    if DECLARED.get(name) != module:
         raise BrokenPackage(
             f"lowering/table.py is out of date about {name} (in {module}.py).\n"
             "Write it again:  python scripts/lowering_table.py"
@@ -178,7 +164,7 @@ def check_declared(name: str, entry: Lowering) -> None:
 def find(name: str) -> Lowering | None:
     """The lowering of an op; imports its module when that has not been needed before."""
     if name in DECLARED:
-        load(DECLARED[name].module)
+        load(DECLARED[name])
     return LOWERINGS.get(name)
 
 

@@ -25,19 +25,20 @@ def _wide(x: jax.Array, dtype: np.dtype) -> jax.Array:
     return convert(x, np.dtype(np.float64)) if is_on_cpu and is_float(dtype) else x
 
 
-@lower("aten::cumsum")
+@lower("aten::cumsum", refuses_results="b", shares="self=same")
 def cumsum(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
     x = _wide(self, outs[0].dtype)
     return lax.cumsum(x, canonical_dim(dim, x.ndim)) if x.ndim else x
 
 
-@lower("aten::cumprod")
+@lower("aten::cumprod", refuses_results="b", shares="self=same")
 def cumprod(self: jax.Array, dim: int, *, dtype=None, outs) -> jax.Array:
     x = _wide(self, outs[0].dtype)
     return lax.cumprod(x, canonical_dim(dim, x.ndim)) if x.ndim else x
 
 
-@lower("aten::logcumsumexp", "aten::_logcumsumexp")
+@lower("aten::logcumsumexp", refuses="biu", shares="self=same")
+@lower("aten::_logcumsumexp")
 def logcumsumexp(self: jax.Array, dim: int) -> jax.Array:
     if is_complex(self.dtype):
         raise Unsupported("logcumsumexp of complex numbers")
@@ -65,11 +66,11 @@ def _running(x: jax.Array, dim: int, beats: Callable) -> tuple[jax.Array, jax.Ar
     return lax.associative_scan(later, (x, positions), axis=dim)
 
 
-@lower("aten::cummax")
+@lower("aten::cummax", refuses="c")
 def cummax(self: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
     return _running(self, dim, lax.ge)
 
 
-@lower("aten::cummin")
+@lower("aten::cummin", refuses="c")
 def cummin(self: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
     return _running(self, dim, lax.le)

@@ -22,7 +22,7 @@ from torch_xla_lite.lowering.promotion import (
 from torch_xla_lite.lowering.registry import lower
 
 
-@lower("aten::cat")
+@lower("aten::cat", shares="tensors=nothing", any_strides=True)
 def cat(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
     # torch skips empty 1-d tensors, whatever the rank of the others.
     parts = [convert(x, outs[0].dtype) for x in tensors if x.shape != (0,)]
@@ -33,7 +33,8 @@ def cat(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
     return lax.concatenate(parts, canonical_dim(dim, len(outs[0].shape)))
 
 
-@lower("aten::stack", "aten::_stack")
+@lower("aten::stack", shares="tensors=nothing")
+@lower("aten::_stack")
 def stack(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
     dim = canonical_dim(dim, len(outs[0].shape))
     parts = [lax.expand_dims(convert(x, outs[0].dtype), (dim,)) for x in tensors]
@@ -147,7 +148,7 @@ def _register_padding(mode: str, name: str, rank: int) -> None:
         pad: Callable = lambda x: _pad_by_index(x, padding, mode)  # noqa: E731
         return jax.linear_transpose(pad, shape)(grad)[0]
 
-    lower(f"aten::{name}_pad{rank}d")(forward)
+    lower(f"aten::{name}_pad{rank}d", refuses="b")(forward)
     lower(f"aten::{name}_pad{rank}d_backward")(backward)
 
 
@@ -178,7 +179,7 @@ def _columns(
     return lax.reshape(taken, (*x.shape[:1], x.shape[1] * math.prod(kernel), math.prod(counts)))
 
 
-@lower("aten::im2col")
+@lower("aten::im2col", refuses="iu")
 def im2col(
     self: jax.Array,
     kernel_size: list[int],
@@ -192,7 +193,7 @@ def im2col(
     return lax.reshape(_columns(x, kernel_size, dilation, padding, stride), outs[0].shape)
 
 
-@lower("aten::col2im")
+@lower("aten::col2im", refuses="iu")
 def col2im(
     self: jax.Array,
     output_size: list[int],

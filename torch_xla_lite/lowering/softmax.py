@@ -36,12 +36,12 @@ def softmax_along(x: jax.Array, dim: int) -> jax.Array:
     return lax.div(numerator, _spread(lax.reduce_sum(numerator, dims), dims, x.shape))
 
 
-@lower("aten::_softmax")
+@lower("aten::_softmax", refuses="biuc")
 def softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     return softmax_along(opmath(self), dim)
 
 
-@lower("aten::_safe_softmax")
+@lower("aten::_safe_softmax", refuses="c")
 def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, outs) -> jax.Array:
     """Softmax that is 0 instead of NaN for a row of -inf (a query without keys)."""
     x = convert(self, opmath_dtype(outs[0].dtype))
@@ -53,7 +53,7 @@ def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, ou
     return jnp.where(nothing, lax.full_like(x, 0), softmax_along(x, dim))
 
 
-@lower("aten::_log_softmax")
+@lower("aten::_log_softmax", refuses="biuc")
 def log_softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     x = opmath(self)
     dims = _along(x, dim)
@@ -64,7 +64,7 @@ def log_softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax
     return lax.sub(shifted, _spread(total, dims, x.shape))
 
 
-@lower("aten::_softmax_backward_data")
+@lower("aten::_softmax_backward_data", refuses="biu")
 def softmax_backward(
     grad_output: jax.Array, output: jax.Array, dim: int, input_dtype: np.dtype
 ) -> jax.Array:

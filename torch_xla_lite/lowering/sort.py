@@ -39,19 +39,19 @@ def sorted_with_index(x: jax.Array, dim: int, descending: bool) -> Pair:
     return values, convert(indices, np.dtype(np.int64))
 
 
-@lower("aten::sort")
+@lower("aten::sort", refuses="c", shares="self=same")
 def sort(self: jax.Array, dim: int = -1, descending: bool = False) -> Pair:
     return sorted_with_index(self, canonical_dim(dim, self.ndim), descending)
 
 
-@lower("aten::sort.stable")
+@lower("aten::sort.stable", refuses="c", shares="self=same")
 def sort_stable(
     self: jax.Array, *, stable: bool | None, dim: int = -1, descending: bool = False
 ) -> Pair:
     return sort(self, dim, descending)
 
 
-@lower("aten::topk")
+@lower("aten::topk", refuses="bc", shares="self=same")
 def topk(self: jax.Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     if self.ndim == 0:
         return self, lax.full((), 0, np.int64)
@@ -69,7 +69,7 @@ def topk(self: jax.Array, k: int, dim: int = -1, largest: bool = True, sorted: b
     return lax.slice_in_dim(values, 0, k, 1, dim), lax.slice_in_dim(indices, 0, k, 1, dim)
 
 
-@lower("aten::kthvalue")
+@lower("aten::kthvalue", refuses="bc")
 def kthvalue(self: jax.Array, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     if self.ndim == 0:
         return self, lax.full((), 0, np.int64)
@@ -80,12 +80,12 @@ def kthvalue(self: jax.Array, k: int, dim: int = -1, keepdim: bool = False) -> P
     return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
-@lower("aten::median.dim")
+@lower("aten::median.dim", refuses="bc")
 def median_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
     return _median(self, dim, keepdim, ignore_nan=False)
 
 
-@lower("aten::nanmedian.dim")
+@lower("aten::nanmedian.dim", refuses="bc")
 def nanmedian_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
     return _median(self, dim, keepdim, ignore_nan=True)
 
@@ -107,12 +107,12 @@ def _median(self: jax.Array, dim: int, keepdim: bool, ignore_nan: bool) -> Pair:
     return (value, index) if keepdim else (jnp.squeeze(value, dim), jnp.squeeze(index, dim))
 
 
-@lower("aten::median")
+@lower("aten::median", refuses="bc")
 def median(self: jax.Array) -> jax.Array:
     return _median_of_all(self, ignore_nan=False)
 
 
-@lower("aten::nanmedian")
+@lower("aten::nanmedian", refuses="bc")
 def nanmedian(self: jax.Array) -> jax.Array:
     return _median_of_all(self, ignore_nan=True)
 
@@ -124,7 +124,7 @@ def _median_of_all(x: jax.Array, ignore_nan: bool) -> jax.Array:
     return _median(lax.reshape(x, (x.size,)), 0, False, ignore_nan)[0]
 
 
-@lower("aten::mode")
+@lower("aten::mode", refuses="c")
 def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
     """The most frequent value, the smallest of several, and the position of its last occurrence."""
     if self.ndim == 0:
@@ -168,7 +168,7 @@ def _searchsorted(boundaries: jax.Array, values: jax.Array, right: bool) -> jax.
     return start
 
 
-@lower("aten::searchsorted.Tensor", "aten::searchsorted.Scalar")
+@lower("aten::searchsorted.Tensor", "aten::searchsorted.Scalar", refuses="bc")
 def searchsorted(
     sorted_sequence: jax.Array,
     self: Operand,
@@ -187,7 +187,7 @@ def searchsorted(
     return _searchsorted(sorted_sequence, values, right or side == "right")
 
 
-@lower("aten::bucketize.Tensor", "aten::bucketize.Scalar")
+@lower("aten::bucketize.Tensor", "aten::bucketize.Scalar", refuses="bc")
 def bucketize(
     self: Operand, boundaries: jax.Array, *, out_int32: bool = False, right: bool = False
 ) -> jax.Array:
@@ -210,7 +210,7 @@ def isin(
 # Counting.
 
 
-@lower("aten::histc", constants=True)
+@lower("aten::histc", constants=True, refuses="bc")
 def histc(self: jax.Array, bins: int = 100, min: Number = 0, max: Number = 0) -> jax.Array:
     x = lax.reshape(opmath(self), (self.size,))
     low, high = (jnp.min(x), jnp.max(x)) if min == max and x.size else (min, max)

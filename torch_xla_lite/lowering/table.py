@@ -1,8 +1,6 @@
 """Which module has the lowering of each op. Written by scripts/lowering_table.py.
 
 MODULES: module -> its ops.
-CONSTANTS: ops whose scalars are constants of the graph.
-RUNTIME_FLOATS: op -> arguments of type `float` that arrive at run time.
 """
 
 MODULES: dict[str, str] = {
@@ -305,31 +303,4 @@ MODULES: dict[str, str] = {
         aten::unsafe_split_with_sizes aten::unsqueeze aten::unsqueeze_copy aten::view
         aten::view.dtype aten::view_copy aten::view_copy.dtype
     """,
-}
-CONSTANTS = """
-    aten::_amp_update_scale aten::_foreach_norm.Scalar aten::_foreach_powsum.Scalar
-    aten::_segment_reduce_backward aten::arange aten::arange.start aten::arange.start_step
-    aten::dist aten::embedding_renorm aten::histc aten::linalg_vector_norm aten::linspace
-    aten::linspace.Scalar_Tensor aten::linspace.Tensor_Scalar aten::linspace.Tensor_Tensor
-    aten::logit aten::logit_backward aten::logspace aten::logspace.Scalar_Tensor
-    aten::logspace.Tensor_Scalar aten::logspace.Tensor_Tensor aten::multi_margin_loss
-    aten::multi_margin_loss_backward aten::nan_to_num aten::norm.Scalar aten::norm.ScalarOpt_dim
-    aten::norm.ScalarOpt_dim_dtype aten::norm.ScalarOpt_dtype aten::range aten::range.step
-    aten::renorm aten::segment_reduce aten::std.correction aten::std_mean.correction
-    aten::var.correction aten::var_mean.correction
-"""
-RUNTIME_FLOATS: dict[str, list[str]] = {
-    "aten::_fused_adagrad": ["eps", "lr", "lr_decay", "weight_decay"],
-    "aten::_fused_adagrad.tensor_lr": ["eps", "lr", "lr_decay", "weight_decay"],
-    "aten::_fused_adam": ["beta1", "beta2", "eps", "lr", "weight_decay"],
-    "aten::_fused_adam.tensor_lr": ["beta1", "beta2", "eps", "lr", "weight_decay"],
-    "aten::_fused_adamw": ["beta1", "beta2", "eps", "lr", "weight_decay"],
-    "aten::_fused_adamw.tensor_lr": ["beta1", "beta2", "eps", "lr", "weight_decay"],
-    "aten::_fused_sgd": ["dampening", "lr", "momentum", "weight_decay"],
-    "aten::_fused_sgd.tensor_lr": ["dampening", "lr", "momentum", "weight_decay"],
-    "aten::cauchy": ["median", "sigma"],
-    "aten::exponential": ["lambd"],
-    "aten::log_normal": ["mean", "std"],
-    "aten::normal.float_float": ["mean", "std"],
-    "aten::normal_functional": ["mean", "std"],
 }

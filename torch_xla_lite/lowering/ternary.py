@@ -16,20 +16,21 @@ from torch_xla_lite.lowering.promotion import (
 from torch_xla_lite.lowering.registry import lower
 
 
-@lower("aten::where.self")
+@lower("aten::where.self", casts_numbers=True)
 def where(condition: jax.Array, self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = operands(self, other, dtype=outs[0].dtype, shape=outs[0].shape)
     return lax.select(broadcast(to_bool(condition), outs[0].shape), a, b)
 
 
-@lower("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
+@lower("aten::masked_fill.Scalar", "aten::masked_fill.Tensor", shares="mask=same")
 def masked_fill(self: jax.Array, mask: jax.Array, value: Operand, *, outs) -> jax.Array:
     shape = outs[0].shape
     filled = full(shape, value, self.dtype)
     return lax.select(broadcast(to_bool(mask), shape), filled, broadcast(self, shape))
 
 
-@lower("aten::clamp", "aten::clamp.Tensor")
+@lower("aten::clamp", refuses="c")
+@lower("aten::clamp.Tensor", refuses="bc")
 def clamp(
     self: Operand, min: Operand | None = None, max: Operand | None = None, *, outs
 ) -> jax.Array:
@@ -40,7 +41,7 @@ def clamp(
     return x if max is None else lax.min(x, full(shape, max, dtype))
 
 
-@lower("aten::lerp.Scalar", "aten::lerp.Tensor")
+@lower("aten::lerp.Scalar", "aten::lerp.Tensor", refuses="biu")
 def lerp(self: Operand, end: Operand, weight: Operand, *, outs) -> jax.Array:
     dtype = opmath_dtype(outs[0].dtype)
     return interpolate(*operands(self, end, dtype=dtype, shape=outs[0].shape), weight)
@@ -62,7 +63,7 @@ def interpolate(a: jax.Array, b: jax.Array, weight: Operand) -> jax.Array:
     return lax.select(lax.lt(magnitude, lax.full_like(magnitude, 0.5)), near_a, near_b)
 
 
-@lower("aten::addcmul")
+@lower("aten::addcmul", refuses="b", rounds="operands")
 def addcmul(
     self: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1, outs
 ) -> jax.Array:
@@ -76,7 +77,7 @@ def add_product(x: jax.Array, a: jax.Array, b: jax.Array, value: Operand) -> jax
     return lax.add(x, lax.mul(lax.mul(full(a.shape, value, a.dtype), a), b))
 
 
-@lower("aten::addcdiv")
+@lower("aten::addcdiv", refuses_results="biu", rounds="operands")
 def addcdiv(
     self: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1, outs
 ) -> jax.Array:

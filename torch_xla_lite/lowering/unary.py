@@ -189,6 +189,13 @@ _IN_OPMATH = frozenset(
         *("special_log_ndtr", "special_ndtri"),
     )
 )
+# torch's kernels of these take no complex numbers.
+_REAL = frozenset(
+    (
+        *("digamma", "erf", "erfc", "erfinv", "i0", "lgamma", "special_entr", "special_i0e"),
+        *("special_i1", "special_i1e", "special_erfcx", "special_log_ndtr", "special_ndtri"),
+    )
+)
 
 
 def direct(name: str) -> Callable[[jax.Array, np.dtype], jax.Array]:
@@ -206,14 +213,14 @@ def _register_direct(name: str) -> None:
         return compute(self, outs[0].dtype)
 
     lowering.__name__ = name
-    lower(f"aten::{name}")(lowering)
+    lower(f"aten::{name}", refuses="c" if name in _REAL else "")(lowering)
 
 
 for _name in _DIRECT:
     _register_direct(_name)
 
 
-@lower("aten::abs")
+@lower("aten::abs", refuses="b")
 def abs_(self: jax.Array) -> jax.Array:
     return self if self.dtype.kind in "bu" else lax.abs(self)
 
@@ -229,12 +236,12 @@ def angle(self: jax.Array, *, outs) -> jax.Array:
     return lax.select(lax.ne(x, x), x, turned)
 
 
-@lower("aten::bitwise_not")
+@lower("aten::bitwise_not", refuses="fhc")
 def bitwise_not(self: jax.Array) -> jax.Array:
     return lax.bitwise_not(self)
 
 
-@lower("aten::ceil")
+@lower("aten::ceil", refuses="bc")
 def ceil(self: jax.Array) -> jax.Array:
     return self if is_integral(self.dtype) else lax.ceil(self)
 
@@ -244,12 +251,12 @@ def conj_physical(self: jax.Array) -> jax.Array:
     return lax.conj(self) if is_complex(self.dtype) else self
 
 
-@lower("aten::floor")
+@lower("aten::floor", refuses="bc")
 def floor(self: jax.Array) -> jax.Array:
     return self if is_integral(self.dtype) else lax.floor(self)
 
 
-@lower("aten::frac")
+@lower("aten::frac", refuses="biuc")
 def frac(self: jax.Array) -> jax.Array:
     return lax.sub(self, truncate(self))
 
@@ -299,7 +306,7 @@ def logical_not(self: jax.Array) -> jax.Array:
     return lax.eq(self, lax.full_like(self, 0))
 
 
-@lower("aten::logit", constants=True)
+@lower("aten::logit", constants=True, refuses="c")
 def logit(self: jax.Array, eps: float | None = None, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     if eps is not None:
@@ -333,7 +340,7 @@ def nan_to_num(
     return jnp.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
 
 
-@lower("aten::mvlgamma")
+@lower("aten::mvlgamma", refuses="bc", shares="")
 def mvlgamma(self: jax.Array, p: int, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     total = lax.full_like(x, p * (p - 1) / 4 * np.log(np.pi))
@@ -342,7 +349,7 @@ def mvlgamma(self: jax.Array, p: int, *, outs) -> jax.Array:
     return total
 
 
-@lower("aten::polygamma")
+@lower("aten::polygamma", refuses="c")
 def polygamma(n: int, self: jax.Array, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     if n < 2:
@@ -360,19 +367,19 @@ def reciprocal(self: jax.Array, *, outs) -> jax.Array:
     return lax.div(lax.full_like(x, 1), x)
 
 
-@lower("aten::relu")
+@lower("aten::relu", refuses="bc", shares="")
 def relu(self: jax.Array) -> jax.Array:
     return lax.max(self, lax.full_like(self, 0))
 
 
-@lower("aten::round")
+@lower("aten::round", refuses="bc")
 def round_(self: jax.Array) -> jax.Array:
     if is_integral(self.dtype):
         return self
     return lax.round(self, lax.RoundingMethod.TO_NEAREST_EVEN)
 
 
-@lower("aten::round.decimals")
+@lower("aten::round.decimals", refuses="biuc")
 def round_decimals(self: jax.Array, *, decimals: int) -> jax.Array:
     if is_integral(self.dtype):
         return self
@@ -388,7 +395,7 @@ def sgn(self: jax.Array) -> jax.Array:
     return sign(self)
 
 
-@lower("aten::sign")
+@lower("aten::sign", refuses="c")
 def sign(self: jax.Array) -> jax.Array:
     if self.dtype == np.bool_:
         return self
@@ -399,14 +406,14 @@ def sign(self: jax.Array) -> jax.Array:
     return lax.sign(self)
 
 
-@lower("aten::signbit")
+@lower("aten::signbit", refuses="c")
 def signbit(self: jax.Array) -> jax.Array:
     if category(self.dtype) == 0:
         return lax.full(self.shape, False)
     return jnp.signbit(self) if is_float(self.dtype) else lax.lt(self, lax.full_like(self, 0))
 
 
-@lower("aten::trunc")
+@lower("aten::trunc", refuses="bc")
 def truncate(self: jax.Array) -> jax.Array:
     if is_integral(self.dtype):
         return self
@@ -420,12 +427,14 @@ def frexp(self: jax.Array) -> tuple[jax.Array, jax.Array]:
     return mantissa, exponent
 
 
-@lower("aten::view_as_real", "aten::view_as_real_copy")
+@lower("aten::view_as_real", dense_operand=True)
+@lower("aten::view_as_real_copy")
 def view_as_real(self: jax.Array) -> jax.Array:
     return jnp.stack([lax.real(self), lax.imag(self)], axis=-1)
 
 
-@lower("aten::view_as_complex", "aten::view_as_complex_copy")
+@lower("aten::view_as_complex", dense_operand=True)
+@lower("aten::view_as_complex_copy")
 def view_as_complex(self: jax.Array) -> jax.Array:
     return lax.complex(self[..., 0], self[..., 1])
 

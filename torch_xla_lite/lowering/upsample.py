@@ -188,7 +188,7 @@ def _register(
         chosen = options(input_size[2:], output_size, rest, unscaled[1])
         return gradient(opmath(grad_output), input_size[2:], *chosen)
 
-    lower(f"aten::{name}")(forward)
+    lower(f"aten::{name}", refuses="biuc" if has_corners else "bic")(forward)
     lower(f"aten::{name}_backward")(backward)
 
 
@@ -309,7 +309,8 @@ def _grid_sampler(
     return jax.vmap(one)(opmath(input), opmath(grid))
 
 
-@lower("aten::grid_sampler_2d", "aten::grid_sampler_3d", "aten::_grid_sampler_2d_cpu_fallback")
+@lower("aten::grid_sampler_2d", "aten::grid_sampler_3d", refuses="biuc", one_dtype="input grid")
+@lower("aten::_grid_sampler_2d_cpu_fallback")
 def grid_sampler(
     input: jax.Array,
     grid: jax.Array,

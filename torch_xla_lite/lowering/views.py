@@ -38,10 +38,9 @@ def _overwritten(base: jax.Array, value: jax.Array, dim: int, start: Index) -> j
 # Reshapes.
 
 
+@lower("aten::view", "aten::_unsafe_view", dense_operand=True)
 @lower(
-    "aten::view",
     "aten::view_copy",
-    "aten::_unsafe_view",
     "aten::_reshape_copy",
     "aten::_reshape_alias",
     "aten::_reshape_alias_copy",
@@ -71,7 +70,8 @@ def write_view(base: jax.Array, value: jax.Array, *args: object) -> jax.Array:
     return lax.reshape(value, base.shape)
 
 
-@lower("aten::view.dtype", "aten::view_copy.dtype")
+@lower("aten::view.dtype", dense_operand=True)
+@lower("aten::view_copy.dtype")
 def view_dtype(self: jax.Array, dtype: np.dtype, *, outs) -> jax.Array:
     return _bitcast(self, outs[0].dtype)
 
@@ -184,7 +184,7 @@ def expand(self: jax.Array, size: list[int], *, implicit: bool = False, outs) ->
     return lax.broadcast_in_dim(self, shape, range(offset, len(shape)))
 
 
-@lower("aten::as_strided", "aten::as_strided_copy")
+@lower("aten::as_strided", "aten::as_strided_copy", dense_operand=True)
 def as_strided(
     self: jax.Array, size: list[int], stride: list[int], storage_offset: int | None = None
 ) -> jax.Array:
@@ -203,7 +203,7 @@ def strided_positions(
     return positions
 
 
-@lower("aten::as_strided_scatter")
+@lower("aten::as_strided_scatter", by_value=False)
 def as_strided_scatter(
     self: jax.Array,
     src: jax.Array,
@@ -284,7 +284,8 @@ def diagonal_backward(
 # negative.
 
 
-@lower("aten::select.int", "aten::select_copy.int")
+@lower("aten::select.int", indexes=True)
+@lower("aten::select_copy.int")
 def select(self: jax.Array, dim: int, index: Index) -> jax.Array:
     dim = canonical_dim(dim, self.ndim)
     if isinstance(index, int):
@@ -301,12 +302,12 @@ def write_select(base: jax.Array, value: jax.Array, dim: int, index: Index) -> j
     return _overwritten(base, lax.expand_dims(value, (dim,)), dim, index)
 
 
-@lower("aten::select_scatter")
+@lower("aten::select_scatter", indexes=True)
 def select_scatter(self: jax.Array, src: jax.Array, dim: int, index: Index) -> jax.Array:
     return write_select(self, src, dim, index)
 
 
-@lower("aten::select_backward")
+@lower("aten::select_backward", indexes=True)
 def select_backward(
     grad_output: jax.Array, input_sizes: list[int], dim: int, index: Index
 ) -> jax.Array:
@@ -330,7 +331,8 @@ def _clamped(position: Index | None, length: int, default: int) -> Index:
     return min(max(position, 0), length)
 
 
-@lower("aten::slice.Tensor", "aten::slice_copy.Tensor")
+@lower("aten::slice.Tensor", indexes=True)
+@lower("aten::slice_copy.Tensor")
 def slice_(
     self: jax.Array,
     dim: int = 0,
@@ -382,7 +384,7 @@ def write_slice(
     return jnp.moveaxis(moved, 0, dim)
 
 
-@lower("aten::slice_scatter")
+@lower("aten::slice_scatter", indexes=True)
 def slice_scatter(
     self: jax.Array,
     src: jax.Array,
@@ -401,7 +403,7 @@ def slice_scatter(
     return write_slice(self, src, dim, start, end, step)
 
 
-@lower("aten::slice_backward")
+@lower("aten::slice_backward", indexes=True)
 def slice_backward(
     grad_output: jax.Array,
     input_sizes: list[int],

@@ -40,11 +40,6 @@ std::vector<c10::IValue> CallOp(const std::string& name, const std::string& over
 
 void DispatchTest::SetUpTestSuite() {
   static const bool registered = [] {
-    // Ops with runtime scalars and indices. The executor supports all other ops without this.
-    SetLoweredOps({{"aten::add.Tensor", false},
-                   {"aten::mul.Scalar", false},
-                   {"aten::select.int", false},
-                   {"aten::_foreach_add.Scalar", false}});
     RegisterKernels();
     return true;
   }();

@@ -22,11 +22,10 @@ using Shapes = std::vector<const ir::Shape*>;
 using tensor::OpSignature;
 
 ir::Ref<OpSignature> InferOp(const std::string& name, const std::string& overload,
-                             const std::vector<c10::IValue>& arguments,
-                             const LoweredOps& lowered = {}) {
+                             const std::vector<c10::IValue>& arguments) {
   const OpInfo info(
       c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), overload.c_str()),
-      lowered);
+      {});
   Call call;
   EXPECT_EQ(call.Read(info, arguments), Call::Status::kOk);
   return Infer(info, arguments, call);
@@ -87,9 +86,7 @@ TEST_F(InferTest, ADenseViewHasNoLayoutOfItsOwn) {
 // All indices share the signature, so it must not contain the index.
 TEST_F(InferTest, TheOffsetOfARuntimeIndexIsNotInTheLayout) {
   const at::Tensor x = Upload(Iota({4, 3}));
-  EXPECT_EQ(InferOp("select", "int", {x, 0, 2}, {{"aten::select.int", false}})->layouts[0].offset,
-            0);
-  EXPECT_EQ(InferOp("select", "int", {x, 0, 2})->layouts[0].offset, 6);
+  EXPECT_EQ(InferOp("select", "int", {x, 0, 2})->layouts[0].offset, 0);
 }
 
 TEST_F(InferTest, ANumberDoesNotPromoteATensorOfItsKind) {

@@ -14,12 +14,12 @@ using Kind = OpInfo::Kind;
 using Role = OpInfo::Role;
 
 // `name`: without "aten::", such as "add_.Tensor".
-OpInfo InfoOf(const std::string& name, const LoweredOps& lowered = {}) {
+OpInfo InfoOf(const std::string& name) {
   const size_t dot = name.find('.');
   const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
   return OpInfo(c10::Dispatcher::singleton().findSchemaOrThrow(
                     ("aten::" + name.substr(0, dot)).c_str(), overload.c_str()),
-                lowered);
+                {});
 }
 
 struct Op {
@@ -81,15 +81,14 @@ INSTANTIATE_TEST_SUITE_P(
         {"equal", Kind::kOnCpu, "aten::equal", {}, {-1}},
         {"_local_scalar_dense", Kind::kOnCpu, "aten::_local_scalar_dense", {}, {-1}},
         // Without a lowering, the op could not use the generator of device jax.
-        {"normal_", Kind::kOnCpu, "aten::normal_functional", {0}, {0}},
-        {"bernoulli", Kind::kOnCpu, "aten::bernoulli", {}, {-1}},
+        {"multinomial", Kind::kOnCpu, "aten::multinomial", {}, {-1}},
     }));
 
 TEST(OpInfo, ARandomOpWithALoweringIsRecorded) {
-  const OpInfo normal = InfoOf("normal_", {{"aten::normal_functional", false}});
+  const OpInfo normal = InfoOf("normal_");
   EXPECT_TRUE(normal.is_random);
   EXPECT_EQ(normal.kind, Kind::kMutating);
-  const OpInfo bernoulli = InfoOf("bernoulli_.float", {{"aten::bernoulli.p", false}});
+  const OpInfo bernoulli = InfoOf("bernoulli_.float");
   EXPECT_TRUE(bernoulli.is_random);
   EXPECT_EQ(bernoulli.name, "aten::bernoulli.p");
   EXPECT_EQ(bernoulli.kind, Kind::kMutating);
@@ -98,14 +97,14 @@ TEST(OpInfo, ARandomOpWithALoweringIsRecorded) {
 TEST(OpInfo, OtherOpsAreNotRandom) { EXPECT_FALSE(InfoOf("add.Tensor").is_random); }
 
 TEST(OpInfo, TheLoweringOfTheFunctionalFormServesInPlaceOpsToo) {
-  EXPECT_TRUE(InfoOf("add_.Tensor", {{"aten::add.Tensor", false}}).is_lowered);
-  EXPECT_FALSE(InfoOf("add_.Tensor", {{"aten::mul.Tensor", false}}).is_lowered);
+  EXPECT_TRUE(InfoOf("add_.Tensor").is_lowered);
+  EXPECT_FALSE(InfoOf("masked_select").is_lowered);
 }
 
 TEST(OpInfo, ScalarsAreParametersUnlessTheLoweringNeedsConstants) {
-  EXPECT_TRUE(InfoOf("add.Tensor", {{"aten::add.Tensor", false}}).has_runtime_scalars);
-  EXPECT_FALSE(InfoOf("add.Tensor", {{"aten::add.Tensor", true}}).has_runtime_scalars);
-  EXPECT_FALSE(InfoOf("add.Tensor").has_runtime_scalars);
+  EXPECT_TRUE(InfoOf("add.Tensor").has_runtime_scalars);
+  EXPECT_FALSE(InfoOf("arange").has_runtime_scalars);
+  EXPECT_FALSE(InfoOf("masked_select").has_runtime_scalars);
 }
 
 std::vector<Role> RolesOf(const OpInfo& info) {
@@ -119,8 +118,8 @@ TEST(OpInfo, ArgumentsHaveTheRolesOfTheirTypes) {
             (std::vector{Role::kTensor, Role::kTensor, Role::kScalar, Role::kOut}));
   EXPECT_EQ(RolesOf(InfoOf("index_put_")),
             (std::vector{Role::kTensor, Role::kTensor, Role::kTensor, Role::kOther}));
-  EXPECT_EQ(RolesOf(InfoOf("normal_")),
-            (std::vector{Role::kTensor, Role::kOther, Role::kOther, Role::kGenerator}));
+  EXPECT_EQ(RolesOf(InfoOf("bernoulli_.float")),
+            (std::vector{Role::kTensor, Role::kOther, Role::kGenerator}));
   EXPECT_EQ(RolesOf(InfoOf("_foreach_add.ScalarList")),
             (std::vector{Role::kTensor, Role::kScalar}));
 }
@@ -135,17 +134,18 @@ TEST(OpInfo, AnExponentMayBeAConstant) {
 }
 
 TEST(OpInfo, IndicesAreParametersWhereTheLoweringTakesThem) {
-  const LoweredOps lowered{{"aten::select.int", false}, {"aten::slice.Tensor", false}};
-  EXPECT_EQ(RolesOf(InfoOf("select.int", lowered)),
+  EXPECT_EQ(RolesOf(InfoOf("select.int")),
             (std::vector{Role::kTensor, Role::kOther, Role::kStart}));
-  EXPECT_EQ(RolesOf(InfoOf("slice.Tensor", lowered)),
+  EXPECT_EQ(RolesOf(InfoOf("slice.Tensor")),
             (std::vector{Role::kTensor, Role::kOther, Role::kStart, Role::kEnd, Role::kOther}));
 }
 
-TEST(OpInfo, IndicesAreConstantsWithoutALowering) {
-  const OpInfo info = InfoOf("select.int");
-  EXPECT_EQ(RolesOf(info), (std::vector{Role::kTensor, Role::kOther, Role::kOther}));
-  EXPECT_EQ(info.index, nullptr);
+TEST(OpInfo, FloatsAreParametersWhereTheFactsSaySo) {
+  const OpInfo info = InfoOf("normal_");
+  EXPECT_EQ(RolesOf(info),
+            (std::vector{Role::kTensor, Role::kScalar, Role::kScalar, Role::kGenerator}));
+  EXPECT_FALSE(info.arguments[1].negative_is_constant);
+  EXPECT_TRUE(info.arguments[2].negative_is_constant);
 }
 
 TEST(OpInfo, OnlyIndexingTakesCpuIndices) {

@@ -52,11 +52,11 @@ def scalar_type(dtype: torch.dtype) -> int:
 def is_constant(op: str, argument: torch.Argument, value: float | complex) -> bool:
     """Whether the recorder keeps a number in the graph, as in csrc/dispatch/{op_info,call}.cc;
     otherwise it is a runtime parameter. comparison_test compares the two."""
-    lowering = registry.DECLARED.get(op)
+    lowering = registry.find(op)
     name, default = argument.name, argument.default_value
-    if lowering is None or lowering.constants:
+    if lowering is None or lowering.facts.constants:
         return True
-    if name in lowering.runtime_floats:
+    if name in lowering.facts.runtime_floats.split():
         default = None if name == "lr" else argument.default_value or 0
     elif "number" not in str(argument.real_type):
         return True

@@ -95,7 +95,7 @@ def test_an_op_has_one_lowering():
 
 @pytest.mark.parametrize("name", ["aten::add.Tensor", "aten::relu", "aten::arange"])
 def test_scalars_are_constants_only_where_a_shape_depends_on_them(name):
-    assert registry.find(name).constants == (name == "aten::arange")
+    assert registry.find(name).facts.constants == (name == "aten::arange")
 
 
 _PROGRAM = """
@@ -116,7 +116,7 @@ class Dispatch(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 def loaded():
-    return {entry.module for entry in registry.DECLARED.values()} & {
+    return set(registry.DECLARED.values()) & {
         name.rpartition(".")[2] for name in sys.modules if name.startswith("torch_xla_lite.")
     }
 
@@ -147,8 +147,7 @@ def test_a_module_is_imported_for_its_first_op_while_jax_traces_under_the_users_
 
 
 def test_a_module_that_cannot_be_imported_is_an_error_and_no_reason_to_fall_back(monkeypatch):
-    nowhere = registry.Declared("nowhere", False, frozenset())
-    monkeypatch.setitem(registry.DECLARED, "aten::log", nowhere)
+    monkeypatch.setitem(registry.DECLARED, "aten::log", "nowhere")
     with pytest.raises(registry.BrokenPackage, match="//torch_xla_lite/lowering:nowhere"):
         registry.call("aten::log", [jnp.ones(3)], [out(3)])
     registry.find("aten::logit")
@@ -177,9 +176,7 @@ whole = True
 def test_a_second_thread_waits_until_the_whole_module_is_imported(monkeypatch, tmp_path):
     (tmp_path / "half.py").write_text(_HALF)
     monkeypatch.setattr(lowerings, "__path__", [*lowerings.__path__, str(tmp_path)])
-    monkeypatch.setitem(
-        registry.DECLARED, "test::half", registry.Declared("half", False, frozenset())
-    )
+    monkeypatch.setitem(registry.DECLARED, "test::half", "half")
     half_imported, may_go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(builtins, "half_imported", half_imported, raising=False)
     monkeypatch.setattr(builtins, "may_go_on", may_go_on, raising=False)
@@ -201,10 +198,10 @@ def test_a_second_thread_waits_until_the_whole_module_is_imported(monkeypatch, t
     assert whole == [True, True]
 
 
-def test_the_table_is_what_the_modules_register(monkeypatch):
+def test_the_tables_are_what_the_modules_register(monkeypatch):
     monkeypatch.setattr(registry, "check_declared", registry.check_declared)
-    table = Path(registry.__file__).parent / "table.py"
-    assert lowering_table.text() == table.read_text(), "run scripts/lowering_table.py"
+    for path, text in lowering_table.tables().items():
+        assert text == path.read_text(), "run scripts/lowering_table.py"
 
 
 def test_the_inverses_of_all_views_are_in_one_module():

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <exception>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -166,11 +165,7 @@ bool Resizes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
 
 // Whether the result is all zeros, as uninitialised memory is here (lowering/factories.py).
 bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  static const auto* names = new std::unordered_set<std::string_view>{
-      "aten::empty.memory_format", "aten::empty_like", "aten::empty_permuted",
-      "aten::empty_strided",       "aten::new_empty",  "aten::new_empty_strided",
-      "aten::new_zeros",           "aten::zeros",      "aten::zeros_like"};
-  if (names->contains(info.name)) return true;
+  if (info.facts->zeros) return true;
   if (info.name != "aten::full" && info.name != "aten::full_like") return false;
   const c10::Scalar value = arguments[1].toScalar();
   return value.equal(0) && !(value.isFloatingPoint() && std::signbit(value.toDouble()));

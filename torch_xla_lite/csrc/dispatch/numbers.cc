@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace torch_xla_lite::dispatch {
 namespace {
@@ -78,10 +79,11 @@ bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
 bool NumbersFit(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::ScalarType dtype) {
   const bool held =
       std::ranges::all_of(info.ranged_numbers, [&](int i) { return AllHeld(dtype, arguments[i]); });
-  const bool divides = info.divisor >= 0 &&
-                       (info.divides_floats || c10::isIntegralType(dtype, /*includeBool=*/false));
+  const std::string_view divided = info.facts->divides;
+  const bool divides = divided == "all" ||
+                       (divided == "integers" && c10::isIntegralType(dtype, /*includeBool=*/false));
   if (!divides) return held;
-  return held && !IsZero(dtype, arguments[info.divisor]);
+  return held && !IsZero(dtype, arguments[1]);
 }
 
 }  // namespace torch_xla_lite::dispatch

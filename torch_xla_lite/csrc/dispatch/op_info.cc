@@ -3,7 +3,6 @@
 #include <ATen/core/jit_type.h>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
@@ -77,8 +76,9 @@ std::optional<std::string> FunctionalForm(const c10::FunctionSchema& schema) {
 // their new values after its results, as a functional form does. Not for out= arguments, whose old
 // values cannot be passed to it.
 bool HasLoweringOfItsOwn(const c10::FunctionSchema& schema, const std::string& name,
-                         const LoweredOps& lowered) {
-  return lowered.contains(name) && !std::ranges::any_of(schema.arguments(), &c10::Argument::is_out);
+                         const RegisteredOps& registered) {
+  return (FactsOf(name).is_lowered || registered.contains(name)) &&
+         !std::ranges::any_of(schema.arguments(), &c10::Argument::is_out);
 }
 
 // The type of an argument without Optional and List.
@@ -120,13 +120,7 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
 }
 
 // The arguments that torch does not make a tensor of, which would wrap around.
-std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema) {
-  // These make tensors of none of their numbers.
-  static constexpr std::array<std::string_view, 5> kWithoutOperands{
-      "aten::where", "aten::_foreach_addc", "aten::_foreach_clamp_", "aten::_foreach_maximum",
-      "aten::_foreach_minimum"};
-  const bool has_no_operand = std::ranges::any_of(
-      kWithoutOperands, [&](std::string_view op) { return schema.name().starts_with(op); });
+std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema, const OpFacts& facts) {
   std::vector<int> found;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
@@ -136,70 +130,23 @@ std::vector<int> FindRangedNumbers(const c10::FunctionSchema& schema) {
     // masked_fill and index_fill take them as tensors, too.
     const bool is_number = ElementType(argument.type())->kind() == c10::TypeKind::NumberType ||
                            (name == "value" && schema.name().find("_fill") != std::string::npos);
-    if (is_operand ? has_no_operand : is_number) found.push_back(static_cast<int>(i));
+    if (is_operand ? facts.casts_numbers : is_number) found.push_back(static_cast<int>(i));
   }
   return found;
 }
 
-// `name` is that of a functional form.
-bool IsRoundedDivision(std::string_view name) {
-  return name == "aten::floor_divide" || name.starts_with("aten::floor_divide.") ||
-         name.starts_with("aten::remainder.") || name.starts_with("aten::fmod.") ||
-         name == "aten::div.Tensor_mode" || name == "aten::div.Scalar_mode";
+// What torch's kernel of an op that writes allows an argument to share.
+OpInfo::Sharing SharingOf(const OpFacts& facts, bool is_pointwise, const std::string& argument) {
+  using enum OpInfo::Sharing;
+  if (!facts.shares) return is_pointwise ? kSame : kAny;
+  if (HasWord(*facts.shares, argument + "=same")) return kSame;
+  return HasWord(*facts.shares, argument + "=nothing") ? kNothing : kAny;
 }
 
-// What torch's kernel of an op that writes allows an argument to share. `functional` is the op
-// without the write.
-OpInfo::Sharing SharingOf(const c10::OperatorHandle& functional, std::string_view argument) {
-  using enum OpInfo::Sharing;
-  using Rules = std::vector<std::pair<std::string_view, OpInfo::Sharing>>;
-  // Their kernels differ from those of pointwise ops, which allow the same elements, and from all
-  // others, which copy their operands or read what they have written.
-  static const auto* table = new std::unordered_map<std::string_view, Rules>{
-      {"aten::addbmm", {{"self", kSame}}},
-      {"aten::addmm", {{"self", kSame}}},
-      {"aten::addmv", {{"self", kSame}}},
-      {"aten::addr", {{"self", kSame}, {"vec1", kSame}, {"vec2", kSame}}},
-      {"aten::baddbmm", {{"self", kSame}}},
-      {"aten::bernoulli", {{"self", kSame}, {"p", kSame}}},
-      {"aten::cat", {{"tensors", kNothing}}},
-      {"aten::celu", {}},
-      {"aten::clone", {}},
-      {"aten::cumprod", {{"self", kSame}}},
-      {"aten::cumsum", {{"self", kSame}}},
-      {"aten::floor_divide", {{"self", kSame}, {"other", kSame}}},
-      {"aten::gather", {{"self", kNothing}, {"index", kSame}}},
-      {"aten::index", {{"self", kNothing}}},
-      {"aten::index_add", {{"self", kSame}, {"source", kNothing}}},
-      {"aten::index_copy", {{"self", kSame}, {"source", kNothing}}},
-      {"aten::index_put", {{"self", kSame}, {"values", kNothing}}},
-      {"aten::index_reduce", {{"self", kSame}, {"source", kNothing}}},
-      {"aten::index_select", {{"self", kNothing}}},
-      {"aten::ldexp", {{"self", kSame}}},
-      {"aten::linalg_cross", {{"self", kNothing}, {"other", kNothing}}},
-      {"aten::linalg_solve_triangular", {{"B", kSame}}},
-      {"aten::logcumsumexp", {{"self", kSame}}},
-      {"aten::masked_fill", {{"mask", kSame}}},
-      {"aten::masked_select", {{"self", kNothing}, {"mask", kNothing}}},
-      {"aten::mse_loss", {{"self", kSame}, {"target", kSame}}},
-      {"aten::mvlgamma", {}},
-      {"aten::normal", {{"mean", kSame}, {"std", kSame}}},
-      {"aten::put", {{"source", kNothing}}},
-      {"aten::relu", {}},
-      {"aten::renorm", {{"self", kSame}}},
-      {"aten::scatter", {{"self", kSame}, {"src", kNothing}}},
-      {"aten::scatter_add", {{"self", kSame}, {"src", kNothing}}},
-      {"aten::scatter_reduce", {{"self", kSame}, {"src", kNothing}}},
-      {"aten::sort", {{"self", kSame}}},
-      {"aten::stack", {{"tensors", kNothing}}},
-      {"aten::take", {{"self", kNothing}, {"index", kNothing}}},
-      {"aten::threshold", {}},
-      {"aten::topk", {{"self", kSame}}},
-  };
-  const auto found = table->find(functional.schema().name());
-  if (found == table->end()) return functional.hasTag(at::Tag::pointwise) ? kSame : kAny;
-  const auto rule = std::ranges::find(found->second, argument, &Rules::value_type::first);
-  return rule == found->second.end() ? kAny : rule->second;
+// Whether an argument is a list of tensors that may be missing, as indices are.
+bool IsIndexList(const c10::Argument& argument) {
+  return argument.name() == "indices" && argument.type()->kind() == c10::TypeKind::ListType &&
+         argument.type()->containedType(0)->kind() == c10::TypeKind::OptionalType;
 }
 
 bool IsTensorResult(const c10::Argument& result) {
@@ -208,19 +155,13 @@ bool IsTensorResult(const c10::Argument& result) {
 
 }  // namespace
 
-const IndexArguments* FindIndexArguments(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, IndexArguments>, 6> kTable{{
-      {"aten::select.int", {0, 1, 2, -1, -1}},
-      {"aten::slice.Tensor", {0, 1, 2, 3, 4}},
-      {"aten::select_backward", {1, 2, 3, -1, -1}},
-      {"aten::slice_backward", {1, 2, 3, 4, 5}},
-      {"aten::select_scatter", {0, 2, 3, -1, -1}},
-      {"aten::slice_scatter", {0, 2, 3, 4, 5}},
-  }};
-  for (const auto& [op, arguments] : kTable) {
-    if (op == name) return &arguments;
-  }
-  return nullptr;
+std::optional<IndexArguments> FindIndexArguments(const c10::OperatorHandle& functional) {
+  const c10::FunctionSchema& schema = functional.schema();
+  if (!FactsOf(FullName(functional.operator_name())).indexes) return std::nullopt;
+  const auto place = [&](const char* name) { return schema.argumentIndexWithName(name); };
+  return IndexArguments{place("input_sizes").value_or(0), *place("dim"),
+                        place("start").value_or(place("index").value_or(-1)),
+                        place("end").value_or(-1), place("step").value_or(-1)};
 }
 
 bool IsMadeOfOthers(const c10::OperatorHandle& op) {
@@ -228,7 +169,7 @@ bool IsMadeOfOthers(const c10::OperatorHandle& op) {
          Mutates(op.schema()) && !FunctionalForm(op.schema());
 }
 
-OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
+OpInfo::OpInfo(const c10::OperatorHandle& op, const RegisteredOps& registered)
     : op(op), name(FullName(op.operator_name())) {
   const c10::FunctionSchema& schema = op.schema();
   for (const auto& argument : schema.arguments()) {
@@ -259,7 +200,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
   if (kind == Kind::kInplaceView || kind == Kind::kMutating) {
     if (auto functional = FunctionalForm(schema)) {
       name = *functional;
-    } else if (!HasLoweringOfItsOwn(schema, name, lowered)) {
+    } else if (!HasLoweringOfItsOwn(schema, name, registered)) {
       kind = Kind::kOnCpu;
     }
   }
@@ -267,61 +208,51 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered)
 
   writes_lists = kind == Kind::kMutating && !has_out &&
                  schema.arguments()[mutated[0]].type()->kind() == c10::TypeKind::ListType;
+  facts = &FactsOf(name);
   const auto functional = FindOp(name);
+  const bool is_pointwise = functional && functional->hasTag(at::Tag::pointwise);
   for (size_t i = 0; kind == Kind::kMutating && functional && i < arguments.size(); ++i) {
     if (arguments[i].role != Role::kTensor) continue;
     const bool is_written = std::ranges::find(mutated, i) != mutated.end();
-    if (!is_written) arguments[i].sharing = SharingOf(*functional, schema.arguments()[i].name());
+    if (!is_written)
+      arguments[i].sharing = SharingOf(*facts, is_pointwise, schema.arguments()[i].name());
     if (!is_written && writes_lists && name.starts_with("aten::_foreach_"))
       arguments[i].sharing = Sharing::kSame;
     limits_sharing |= arguments[i].sharing != Sharing::kAny;
   }
-  ranged_numbers = FindRangedNumbers(schema);
-  divides_floats = name == "aten::celu";
-  if (divides_floats || IsRoundedDivision(name)) divisor = 1;
-  // Their kernels refuse negative slopes.
-  if (name == "aten::elu_backward") arguments[1].negative_is_constant = true;
-  if (name == "aten::leaky_relu_backward") arguments[2].negative_is_constant = true;
+  ranged_numbers = FindRangedNumbers(schema, *facts);
   is_random = op.hasTag(at::Tag::nondeterministic_seeded);
-  if (const auto it = lowered.find(name); it != lowered.end()) {
-    is_lowered = true;
-    has_runtime_scalars = !it->second.needs_constants;
-    refused_dtypes = it->second.refused_dtypes;
-    refused_results = it->second.refused_results;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      const auto& floats = it->second.runtime_floats;
-      const std::string& argument = schema.arguments()[i].name();
-      // Overloads with a tensor as `lr` have the same lowering.
-      if (arguments[i].role == Role::kTensor) continue;
-      if (std::ranges::find(floats, argument) == floats.end()) continue;
-      arguments[i].role = Role::kScalar;
-      // torch refuses negative ones.
-      if (argument == "std" || argument == "sigma" || argument == "lambd")
-        arguments[i].negative_is_constant = true;
-      // Zero turns a term off, but for the rate of a schedule that starts there. A default is what
-      // most programs have.
-      const auto& standard = schema.arguments()[i].default_value();
-      const bool has_default = standard && standard->isDouble();
-      if (argument != "lr") arguments[i].constant = has_default ? standard->toDouble() : 0;
-    }
+  const auto added = registered.find(name);
+  is_lowered = facts->is_lowered || added != registered.end();
+  has_runtime_scalars =
+      is_lowered && !(added != registered.end() ? added->second : facts->constants);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = schema.arguments()[i].name();
+    const bool is_runtime_float = HasWord(facts->runtime_floats, argument);
+    arguments[i].negative_is_constant |= HasWord(facts->negative, argument);
+    // Overloads with a tensor as `lr` have the same lowering.
+    if (!is_runtime_float || arguments[i].role == Role::kTensor) continue;
+    arguments[i].role = Role::kScalar;
+    // Zero turns a term off, but for the rate of a schedule that starts there. A default is what
+    // most programs have.
+    const auto& standard = schema.arguments()[i].default_value();
+    const bool has_default = standard && standard->isDouble();
+    if (argument != "lr") arguments[i].constant = has_default ? standard->toDouble() : 0;
   }
   // An ATen kernel would draw from the CPU's generator whenever the graph runs.
   if (is_random && !is_lowered) kind = Kind::kOnCpu;
-  takes_cpu_indices = name.starts_with("aten::index") || name.starts_with("aten::_index_put") ||
-                      name.starts_with("aten::_unsafe_index");
+  takes_cpu_indices = std::ranges::any_of(schema.arguments(), IsIndexList);
   if (kind == Kind::kFunctional && results.size() == 1) {
-    const bool is_strided = name == "aten::empty_strided" || name == "aten::new_empty_strided";
-    layout = schema.argumentIndexWithName(is_strided ? "stride" : "memory_format").value_or(-1);
+    const std::string given(facts->strides.empty() ? "memory_format" : facts->strides);
+    layout = schema.argumentIndexWithName(given).value_or(-1);
   }
   if (schema.argumentIndexWithName("device") && schema.argumentIndexWithName("pin_memory")) {
     options = schema.argumentIndexWithName("layout").value_or(-1);
   }
-  index = FindIndexArguments(name);
-  if (index != nullptr && is_lowered) {
+  if (is_lowered && functional) index = FindIndexArguments(*functional);
+  if (index) {
     arguments[index->start].role = Role::kStart;
     if (index->end >= 0) arguments[index->end].role = Role::kEnd;
-  } else {
-    index = nullptr;
   }
 }
 

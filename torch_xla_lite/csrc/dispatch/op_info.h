@@ -4,7 +4,7 @@
 // functional op is recorded as it is, an in-place or out= op as its functional form, whose results
 // are written back, and a view as a step on its operand's storage.
 //
-//   const OpInfo info(handle, lowered_ops);     // handle: aten::add_.Tensor
+//   const OpInfo info(handle, {});              // handle: aten::add_.Tensor
 //   info.kind == OpInfo::Kind::kMutating;       // true
 //   info.name;                                  // "aten::add.Tensor", the key of its lowering
 //   info.mutated;                               // {0}
@@ -17,10 +17,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/lowered_op.h"
+#include "torch_xla_lite/csrc/dispatch/op_facts.h"
 
 namespace torch_xla_lite::dispatch {
 
@@ -34,8 +34,11 @@ struct IndexArguments {
   int step;
 };
 
-// nullptr for an op that indexes nothing. `name` is that of a functional form.
-const IndexArguments* FindIndexArguments(std::string_view name);
+// Nothing for an op that indexes nothing.
+std::optional<IndexArguments> FindIndexArguments(const c10::OperatorHandle& functional);
+
+// Lowerings of users by the names of their ops: whether their numbers are constants of the graph.
+using RegisteredOps = std::unordered_map<std::string, bool>;
 
 // Whether an op that writes to arguments has no functional form, and torch makes it of other ops,
 // which have one.
@@ -76,7 +79,8 @@ struct OpInfo {
     Sharing sharing = Sharing::kAny;
   };
 
-  OpInfo(const c10::OperatorHandle& op, const LoweredOps& lowered);
+  // `registered`: the lowerings of users.
+  OpInfo(const c10::OperatorHandle& op, const RegisteredOps& registered);
 
   // Views have layouts; results of other ops are row-major, and do not depend on strides.
   bool IsView() const { return kind == Kind::kView || kind == Kind::kInplaceView; }
@@ -88,20 +92,13 @@ struct OpInfo {
   bool is_lowered = false;
   // Scalars are parameters of the compiled graph and not part of its key.
   bool has_runtime_scalars = false;
-  // Calls whose first operand, or whose first result, has one of these dtypes are left to the CPU
-  // kernel, which refuses them or rounds in a way of its own.
-  uint64_t refused_dtypes = 0;
-  uint64_t refused_results = 0;
+  const OpFacts* facts;
   // Takes CPU tensors in its list of indices, as on CUDA.
   bool takes_cpu_indices = false;
   std::vector<Argument> arguments;
   // Numbers that the CPU kernel converts to the dtype of its result, and refuses if that cannot
   // hold them (dispatch/numbers.h).
   std::vector<int> ranged_numbers;
-  // The divisor of a division that has an integer result for integers, or -1. Zero is refused for
-  // integers, and by some ops for floats, too.
-  int divisor = -1;
-  bool divides_floats = false;
   // Arguments that are written to, in order. The functional form returns their new values
   // after its other results.
   std::vector<int> mutated;
@@ -113,7 +110,7 @@ struct OpInfo {
   bool limits_sharing = false;
   // For each result: the argument that is returned (in-place, out=), or -1 for a new tensor.
   std::vector<int> results;
-  const IndexArguments* index = nullptr;
+  std::optional<IndexArguments> index;
   // The argument that decides the strides of the result (memory_format, or stride), or -1.
   int layout = -1;
   // The first of the arguments layout, device, pin_memory, which say where the result is, or -1.

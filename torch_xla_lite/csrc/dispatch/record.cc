@@ -44,12 +44,12 @@ using tensor::XTensorImpl;
 using torch::jit::Stack;
 using ResultList = RecordKernel::NewResults;
 
-std::mutex lowered_mutex;
+std::mutex registered_mutex;
 
-// Guarded by lowered_mutex.
-LoweredOps& GetLoweredOps() {
-  static auto* lowered = new LoweredOps;
-  return *lowered;
+// Guarded by registered_mutex.
+RegisteredOps& GetRegisteredOps() {
+  static auto* registered = new RegisteredOps;
+  return *registered;
 }
 
 // Guarded by the record lock.
@@ -248,7 +248,7 @@ const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> 
 // Whether the CPU kernel must decide about the numbers among the arguments.
 bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
                     c10::ArrayRef<c10::IValue> arguments) {
-  if (info.ranged_numbers.empty() && info.divisor < 0) return false;
+  if (info.ranged_numbers.empty() && info.facts->divides.empty()) return false;
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
   return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
 }
@@ -306,8 +306,8 @@ Stack ArgumentsOfItem(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
 }
 
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
-  const std::lock_guard lock(lowered_mutex);
-  auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
+  const std::lock_guard lock(registered_mutex);
+  auto info = std::make_unique<OpInfo>(op, GetRegisteredOps());
   const OpInfo* expected = nullptr;
   // If another thread was faster, use its info, which may already be part of keys.
   if (slot->compare_exchange_strong(expected, info.get())) return info.release();
@@ -316,14 +316,9 @@ const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*
 
 }  // namespace
 
-void SetLoweredOps(LoweredOps lowered) {
-  const std::lock_guard lock(lowered_mutex);
-  GetLoweredOps() = std::move(lowered);
-}
-
 void AddLoweredOp(const std::string& name, bool needs_constants) {
-  const std::lock_guard lock(lowered_mutex);
-  GetLoweredOps().insert_or_assign(name, LoweredOp(needs_constants));
+  const std::lock_guard lock(registered_mutex);
+  GetRegisteredOps().insert_or_assign(name, needs_constants);
 }
 
 void SetSourceHook(SourceHook hook) { source_hook = hook; }

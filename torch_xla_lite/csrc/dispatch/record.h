@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <string>
 
-#include "torch_xla_lite/csrc/dispatch/lowered_op.h"
 #include "torch_xla_lite/csrc/dispatch/stack.h"
 
 namespace c10 {
@@ -63,9 +62,7 @@ class RecordKernel final : public c10::OperatorKernel {
   std::atomic<const OpInfo*> info_ = nullptr;
 };
 
-// Sets which ops have lowerings. Call it before the first op is recorded.
-void SetLoweredOps(LoweredOps lowered);
-// Adds an op. If the op was called before, its OpInfo does not change.
+// Adds the lowering of a user. If the op was called before, its OpInfo does not change.
 void AddLoweredOp(const std::string& name, bool needs_constants);
 
 // Sets the function that returns a number for the current line of the user's program; each node

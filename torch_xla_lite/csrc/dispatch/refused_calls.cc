@@ -23,46 +23,11 @@ namespace {
 
 using Arguments = c10::ArrayRef<c10::IValue>;
 
-// Arguments that have one dtype. An argument that is a missing tensor may be any.
-const std::vector<int>& ArgumentsOfOneDtype(std::string_view op) {
-  static const auto* table = new std::unordered_map<std::string_view, std::vector<int>>{
-      {"aten::_cdist_forward", {0, 1}},
-      {"aten::_embedding_bag", {0, 6}},
-      {"aten::_embedding_bag_forward_only", {0, 6}},
-      {"aten::_unsafe_masked_index_put_accumulate", {0, 3}},
-      {"aten::addbmm", {0, 1, 2}},
-      {"aten::addmm", {0, 1, 2}},
-      {"aten::addmv", {0, 1, 2}},
-      {"aten::addr", {0, 1, 2}},
-      {"aten::binary_cross_entropy", {0, 1, 2}},
-      {"aten::binomial", {0, 1}},
-      {"aten::bmm", {0, 1}},
-      {"aten::convolution", {0, 1, 2}},
-      {"aten::fractional_max_pool2d", {0, 3}},
-      {"aten::grid_sampler_2d", {0, 1}},
-      {"aten::grid_sampler_3d", {0, 1}},
-      {"aten::heaviside", {0, 1}},
-      {"aten::huber_loss", {0, 1}},
-      {"aten::index_add", {0, 3}},
-      {"aten::index_copy", {0, 3}},
-      {"aten::index_put", {0, 2}},
-      {"aten::index_reduce", {0, 3}},
-      {"aten::linalg_cross", {0, 1}},
-      {"aten::linear", {0, 1, 2}},
-      {"aten::mm", {0, 1}},
-      {"aten::mv", {0, 1}},
-      {"aten::nll_loss2d_forward", {0, 2}},
-      {"aten::nll_loss_forward", {0, 2}},
-      {"aten::put", {0, 2}},
-  };
-  static const std::vector<int> none;
-  const auto found = table->find(op);
-  return found == table->end() ? none : found->second;
-}
-
-bool HaveOneDtype(const std::vector<int>& places, Arguments arguments) {
+// Whether the tensors that have to have one dtype do. One that is missing may have any.
+bool HaveOneDtype(const OpInfo& info, Arguments arguments) {
   auto dtype = c10::ScalarType::Undefined;
-  for (const int i : places) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!HasWord(info.facts->one_dtype, info.op.schema().arguments()[i].name())) continue;
     if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
     const c10::ScalarType own = arguments[i].toTensor().scalar_type();
     if (dtype != c10::ScalarType::Undefined && own != dtype) return false;
@@ -497,18 +462,16 @@ bool HasNegativeExponent(const OpInfo& info, Arguments arguments, c10::ScalarTyp
 
 bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand,
                const tensor::OpSignature& signature) {
-  const auto contains = [](uint64_t dtypes, const ir::Shape* shape) {
-    return shape != nullptr && (dtypes >> static_cast<int>(tensor::ScalarTypeOf(shape)) & 1) != 0;
-  };
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  // Some meta functions return float for integers, which the kernel rejects.
-  if (contains(info.refused_results, signature.outputs[0])) return true;
-  if (contains(info.refused_dtypes, operand)) return true;
+  const OpFacts& facts = *info.facts;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
+  // Some meta functions return float for integers, which the kernel rejects.
+  if (IsOfKind(dtype, facts.refuses) || IsOfKind(dtype, facts.refuses_results)) return true;
+  if (operand != nullptr && IsOfKind(tensor::ScalarTypeOf(operand), facts.refuses)) return true;
   if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype) ||
       HasRefusedPromotion(info, arguments) || ChecksErrors(info, arguments))
     return true;
-  if (!HaveOneDtype(ArgumentsOfOneDtype(info.name), arguments)) return true;
+  if (!HaveOneDtype(info, arguments)) return true;
   if (IsEmptyImage(info.name, arguments)) return true;
   const Refuses refuses = FindRefusal(info.name);
   return refuses != nullptr && refuses(arguments, LimitsOf(dtype));

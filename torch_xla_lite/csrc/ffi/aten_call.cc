@@ -4,12 +4,11 @@
 #include <ATen/core/stack.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
+#include "torch_xla_lite/csrc/dispatch/op_facts.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/ffi/out_overload.h"
 
@@ -17,12 +16,6 @@ namespace torch_xla_lite::ffi {
 namespace {
 
 using torch::jit::Stack;
-
-// These ops write to arguments (running statistics, noise) that their schemas do not mark as
-// written.
-constexpr std::array<std::string_view, 4> kWritesUnmarked = {
-    "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
-    "aten::_batch_norm_impl_index"};
 
 c10::OperatorHandle FindOp(std::string_view name) {
   auto op = dispatch::FindOp(name);
@@ -34,9 +27,8 @@ c10::OperatorHandle FindOp(std::string_view name) {
 }
 
 bool WritesOperands(const c10::OperatorHandle& op) {
-  const auto& name = op.operator_name().name;
   return op.schema().is_mutable() ||
-         std::find(kWritesUnmarked.begin(), kWritesUnmarked.end(), name) != kWritesUnmarked.end();
+         dispatch::FactsOf(dispatch::FullName(op.operator_name())).writes_statistics;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <c10/util/complex.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/dispatch/op_facts.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
@@ -29,16 +29,7 @@ namespace {
 using dispatch::CallPlan;
 using dispatch::ScalarView;
 
-// Their results depend on strides, or are memory that nothing has written to; or they write to
-// arguments that their schemas do not mark as written.
-constexpr std::array<std::string_view, 6> kNotByValue = {
-    "aten::as_strided_scatter",     "aten::empty_permuted",   "aten::new_empty_strided",
-    "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
-
-// Writes to unmarked arguments, its running statistics, while training: (input, weight, bias,
-// running_mean, running_var, training, ..).
-constexpr std::string_view kBatchNorm = "aten::native_batch_norm";
-
+// (input, weight, bias, running_mean, running_var, training, ..)
 bool WritesStatistics(const torch::jit::Stack& stack) {
   const auto is_given = [&](int i) { return stack[i].isTensor() && stack[i].toTensor().defined(); };
   return stack[5].toBool() && (is_given(3) || is_given(4));
@@ -46,42 +37,6 @@ bool WritesStatistics(const torch::jit::Stack& stack) {
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
-
-// A graph has no strides: contiguous() records nothing, so kernels that torch calls with contiguous
-// tensors only would get views. Besides views and pointwise ops, these are known to read any
-// strides, and are worth not copying for.
-constexpr std::array<std::string_view, 12> kTakeAnyStrides = {
-    "aten::_to_copy", "aten::addmm", "aten::baddbmm", "aten::bmm",
-    "aten::cat",      "aten::clone", "aten::linear",  "aten::mean",
-    "aten::mean.dim", "aten::mm",    "aten::sum",     "aten::sum.dim_IntList"};
-
-// They depend on strides, or on the numbers in memory. The values of a graph are row-major, tensors
-// of the CPU may be views, and conjugated when they are read.
-constexpr std::array<std::string_view, 8> kNeedDenseOperand = {
-    "aten::as_strided",      "aten::as_strided_copy", "aten::view",
-    "aten::view.dtype",      "aten::_unsafe_view",    "aten::unflatten.int",
-    "aten::view_as_complex", "aten::view_as_real"};
-
-// Their kernels for 16-bit floats round numbers, alpha and operands of other dtypes to 16 bits
-// first. In compiled graphs only the result is rounded.
-constexpr std::array<std::string_view, 13> kRoundNumbers = {
-    "aten::add.Tensor",          "aten::add.Scalar",        "aten::sub.Tensor",
-    "aten::sub.Scalar",          "aten::rsub.Tensor",       "aten::rsub.Scalar",
-    "aten::_foreach_add.Scalar", "aten::_foreach_add.List", "aten::_foreach_add.ScalarList",
-    "aten::_foreach_sub.Scalar", "aten::_foreach_sub.List", "aten::_foreach_sub.ScalarList",
-    "aten::_foreach_add.Tensor"};
-
-// The kernels of these round operands of other dtypes, but not numbers.
-constexpr std::array<std::string_view, 10> kRoundOperands = {
-    "aten::mul.Tensor",         "aten::div.Tensor",        "aten::div.Tensor_mode",
-    "aten::floor_divide",       "aten::addcmul",           "aten::addcdiv",
-    "aten::_foreach_mul.List",  "aten::_foreach_div.List", "aten::_foreach_mul.Tensor",
-    "aten::_foreach_div.Tensor"};
-
-template <size_t kSize>
-bool Contains(const std::array<std::string_view, kSize>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
 
 // A copy of a scalar of a node, which is not aligned for complex numbers.
 struct Number {
@@ -277,7 +232,8 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
     written_ = std::stoul(std::string(name.substr(6, end - 6)));
     name = name.substr(end + 1);
   }
-  if (Contains(kNotByValue, name)) return;
+  const dispatch::OpFacts& facts = dispatch::FactsOf(name);
+  if (!facts.by_value) return;
   op_ = dispatch::FindOp(name);
   if (!op_) return;
   is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
@@ -289,13 +245,16 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   // The first word belongs to the recorder.
   const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);
   plan_.emplace(op_->schema(), arguments, CallPlan::Rest::kIgnored);
-  index_ = dispatch::FindIndexArguments(name);
-  needs_dense_operand_ = Contains(kNeedDenseOperand, name);
+  index_ = dispatch::FindIndexArguments(*op_);
+  needs_dense_operand_ = facts.dense_operand;
+  // A graph has no strides: contiguous() records nothing, so kernels that torch calls with
+  // contiguous tensors only would get views.
   takes_any_strides_ = kernel_ != nullptr || op_->hasTag(at::Tag::pointwise) ||
-                       IsView(op_->schema()) || Contains(kTakeAnyStrides, name);
+                       IsView(op_->schema()) || facts.any_strides;
   if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op_);
-  rounds_numbers_ = Contains(kRoundNumbers, name);
-  rounds_operands_ = rounds_numbers_ || Contains(kRoundOperands, name);
+  rounds_numbers_ = facts.rounds == "numbers";
+  rounds_operands_ = !facts.rounds.empty();
+  writes_statistics_ = facts.writes_statistics;
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
@@ -380,10 +339,10 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (draw_ != nullptr) {
     return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
-  if (signature_.op == kBatchNorm && WritesStatistics(stack)) throw OtherResults(signature_.op);
+  if (writes_statistics_ && WritesStatistics(stack)) throw OtherResults(signature_.op);
   // The rest of the graph needs no compilation.
   if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
-  if (index_ != nullptr && index_->end >= 0) SetEndOfSlice(&stack);
+  if (index_ && index_->end >= 0) SetEndOfSlice(&stack);
   // The graph is compiled, and its lowering says what is wrong.
   TORCH_CHECK(condition_ == nullptr || condition_(stack), "wrong values (in ", signature_.op, ")");
   const torch::jit::Stack arguments = complete_ == nullptr ? torch::jit::Stack() : stack;

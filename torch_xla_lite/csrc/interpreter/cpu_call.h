@@ -77,12 +77,13 @@ class CpuCall final : public ir::Signature::Derived {
   Completion complete_ = nullptr;
   // Draws the numbers of a random op.
   Draw draw_ = nullptr;
-  const dispatch::IndexArguments* index_ = nullptr;
+  std::optional<dispatch::IndexArguments> index_;
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;
   bool is_reshape_ = false;
   bool rounds_numbers_ = false;
   bool rounds_operands_ = false;
+  bool writes_statistics_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter

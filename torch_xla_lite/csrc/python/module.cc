@@ -157,17 +157,6 @@ PYBIND11_MODULE(_XLAC, module) {
             .SetPlacementOfUploads(std::move(placement_of));
       },
       py::arg("placement_of"));
-  module.def(
-      "set_lowered_ops",
-      [](const std::map<std::string,
-                        std::tuple<bool, uint64_t, uint64_t, std::vector<std::string>>>& lowered) {
-        dispatch::LoweredOps ops;
-        for (const auto& [name, op] : lowered) {
-          ops.emplace(name, std::make_from_tuple<dispatch::LoweredOp>(op));
-        }
-        dispatch::SetLoweredOps(std::move(ops));
-      },
-      py::arg("lowered"));
   // Wrapped like torch's own functions, so that errors have no C++ stack trace.
   module.def("register_lowering", torch::wrap_pybind_function(&RegisterLowering), py::arg("op"),
              py::arg("needs_constants"));
