@@ -1,6 +1,6 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import SupportsFloat, SupportsIndex, SupportsInt
 

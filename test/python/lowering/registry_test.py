@@ -1,7 +1,6 @@
 import builtins
 import sys
 import threading
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
