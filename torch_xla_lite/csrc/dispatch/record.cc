@@ -18,15 +18,12 @@
 #include "torch_xla_lite/csrc/device/generator.h"
 #include "torch_xla_lite/csrc/dispatch/call.h"
 #include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
-#include "torch_xla_lite/csrc/dispatch/infer.h"
+#include "torch_xla_lite/csrc/dispatch/judge.h"
 #include "torch_xla_lite/csrc/dispatch/layout.h"
-#include "torch_xla_lite/csrc/dispatch/numbers.h"
 #include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
-#include "torch_xla_lite/csrc/dispatch/overlap.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
-#include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -50,12 +47,6 @@ std::mutex registered_mutex;
 RegisteredOps& GetRegisteredOps() {
   static auto* registered = new RegisteredOps;
   return *registered;
-}
-
-// Guarded by the record lock.
-ir::SignatureTable& Signatures() {
-  static auto* table = new ir::SignatureTable;
-  return *table;
 }
 
 std::atomic<SourceHook> source_hook = nullptr;
@@ -94,18 +85,6 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   const device::RngState state = device::CheckJaxGenerator(generator).NextSeedOffset();
   call->scalars.push_back(state.seed);
   call->scalars.push_back(state.offset);
-}
-
-// The key of the kernel that makes a tensor with the options of the call.
-c10::DispatchKey KeyOf(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  const auto options = arguments.slice(info.options, 3);
-  const auto layout = options[0].toOptional<at::Layout>();
-  const auto device = options[1].toOptional<c10::Device>().value_or(c10::DeviceType::PrivateUse1);
-  const bool is_pinned = options[2].toOptional<bool>().value_or(false);
-  TORCH_CHECK(!is_pinned || !device.is_privateuseone(),
-              "only tensors on the CPU can be pinned (in ", info.name,
-              ").\nLeave pin_memory out, or name that device:  device='cpu'");
-  return c10::computeDispatchKey(std::nullopt, layout, device);
 }
 
 // Everything below is called with the record lock held.
@@ -159,37 +138,6 @@ void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
   }
 }
 
-uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  uint32_t count = 0;
-  for (const int i : info.mutated) {
-    ForEachTensor(arguments[i], [&](const at::Tensor&) { ++count; });
-  }
-  return count;
-}
-
-// Calls `visit` with each tensor that the op writes to, and its new sizes.
-template <typename Visit>
-void ForEachWritten(const OpInfo& info, const OpSignature& signature,
-                    c10::ArrayRef<c10::IValue> arguments, Visit&& visit) {
-  size_t output = signature.outputs.size() - CountMutatedOutputs(info, arguments);
-  for (const int i : info.mutated) {
-    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
-      const ir::Shape* shape = signature.outputs[output++];
-      if (tensor.defined()) visit(tensor, at::IntArrayRef(shape->dims()));
-    });
-  }
-}
-
-bool OutputsFit(const OpInfo& info, const OpSignature& signature,
-                c10::ArrayRef<c10::IValue> arguments) {
-  if (!info.has_out) return true;
-  bool fit = true;
-  ForEachWritten(info, signature, arguments, [&](const at::Tensor& tensor, at::IntArrayRef sizes) {
-    fit = fit && tensor.sizes() == sizes;
-  });
-  return fit;
-}
-
 // The results of the op that are new: tensors, and lists of tensors.
 template <typename Make>
 void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& make,
@@ -229,28 +177,6 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
   }
   CollectResults(
       info, signature, [&](uint32_t k) { return MakeOutput(node, k); }, results);
-}
-
-// The signature of the call; inferred, without the lock, if it is new.
-const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                 const Call& call, RecordScope* scope, bool* is_new) {
-  const ir::Signature* signature = Signatures().Find(call.key());
-  *is_new = signature == nullptr;
-  if (*is_new) {
-    scope->Unlock();
-    ir::Ref<OpSignature> inferred = Infer(info, arguments, call);
-    scope->Lock();
-    signature = Signatures().Insert(std::move(inferred));
-  }
-  return static_cast<const OpSignature*>(signature);
-}
-
-// Whether the CPU kernel must decide about the numbers among the arguments.
-bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
-                    c10::ArrayRef<c10::IValue> arguments) {
-  if (info.ranged_numbers.empty() && info.facts->divides.empty()) return false;
-  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
 }
 
 // Everything below is called without the record lock.
@@ -325,55 +251,40 @@ void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
 void RunBackwardOnCallingThreads() { is_backward_on_calling_threads = true; }
 
-RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
-                                           c10::ArrayRef<c10::IValue> arguments,
-                                           NewResults* results, bool* is_at_limit) {
+const OpInfo& RecordKernel::Info(const c10::OperatorHandle& op) {
   const OpInfo* info = info_.load(std::memory_order_acquire);
-  if (info == nullptr) info = NewOpInfo(op, &info_);
-  if (info->options >= 0 && KeyOf(*info, arguments) != c10::DispatchKey::PrivateUse1) {
-    return Outcome::kElsewhere;
-  }
-  if (info->kind == OpInfo::Kind::kOnCpu) return Outcome::kOnCpu;
+  return info == nullptr ? *NewOpInfo(op, &info_) : *info;
+}
 
-  RunBackwardOnThisThread();
+Verdict RecordKernel::Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                             NewResults* results, bool* is_at_limit) {
+  const OpInfo& info = Info(op);
   Call call;
-  switch (call.Read(*info, arguments)) {
-    case Call::Status::kOk:
-      break;
-    case Call::Status::kForeign:
-      return Outcome::kForeign;
-    case Call::Status::kCpuIndices:
-      return Outcome::kCpuIndices;
-  }
-  if (ListsShareMemory(*info, arguments)) return Outcome::kItemByItem;
-  CheckWrites(*info, arguments);
+  const Verdict verdict = JudgeArguments(info, arguments, &call);
+  if (verdict != Verdict::kRecord) return verdict;
+  RunBackwardOnThisThread();
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
-
-  const OpSignature* signature;
-  ir::Ref<const OpSignature> unfit;  // Its results do not fit the out= tensors.
+  ir::Ref<const OpSignature> unfit;
   {
     RecordScope scope;
-    bool is_new = false;
-    signature = FindSignature(*info, arguments, call, &scope, &is_new);
-    if (signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments)) {
-      return Outcome::kOnCpu;
-    }
-    if (signature->converts) return Outcome::kConverted;
-    if (!OutputsFit(*info, *signature, arguments)) {
-      unfit = ir::Ref<const OpSignature>::Share(signature);
+    const Judged judged = JudgeSignature(info, arguments, call, &scope);
+    if (judged.verdict == Verdict::kResize) {
+      unfit = ir::Ref<const OpSignature>::Share(judged.signature);
+    } else if (judged.verdict != Verdict::kRecord) {
+      return judged.verdict;
     } else {
-      if (info->is_random) PushSeed(*info, arguments, &call);
-      dispatch::Record(*info, *signature, call, arguments, results);
-      *is_at_limit = Runtime::Get().pending_limit().Add(*signature, is_new);
+      if (info.is_random) PushSeed(info, arguments, &call);
+      dispatch::Record(info, *judged.signature, call, arguments, results);
+      *is_at_limit = Runtime::Get().pending_limit().Add(*judged.signature, judged.is_new);
     }
   }
   if (unfit) {
-    ResizeOutputs(*info, *unfit, arguments);
+    ResizeOutputs(info, *unfit, arguments);
     return Record(op, arguments, results, is_at_limit);
   }
-  if (info->layout >= 0) ApplyLayout(*info, arguments, &(*results)[0]);
+  if (info.layout >= 0) ApplyLayout(info, arguments, &(*results)[0]);
   Runtime::Get().counters().recorded_ops.fetch_add(1, std::memory_order_relaxed);
-  return Outcome::kRecorded;
+  return Verdict::kRecord;
 }
 
 void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -381,29 +292,32 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   const size_t count = op.schema().arguments().size();
   NewResults results;
   bool is_at_limit = false;
-  switch (Record(op, torch::jit::last(*stack, count), &results, &is_at_limit)) {
-    case Outcome::kRecorded:
+  const Verdict verdict = Record(op, torch::jit::last(*stack, count), &results, &is_at_limit);
+  const OpInfo& info = Info(op);
+  switch (verdict) {
+    case Verdict::kRecord:
+    case Verdict::kResize:  // Record has done it.
       break;
-    case Outcome::kOnCpu:
-      return RunOnCpu(*info_, stack);
-    case Outcome::kForeign:
+    case Verdict::kOnCpu:
+      return RunOnCpu(info, stack);
+    case Verdict::kForeign:
       // Fake tensors have shapes but no values, so meta kernels serve them.
       op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
       return;
-    case Outcome::kCpuIndices:
+    case Verdict::kCpuIndices:
       UploadIndices(count, stack);
       return (*this)(op, keys, stack);
-    case Outcome::kElsewhere: {
-      const c10::DispatchKey key = KeyOf(*info_, torch::jit::last(*stack, count));
+    case Verdict::kElsewhere: {
+      const c10::DispatchKey key = KeyOfOptions(info, torch::jit::last(*stack, count));
       return op.redispatchBoxed(c10::DispatchKeySet(key), stack);
     }
-    case Outcome::kConverted:
-      return RunConverted(*info_, stack);
-    case Outcome::kItemByItem: {
+    case Verdict::kConvert:
+      return RunConverted(info, stack);
+    case Verdict::kItemByItem: {
       const Stack arguments = torch::jit::pop(*stack, count);
-      const size_t size = arguments[info_.load()->mutated[0]].toListRef().size();
+      const size_t size = arguments[info.mutated[0]].toListRef().size();
       for (size_t k = 0; k < size; ++k) {
-        Stack of_item = ArgumentsOfItem(*info_, arguments, k);
+        Stack of_item = ArgumentsOfItem(info, arguments, k);
         (*this)(op, keys, &of_item);
       }
       return;
@@ -411,7 +325,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   }
   ResultList all;
   auto next = results.begin();
-  for (const int source : info_.load()->results) {
+  for (const int source : info.results) {
     all.push_back(source >= 0 ? torch::jit::peek(*stack, source, count) : std::move(*next++));
   }
   torch::jit::drop(*stack, count);

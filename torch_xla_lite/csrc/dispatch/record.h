@@ -1,7 +1,7 @@
 // The recorder: records an op call, such as `a + b` for tensors on jax, as a node of the graph.
 //
-//   stack -> Call (words, operands, scalars) -> OpSignature (looked up, or inferred once) -> Node
-//         -> tensors
+//   stack -> Call (words, operands, scalars) -> Verdict and OpSignature (judge.h) -> Node ->
+//   tensors
 //
 // One boxed kernel serves all ops; it reads their differences from their schemas
 // (dispatch/op_info.h). Nothing is computed here: the node is pending until a sync
@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <string>
 
+#include "torch_xla_lite/csrc/dispatch/judge.h"
 #include "torch_xla_lite/csrc/dispatch/stack.h"
 
 namespace c10 {
@@ -32,32 +33,23 @@ class OperatorHandle;
 
 namespace torch_xla_lite::dispatch {
 
-struct OpInfo;
-
 class RecordKernel final : public c10::OperatorKernel {
  public:
-  // How a call was handled.
-  enum class Outcome {
-    kRecorded,
-    kOnCpu,       // Not recorded: the CPU kernel serves it.
-    kForeign,     // Not recorded: it has a tensor that is not an XTensorImpl.
-    kCpuIndices,  // Not recorded: it has indices on the CPU.
-    kConverted,   // Not recorded: its result has another dtype than the tensor that it writes.
-    kItemByItem,  // Not recorded: the items of its lists share memory.
-    kElsewhere,   // Not recorded: its options name another device or layout.
-  };
   // The results of a call, without the arguments that it writes to.
   using NewResults = c10::SmallVector<c10::IValue, 4>;
 
-  // Records a call. The arguments may be borrowed: no reference to them is kept. If many ops are
-  // pending now, the caller calls Runtime::StartPending after it has released the arguments.
-  Outcome Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+  // Records a call, if that is the verdict. The arguments may be borrowed: no reference to them is
+  // kept. If many ops are pending now, the caller calls Runtime::StartPending after it has released
+  // the arguments.
+  Verdict Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                  NewResults* results, bool* is_at_limit);
   // Records a call, or serves it in another way.
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack);
 
  private:
+  const OpInfo& Info(const c10::OperatorHandle& op);
+
   // Read on the first call: most of torch's ops are never called.
   std::atomic<const OpInfo*> info_ = nullptr;
 };

@@ -72,8 +72,7 @@ at::Tensor Record(RecordKernel& kernel, const c10::OperatorHandle& op,
                   c10::ArrayRef<c10::IValue> arguments) {
   RecordKernel::NewResults results;
   bool is_at_limit = false;
-  const auto outcome = kernel.Record(op, arguments, &results, &is_at_limit);
-  if (outcome == RecordKernel::Outcome::kRecorded) {
+  if (kernel.Record(op, arguments, &results, &is_at_limit) == Verdict::kRecord) {
     if (is_at_limit) runtime::Runtime::Get().StartPending();
     return results.empty() ? at::Tensor() : std::move(results[0]).toTensor();
   }
