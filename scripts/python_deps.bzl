@@ -4,6 +4,7 @@ PYTHON_DEPS = {
     "scripts": {
         "__init__": [],
         "cache_server": [],
+        "cc_deps": [":python_deps", "//bazel/pybuild/dist:sources", "//third_party/torch:layers"],
         "compile_commands": ["//bazel/pybuild/machine:find_bazel"],
         "lowering_table": ["//torch_xla_lite/lowering:registry"],
         "op_coverage": [":op_results", "//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
