@@ -9,8 +9,8 @@
         deps = [":dtype"],
     )
 
-cc.bzl has the C++ rules, cc_files.bzl makes the targets of a folder, cuda.bzl the rule for CUDA sources, python.bzl the rules for Python, aarch64.bzl tests for
-another machine, and headers.bzl the public headers.
+cc.bzl has the C++ rules, cc_files.bzl makes the targets of a folder, cuda.bzl has the rule for CUDA sources, python.bzl
+the rules for Python, aarch64.bzl tests for another machine, and headers.bzl the public headers.
 """
 
 load("//bazel:aarch64.bzl", _lite_aarch64_files = "lite_aarch64_files")
