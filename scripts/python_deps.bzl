@@ -16,7 +16,6 @@ PYTHON_DEPS = {
         "__init__": [],
         "build": [":clones", ":harness", "//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "build_report": ["//bazel/pybuild/why:execution_log", "//bazel/pybuild/why:profile"],
-        "cache": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],
         "clones": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "compile": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
