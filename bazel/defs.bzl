@@ -9,8 +9,8 @@
         deps = [":dtype"],
     )
 
-cc.bzl has the C++ rules, cuda.bzl the rule for CUDA sources, python.bzl the rules for Python, aarch64.bzl tests for
-another machine, and headers.bzl the public headers.
+cc.bzl has the C++ rules, cc_files.bzl makes the targets of a folder, cuda.bzl has the rule for CUDA sources, python.bzl
+the rules for Python, aarch64.bzl tests for another machine, and headers.bzl the public headers.
 """
 
 load("//bazel:aarch64.bzl", _lite_aarch64_files = "lite_aarch64_files")
@@ -23,6 +23,7 @@ load(
     _lite_pybind_extension = "lite_pybind_extension",
     _lite_pybind_library = "lite_pybind_library",
 )
+load("//bazel:cc_files.bzl", _lite_cc_files = "lite_cc_files")
 load("//bazel:cuda.bzl", _lite_cuda_library = "lite_cuda_library")
 load("//bazel:file_names.bzl", _lite_file_names = "lite_file_names")
 load("//bazel:headers.bzl", _public_headers = "public_headers")
@@ -43,6 +44,7 @@ load(
 ROOT_FILES = _ROOT_FILES
 lite_aarch64_files = _lite_aarch64_files
 lite_build_info = _lite_build_info
+lite_cc_files = _lite_cc_files
 lite_cc_library = _lite_cc_library
 lite_cc_shared_library = _lite_cc_shared_library
 lite_cc_test = _lite_cc_test

@@ -5,7 +5,7 @@
     python scripts/lowering_table.py --check     # writes nothing; exit code 1 if one is out of date
 
 torch_xla_lite/lowering/table.py says which module has the lowering of each op: the package imports
-a module when one of its ops is first lowered. torch_xla_lite/csrc/dispatch/op_table.inc has the
+a module when one of its ops is first lowered. torch_xla_lite/csrc/dispatch/op_table.h has the
 facts of each op (torch_xla_lite/lowering/facts.py) for the C++ code.
 """
 
@@ -31,6 +31,26 @@ _HEAD = '''\
 MODULES: module -> its ops.
 """
 '''
+_HEADER = """\
+// The facts of each op, in the order of their names. Written by scripts/lowering_table.py.
+
+#ifndef TORCH_XLA_LITE_CSRC_DISPATCH_OP_TABLE_H_
+#define TORCH_XLA_LITE_CSRC_DISPATCH_OP_TABLE_H_
+
+#include "torch_xla_lite/csrc/dispatch/op_facts.h"
+
+namespace torch_xla_lite::dispatch {{
+
+// clang-format off
+inline constexpr OpFacts kOpTable[] = {{
+{rows}
+}};
+// clang-format on
+
+}}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_DISPATCH_OP_TABLE_H_
+"""
 
 
 def tables() -> dict[Path, str]:
@@ -38,7 +58,7 @@ def tables() -> dict[Path, str]:
     lowerings = _lowerings()
     return {
         ROOT / "torch_xla_lite" / "lowering" / "table.py": _modules(lowerings),
-        ROOT / "torch_xla_lite" / "csrc" / "dispatch" / "op_table.inc": _facts(lowerings),
+        ROOT / "torch_xla_lite" / "csrc" / "dispatch" / "op_table.h": _facts(lowerings),
     }
 
 
@@ -84,11 +104,11 @@ def _facts(lowerings: "dict[str, Lowering]") -> str:
 
     stated = {op: ["is_lowered = true", *_members(entry.facts)] for op, entry in lowerings.items()}
     stated |= {op: list(_members(facts)) for op, facts in UNLOWERED.items()}
-    lines = ["// The facts of each op (op_facts.h). Written by scripts/lowering_table.py."]
-    for op, members in sorted(stated.items()):
-        text = ", ".join(f".{member}" for member in [f"op = {json.dumps(op)}", *members])
-        lines.append(f"{{{text}}},")
-    return "\n".join(lines) + "\n"
+    rows = (
+        ", ".join(f".{member}" for member in [f"op = {json.dumps(op)}", *members])
+        for op, members in sorted(stated.items())
+    )
+    return _HEADER.format(rows="\n".join(f"    {{{row}}}," for row in rows))
 
 
 def _members(facts: "Facts") -> Iterator[str]:

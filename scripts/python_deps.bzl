@@ -4,6 +4,7 @@ PYTHON_DEPS = {
     "scripts": {
         "__init__": [],
         "cache_server": [],
+        "cc_deps": [":python_deps", "//bazel/pybuild/dist:sources", "//third_party/torch:layers"],
         "compile_commands": ["//bazel/pybuild/machine:find_bazel"],
         "lowering_table": ["//torch_xla_lite/lowering:facts", "//torch_xla_lite/lowering:registry",
             "//torch_xla_lite/lowering:unlowered"],
@@ -16,7 +17,6 @@ PYTHON_DEPS = {
         "__init__": [],
         "build": [":clones", ":harness", "//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "build_report": ["//bazel/pybuild/why:execution_log", "//bazel/pybuild/why:profile"],
-        "cache": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],
         "clones": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "compile": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],

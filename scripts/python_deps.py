@@ -19,7 +19,7 @@ import ast
 import itertools
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,6 +34,8 @@ _DEPS = '''\
 
 PYTHON_DEPS = {
 '''
+# Path of each list, relative to the root -> what it should contain, in the tree of a root.
+Texts = Callable[[Path], dict[str, str]]
 _PACKAGES = '''\
 """The folders with a BUILD file, without the root. Written by scripts/python_deps.py."""
 
@@ -48,26 +50,28 @@ def texts(root: Path) -> dict[str, str]:
     folders = [f'    "{package}",\n' for package in packages if package != "."]
     written = {"bazel/packages.bzl": f"{_PACKAGES}{''.join(folders)}]\n"}
     # Those for which a BUILD file makes targets.
-    made = {p for p in packages if "lite_py_files(" in _content(root / p / "BUILD.bazel")}
+    made = {p for p in packages if "lite_py_files(" in content(root / p / "BUILD.bazel")}
     files = {str(path) for path in paths if path.suffix == ".py" and _folder(path) in made}
     blocks: dict[str, str] = {}
     for package, inside in itertools.groupby(sorted(files, key=lambda f: (_folder(f), f)), _folder):
         inside = list(inside)
-        lines = "".join(_line(Path(file).stem, _labels(root, file, files)) for file in inside)
-        nightly = [f'"{Path(file).stem}"' for file in inside if _has_nightly_cases(root / file)]
+        labels = {Path(file).stem: _labels(root, file, files) for file in inside}
+        lines = "".join(entry(name, quoted(labels[name])) for name in labels)
+        nightly = [Path(file).stem for file in inside if _has_nightly_cases(root / file)]
         if nightly:
-            lines += _line("nightly", nightly)
+            lines += entry("nightly", quoted(nightly))
         place = f"{package.partition('/')[0]}/python_deps.bzl"
         blocks[place] = blocks.get(place, "") + f'    "{package}": {{\n{lines}    }},\n'
     return written | {place: f"{_DEPS}{block}}}\n" for place, block in blocks.items()}
 
 
-def outdated(root: Path) -> dict[str, str]:
+def outdated(root: Path, texts: Texts = texts) -> dict[str, str]:
     """The lists that do not contain what they should -> what that is."""
-    return {path: text for path, text in texts(root).items() if _content(root / path) != text}
+    return {path: text for path, text in texts(root).items() if content(root / path) != text}
 
 
-def _content(file: Path) -> str:
+def content(file: Path) -> str:
+    """The text of a file; empty if there is none."""
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
@@ -78,29 +82,33 @@ def _folder(file: str | Path) -> str:
 def _has_nightly_cases(file: Path) -> bool:
     if not file.stem.endswith("_test"):
         return False
-    nodes = ast.walk(ast.parse(_content(file)))
+    nodes = ast.walk(ast.parse(content(file)))
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
     return bool(names & {"nightly", "mostly_nightly"})
 
 
-def _line(key: str, values: list[str]) -> str:
-    line = f'        "{key}": [{", ".join(values)}],'
-    margin = " " * 12
+def entry(key: str, value: str) -> str:
+    """The lines of a key in the dictionary of a folder."""
+    line, margin = f'        "{key}": {value},', " " * 12
     return textwrap.fill(line, 120, subsequent_indent=margin, break_on_hyphens=False) + "\n"
+
+
+def quoted(words: Iterable[str]) -> str:
+    """A list of strings in Starlark."""
+    words = ", ".join(f'"{word}"' for word in words)
+    return f"[{words}]"
 
 
 def _labels(root: Path, file: str, files: set[str]) -> list[str]:
     """Labels of what a file uses, those of its own folder first."""
-    code = ast.parse(_content(root / file))
+    code = ast.parse(content(root / file))
     used = {found for name in _imports(code, file) for found in _files(name, file, files)}
     if file.endswith("_test.py"):
         strings = {node.value for node in ast.walk(code) if isinstance(node, ast.Constant)}
         used |= {path for path in strings & files if path.startswith("scripts/")}
         used |= {f"{_folder(file)}/conftest.py"} & files
     places = sorted((_folder(path) != _folder(file), path) for path in used - {file})
-    return [
-        f'"{f"//{_folder(path)}" if other else ""}:{Path(path).stem}"' for other, path in places
-    ]
+    return [f"{f'//{_folder(path)}' if other else ''}:{Path(path).stem}" for other, path in places]
 
 
 def _imports(code: ast.Module, file: str) -> Iterator[tuple[str, ...]]:
@@ -128,21 +136,22 @@ def _files(name: tuple[str, ...], user: str, files: set[str]) -> Iterator[str]:
             yield file
 
 
-def main() -> int:
+def run(description: str, texts: Texts, script: str) -> int:
+    """The command line of a script that writes lists: path -> text. Returns the exit code."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     check = parser.parse_args().check
-    wanted = outdated(ROOT)
+    wanted = outdated(ROOT, texts)
     for path, text in wanted.items():
         if not check:
             (ROOT / path).write_text(text, encoding="utf-8")
         print(f"{path} {'is out of date' if check else 'has changed'}.")
     if check and wanted:
-        print("Write it again:  python scripts/python_deps.py")
+        print(f"Write it again:  python {script}")
     return 1 if check and wanted else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__ or "", texts, "scripts/python_deps.py"))

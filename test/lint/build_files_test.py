@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import python_deps
+from scripts import cc_deps, python_deps
 from test.lint.source_tree import ROOT, expect_none, files, text
 
 _BUILD_FILES = files("BUILD.bazel")
@@ -14,7 +14,7 @@ _OUT_OF_CACHES = ("external", "local", "no-cache", "no-remote", "no-remote-cache
 
 
 def test_rules_are_loaded_from_defs_bzl_only():
-    generated = {f"//{path.parent}:python_deps.bzl" for path in files("python_deps.bzl")}
+    generated = {f"//{path.parent}:{path.name}" for path in files("_deps.bzl")}
     expect_none(
         f"{file}: load from //bazel:defs.bzl in place of {place}"
         for file in _BUILD_FILES
@@ -32,14 +32,10 @@ def test_no_result_is_kept_out_of_the_caches():
     )
 
 
-def test_cpp_sources_are_listed_without_globs():
-    in_csrc = [file for file in _BUILD_FILES if "csrc" in file.parts]
-    expect_none(f"{file}: list the sources" for file in in_csrc if "glob(" in text(file))
-
-
-def test_generated_lists_are_current():
-    if outdated := python_deps.outdated(ROOT):
-        remedy = "Write them again:  python scripts/python_deps.py"
+@pytest.mark.parametrize("script", [cc_deps, python_deps], ids=lambda script: script.__name__)
+def test_generated_lists_are_current(script):
+    if outdated := python_deps.outdated(ROOT, script.texts):
+        remedy = f"Write them again:  python {script.__name__.replace('.', '/')}.py"
         pytest.fail(f"Out of date: {', '.join(outdated)}\n{remedy}", pytrace=False)
 
 
@@ -47,10 +43,9 @@ def _is_named(file: Path) -> bool:
     build_file = file.parent / "BUILD.bazel"
     if not (ROOT / build_file).exists():
         return False
-    # All Python files of a folder become targets at once; lists of others may have no suffix.
-    python = file.suffix == ".py"
-    names = ["lite_py_files("] if python else [f'"{file.name}"', f'"{file.stem}"']
-    return any(name in text(build_file) for name in names)
+    # The files of a folder become targets at once; lists of others may have no suffix.
+    of_all = "lite_py_files(" if file.suffix == ".py" else "lite_cc_files("
+    return any(name in text(build_file) for name in (of_all, f'"{file.name}"', f'"{file.stem}"'))
 
 
 def test_every_source_is_named_by_the_build_file_beside_it():

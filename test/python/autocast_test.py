@@ -6,6 +6,15 @@ import torch
 import torch_xla_lite  # noqa: F401  device jax
 
 
+def test_it_casts_for_the_ops_for_which_that_of_cuda_does():
+    ops = {
+        key: set(torch._C._dispatch_get_registrations_for_dispatch_key(f"Autocast{key}"))
+        for key in ("CUDA", "PrivateUse1")
+    }
+    of_cudnn = {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
+    assert ops["PrivateUse1"] == ops["CUDA"] - of_cudnn
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_products_are_computed_in_the_lower_dtype(dtype):
     a = torch.ones(2, 2, device="jax")

@@ -68,6 +68,31 @@ print(later.tolist())
     assert done.stdout.splitlines() == ["True", "[2.0, 2.0]"], done.stderr
 
 
+def test_another_thread_may_read_a_pending_tensor_while_a_kernel_runs():
+    done = run(
+        OP
+        + """
+started, read = threading.Event(), threading.Event()
+def kernel(x):
+    started.set()
+    read.wait(0.3)  # Not for long: the other thread may have to wait for this kernel.
+    return x + 1
+
+def read_another():
+    started.wait()
+    message(lambda: (pending * 2).tolist())
+    read.set()
+
+thread = threading.Thread(target=read_another)
+thread.start()
+result = op(x).tolist()
+thread.join()
+print(result)
+"""
+    )
+    assert done.stdout.splitlines() == ["[2.0, 2.0]", "[1.0, 1.0]"], done.stderr
+
+
 def test_a_del_that_reads_a_pending_tensor_while_a_graph_is_compiled_raises():
     done = run(
         OP

@@ -1,10 +1,10 @@
 """Local work is never touched: updates go on beside it, and stop where it is in the way."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from test.scripts.scenes import FUNCTIONS
 from test.scripts.world import Repo, Template, World
 
 
@@ -13,183 +13,40 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def _unstaged(clone: Repo) -> None:
-    clone.write("README", "mine\n")
-
-
-def _staged(clone: Repo) -> None:
-    clone.write("README", "mine\n")
-    clone.git("add", "README")
-
-
-def _staged_and_changed_again(clone: Repo) -> None:
-    _staged(clone)
-    clone.write("README", "mine, later\n")
-
-
-def _new_and_staged(clone: Repo) -> None:
-    clone.write("mine")
-    clone.git("add", "mine")
-
-
-def _intent_to_add(clone: Repo) -> None:
-    clone.write("mine")
-    clone.git("add", "--intent-to-add", "mine")
-
-
-def _deleted(clone: Repo) -> None:
-    (clone.path / "README").unlink()
-
-
-def _renamed(clone: Repo) -> None:
-    clone.git("mv", "README", "README.md")
-
-
-def _executable(clone: Repo) -> None:
-    (clone.path / "README").chmod(0o755)
-
-
-def _new_and_staged_in_the_way(clone: Repo) -> None:
-    clone.write("theirs", "mine\n")
-    clone.git("add", "theirs")
-
-
-def _intent_to_add_in_the_way(clone: Repo) -> None:
-    clone.write("theirs", "mine\n")
-    clone.git("add", "--intent-to-add", "theirs")
-
-
-def _file_where_a_folder_was(clone: Repo) -> None:
-    (clone.path / "deep" / "file").unlink()
-    (clone.path / "deep").rmdir()
-    clone.write("deep", "precious\n")
-
-
-def _folder_where_a_file_was(clone: Repo) -> None:
-    (clone.path / "README").unlink()
-    clone.write("README/mine", "precious\n")
-
-
-def _untracked(clone: Repo) -> None:
-    clone.write("mine")
-
-
-def _untracked_in_the_way(clone: Repo) -> None:
-    clone.write("theirs", "mine\n")
-
-
-def _ignored_in_the_way(clone: Repo) -> None:
-    clone.write(".git/info/exclude", "theirs\n")
-    clone.write("theirs", "precious\n")
-
-
-def _ignored_folder_in_the_way(clone: Repo) -> None:
-    clone.write(".git/info/exclude", "theirs\n")
-    clone.write("theirs/deep/file", "precious\n")
-
-
-def _ignored_file_where_a_folder_comes(clone: Repo) -> None:
-    clone.write(".git/info/exclude", "folder\n")
-    clone.write("folder", "precious\n")
-
-
-def _ignored_link_where_a_folder_comes(clone: Repo) -> None:
-    clone.write(".git/info/exclude", "folder\nelsewhere/\n")
-    clone.write("elsewhere/file", "precious\n")
-    (clone.path / "folder").symlink_to("elsewhere")
-
-
-def _assumed_unchanged(clone: Repo) -> None:
-    clone.git("update-index", "--assume-unchanged", "file")
-    clone.write("file", "mine\n")
-
-
-def _skip_worktree(clone: Repo) -> None:
-    clone.git("update-index", "--skip-worktree", "file")
-    clone.write("file", "mine\n")
-
-
-def _locked_index(clone: Repo) -> None:
-    clone.write(".git/index.lock", "")
-
-
-def _merge(clone: Repo) -> None:
-    clone.git("switch", "-q", "-c", "other")
-    clone.commit("file", "other\n")
-    clone.git("switch", "-q", "main")
-    clone.commit("file", "mine\n")
-    clone.git("merge", "-q", "other", fails=True)
-
-
-def _rebase(clone: Repo) -> None:
-    clone.git("switch", "-q", "-c", "other")
-    clone.commit("file", "other\n")
-    clone.git("switch", "-q", "main")
-    clone.commit("file", "mine\n")
-    clone.git("rebase", "-q", "other", fails=True)
-
-
-def _cherry_pick(clone: Repo) -> None:
-    clone.git("switch", "-q", "-c", "other")
-    picked = clone.commit("file", "other\n")
-    clone.git("switch", "-q", "main")
-    clone.commit("file", "mine\n")
-    clone.git("cherry-pick", picked, fails=True)
-
-
-def _revert(clone: Repo) -> None:
-    reverted = clone.commit("file", "one\n")
-    clone.commit("file", "two\n")
-    clone.git("revert", "--no-edit", reverted, fails=True)
-
-
-def _bisect(clone: Repo) -> None:
-    clone.git("bisect", "start")
-
-
-def _am(clone: Repo) -> None:
-    clone.write(".git/patch", "From: a <a@b>\nSubject: x\n\n---\n\ndiff --git a/file b/file\n@@\n")
-    clone.git("am", ".git/patch", fails=True)
-
-
-_IN_THE_WAY = [
-    (_unstaged, "in the way: README"),
-    (_staged, "in the way: README"),
-    (_staged_and_changed_again, "in the way: README"),
-    (_deleted, "in the way: README"),
-    (_renamed, "in the way: README"),
-    (_executable, "in the way: README"),
-    (_new_and_staged_in_the_way, "in the way: theirs"),
-    (_intent_to_add_in_the_way, "in the way: theirs"),
-    (_file_where_a_folder_was, "in the way: deep/file"),
-    (_folder_where_a_file_was, "in the way: README"),
-    (_untracked_in_the_way, "in the way: theirs"),
-    (_ignored_in_the_way, "in the way: theirs"),
-    (_ignored_folder_in_the_way, "in the way: theirs/deep/file"),
-    (_ignored_file_where_a_folder_comes, "in the way: folder"),
-    (_ignored_link_where_a_folder_comes, "in the way: folder"),
-    (_assumed_unchanged, "in the way: file (hidden from git by a flag)"),
-    (_skip_worktree, "in the way: file (hidden from git by a flag)"),
-    (_locked_index, "index.lock exists"),
-    (_merge, "merge in progress"),
-    (_rebase, "rebase in progress"),
-    (_cherry_pick, "cherry-pick in progress"),
-    (_revert, "revert in progress"),
-    (_bisect, "bisect in progress"),
-    (_am, "rebase or am in progress"),
-]
+# Local work, as shell commands, and what is said of it where upstream changes the same.
+_IN_THE_WAY = {
+    "echo mine > README": "in the way: README",
+    "echo mine > README; git add README": "in the way: README",
+    "echo mine > README; git add README; echo later > README": "in the way: README",
+    "rm README": "in the way: README",
+    "git mv README README.md": "in the way: README",
+    "chmod +x README": "in the way: README",
+    "echo mine > theirs; git add theirs": "in the way: theirs",
+    "echo mine > theirs; git add --intent-to-add theirs": "in the way: theirs",
+    "rm -r deep; echo precious > deep": "in the way: deep/file",
+    "rm README; mkdir README; echo precious > README/mine": "in the way: README",
+    "echo mine > theirs": "in the way: theirs",
+    "exclude theirs; echo precious > theirs": "in the way: theirs",
+    "exclude theirs; mkdir -p theirs/deep; echo 1 > theirs/deep/file": "theirs/deep/file",
+    "exclude folder; echo precious > folder": "in the way: folder",
+    "exclude folder; exclude own; mkdir own; echo 1 > own/x; ln -s own folder": "the way: folder",
+    "git update-index --assume-unchanged file; echo mine > file": "file (hidden from git by a",
+    "git update-index --skip-worktree file; echo mine > file": "file (hidden from git by a",
+    "touch .git/index.lock": "index.lock exists",
+    "conflict merge": "merge in progress",
+    "conflict rebase": "rebase in progress",
+    "conflict cherry-pick": "cherry-pick in progress",
+    "commit file; echo 2 > file; git commit -qam 2; ! git revert HEAD~1": "revert in progress",
+    "git bisect start": "bisect in progress",
+    "echo no patch > .git/patch; ! git am --patch-format=mbox .git/patch": "am in progress",
+}
 _UNRELATED = [
-    _unstaged,
-    _staged,
-    _staged_and_changed_again,
-    _new_and_staged,
-    _intent_to_add,
-    _deleted,
-    _renamed,
-    _executable,
-    _untracked,
-    _folder_where_a_file_was,
-    _file_where_a_folder_was,
+    "echo mine > README; git add README; echo later > README",
+    "echo mine > mine; git add --intent-to-add mine",
+    "git mv README README.md",
+    "chmod +x README",
+    "rm README; mkdir README; echo precious > README/mine",
+    "rm -r deep; echo precious > deep",
 ]
 
 
@@ -223,12 +80,12 @@ def related(tmp_path_factory: pytest.TempPathFactory) -> Template[Repo]:
     return Template(folder, lambda world: _advanced(world, "README", "deep/file"))
 
 
-@pytest.mark.parametrize(("work", "reason"), _IN_THE_WAY, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.parametrize(("work", "reason"), _IN_THE_WAY.items())
 def test_a_repository_with_local_work_in_the_way_is_skipped(
-    related: Template[Repo], work: Callable[[Repo], None], reason: str
+    related: Template[Repo], work: str, reason: str
 ):
     world, clone = related.copy()
-    work(clone)
+    clone.shell(FUNCTIONS + work)
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
@@ -246,9 +103,9 @@ def _work(clone: Repo) -> tuple[str, str, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize("how", ["", "--rebase", "--merge", "--to"])
-@pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
+@pytest.mark.parametrize("work", _UNRELATED)
 def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
-    advanced: Template[Repo], work: Callable[[Repo], None], how: str
+    advanced: Template[Repo], work: str, how: str
 ):
     world, clone = advanced.copy()
     if how in ("--rebase", "--merge"):
@@ -261,7 +118,7 @@ def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
         text = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{commit}"\n'
         file.write_text(text)
         how = f"--to={file}"
-    work(clone)
+    clone.shell(work)
     old, before = clone.everything(), _work(clone)
     ran = world.run(*([how] if how else []))
     assert (ran.code, ran.one()["status"]) == (0, "updated")
@@ -270,13 +127,11 @@ def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
     assert clone.everything() == old
 
 
-@pytest.mark.parametrize("work", _UNRELATED, ids=lambda x: x.__name__)
-def test_local_work_does_not_matter_where_nothing_is_to_do(
-    advanced: Template[Repo], work: Callable[[Repo], None]
-):
+@pytest.mark.parametrize("work", [*_UNRELATED, "git bisect start"])
+def test_local_work_does_not_matter_where_nothing_is_to_do(advanced: Template[Repo], work: str):
     world, clone = advanced.copy()
     clone.git("pull", "-q")
-    work(clone)
+    clone.shell(work)
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (0, "current")
@@ -430,7 +285,7 @@ def test_a_repository_in_the_place_of_a_new_folder_is_in_the_way(world: World):
 @pytest.mark.parametrize("options", ["--autostash", "--squash --no-commit", "-s ours --no-ff"])
 def test_options_that_a_branch_gives_to_merges_do_not_hold(world: World, options: str):
     clone = _advanced(world)
-    _staged_and_changed_again(clone)
+    clone.shell(_UNRELATED[0])
     clone.git("config", "branch.main.mergeOptions", options)
     before = _work(clone)
     assert (world.run().code, clone.read("file"), _work(clone)) == (0, "new\n", before)
@@ -445,13 +300,6 @@ def test_own_commits_stay_where_fetched_branches_are_set_to_go_to_local_ones(wor
     new = server.commit()
     world.run()
     assert clone.git("rev-parse", "main", "origin/main").split() == [mine, new]
-
-
-def test_something_in_progress_is_no_problem_where_nothing_is_to_do(world: World):
-    _, clone = world.pair()
-    clone.git("bisect", "start")
-    ran = world.run()
-    assert (ran.code, ran.one()["status"]) == (0, "current")
 
 
 def test_a_run_that_moved_nothing_does_not_offer_to_undo_it(world: World):

@@ -184,11 +184,12 @@ exec {git} "$@"
 
 def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(world: World):
     server = world.server("a")
+    server.commit(".gitattributes", "large text eol=crlf\n")
     server.commit("large", "old\n")
     server.commit("z", "old\n")
     clone = world.clone(server, "a")
     server.commit("added", "x" * 100_000)
-    server.commit("large", "y" * 100_000)
+    server.commit("large", "y\n" * 50_000)
     assert world.run("--plan").code == 0
     before = clone.everything()
     folder = world.folder / "bin"

@@ -91,6 +91,7 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
         ("[repository.a]\npins = { b = 1 }", "pins of a must be a table of file names"),
         ("[repository.a]\nx = 1", "unknown key x of a"),
         ("[repository.a]\nupstream = 'https://host/a'", "upstream of a must be a list"),
+        ("[repository.a]\nupstream = [1]", "upstream of a must be a list"),
         ("[repository.a]\ndepends = ['nobody']", "named nobody"),
         ("[repository.a]\ndepends = ['b']\n[repository.b]\ndepends = ['a']", "a → b → a"),
         ("default = ['nobody']", "named nobody"),

@@ -74,6 +74,10 @@ class Repo:
         assert (done.returncode != 0) == fails, f"git {arguments[0]} in {self.path}: {words}"
         return os.fsdecode(done.stdout).strip()
 
+    def shell(self, script: str) -> None:
+        """Runs shell commands that have to succeed."""
+        subprocess.run(["sh", "-ec", script], cwd=self.path, env=self.environ, check=True)
+
     def write(self, name: str, content: str | bytes = "text\n") -> Path:
         """Writes a file."""
         file = self.path / name

@@ -123,6 +123,22 @@ LAYERS = (
 _WITHOUT_LAYER = ("ATen/autocast_mode.h",)
 
 
+def highest(headers: Iterable[str]) -> list[str]:
+    """The targets of torch.BUILD.tpl that have the headers, without those below another of them.
+
+    A header that is no root of a layer is c10's by its path, and otherwise CORE's.
+    """
+    roots = {root: layer for layer in LAYERS for root in layer.roots}
+    named = {layer.name: layer for layer in LAYERS}
+    found = {
+        roots.get(header, named["C10" if header.startswith("c10/") else "CORE"])
+        for header in headers
+        if header.startswith(("ATen/", "c10/", "torch/"))
+    }
+    below = {name for layer in found for name in layer.below}
+    return sorted(layer.name.lower() for layer in found if layer.name not in below)
+
+
 def closure(include: Path, roots: set[str]) -> set[str]:
     """The roots and every header under `include` that they reach."""
     found: set[str] = set()

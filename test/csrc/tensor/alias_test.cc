@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "test/csrc/ir/toy_ops.h"
 #include "test/csrc/tensor/toy_views.h"
+#include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
@@ -80,6 +82,31 @@ TEST(Alias, APendingValueLivesUntilItsAliasDies) {
   EXPECT_EQ(NumPending(), 1u);
   alias.reset();
   EXPECT_EQ(NumPending(), 0u);
+}
+
+// Notes whether the record lock was free when it was freed.
+class FreedBuffer final : public ir::Buffer {
+ public:
+  explicit FreedBuffer(bool* was_free) : was_free_(*was_free) {}
+  ~FreedBuffer() override {
+    std::thread([&] {
+      const std::unique_lock lock(runtime::Runtime::Get().record_lock(), std::try_to_lock);
+      was_free_ = lock.owns_lock();
+    }).join();
+  }
+  bool IsExclusive() const override { return true; }
+
+ private:
+  bool& was_free_;
+};
+
+TEST(Alias, FreesItsValueWithoutTheRecordLock) {
+  bool was_free = false;
+  auto alias = c10::make_intrusive<Alias>(Vector(1));
+  auto buffer = ir::Ref<ir::Buffer>::Take(new FreedBuffer(&was_free));
+  alias->SetValue({ir::Node::Leaf(Vector(1), std::move(buffer)), 0});
+  alias.reset();
+  EXPECT_TRUE(was_free);
 }
 
 }  // namespace

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "torch_xla_lite/csrc/dispatch/op_table.h"
+
 namespace torch_xla_lite::dispatch {
 namespace {
 
-// Sorted by name.
-constexpr OpFacts kTable[] = {
-#include "torch_xla_lite/csrc/dispatch/op_table.inc"
-};
-static_assert(std::ranges::is_sorted(kTable, {}, &OpFacts::op));
+static_assert(std::ranges::is_sorted(kOpTable, {}, &OpFacts::op));
 
 // As numpy has it, but for floats of 16 bits.
 char KindOf(c10::ScalarType dtype) {
@@ -26,8 +24,8 @@ char KindOf(c10::ScalarType dtype) {
 
 const OpFacts& FactsOf(std::string_view op) {
   static constexpr OpFacts kMost;
-  const auto* found = std::ranges::lower_bound(kTable, op, {}, &OpFacts::op);
-  return found != std::end(kTable) && found->op == op ? *found : kMost;
+  const auto* found = std::ranges::lower_bound(kOpTable, op, {}, &OpFacts::op);
+  return found != std::end(kOpTable) && found->op == op ? *found : kMost;
 }
 
 bool HasWord(std::string_view words, std::string_view word) {
