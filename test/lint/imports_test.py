@@ -35,10 +35,10 @@ _TABLE = [
     ("setup.py", [""]),
     # What lowerings share; the lowerings.
     ("torch_xla_lite/lowering", ["mesh.py"]),
-    ("torch_xla_lite/lowering", ["registry.py", "table.py"]),
+    ("torch_xla_lite/lowering", ["facts.py", "registry.py", "table.py", "unlowered.py"]),
     ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "target.py"]),
     ("torch_xla_lite/lowering", ["promotion.py"]),
-    ("torch_xla_lite/lowering", ["checks.py", "decomposition.py", "dtypes.py"]),
+    ("torch_xla_lite/lowering", ["checks.py", "decomposition.py"]),
     ("torch_xla_lite/lowering", [""]),
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
