@@ -55,6 +55,7 @@ def changes_imports(environ: dict[str, str]) -> bool:
 def serve(place: Path) -> None:
     """Answers requests until standard input ends; each in a process of its own."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # as in Bazel's tests (python.bzl)
     for module in _IMPORTED:
         importlib.import_module(module)
     gc.freeze()  # A collection in a fork would copy all of this memory.

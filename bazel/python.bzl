@@ -34,7 +34,8 @@ lite_py_library = rule(
 
 # The path of the interpreter is not in the launcher, because it would be in the key of the test: another clone with
 # another environment could not use the result. Links lead to it. It finds its packages beside the link by which it is
-# started, so the links are followed until one is in an environment.
+# started, so the links are followed until one is in an environment. At the end of its import, torch would call the
+# package that is installed in that environment, which is no input of the test.
 _LAUNCHER = """\
 #!/bin/sh
 # Runs one test target with pytest and the interpreter that this tree is configured for.
@@ -46,7 +47,7 @@ while [ -L "$python" ] && [ ! -e "${{python%/*}}/../pyvenv.cfg" ]; do
     *) python=${{python%/*}}/$target ;;
   esac
 done
-export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1 TORCH_DEVICE_BACKEND_AUTOLOAD=0
 exec "$python" -ISP '{client}' '{runner}' {tests} "$@"
 """
 

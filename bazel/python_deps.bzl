@@ -102,7 +102,7 @@ PYTHON_DEPS = {
     },
     "bazel/pybuild/install": {
         "__init__": [],
-        "editable": ["//bazel/pybuild/dist:archive", "//bazel/pybuild/dist:metadata",
+        "editable": ["//bazel/pybuild/dist:archive", "//bazel/pybuild/dist:metadata", "//bazel/pybuild/dist:sources",
             "//bazel/pybuild/dist:wheel_format", "//bazel/pybuild:errors", "//bazel/pybuild:files"],
         "outputs": ["//bazel/pybuild/call:events", "//bazel/pybuild/dist:sources", "//bazel/pybuild:errors",
             "//bazel/pybuild:files"],

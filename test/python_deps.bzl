@@ -174,6 +174,7 @@ PYTHON_DEPS = {
     "test/python": {
         "accelerator_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "autocast_test": ["//torch_xla_lite:__init__"],
+        "autoload_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite:autoload"],
         "background_test": [":programs", ":tiers", "//torch_xla_lite:__init__", "//torch_xla_lite:background",
             "//torch_xla_lite:compiler", "//torch_xla_lite:debug", "//torch_xla_lite:new_graphs"],
         "checks_test": ["//torch_xla_lite:__init__"],
@@ -284,9 +285,9 @@ PYTHON_DEPS = {
         "writes_in_place_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:debug"],
         "writes_test": ["//torch_xla_lite:__init__"],
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
-        "nightly": ["compilation_cache_test", "digits_test", "errors_test", "installed_wheel_test", "jax_calls_test",
-            "memory_test", "new_shapes_test", "op_coverage_test", "processes_test", "quantization_test", "saving_test",
-            "special_values_test", "torchscript_test", "training_test"],
+        "nightly": ["autoload_test", "compilation_cache_test", "digits_test", "errors_test", "installed_wheel_test",
+            "jax_calls_test", "memory_test", "new_shapes_test", "op_coverage_test", "processes_test",
+            "quantization_test", "saving_test", "special_values_test", "torchscript_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -32,6 +32,11 @@ class Row(NamedTuple):
 
 
 RUN_TIME = {
+    "TORCH_XLA_LITE_AUTOLOAD": Row(
+        ("0", "1"),
+        "unset: 1 where torch has no other accelerator",
+        "import torch names device 'jax', and its first use imports this package.",
+    ),
     "TORCH_XLA_LITE_CHECK_INDICES": Row(
         ("0", "1"),
         "unset: an index out of range raises when a value is read",

@@ -23,8 +23,7 @@ from typing import Any
 import torch
 
 from . import _XLAC
-
-NAME = "jax"
+from .autoload import NAME, NAMES
 
 # Checkpointing saves and restores the random state of a device only if this is true.
 _initialized = True
@@ -39,6 +38,10 @@ _register_lock = threading.Lock()
 _registered = False
 
 
+def __dir__() -> list[str]:
+    return list(NAMES)
+
+
 def register() -> None:
     """Names the device, makes this module `torch.jax`, adds `.jax()` to Tensor and Module."""
     global _registered
@@ -51,15 +54,26 @@ def register() -> None:
                 f"torch supports one device of this kind, and {taken!r} is registered already.\n"
                 "Import torch_xla_lite in a process that does not import that package."
             )
-        torch.utils.rename_privateuse1_backend(NAME)
-        torch._register_device_module(NAME, sys.modules[__name__])
-        torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
-        torch.nn.Module._apply = _keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
+        if taken != NAME:
+            torch.utils.rename_privateuse1_backend(NAME)
+            torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
+        _take_the_place_of(sys.modules.get(f"torch.{NAME}"))
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
         _run_backward_on_the_calling_thread()
         _let_data_loaders_fork()
         _XLAC.set_memory_info(_memory_info)
         _registered = True
+
+
+def _take_the_place_of(unloaded: Any) -> None:
+    """Makes this module `torch.jax`, in place of that of autoload.py, whose seed it takes over."""
+    # Without torch._register_device_module, which refuses to replace a module.
+    torch.jax = sys.modules[f"torch.{NAME}"] = sys.modules[__name__]  # type: ignore[attr-defined]
+    torch.get_device_module.cache_clear()
+    apply = torch.nn.Module._apply
+    torch.nn.Module._apply = _keeping_parameters(getattr(apply, "replaced", apply))  # type: ignore[method-assign]
+    if unloaded is not None and unloaded.seed_to_set is not None:
+        manual_seed_all(unloaded.seed_to_set)
 
 
 def _run_backward_on_the_calling_thread() -> None:
@@ -87,6 +101,10 @@ def is_initialized() -> bool:
 
 def init() -> None:
     """Does nothing: importing torch_xla_lite initialises the device."""
+
+
+# torch calls it once, before it makes the first tensor on the device.
+_lazy_init = init
 
 
 def device_count() -> int:
@@ -418,24 +436,32 @@ def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., 
     def _apply(
         self: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True
     ) -> Any:
-        # Not by their type: a module of TorchScript that was loaded has plain tensors.
-        parameters = {id(parameter) for parameter in self._parameters.values()}
-
         def convert(tensor: torch.Tensor) -> torch.Tensor:
-            moved = fn(tensor)
-            if (
-                id(tensor) in parameters
-                and tensor.device.type != moved.device.type
-                and NAME in (tensor.device.type, moved.device.type)
-            ):
-                _swap(tensor, moved, fn)
-                return tensor
-            return moved
+            return keep_parameter(self, tensor, fn(tensor), fn)
 
         return apply(self, convert, recurse)
 
     _apply.__doc__ = apply.__doc__
     return _apply
+
+
+def keep_parameter(
+    module: torch.nn.Module,
+    tensor: torch.Tensor,
+    moved: torch.Tensor,
+    fn: Callable[[torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """`tensor` with the data of `moved` if it is a parameter of `module` that moved to or from jax;
+    else `moved`, which is `fn(tensor)`."""
+    if (
+        tensor.device.type != moved.device.type
+        and NAME in (tensor.device.type, moved.device.type)
+        # Not by their type: a module of TorchScript that was loaded has plain tensors.
+        and any(tensor is parameter for parameter in module._parameters.values())
+    ):
+        _swap(tensor, moved, fn)
+        return tensor
+    return moved
 
 
 def _swap(

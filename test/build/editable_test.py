@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -41,6 +42,7 @@ def root(tmp_path: Path) -> Path:
 def _tree(folder: Path, version: str = "0.1.0") -> Path:
     (folder / "torch_xla_lite").mkdir(parents=True)
     (folder / "torch_xla_lite" / "__init__.py").write_text("")
+    (folder / "torch_xla_lite" / "autoload.py").write_text("def register():\n    print('called')\n")
     (folder / "pyproject.toml").write_text(_PYPROJECT.format(version=version))
     return folder
 
@@ -131,6 +133,24 @@ def test_a_lost_link_is_noticed(root: Path, site: Path):
     assert not editable.in_place(root, site)
 
 
+def test_the_module_that_torch_calls_works_without_the_tree(root: Path, site: Path):
+    editable.install(root, site, site.parent / "bin")
+    shutil.rmtree(root)
+    program = "import torch_xla_lite_autoload as module; module.register()"
+    environ = {**os.environ, "PYTHONPATH": str(site)}
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, env=environ, capture_output=True, check=True).stdout
+    assert "torch_xla_lite_autoload.py" in map(str, _distribution(site).files or [])
+
+
+def test_an_edit_of_the_module_that_torch_calls_is_noticed(root: Path, site: Path):
+    editable.install(root, site, site.parent / "bin")
+    (root / "torch_xla_lite" / "autoload.py").write_text("def register(): ...\n")
+    assert not editable.in_place(root, site)
+    editable.install(root, site, site.parent / "bin")
+    assert (site / "torch_xla_lite_autoload.py").read_text() == "def register(): ...\n"
+
+
 def test_a_newer_pyproject_is_noticed(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     future = (root / "pyproject.toml").stat().st_mtime_ns + 10**12
@@ -167,7 +187,11 @@ def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path)
     whole.rename(site / f".{whole.name}.new")
     editable.install(root, site, site.parent / "bin")
     assert editable.in_place(root, site)
-    assert sorted(entry.name for entry in site.iterdir()) == [editable.PTH, whole.name]
+    assert sorted(entry.name for entry in site.iterdir()) == [
+        editable.PTH,
+        whole.name,
+        "torch_xla_lite_autoload.py",
+    ]
 
 
 def test_stale_metadata_of_another_version_goes(root: Path, site: Path):

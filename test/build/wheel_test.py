@@ -46,6 +46,7 @@ def root(tmp_path: Path) -> Path:
         "README.md": "# Title\n\nText.\n",
         "LICENSE": "Do what you like.\n",
         "torch_xla_lite/__init__.py": "",
+        "torch_xla_lite/autoload.py": "def register(): ...\n",
         "torch_xla_lite/py.typed": "",
         "torch_xla_lite/_build_info.py": "of an editable install",
         "torch_xla_lite/_XLAC.so": "of an editable install",
@@ -123,13 +124,23 @@ def test_a_wheel_holds_the_python_sources_and_what_bazel_has_built(whole: Path):
         "torch_xla_lite/_XLAC.so",
         "torch_xla_lite/__init__.py",
         "torch_xla_lite/_build_info.py",
+        "torch_xla_lite/autoload.py",
         "torch_xla_lite/include/torch_xla_lite/one.h",
         "torch_xla_lite/inner/module.py",
         "torch_xla_lite/lib/libtorch_xla_lite.so",
         "torch_xla_lite/py.typed",
         "torch_xla_lite/share/cmake/torch_xla_lite/torch_xla_lite-config-version.cmake",
         "torch_xla_lite/share/cmake/torch_xla_lite/torch_xla_lite-config.cmake",
+        "torch_xla_lite_autoload.py",
     ]
+
+
+def test_the_module_that_torch_calls_is_beside_the_package(
+    whole: Path, python_only: Path, library: Path
+):
+    assert _members(whole)["torch_xla_lite_autoload.py"] == b"def register(): ...\n"
+    assert "torch_xla_lite_autoload.py" in _members(python_only)
+    assert "torch_xla_lite_autoload.py" not in _members(library)
 
 
 def test_what_an_editable_install_has_put_into_the_tree_is_not_taken(whole: Path):

@@ -95,6 +95,12 @@ def test_the_version_is_that_of_the_wheel(file: Path, programs: Path):
     assert f"-{result.stdout.strip()}-" in file.name, result.stderr
 
 
+def test_import_torch_is_enough(programs: Path):
+    program = "import torch; print(torch.arange(3, device='jax').tolist())"
+    result = _run(programs / "python", "-c", program)
+    assert result.stdout == "[0, 1, 2]\n", result.stderr
+
+
 def test_with_another_torch_the_error_asks_for_another_wheel(programs: Path):
     other = _site(programs) / "torch"
     other.mkdir()

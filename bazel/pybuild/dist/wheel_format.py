@@ -37,6 +37,7 @@ def write(
     members: dict[str, Source] = dict(built)
     if options.wheel_kind is not WheelKind.LIBRARY:
         members |= {path: root / path for path in sources.package_files(root)}
+        members[sources.AUTOLOAD] = root / sources.AUTOLOAD_SOURCE
     if options.wheel_kind is not WheelKind.PYTHON:
         members |= cmake.files(described.version)
     tag, build = _tag(options.wheel_kind), options.build_number

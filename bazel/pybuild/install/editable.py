@@ -6,8 +6,9 @@
 It consists of a .pth file, a .dist-info folder like pip's (for `pip list`, `pip uninstall` and
 `importlib.metadata`) and the commands. The .pth file names a folder that contains only a link to
 the package: with the root of the tree, `bazel`, `scripts`, `setup` and `third_party` would be
-importable, too. Type checkers and editors read .pth files, but not import hooks. `develop` does not
-call pip, which takes longer to start than an incremental build; the PEP 660 hook packs the same
+importable, too. Type checkers and editors read .pth files, but not import hooks. The module that
+`import torch` calls is a copy, so that torch can be imported when the tree is gone. `develop` does
+not call pip, which takes longer to start than an incremental build; the PEP 660 hook packs the same
 files.
 """
 
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bazel.pybuild.dist import sources
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.files import remove, replace
 
@@ -91,6 +93,8 @@ def in_place(root: Path, site: Path, version: str | None = None) -> bool:
             return False
         if os.readlink(root / LINK) != _TARGET:
             return False
+        if _autoload(site).read_bytes() != (root / sources.AUTOLOAD_SOURCE).read_bytes():
+            return False
         described = os.stat(root / "pyproject.toml").st_mtime_ns
         (info,) = installed(site)
         found = info.name.removeprefix(f"{NAME}-").removesuffix(".dist-info")
@@ -144,6 +148,7 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     folder = site / described.folder
     # The .pth file comes first, so that a complete .dist-info folder proves a complete install.
     replace(site / PTH, _pth_text(root))
+    replace(_autoload(site), (root / sources.AUTOLOAD_SOURCE).read_bytes())
     temporary = site / f".{described.folder}.new"
     remove(temporary)
     temporary.mkdir()
@@ -172,7 +177,7 @@ def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
     from bazel.pybuild.dist import wheel_format
 
     info = wheel_format.dist_info(root, described, TAG, pure=True)
-    return {PTH: _pth_text(root).encode(), **info}
+    return {PTH: _pth_text(root).encode(), sources.AUTOLOAD: root / sources.AUTOLOAD_SOURCE, **info}
 
 
 def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
@@ -198,6 +203,10 @@ def _first_lines(python: str) -> str:
     if " " not in python and len(python) < 120:
         return f"#!{python}\n"
     return f"#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\" #'''\n"
+
+
+def _autoload(site: Path) -> Path:
+    return site / sources.AUTOLOAD
 
 
 def _pth_text(root: Path) -> str:
