@@ -5,7 +5,7 @@
     python scripts/lowering_table.py --check     # writes nothing; exit code 1 if one is out of date
 
 torch_xla_lite/lowering/table.py says which module has the lowering of each op: the package imports
-a module when one of its ops is first lowered. torch_xla_lite/csrc/dispatch/op_table.h has the
+a module when one of its ops is first lowered. torch_xla_lite/csrc/ops/op_table.h has the
 facts of each op (torch_xla_lite/lowering/facts.py) for the C++ code.
 """
 
@@ -34,10 +34,10 @@ MODULES: module -> its ops.
 _HEADER = """\
 // The facts of each op, in the order of their names. Written by scripts/lowering_table.py.
 
-#ifndef TORCH_XLA_LITE_CSRC_DISPATCH_OP_TABLE_H_
-#define TORCH_XLA_LITE_CSRC_DISPATCH_OP_TABLE_H_
+#ifndef TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_
+#define TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_
 
-#include "torch_xla_lite/csrc/dispatch/op_facts.h"
+#include "torch_xla_lite/csrc/ops/op_facts.h"
 
 namespace torch_xla_lite::dispatch {{
 
@@ -49,7 +49,7 @@ inline constexpr OpFacts kOpTable[] = {{
 
 }}  // namespace torch_xla_lite::dispatch
 
-#endif  // TORCH_XLA_LITE_CSRC_DISPATCH_OP_TABLE_H_
+#endif  // TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_
 """
 
 
@@ -58,7 +58,7 @@ def tables() -> dict[Path, str]:
     lowerings = _lowerings()
     return {
         ROOT / "torch_xla_lite" / "lowering" / "table.py": _modules(lowerings),
-        ROOT / "torch_xla_lite" / "csrc" / "dispatch" / "op_table.h": _facts(lowerings),
+        ROOT / "torch_xla_lite" / "csrc" / "ops" / "op_table.h": _facts(lowerings),
     }
 
 

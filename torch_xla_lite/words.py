@@ -1,4 +1,4 @@
-"""Reads the arguments of a recorded call from its words (csrc/dispatch/words.h).
+"""Reads the arguments of a recorded call from its words (csrc/ops/words.h).
 
     Decoder("aten::sum.dim_IntList", words, operands, scalars).args     # [an operand, [1], False]
     constants("aten::sum.dim_IntList", words)     # {"self": "a tensor", "dim": [1], ...}
@@ -32,7 +32,7 @@ class Scalars(Protocol):
 
 
 class Decoder:
-    """The arguments of a call, read from its words (csrc/dispatch/words.h).
+    """The arguments of a call, read from its words (csrc/ops/words.h).
 
     args: in schema order, as lowerings get them.
     numbers: the runtime scalars among them, `[]` each.
@@ -109,7 +109,7 @@ def argument_words(op: str, words: list[int]) -> list[int]:
 
 _TENSOR, _LIST = 1, 7
 
-# How many words follow a head word, by its tag (csrc/dispatch/words.h). The items of a list have
+# How many words follow a head word, by its tag (csrc/ops/words.h). The items of a list have
 # heads of their own.
 _FOLLOWING_WORDS: dict[int, Callable[[int], int]] = {
     3: lambda payload: 1,
@@ -143,7 +143,7 @@ def _with_dtype_names(value: Any, kind: str) -> Any:
 
 def default_dtype(words: list[int]) -> np.dtype:
     """torch's default dtype when the call was recorded. It is in the first word, beside the op's
-    address (csrc/dispatch/call.cc)."""
+    address (csrc/ops/call.cc)."""
     return registry.DTYPES[words[0] >> 56]
 
 

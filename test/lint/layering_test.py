@@ -14,20 +14,25 @@ _BELOW = {
     "runtime": {"ir"},
     "tensor": {"ir", "runtime"},
     "device": set(),
-    "dispatch": {"device", "ir", "runtime", "tensor"},
-    "interpreter": {"device", "dispatch", "ir", "tensor"},
-    "ffi": {"dispatch", "tensor"},
+    "ops": {"device", "tensor"},
+    "infer": {"ir", "ops", "runtime", "tensor"},
+    "record": {"device", "infer", "ir", "ops", "runtime", "tensor"},
+    "explicit": {"device", "infer", "ops", "record", "runtime", "tensor"},
+    "interpreter": {"device", "ir", "ops", "tensor"},
+    "ffi": {"ops", "tensor"},
     "kernels": set(),
-    "python": {"device", "dispatch", "interpreter", "ir", "runtime", "tensor"},
+    "python": {"device", "explicit", "interpreter", "ir", "ops", "record", "runtime", "tensor"},
 }
+
+_WITH_TORCH = _BELOW.keys() - {"ir", "runtime", "kernels"}
 
 # Prefix of an include -> layers that may use it.
 _OUTSIDE = {
-    "ATen/": {"device", "dispatch", "ffi", "interpreter", "python", "tensor"},
+    "ATen/": _WITH_TORCH,
     "Python.h": {"python"},
-    "c10/": {"device", "dispatch", "ffi", "interpreter", "python", "tensor"},
+    "c10/": _WITH_TORCH,
     "pybind11/": {"python"},
-    "torch/": {"device", "dispatch", "ffi", "python", "tensor"},
+    "torch/": _WITH_TORCH - {"interpreter"},
     "torch/csrc/": {"python"},
     "xla/": {"ffi", "kernels"},
 }

@@ -13,7 +13,7 @@ import torch
 
 from torch_xla_lite.lowering.ffi import call_infallible, lower_by_ffi
 
-# Tags of csrc/dispatch/words.h.
+# Tags of csrc/ops/words.h.
 NONE, TENSOR, BOOL, INT, DOUBLE, COMPLEX, STRING, LIST, SCALAR = range(9)
 DEVICE, INT_LIST, DOUBLE_LIST, BOOL_LIST = range(9, 13)
 WRAPPED = 1 << 7

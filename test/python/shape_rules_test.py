@@ -1,4 +1,4 @@
-"""The shapes that csrc/dispatch infers without torch's Python are those of torch's kernels."""
+"""The shapes that csrc/infer finds without torch's Python are those of torch's kernels."""
 
 import functools
 import sys

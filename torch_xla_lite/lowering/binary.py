@@ -101,7 +101,7 @@ def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) 
 
 
 def _check_divisor(divisor: Operand, out: jax.ShapeDtypeStruct) -> None:
-    """Python numbers were checked when the op was recorded (csrc/dispatch/numbers.h)."""
+    """Python numbers were checked when the op was recorded (csrc/infer/numbers.h)."""
     if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "biu":
         checks.not_zero(convert(divisor, out.dtype))
 

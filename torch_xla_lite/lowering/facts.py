@@ -5,7 +5,7 @@ ops without one are in `unlowered.py`:
 
     @lower("aten::addmm", one_dtype="self mat1 mat2", shares="self=same", any_strides=True)
 
-`scripts/lowering_table.py` writes them into a table for the C++ code (csrc/dispatch/op_table.h).
+`scripts/lowering_table.py` writes them into a table for the C++ code (csrc/ops/op_table.h).
 Arguments are named as in the op's schema, several with spaces between them.
 """
 

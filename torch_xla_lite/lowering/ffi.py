@@ -97,7 +97,7 @@ def lower_by_ffi(
     Args:
       op_name: full name, such as "aten::add.Tensor". It must not be a random op, whose numbers
         would come from the CPU's generator.
-      words: the arguments as csrc/dispatch/words.h describes them, each a 64-bit pattern, signed
+      words: the arguments as csrc/ops/words.h describes them, each a 64-bit pattern, signed
         or not.
       operands: the tensors that the words refer to, in order.
       scalars: the runtime scalars that the words refer to, in order; `[]` each.
@@ -163,7 +163,7 @@ def _call(
 
 
 def _encoded(arg: jax.Array | Sequence[int] | int | None) -> list[int]:
-    """The words of an argument (csrc/dispatch/words.h)."""
+    """The words of an argument (csrc/ops/words.h)."""
     match arg:
         case None:
             return [0]

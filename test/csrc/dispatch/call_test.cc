@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/call.h"
+#include "torch_xla_lite/csrc/ops/call.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ScalarOps.h>
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
-#include "torch_xla_lite/csrc/dispatch/op_info.h"
-#include "torch_xla_lite/csrc/dispatch/words.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
+#include "torch_xla_lite/csrc/record/cpu_fallback.h"
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "test/csrc/dispatch/dispatch_test_base.h"
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {

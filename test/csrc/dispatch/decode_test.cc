@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/decode.h"
+#include "torch_xla_lite/csrc/ops/decode.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/words.h"
+#include "torch_xla_lite/csrc/ops/words.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "torch_xla_lite/csrc/dispatch/cpu_fallback.h"
-#include "torch_xla_lite/csrc/dispatch/record.h"
-#include "torch_xla_lite/csrc/dispatch/register.h"
+#include "torch_xla_lite/csrc/explicit/register.h"
+#include "torch_xla_lite/csrc/record/cpu_fallback.h"
+#include "torch_xla_lite/csrc/record/record.h"
 
 namespace torch_xla_lite::dispatch {
 

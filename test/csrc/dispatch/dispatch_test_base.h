@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "test/csrc/dispatch/aten_executor.h"
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace torch_xla_lite::dispatch {

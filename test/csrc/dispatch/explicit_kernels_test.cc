@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/explicit/explicit_kernels.h"
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "test/csrc/dispatch/dispatch_test_base.h"
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/infer.h"
+#include "torch_xla_lite/csrc/infer/infer.h"
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "test/csrc/dispatch/dispatch_test_base.h"
-#include "torch_xla_lite/csrc/dispatch/call.h"
-#include "torch_xla_lite/csrc/dispatch/op_info.h"
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::dispatch {

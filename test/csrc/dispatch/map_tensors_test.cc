@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/map_tensors.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 
 #include <ATen/EmptyTensor.h>
 #include <gtest/gtest.h>

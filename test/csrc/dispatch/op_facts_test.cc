@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/op_facts.h"
+#include "torch_xla_lite/csrc/ops/op_facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/op_info.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/record.h"
+#include "torch_xla_lite/csrc/record/record.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "test/csrc/dispatch/dispatch_test_base.h"
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
 namespace torch_xla_lite::dispatch {

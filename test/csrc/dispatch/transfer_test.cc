@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>

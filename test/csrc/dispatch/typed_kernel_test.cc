@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/dispatch/typed_kernel.h"
+#include "torch_xla_lite/csrc/record/typed_kernel.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "test/csrc/dispatch/dispatch_test_base.h"
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {

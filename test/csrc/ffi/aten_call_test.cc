@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/words.h"
+#include "torch_xla_lite/csrc/ops/words.h"
 
 namespace torch_xla_lite::ffi {
 namespace {

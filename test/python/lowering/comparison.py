@@ -50,7 +50,7 @@ def scalar_type(dtype: torch.dtype) -> int:
 
 
 def is_constant(op: str, argument: torch.Argument, value: float | complex) -> bool:
-    """Whether the recorder keeps a number in the graph, as in csrc/dispatch/{op_info,call}.cc;
+    """Whether the recorder keeps a number in the graph, as in csrc/ops/{op_info,call}.cc;
     otherwise it is a runtime parameter. comparison_test compares the two."""
     lowering = registry.find(op)
     name, default = argument.name, argument.default_value

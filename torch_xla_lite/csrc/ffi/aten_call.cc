@@ -7,10 +7,10 @@
 #include <cstring>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
-#include "torch_xla_lite/csrc/dispatch/op_facts.h"
-#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/ffi/out_overload.h"
+#include "torch_xla_lite/csrc/ops/kernel_keys.h"
+#include "torch_xla_lite/csrc/ops/op_facts.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
 
 namespace torch_xla_lite::ffi {
 namespace {

@@ -25,14 +25,14 @@
 #include <string>
 #include <string_view>
 
-#include "torch_xla_lite/csrc/dispatch/decode.h"
+#include "torch_xla_lite/csrc/ops/decode.h"
 
 namespace torch_xla_lite::ffi {
 
 class AtenCall {
  public:
   // `op` is a full name such as "aten::add.Tensor"; `words` are its arguments as in
-  // dispatch/words.h; `defined` has one character per output, '1' where the op returns a tensor and
+  // ops/words.h; `defined` has one character per output, '1' where the op returns a tensor and
   // '0' where torch leaves the output undefined. Raises if the op is unknown or random, or the
   // words do not match its schema.
   AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined);

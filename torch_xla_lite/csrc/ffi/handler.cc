@@ -3,7 +3,7 @@
 //
 //   operands of the op, then runtime scalars (0-d)  ->  defined outputs of the op
 //   attributes: op       "aten::topk"
-//               words    int64[]; the arguments (dispatch/words.h)
+//               words    int64[]; the arguments (ops/words.h)
 //               defined  "110"; which outputs are defined
 //               work_per_byte  of its operands and outputs (threads.h)
 //

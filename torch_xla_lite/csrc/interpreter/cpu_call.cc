@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/call.h"
-#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
-#include "torch_xla_lite/csrc/dispatch/map_tensors.h"
-#include "torch_xla_lite/csrc/dispatch/op_facts.h"
-#include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/kernel_keys.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
+#include "torch_xla_lite/csrc/ops/op_facts.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -43,7 +43,7 @@ struct Number {
   alignas(c10::complex<double>) uint64_t words[2];
 };
 
-// How the scalars of a node are stored (dispatch/call.cc): as int64, uint64, double or a pair.
+// How the scalars of a node are stored (ops/call.cc): as int64, uint64, double or a pair.
 c10::ScalarType StoredType(c10::ScalarType dtype) {
   if (c10::isComplexType(dtype)) return c10::ScalarType::ComplexDouble;
   if (c10::isFloatingType(dtype)) return c10::ScalarType::Double;

@@ -18,11 +18,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/decode.h"
-#include "torch_xla_lite/csrc/dispatch/op_info.h"
 #include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/ops/decode.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
 
 namespace torch_xla_lite::interpreter {
 

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
-#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {

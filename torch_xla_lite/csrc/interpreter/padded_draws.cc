@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "torch_xla_lite/csrc/dispatch/kernel_keys.h"
-#include "torch_xla_lite/csrc/dispatch/op_name.h"
-#include "torch_xla_lite/csrc/dispatch/words.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ops/kernel_keys.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
+#include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "torch_xla_lite/csrc/dispatch/transfer.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/python/executor.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"

@@ -1,0 +1,172 @@
+#include "torch_xla_lite/csrc/explicit/register.h"
+
+#include <torch/library.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "torch_xla_lite/csrc/device/guard.h"
+#include "torch_xla_lite/csrc/explicit/explicit_kernels.h"
+#include "torch_xla_lite/csrc/explicit/linear.h"
+#include "torch_xla_lite/csrc/explicit/masked_put.h"
+#include "torch_xla_lite/csrc/explicit/sparse_gradient.h"
+#include "torch_xla_lite/csrc/infer/quantized.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
+#include "torch_xla_lite/csrc/record/record.h"
+#include "torch_xla_lite/csrc/record/typed_kernel.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+// Ops of other libraries (torchvision, user-defined ops) are recorded too, if they have meta
+// kernels.
+class ForeignOpsKernel final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    RecordKernel* kernel;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& slot = kernels_[op.operator_name()];
+      if (slot == nullptr) slot = std::make_unique<RecordKernel>();
+      kernel = slot.get();
+    }
+    (*kernel)(op, keys, stack);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<c10::OperatorName, std::unique_ptr<RecordKernel>> kernels_;
+};
+
+bool IsRecorded(const c10::OperatorHandle& op) {
+  const std::string& name = op.operator_name().name;
+  // Composite ops are recorded as the ops that they are made of. These few are recorded whole:
+  // the gradients of the first three are single ops, too, and an MLP is 18 nodes instead of 42;
+  // one_hot reads its classes to check them, and its lowering checks them in the graph.
+  static const auto* whole = new std::unordered_set<std::string>{
+      "aten::linear",
+      "aten::mish_backward",
+      "aten::silu_backward",
+      "aten::one_hot",
+  };
+  if (whole->contains(name)) return true;
+  // These have a kernel in lowering/composites.py or random_ops.py.
+  static const auto* composed = new std::unordered_set<std::string>{
+      "aten::_assert_async",    "aten::_grouped_mm",  "aten::_linalg_check_errors",
+      "aten::allclose",         "aten::bincount",     "aten::equal",
+      "aten::arange.start_out", "aten::eye.m_out",    "aten::eye.out",
+      "aten::linspace.out",     "aten::logspace.out", "aten::randperm.generator_out",
+      "aten::range.out",        "aten::multinomial",  "aten::_sample_dirichlet",
+  };
+  const std::string full = c10::toString(op.operator_name());
+  if (composed->contains(name) || composed->contains(full)) return false;
+  // These are left to torch: the kernels of the first three call resize_, and those without out=,
+  // which know where their tensor is in its storage; the others are about host memory.
+  static const auto* left = new std::unordered_set<std::string>{
+      "aten::resize_as_",  "aten::as_strided_copy.out", "aten::as_strided_scatter.out",
+      "aten::_pin_memory", "aten::is_pinned",
+  };
+  return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !left->contains(name) && !left->contains(full) && !IsMadeOfOthers(op);
+}
+
+bool IsExplicit(const std::string& name) {
+  return std::ranges::any_of(ExplicitKernels(), [&](const ExplicitKernel& kernel) {
+    return name == std::string("aten::") + kernel.name;
+  });
+}
+
+void RefuseSparse(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "device jax has dense tensors only (in ",
+                              op.operator_name().name,
+                              ").\nMake sparse tensors of tensors on the CPU:  x.cpu()");
+}
+
+void RefuseNested(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "device jax has no nested tensors of layout torch.strided (in ",
+      op.operator_name().name, ").\nUse the other layout:  layout=torch.jagged");
+}
+
+template <c10::KernelFunction::BoxedKernelFunction* refuse>
+void RefuseAll(c10::DispatchKey key) {
+  auto* library = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFromBoxedFunction<refuse>());
+}
+
+}  // namespace
+
+void RegisterKernels() {
+  // Never destroyed: the destructor of a Library removes its kernels.
+  static auto* aten = new torch::Library(torch::Library::IMPL, "aten",
+                                         c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* autograd = new torch::Library(
+      torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
+  static auto* others = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1,
+                                           __FILE__, __LINE__);
+  std::unordered_set<std::string> done;
+  for (const ExplicitKernel& kernel : ExplicitKernels()) {
+    aten->impl(kernel.name, kernel.function());
+    done.insert(std::string("aten::") + kernel.name);
+  }
+  for (const char* name : {"index_put", "index_put_"}) {
+    autograd->impl(name, MaskedPut());
+  }
+  for (const char* name : {"embedding", "_embedding_bag"}) {
+    autograd->impl(name, RefuseSparseGradient());
+  }
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (!name.name.starts_with("aten::")) continue;
+    const auto op = dispatcher.findSchema(name);
+    if (!op || !IsRecorded(*op)) continue;
+    const std::string full = FullName(name);
+    if (done.contains(full)) continue;
+    if (RegisterTypedKernels(*op, full, aten, autograd)) continue;
+    aten->impl(full.c_str(),
+               torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
+  }
+  autograd->impl("linear", Linear());
+  others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
+  RefuseAll<&RefuseSparse>(c10::DispatchKey::SparsePrivateUse1);
+  RefuseAll<&RefuseSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
+  RefuseAll<&RefuseQuantized>(c10::DispatchKey::QuantizedPrivateUse1);
+  RefuseAll<&RefuseNested>(c10::DispatchKey::NestedTensorPrivateUse1);
+  device::SetSynchronize([] { runtime::Runtime::Get().Synchronize(); });
+}
+
+void RegisterLowering(const std::string& name, bool needs_constants) {
+  const auto op = FindOp(name);
+  TORCH_CHECK(op, "there is no op ", name,
+              ".\nDefine it before its lowering:  torch.library.custom_op(...)");
+  TORCH_CHECK(IsRecorded(*op), name,
+              " is made of other ops on every device (CompositeImplicitAutograd): it is those that "
+              "are recorded.\nDefine it as one that is not:  torch.library.custom_op(...)");
+  const bool is_aten = name.starts_with("aten::");
+  // All ops of torch have a kernel here: the recorder, or an explicit kernel.
+  const bool has_kernel =
+      is_aten ? IsExplicit(name) : op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
+  TORCH_CHECK(!has_kernel, name,
+              " has a kernel of its own for device jax, which would run instead of the lowering.\n"
+              "Register one of the two.");
+  const std::string functional = OpInfo(*op, {}).name;
+  TORCH_CHECK(functional == name, name, " is recorded as ", functional,
+              ", which is what lowerings are found by.\nRegister that one:  register_lowering(\"",
+              functional, "\")");
+  AddLoweredOp(name, needs_constants);
+  if (is_aten) return;  // It is recorded already.
+  // Never destroyed: the destructor of a Library removes its kernels.
+  auto* library = new torch::Library(torch::Library::IMPL, name.substr(0, name.find("::")),
+                                     c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  library->impl(name.c_str(),
+                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
+}
+
+}  // namespace torch_xla_lite::dispatch

@@ -1,0 +1,16 @@
+#include "torch_xla_lite/csrc/infer/quantized.h"
+
+#include <c10/util/Exception.h>
+
+namespace torch_xla_lite::dispatch {
+
+void CheckNotQuantized(c10::ScalarType dtype, std::string_view op) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isQIntType(dtype), "device jax has no quantized tensors (in ",
+                              op, ").\nQuantize tensors on the CPU:  x.cpu()");
+}
+
+void RefuseQuantized(const c10::OperatorHandle& op, torch::jit::Stack*) {
+  CheckNotQuantized(c10::ScalarType::QInt8, op.operator_name().name);
+}
+
+}  // namespace torch_xla_lite::dispatch

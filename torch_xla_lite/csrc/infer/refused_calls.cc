@@ -1,0 +1,480 @@
+#include "torch_xla_lite/csrc/infer/refused_calls.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+// Whether the tensors that have to have one dtype do. One that is missing may have any.
+bool HaveOneDtype(const OpInfo& info, Arguments arguments) {
+  auto dtype = c10::ScalarType::Undefined;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!HasWord(info.facts->one_dtype, info.op.schema().arguments()[i].name())) continue;
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
+    const c10::ScalarType own = arguments[i].toTensor().scalar_type();
+    if (dtype != c10::ScalarType::Undefined && own != dtype) return false;
+    dtype = own;
+  }
+  return true;
+}
+
+struct Limits {
+  double lowest = -std::numeric_limits<double>::infinity();
+  double highest = std::numeric_limits<double>::infinity();
+  int64_t exact = std::numeric_limits<int64_t>::max();  // All integers up to here are exact.
+
+  bool Contain(double number) const { return number >= lowest && number <= highest; }
+};
+
+template <typename T>
+Limits LimitsOf() {
+  using L = std::numeric_limits<T>;
+  Limits limits{static_cast<double>(L::lowest()), static_cast<double>(L::max())};
+  if (L::digits < 63) limits.exact = int64_t{1} << L::digits;
+  if (L::is_integer) limits.exact -= 1;
+  return limits;
+}
+
+Limits LimitsOf(c10::ScalarType dtype) {
+  switch (dtype) {
+#define LIMITS(type, name)    \
+  case c10::ScalarType::name: \
+    return LimitsOf<type>();
+    AT_FORALL_SCALAR_TYPES_AND3(Half, BFloat16, Bool, LIMITS)
+#undef LIMITS
+    default:
+      return {};
+  }
+}
+
+// Integers in [low, high).
+bool IsRange(const Limits& limits, int64_t low, int64_t high) {
+  return low < high && limits.Contain(static_cast<double>(low)) &&
+         limits.Contain(static_cast<double>(high - 1));
+}
+
+bool OfUniform(Arguments arguments, const Limits& limits) {
+  const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
+  return !(from <= to && limits.Contain(from) && limits.Contain(to) && limits.Contain(to - from));
+}
+
+template <int kHigh>
+bool BelowHigh(Arguments arguments, const Limits& limits) {
+  return !IsRange(limits, 0, arguments[kHigh].toInt());
+}
+
+template <int kLow>
+bool FromLow(Arguments arguments, const Limits& limits) {
+  const c10::IValue& high = arguments[kLow + 1];
+  return !high.isNone() && !IsRange(limits, arguments[kLow].toInt(), high.toInt());
+}
+
+bool OfPermutation(Arguments arguments, const Limits& limits) {
+  // torch allows one more than the integers that are exact in a dtype of floats.
+  return arguments[0].toInt() - 1 > limits.exact;
+}
+
+// Most meta functions check that a dimension is one of the tensor.
+template <int kDim>
+bool HasForeignDim(Arguments arguments, const Limits&) {
+  const int64_t count = std::max<int64_t>(arguments[0].toTensor().dim(), 1);
+  const int64_t dim = arguments[kDim].toInt();
+  return dim < -count || dim >= count;
+}
+
+bool OfMultivariateGamma(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
+
+// Whether there is a number for each dimension, or one for all, and none is below `least`.
+bool AreSizes(const c10::IValue& values, int64_t dims, int64_t least) {
+  const auto sizes = values.toDimVector();
+  return (sizes.size() == 1 || static_cast<int64_t>(sizes.size()) == dims) &&
+         std::ranges::all_of(sizes, [&](int64_t size) { return size >= least; });
+}
+
+bool IsPaddedTooFar(Arguments arguments) {
+  const auto stride = arguments[3].toDimVector(), dilation = arguments[5].toDimVector();
+  const auto output_padding = arguments[7].toDimVector();
+  for (size_t i = 0; i < output_padding.size(); ++i) {
+    const int64_t s = stride[std::min(i, stride.size() - 1)];
+    const int64_t d = dilation[std::min(i, dilation.size() - 1)];
+    if (output_padding[i] >= std::max(s, d)) return true;
+  }
+  return false;
+}
+
+// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+bool OfConvolution(Arguments arguments, const Limits&) {
+  const at::Tensor &input = arguments[0].toTensor(), &weight = arguments[1].toTensor();
+  const int64_t dims = weight.dim() - 2, groups = arguments[8].toInt();
+  if (dims < 1 || input.dim() != weight.dim() || groups < 1 || weight.numel() == 0) return true;
+  if (!AreSizes(arguments[3], dims, 1) || !AreSizes(arguments[4], dims, 0) ||
+      !AreSizes(arguments[5], dims, 1) || !AreSizes(arguments[7], dims, 0))
+    return true;
+  const auto image = input.sizes().slice(2);
+  if (weight.size(0) % groups != 0 || std::ranges::count(image, 0) != 0) return true;
+  const bool is_transposed = arguments[6].toBool();
+  const int64_t channels = is_transposed ? weight.size(0) : weight.size(1) * groups;
+  const int64_t results = is_transposed ? weight.size(1) * groups : weight.size(0);
+  if (input.size(1) != channels) return true;
+  if (arguments[2].isTensor() && arguments[2].toTensor().defined() &&
+      arguments[2].toTensor().sizes() != c10::IntArrayRef(results))
+    return true;
+  // The kernel takes int64; its gradient, which is what is compiled, has no integers.
+  return is_transposed && (IsPaddedTooFar(arguments) ||
+                           c10::isIntegralType(input.scalar_type(), /*includeBool=*/true));
+}
+
+bool OfComplex(Arguments arguments, const Limits&) {
+  return std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+    return argument.isTensor() ? argument.toTensor().is_complex() : argument.isComplexDouble();
+  });
+}
+
+// (self, indices, ...)
+bool OfIndices(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  int64_t dim = 0;
+  bool selects_of_nothing = false, selects_nothing = false, has_mask = false;
+  for (const c10::IValue& item : arguments[1].toListRef()) {
+    const at::Tensor index = item.isTensor() ? item.toTensor() : at::Tensor();
+    if (!index.defined()) {
+      ++dim;
+    } else if (index.scalar_type() == at::kBool || index.scalar_type() == at::kByte) {
+      // A mask is not broadcast.
+      has_mask = true;
+      if (dim + index.dim() > self.dim() || self.sizes().slice(dim, index.dim()) != index.sizes())
+        return true;
+      dim += index.dim();
+    } else {
+      if (dim >= self.dim()) return true;
+      selects_of_nothing |= self.size(dim) == 0;
+      selects_nothing |= index.numel() == 0;
+      ++dim;
+    }
+  }
+  return selects_of_nothing && !selects_nothing && !has_mask;
+}
+
+// (self, index, source, ...)
+bool OfPlaces(Arguments arguments, const Limits&) {
+  const int64_t places = arguments[1].toTensor().numel();
+  return arguments[2].toTensor().numel() != places ||
+         (places != 0 && arguments[0].toTensor().numel() == 0);
+}
+
+// (self, dim, index, value)
+bool OfNarrowIndex(Arguments arguments, const Limits&) {
+  return arguments[2].toTensor().scalar_type() != at::kLong;
+}
+
+// (self, target, ...). Some kernels take uint8, too.
+template <bool kTakesBytes>
+bool OfNarrowClasses(Arguments arguments, const Limits&) {
+  const c10::ScalarType target = arguments[1].toTensor().scalar_type();
+  return target != at::kLong && !(kTakesBytes && target == at::kByte);
+}
+
+// (self, kernel_size, dilation, padding, stride)
+bool OfNegativePadding(Arguments arguments, const Limits&) {
+  const auto padding = arguments[3].toDimVector();
+  return std::ranges::any_of(padding, [](int64_t size) { return size < 0; });
+}
+
+bool OfMask(Arguments arguments, const Limits&) {
+  return arguments[1].toTensor().scalar_type() != at::kBool;
+}
+
+template <int kBoundaries>
+bool OfMatrix(Arguments arguments, const Limits&) {
+  return arguments[kBoundaries].toTensor().dim() != 1;
+}
+
+// Whether parameters, from `kFirst` to `kLast`, have another dtype than the input. Those of halves
+// may be float32.
+template <int kFirst, int kLast>
+bool OfMixedDtypes(Arguments arguments, const Limits&) {
+  const c10::ScalarType input = arguments[0].toTensor().scalar_type();
+  bool all_same = true, all_floats = true;
+  for (int i = kFirst; i <= kLast; ++i) {
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
+    const c10::ScalarType own = arguments[i].toTensor().scalar_type();
+    all_same &= own == input;
+    all_floats &= own == at::kFloat;
+  }
+  return !all_same && !(c10::isReducedFloatingType(input) && all_floats);
+}
+
+// (self, mat1, mat2, ...). The sum is broadcast.
+bool OfAddend(Arguments arguments, const Limits&) {
+  const at::Tensor &self = arguments[0].toTensor(), &left = arguments[1].toTensor();
+  return !at::is_expandable_to(self.sizes(), {left.size(0), arguments[2].toTensor().size(1)});
+}
+
+// (self, dim, half_to_float): on CUDA only.
+bool OfWiderResult(Arguments arguments, const Limits&) { return arguments[2].toBool(); }
+
+// (.., self, approximate)
+bool OfUnknownForm(Arguments arguments, const Limits&) {
+  const std::string_view form = arguments.back().toStringView();
+  return form != "none" && form != "tanh";
+}
+
+// (self, other, ...)
+bool OfNoFloats(Arguments arguments, const Limits&) {
+  return !c10::isFloatingType(c10::promoteTypes(arguments[0].toTensor().scalar_type(),
+                                                arguments[1].toTensor().scalar_type()));
+}
+
+// (self, target, reduction, delta)
+bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() > 0); }
+
+bool IsNoProbability(Arguments arguments, const Limits&) {
+  const double p = arguments[1].toDouble();
+  return !(p >= 0 && p <= 1);
+}
+
+// (self, num_classes)
+bool HasNoClasses(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
+
+// The dimension that is meant, or -1.
+int64_t DimOf(const at::Tensor& tensor, const c10::IValue& value) {
+  const int64_t dim = value.toInt() + (value.toInt() < 0 ? tensor.dim() : 0);
+  return dim < tensor.dim() ? std::max<int64_t>(dim, -1) : -1;
+}
+
+// (self, src, dim, index)
+bool OfSelectScatter(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t dim = DimOf(self, arguments[2]), index = arguments[3].toInt();
+  if (dim < 0 || index < -self.size(dim) || index >= self.size(dim)) return true;
+  at::DimVector sizes(self.sizes());
+  sizes.erase(sizes.begin() + dim);
+  return arguments[1].toTensor().sizes() != sizes;
+}
+
+// (self, src, dim, start, end, step)
+bool OfSliceScatter(Arguments arguments, const Limits&) {
+  return DimOf(arguments[0].toTensor(), arguments[2]) < 0;
+}
+
+// (self, src, offset, dim1, dim2)
+bool OfDiagonalScatter(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t offset = arguments[2].toInt();
+  const int64_t dim1 = DimOf(self, arguments[3]), dim2 = DimOf(self, arguments[4]);
+  if (dim1 < 0 || dim2 < 0 || dim1 == dim2) return true;
+  at::DimVector sizes(self.sizes());
+  const int64_t length = std::min(sizes[dim1] + std::min<int64_t>(offset, 0),
+                                  sizes[dim2] - std::max<int64_t>(offset, 0));
+  sizes.erase(sizes.begin() + std::max(dim1, dim2));
+  sizes.erase(sizes.begin() + std::min(dim1, dim2));
+  sizes.push_back(std::max<int64_t>(length, 0));
+  return arguments[1].toTensor().sizes() != sizes;
+}
+
+// (self, dim, ...). A dimension without elements has no largest and no middle one.
+bool OfEmptyDim(Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t dim = DimOf(self, arguments[1]);
+  return dim >= 0 && self.size(dim) == 0;
+}
+
+bool OfNothing(Arguments arguments, const Limits&) { return arguments[0].toTensor().numel() == 0; }
+
+// (self, dim, index). A number has no dimension, and one element.
+bool OfSelection(Arguments arguments, const Limits& limits) {
+  const bool selects = arguments[2].toTensor().numel() > 0;
+  return arguments[0].toTensor().dim() == 0 || (selects && OfEmptyDim(arguments, limits));
+}
+
+// (weight, indices, ...)
+bool OfEmptyTable(Arguments arguments, const Limits&) {
+  const at::Tensor& weight = arguments[0].toTensor();
+  return weight.dim() > 0 && weight.size(0) == 0 && arguments[1].toTensor().numel() > 0;
+}
+
+// (data, reduce, lengths, indices, offsets, axis, unsafe, ...). The check of lengths needs some.
+bool OfNoLengths(Arguments arguments, const Limits&) {
+  const c10::IValue& lengths = arguments[2];
+  return lengths.isTensor() && lengths.toTensor().numel() == 0 && !arguments[6].toBool();
+}
+
+// Some kernels for images take empty batches and nothing else that is empty.
+bool IsEmptyImage(std::string_view op, Arguments arguments) {
+  return (op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_") ||
+          op.starts_with("aten::_adaptive_avg_pool")) &&
+         arguments[0].isTensor() && arguments[0].toTensor().numel() == 0;
+}
+
+using Refuses = bool (*)(Arguments arguments, const Limits& limits);
+
+Refuses FindRefusal(std::string_view op) {
+  static const auto* table = new std::unordered_map<std::string_view, Refuses>{
+      {"aten::_index_put_impl", OfIndices},
+      {"aten::_log_softmax", OfWiderResult},
+      {"aten::_native_batch_norm_legit_functional", OfMixedDtypes<1, 4>},
+      {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
+      {"aten::_softmax", OfWiderResult},
+      {"aten::addmm", OfAddend},
+      {"aten::bernoulli.p", IsNoProbability},
+      {"aten::bucketize.Scalar", OfMatrix<1>},
+      {"aten::bucketize.Tensor", OfMatrix<1>},
+      {"aten::convolution", OfConvolution},
+      {"aten::cummax", HasForeignDim<1>},
+      {"aten::cummin", HasForeignDim<1>},
+      {"aten::diagonal_scatter", OfDiagonalScatter},
+      {"aten::embedding", OfEmptyTable},
+      {"aten::gelu", OfUnknownForm},
+      {"aten::gelu_backward", OfUnknownForm},
+      {"aten::ge.Scalar", OfComplex},
+      {"aten::ge.Tensor", OfComplex},
+      {"aten::gt.Scalar", OfComplex},
+      {"aten::gt.Tensor", OfComplex},
+      {"aten::le.Scalar", OfComplex},
+      {"aten::le.Tensor", OfComplex},
+      {"aten::lt.Scalar", OfComplex},
+      {"aten::lt.Tensor", OfComplex},
+      {"aten::huber_loss", OfHuber},
+      {"aten::igamma", OfNoFloats},
+      {"aten::igammac", OfNoFloats},
+      {"aten::im2col", OfNegativePadding},
+      {"aten::index_fill.int_Scalar", OfNarrowIndex},
+      {"aten::index_fill.int_Tensor", OfNarrowIndex},
+      {"aten::index_put", OfIndices},
+      {"aten::index_select", OfSelection},
+      {"aten::masked_scatter", OfMask},
+      {"aten::max", OfNothing},
+      {"aten::median.dim", OfEmptyDim},
+      {"aten::min", OfNothing},
+      {"aten::mode", OfEmptyDim},
+      {"aten::multi_margin_loss", OfNarrowClasses</*kTakesBytes=*/false>},
+      {"aten::mvlgamma", OfMultivariateGamma},
+      {"aten::nanmedian.dim", OfEmptyDim},
+      {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
+      {"aten::native_group_norm", OfMixedDtypes<1, 2>},
+      {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
+      {"aten::nll_loss2d_forward", OfNarrowClasses</*kTakesBytes=*/true>},
+      {"aten::one_hot", HasNoClasses},
+      {"aten::put", OfPlaces},
+      {"aten::randint", BelowHigh<0>},
+      {"aten::randint.generator", BelowHigh<0>},
+      {"aten::randint.low", FromLow<0>},
+      {"aten::randint.low_generator", FromLow<0>},
+      {"aten::randint_like", BelowHigh<1>},
+      {"aten::randint_like.generator", BelowHigh<1>},
+      {"aten::randint_like.low_dtype", FromLow<1>},
+      {"aten::randint_like.low_generator_dtype", FromLow<1>},
+      {"aten::random.from", FromLow<1>},
+      {"aten::random.to", BelowHigh<1>},
+      {"aten::randperm", OfPermutation},
+      {"aten::randperm.generator", OfPermutation},
+      {"aten::segment_reduce", OfNoLengths},
+      {"aten::select_scatter", OfSelectScatter},
+      {"aten::slice_scatter", OfSliceScatter},
+      {"aten::sort", HasForeignDim<1>},
+      {"aten::uniform", OfUniform},
+  };
+  const auto found = table->find(op);
+  return found == table->end() ? nullptr : found->second;
+}
+
+bool IsBool(const c10::IValue& value) {
+  return value.isBool() || (value.isTensor() && value.toTensor().scalar_type() == at::kBool);
+}
+
+bool HasRefusedBool(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
+  const bool subtracts = info.name.starts_with("aten::sub.") ||
+                         info.name.starts_with("aten::rsub.") ||
+                         info.name.starts_with("aten::_foreach_sub.");
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_alpha = info.op.schema().arguments()[i].name() == "alpha";
+    if (is_alpha ? arguments[i].isBool() && result != at::kBool : subtracts && IsBool(arguments[i]))
+      return true;
+  }
+  return false;
+}
+
+// Whether torch's kernels have no dtype for the result, where its meta functions have one: beside
+// other integers, for unsigned ones of more than 8 bits and Python numbers beyond int64.
+bool HasRefusedPromotion(const OpInfo& info, Arguments arguments) {
+  const auto functional = FindOp(info.name);
+  const bool promotes = (functional && functional->hasTag(at::Tag::pointwise)) ||
+                        info.name == "aten::cat" || info.name.starts_with("aten::floor_divide") ||
+                        info.name.starts_with("aten::_foreach_");
+  if (!promotes) return false;
+  at::native::ResultTypeState state;
+  try {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string& name = info.op.schema().arguments()[i].name();
+      if (name == "condition" || name == "mask") continue;
+      if (arguments[i].isScalar() || arguments[i].isUnsigned()) {
+        state = at::native::update_result_type_state(arguments[i].toScalar(), state);
+      } else {
+        ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+          state = at::native::update_result_type_state(tensor, state);
+        });
+      }
+    }
+    at::native::result_type(state);
+  } catch (const c10::Error&) {
+    return true;
+  }
+  return false;
+}
+
+// Whether the op raises for matrices that it cannot factorise.
+bool ChecksErrors(const OpInfo& info, Arguments arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.op.schema().arguments()[i].name() == "check_errors") return arguments[i].toBool();
+  }
+  return false;
+}
+
+// 2 ** -1 is no integer.
+bool HasNegativeExponent(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
+  if (!c10::isIntegralType(result, /*includeBool=*/true)) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.arguments[i].negative_is_constant && arguments[i].isInt() && arguments[i].toInt() < 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand,
+               const tensor::OpSignature& signature) {
+  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
+  const OpFacts& facts = *info.facts;
+  const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
+  // Some meta functions return float for integers, which the kernel rejects.
+  if (IsOfKind(dtype, facts.refuses) || IsOfKind(dtype, facts.refuses_results)) return true;
+  if (operand != nullptr && IsOfKind(tensor::ScalarTypeOf(operand), facts.refuses)) return true;
+  if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype) ||
+      HasRefusedPromotion(info, arguments) || ChecksErrors(info, arguments))
+    return true;
+  if (!HaveOneDtype(info, arguments)) return true;
+  if (IsEmptyImage(info.name, arguments)) return true;
+  const Refuses refuses = FindRefusal(info.name);
+  return refuses != nullptr && refuses(arguments, LimitsOf(dtype));
+}
+
+}  // namespace torch_xla_lite::dispatch

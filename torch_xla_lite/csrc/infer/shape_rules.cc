@@ -1,0 +1,410 @@
+#include "torch_xla_lite/csrc/infer/shape_rules.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/infer/meta_function.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using at::Tensor;
+using Arguments = c10::ArrayRef<c10::IValue>;
+using Results = std::optional<std::vector<c10::IValue>>;
+using Rule = Results (*)(Arguments arguments);
+
+Tensor Meta(at::IntArrayRef sizes, c10::ScalarType dtype) {
+  return Tensor(at::detail::empty_meta(sizes, dtype));
+}
+
+Tensor Like(const Tensor& tensor) { return Meta(tensor.sizes(), tensor.scalar_type()); }
+
+bool IsFloat(const Tensor& tensor) {
+  const c10::ScalarType dtype = tensor.scalar_type();
+  return tensor.is_meta() && (dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
+                              dtype == at::kBFloat16);
+}
+
+// Of others, the statistics of normalizations are wider on some devices.
+bool IsWideFloat(const Tensor& tensor) {
+  return IsFloat(tensor) && !c10::isReducedFloatingType(tensor.scalar_type());
+}
+
+// Whether an optional tensor is missing, or has this dtype and these sizes.
+bool Fits(const c10::IValue& value, c10::ScalarType dtype, at::IntArrayRef sizes) {
+  if (value.isNone() || !value.toTensor().defined()) return true;
+  const Tensor& tensor = value.toTensor();
+  return tensor.is_meta() && tensor.scalar_type() == dtype && tensor.sizes() == sizes;
+}
+
+bool IsLike(const c10::IValue& value, const Tensor& other) {
+  return value.isTensor() && value.toTensor().defined() &&
+         Fits(value, other.scalar_type(), other.sizes());
+}
+
+// The same for lists, item by item.
+bool AreLike(const c10::IValue& values, const c10::IValue& others) {
+  if (!values.isList()) return IsLike(values, others.toTensor());
+  return std::ranges::equal(values.toListRef(), others.toListRef(), AreLike);
+}
+
+bool IsDim(int64_t dim, const Tensor& tensor) { return dim >= -tensor.dim() && dim < tensor.dim(); }
+
+// Widens `sizes` to the sizes of both. False if they do not fit.
+bool Broadcast(at::IntArrayRef other, at::DimVector* sizes) {
+  if (other.size() > sizes->size()) sizes->insert(sizes->begin(), other.size() - sizes->size(), 1);
+  for (size_t i = 1; i <= other.size(); ++i) {
+    int64_t& size = (*sizes)[sizes->size() - i];
+    const int64_t wanted = other[other.size() - i];
+    if (size != wanted && size != 1 && wanted != 1) return false;
+    if (size == 1) size = wanted;
+  }
+  return true;
+}
+
+// Element-wise ops of floats of one dtype, with numbers and masks.
+Results Elementwise(Arguments arguments) {
+  at::DimVector sizes;
+  auto dtype = c10::ScalarType::Undefined;
+  bool has_dims = false, has_number = false;
+  for (const c10::IValue& value : arguments) {
+    if (value.isString()) {
+      // Of gelu.
+      if (value.toStringView() != "none" && value.toStringView() != "tanh") return {};
+    } else if (value.isScalar()) {
+      if (value.isComplexDouble()) return {};
+    } else if (value.isTensor() && value.toTensor().defined()) {
+      const Tensor& tensor = value.toTensor();
+      const bool is_bool = tensor.scalar_type() == at::kBool;
+      if (tensor.device().is_cpu()) {
+        if (c10::isComplexType(tensor.scalar_type())) return {};
+        has_number = true;
+        continue;
+      }
+      if (!is_bool && !IsFloat(tensor)) return {};
+      if (!Broadcast(tensor.sizes(), &sizes)) return {};
+      if (is_bool) continue;
+      if (dtype != c10::ScalarType::Undefined && dtype != tensor.scalar_type()) return {};
+      dtype = tensor.scalar_type();
+      has_dims |= tensor.dim() > 0;
+    } else if (!value.isNone()) {
+      return {};
+    }
+  }
+  // A number counts for the dtype beside tensors without dimensions.
+  if (dtype == c10::ScalarType::Undefined || (has_number && !has_dims)) return {};
+  return {{Meta(sizes, dtype)}};
+}
+
+// (self, value if it is full_like, dtype, layout, device, pin_memory, memory_format)
+Results FactoryLike(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const Arguments options = arguments.slice(arguments.size() - 5);
+  const bool has_strides =
+      !options[4].isNone() && options[4].toMemoryFormat() != at::MemoryFormat::Preserve;
+  if (!self.is_meta() || !options[1].isNone() || has_strides) return {};
+  return {
+      {Meta(self.sizes(), options[0].isNone() ? self.scalar_type() : options[0].toScalarType())}};
+}
+
+// aten::arange of whole numbers, which most programs call: torch's function of Python takes 0.4 s
+// when it is called first, because it imports sympy.
+template <int kNumbers>
+Results Range(Arguments arguments) {
+  const Arguments numbers = arguments.slice(0, kNumbers), options = arguments.slice(kNumbers);
+  for (const c10::IValue& number : numbers) {
+    if (!number.isInt()) return {};
+  }
+  const int64_t start = kNumbers == 1 ? 0 : numbers[0].toInt();
+  const int64_t end = numbers[kNumbers == 1 ? 0 : 1].toInt();
+  const int64_t step = kNumbers == 3 ? numbers[2].toInt() : 1;
+  int64_t size;
+  if (step <= 0 || end < start || __builtin_sub_overflow(end, start, &size)) return {};
+  const auto dtype = options[0].isNone() ? at::kLong : options[0].toScalarType();
+  return {{Meta({size / step + (size % step != 0)}, dtype)}};
+}
+
+// (self, mask, value)
+Results MaskedFill(Arguments arguments) {
+  const bool has_mask = arguments[1].toTensor().scalar_type() == at::kBool;
+  return has_mask ? Elementwise(arguments) : Results();
+}
+
+// (condition, self, other)
+Results Where(Arguments arguments) {
+  const bool has_mask = arguments[0].toTensor().scalar_type() == at::kBool;
+  const bool same = IsFloat(arguments[1].toTensor()) && IsFloat(arguments[2].toTensor());
+  return has_mask && same ? Elementwise(arguments) : Results();
+}
+
+// (self, dim, dtype)
+Results Softmax(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  if (!IsFloat(self) || !IsDim(arguments[1].toInt(), self) || !arguments[2].isNone()) return {};
+  return {{Like(self)}};
+}
+
+// (input, weight, bias)
+Results Linear(Arguments arguments) {
+  const Tensor &input = arguments[0].toTensor(), &weight = arguments[1].toTensor();
+  if (!IsFloat(input) || weight.dim() != 2 || input.dim() < 2) return {};
+  if (input.scalar_type() != weight.scalar_type() || input.size(-1) != weight.size(1)) return {};
+  if (!Fits(arguments[2], input.scalar_type(), {weight.size(0)})) return {};
+  std::vector<int64_t> sizes = input.sizes().vec();
+  sizes.back() = weight.size(0);
+  return {{Meta(sizes, input.scalar_type())}};
+}
+
+// (input, p, train)
+Results Dropout(Arguments arguments) {
+  const Tensor& input = arguments[0].toTensor();
+  const double p = arguments[1].toDouble();
+  if (!IsFloat(input) || !(p >= 0 && p <= 1)) return {};
+  return {{Like(input), Meta(input.sizes(), at::kBool)}};
+}
+
+// (grad_output, mask, scale)
+Results DropoutBackward(Arguments arguments) {
+  const Tensor& grad = arguments[0].toTensor();
+  if (!IsFloat(grad) || !Fits(arguments[1], at::kBool, grad.sizes())) return {};
+  return {{Like(grad)}};
+}
+
+// The sizes of the mean of each row, for (input, normalized_shape): nothing if they do not fit.
+std::optional<std::vector<int64_t>> RowSizes(const Tensor& input, const c10::IValue& normalized) {
+  const auto shape = normalized.toDimVector();
+  if (!IsWideFloat(input)) return std::nullopt;
+  const auto rank = static_cast<size_t>(input.dim());
+  if (shape.empty() || shape.size() > rank) return std::nullopt;
+  const size_t rows = rank - shape.size();
+  if (input.sizes().slice(rows) != at::IntArrayRef(shape)) return std::nullopt;
+  std::vector<int64_t> sizes = input.sizes().slice(0, rows).vec();
+  sizes.resize(rank, 1);
+  return sizes;
+}
+
+// (input, normalized_shape, weight, bias, eps)
+Results LayerNorm(Arguments arguments) {
+  const Tensor& input = arguments[0].toTensor();
+  const auto rows = RowSizes(input, arguments[1]);
+  if (!rows) return {};
+  const auto shape = arguments[1].toDimVector();
+  const c10::ScalarType dtype = input.scalar_type();
+  if (!Fits(arguments[2], dtype, shape) || !Fits(arguments[3], dtype, shape)) return {};
+  return {{Like(input), Meta(*rows, dtype), Meta(*rows, dtype)}};
+}
+
+// The gradients of the input, the weight and the bias of a normalization.
+Results NormGradients(const Tensor& input, const c10::IValue& weight, at::IntArrayRef sizes,
+                      const c10::IValue& output_mask) {
+  const auto mask = output_mask.toBoolList();
+  if ((mask[1] || mask[2]) && weight.isNone()) return {};
+  std::vector<c10::IValue> results(3, Tensor());
+  if (mask[0]) results[0] = Like(input);
+  for (size_t i = 1; i < 3; ++i) {
+    if (mask[i]) results[i] = Meta(sizes, input.scalar_type());
+  }
+  return results;
+}
+
+// (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+Results LayerNormBackward(Arguments arguments) {
+  const Tensor& input = arguments[1].toTensor();
+  const auto rows = RowSizes(input, arguments[2]);
+  if (!rows || !IsLike(arguments[0], input)) return {};
+  const auto shape = arguments[2].toDimVector();
+  const c10::ScalarType dtype = input.scalar_type();
+  const bool fit = Fits(arguments[3], dtype, *rows) && Fits(arguments[4], dtype, *rows) &&
+                   Fits(arguments[5], dtype, shape) && Fits(arguments[6], dtype, shape);
+  if (!fit || arguments[5].isNone() || arguments[6].isNone()) return {};
+  return NormGradients(input, arguments[5], shape, arguments[7]);
+}
+
+// Batch norms: (input, weight, bias, ...), where the numbers begin at `first`.
+template <size_t first>
+Results BatchNorm(Arguments arguments) {
+  const Tensor& input = arguments[0].toTensor();
+  if (!IsWideFloat(input) || input.dim() < 2 || input.numel() == 0) return {};
+  const c10::ScalarType dtype = input.scalar_type();
+  const int64_t channels = input.size(1);
+  for (const c10::IValue& value : arguments.slice(1, first - 1)) {
+    if (!Fits(value, dtype, {channels})) return {};
+  }
+  return {{Like(input), Meta({channels}, dtype), Meta({channels}, dtype)}};
+}
+
+// (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask)
+Results BatchNormBackward(Arguments arguments) {
+  const Tensor& input = arguments[1].toTensor();
+  if (!IsWideFloat(input) || input.dim() < 2 || !IsLike(arguments[0], input)) return {};
+  for (const c10::IValue& value : arguments.slice(2, 5)) {
+    // In evaluation no statistics are saved.
+    if (!Fits(value, input.scalar_type(), {input.size(1)}) &&
+        !Fits(value, input.scalar_type(), {0}))
+      return {};
+  }
+  return NormGradients(input, arguments[2], {input.size(1)}, arguments[9]);
+}
+
+// Whether (N, C, HxW, group) are the sizes of an input.
+bool AreGroups(const Tensor& input, Arguments sizes) {
+  const int64_t batch = sizes[0].toInt(), channels = sizes[1].toInt(), groups = sizes[3].toInt();
+  return IsWideFloat(input) && input.dim() >= 2 && input.numel() > 0 && input.size(0) == batch &&
+         input.size(1) == channels && input.numel() == batch * channels * sizes[2].toInt() &&
+         groups > 0 && channels % groups == 0;
+}
+
+// (input, weight, bias, N, C, HxW, group, eps)
+Results GroupNorm(Arguments arguments) {
+  const Tensor& input = arguments[0].toTensor();
+  if (!AreGroups(input, arguments.slice(3, 4))) return {};
+  const c10::ScalarType dtype = input.scalar_type();
+  if (!Fits(arguments[1], dtype, {input.size(1)}) || !Fits(arguments[2], dtype, {input.size(1)}))
+    return {};
+  const std::array sizes = {input.size(0), arguments[6].toInt()};
+  return {{Like(input), Meta(sizes, dtype), Meta(sizes, dtype)}};
+}
+
+// (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+Results GroupNormBackward(Arguments arguments) {
+  const Tensor& input = arguments[1].toTensor();
+  if (!AreGroups(input, arguments.slice(5, 4)) || !IsLike(arguments[0], input)) return {};
+  const std::array sizes = {input.size(0), arguments[8].toInt()};
+  const c10::ScalarType dtype = input.scalar_type();
+  if (!Fits(arguments[2], dtype, sizes) || !Fits(arguments[3], dtype, sizes) ||
+      !Fits(arguments[4], dtype, {input.size(1)}))
+    return {};
+  return NormGradients(input, arguments[4], {input.size(1)}, arguments[9]);
+}
+
+// (input, grid, ...)
+Results GridSampler2d(Arguments arguments) {
+  const Tensor &input = arguments[0].toTensor(), &grid = arguments[1].toTensor();
+  if (!IsFloat(input) || input.dim() != 4 || input.numel() == 0 ||
+      !Fits(arguments[1], input.scalar_type(), grid.sizes()) || grid.dim() != 4 ||
+      grid.size(0) != input.size(0) || grid.size(3) != 2)
+    return {};
+  const std::array sizes = {input.size(0), input.size(1), grid.size(1), grid.size(2)};
+  return {{Meta(sizes, input.scalar_type())}};
+}
+
+// (self, target, optional weights, reduction, ...)
+template <size_t reduction>
+Results Loss(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const int64_t how = arguments[reduction].toInt();
+  if (!IsFloat(self) || !IsLike(arguments[1], self) || how < 0 || how > 2) return {};
+  for (const c10::IValue& weight : arguments.slice(2, reduction - 2)) {
+    if (!Fits(weight, self.scalar_type(), self.sizes())) return {};
+  }
+  return {{Meta(how == 0 ? self.sizes() : at::IntArrayRef(), self.scalar_type())}};
+}
+
+// (grad_output, self, target, optional weight, reduction, ...)
+template <size_t reduction>
+Results LossBackward(Arguments arguments) {
+  const Results loss = Loss<reduction - 1>(arguments.slice(1));
+  if (!loss || !IsLike(arguments[0], (*loss)[0].toTensor())) return {};
+  return {{Like(arguments[1].toTensor())}};
+}
+
+// The results of another op.
+Results By(std::string_view op, torch::jit::Stack arguments) {
+  if (!CallMetaFunction(*FindOp(op), &arguments)) return {};
+  return arguments;
+}
+
+// (self, dtype)
+Results Sum(Arguments arguments) {
+  return By("aten::sum.dim_IntList", {arguments[0], {}, false, arguments[1]});
+}
+
+Results Mean(Arguments arguments) {
+  return By("aten::mean.dim", {arguments[0], {}, false, arguments[1]});
+}
+
+// (self, dim, keepdim), which is an error for no dimensions
+Results LogSumExp(Arguments arguments) {
+  if (!IsFloat(arguments[0].toTensor()) || arguments[1].toDimVector().empty()) return {};
+  return By("aten::amax", arguments.vec());
+}
+
+Rule FindRule(std::string_view op) {
+  static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
+      {"aten::_native_batch_norm_legit_functional", BatchNorm<5>},
+      {"aten::_native_batch_norm_legit.no_stats", BatchNorm<3>},
+      {"aten::_prelu_kernel", Elementwise},
+      {"aten::_safe_softmax", Softmax},
+      {"aten::abs", Elementwise},
+      {"aten::arange", Range<1>},
+      {"aten::arange.start", Range<2>},
+      {"aten::arange.start_step", Range<3>},
+      {"aten::binary_cross_entropy", Loss<3>},
+      {"aten::binary_cross_entropy_backward", LossBackward<4>},
+      {"aten::binary_cross_entropy_with_logits", Loss<4>},
+      {"aten::empty_like", FactoryLike},
+      {"aten::full_like", FactoryLike},
+      {"aten::grid_sampler_2d", GridSampler2d},
+      {"aten::hardswish", Elementwise},
+      {"aten::hardswish_backward", Elementwise},
+      {"aten::hardtanh", Elementwise},
+      {"aten::hardtanh_backward", Elementwise},
+      {"aten::huber_loss", Loss<2>},
+      {"aten::huber_loss_backward", LossBackward<3>},
+      {"aten::linear", Linear},
+      {"aten::logsumexp", LogSumExp},
+      {"aten::masked_fill.Scalar", MaskedFill},
+      {"aten::mean", Mean},
+      {"aten::mish_backward", Elementwise},
+      {"aten::mse_loss_backward", LossBackward<3>},
+      {"aten::native_batch_norm", BatchNorm<5>},
+      {"aten::native_batch_norm_backward", BatchNormBackward},
+      {"aten::native_dropout", Dropout},
+      {"aten::native_dropout_backward", DropoutBackward},
+      {"aten::native_group_norm", GroupNorm},
+      {"aten::native_group_norm_backward", GroupNormBackward},
+      {"aten::native_layer_norm", LayerNorm},
+      {"aten::native_layer_norm_backward", LayerNormBackward},
+      {"aten::ones_like", FactoryLike},
+      {"aten::relu", Elementwise},
+      {"aten::rsub.Scalar", Elementwise},
+      {"aten::smooth_l1_loss_backward", LossBackward<3>},
+      {"aten::sum", Sum},
+      {"aten::where.self", Where},
+      {"aten::zeros_like", FactoryLike},
+  });
+  const auto* found = std::ranges::find(kRules, op, &std::pair<std::string_view, Rule>::first);
+  return found == kRules.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack) {
+  const auto op = FindOp(info.name);
+  if (info.has_out || !op) return false;
+  torch::jit::Stack results = *stack;
+  if (!CallMetaFunction(*op, &results)) {
+    const Rule rule = FindRule(info.name);
+    if (rule == nullptr) return false;
+    auto found = rule(*stack);
+    if (!found) return false;
+    results = *std::move(found);
+  }
+  if (!info.mutated.empty()) {
+    // In place: the result has to fit the argument that it is written to.
+    if (!AreLike(results[0], stack->front())) return false;
+    results.resize(info.results.size());
+  }
+  *stack = std::move(results);
+  return true;
+}
+
+}  // namespace torch_xla_lite::dispatch

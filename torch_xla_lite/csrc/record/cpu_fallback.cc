@@ -1,0 +1,95 @@
+#include "torch_xla_lite/csrc/record/cpu_fallback.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/infer/quantized.h"
+#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+// Never destroyed: threads of other libraries may still call ops while the process exits.
+std::mutex& counts_mutex = *new std::mutex;
+auto& counts = *new std::map<std::string, uint64_t>;
+
+at::Tensor ToCpu(const at::Tensor& tensor) {
+  return tensor.device().is_privateuseone() ? Download(tensor) : tensor;
+}
+
+at::Tensor ToJax(const at::Tensor& tensor, std::string_view op) {
+  CheckNotQuantized(tensor.scalar_type(), op);
+  return tensor.device().is_cpu() ? Upload(tensor) : tensor;
+}
+
+// Copies what a CPU kernel wrote to the CPU copies of arguments back to the arguments.
+void WriteBack(const c10::IValue& argument, const c10::IValue& on_cpu) {
+  std::vector<at::Tensor> written;
+  ForEachTensor(on_cpu, [&](const at::Tensor& tensor) { written.push_back(tensor); });
+  size_t i = 0;
+  ForEachTensor(argument, [&](const at::Tensor& tensor) {
+    const at::Tensor& source = written[i++];
+    if (!tensor.defined() || !tensor.device().is_privateuseone()) return;
+    if (tensor.sizes() != source.sizes()) tensor.resize_(source.sizes());
+    tensor.copy_(source);
+  });
+}
+
+}  // namespace
+
+void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
+  const torch::jit::Stack arguments = torch::jit::pop(*stack, info.arguments.size());
+  torch::jit::Stack on_cpu;
+  try {
+    for (const c10::IValue& argument : arguments) {
+      on_cpu.push_back(MapArgument(argument, c10::Device(c10::kCPU), ToCpu));
+    }
+  } catch (const runtime::RefusedRead&) {
+    throw runtime::RefusedRead(info.name);
+  }
+  std::vector<c10::IValue> mutated;
+  for (const int i : info.mutated) mutated.push_back(on_cpu[i]);
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    info.op.callBoxed(&on_cpu);
+  }
+  // Counted only if it succeeded: a call that the kernel refused did not run.
+  CountFallback(info.name);
+  for (size_t i = 0; i < info.mutated.size(); ++i) {
+    WriteBack(arguments[info.mutated[i]], mutated[i]);
+  }
+  const auto to_jax = [&](const at::Tensor& tensor) { return ToJax(tensor, info.name); };
+  for (size_t i = 0; i < on_cpu.size(); ++i) {
+    const int source = info.results[i];
+    stack->push_back(source >= 0 ? arguments[source]
+                                 : MapArgument(on_cpu[i], c10::Device(c10::kCPU), to_jax));
+  }
+}
+
+std::map<std::string, uint64_t> Fallbacks() {
+  const std::lock_guard lock(counts_mutex);
+  return counts;
+}
+
+void CountFallback(const std::string& op) {
+  const std::lock_guard lock(counts_mutex);
+  ++counts[op];
+}
+
+void ResetFallbacks() {
+  const std::lock_guard lock(counts_mutex);
+  counts.clear();
+}
+
+}  // namespace torch_xla_lite::dispatch

@@ -1,0 +1,117 @@
+#include "torch_xla_lite/csrc/record/judge.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/TensorOptions.h>
+
+#include <utility>
+
+#include "torch_xla_lite/csrc/infer/infer.h"
+#include "torch_xla_lite/csrc/infer/numbers.h"
+#include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/record/overlap.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::dispatch {
+namespace {
+
+using tensor::OpSignature;
+
+// Guarded by the record lock.
+ir::SignatureTable& Signatures() {
+  static auto* table = new ir::SignatureTable;
+  return *table;
+}
+
+// The signature of the call; inferred, without the lock, if it is new.
+const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                 const Call& call, runtime::RecordScope* scope, bool* is_new) {
+  const ir::Signature* signature = Signatures().Find(call.key());
+  *is_new = signature == nullptr;
+  if (*is_new) {
+    scope->Unlock();
+    ir::Ref<OpSignature> inferred = Infer(info, arguments, call);
+    scope->Lock();
+    signature = Signatures().Insert(std::move(inferred));
+  }
+  return static_cast<const OpSignature*>(signature);
+}
+
+// Whether the CPU kernel must decide about the numbers among the arguments.
+bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
+                    c10::ArrayRef<c10::IValue> arguments) {
+  if (info.ranged_numbers.empty() && info.facts->divides.empty()) return false;
+  if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
+  return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
+}
+
+// Whether the out= tensors have the sizes of the results.
+bool OutputsFit(const OpInfo& info, const OpSignature& signature,
+                c10::ArrayRef<c10::IValue> arguments) {
+  if (!info.has_out) return true;
+  bool fit = true;
+  ForEachWritten(info, signature, arguments, [&](const at::Tensor& tensor, at::IntArrayRef sizes) {
+    fit = fit && tensor.sizes() == sizes;
+  });
+  return fit;
+}
+
+Verdict VerdictOf(Call::Status status) {
+  switch (status) {
+    case Call::Status::kOk:
+      return Verdict::kRecord;
+    case Call::Status::kForeign:
+      return Verdict::kForeign;
+    case Call::Status::kCpuIndices:
+      return Verdict::kCpuIndices;
+  }
+  return Verdict::kOnCpu;  // There is no other status.
+}
+
+}  // namespace
+
+Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call) {
+  if (info.options >= 0 && KeyOfOptions(info, arguments) != c10::DispatchKey::PrivateUse1)
+    return Verdict::kElsewhere;
+  if (info.kind == OpInfo::Kind::kOnCpu) return Verdict::kOnCpu;
+  const Verdict verdict = VerdictOf(call->Read(info, arguments));
+  if (verdict != Verdict::kRecord) return verdict;
+  if (ListsShareMemory(info, arguments)) return Verdict::kItemByItem;
+  CheckWrites(info, arguments);
+  return Verdict::kRecord;
+}
+
+Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
+                      runtime::RecordScope* scope) {
+  Judged judged{Verdict::kRecord, nullptr, false};
+  judged.signature = FindSignature(info, arguments, call, scope, &judged.is_new);
+  const OpSignature& signature = *judged.signature;
+  if (signature.runs_on_cpu || RefusesNumbers(info, signature, arguments)) {
+    judged.verdict = Verdict::kOnCpu;
+  } else if (signature.converts) {
+    judged.verdict = Verdict::kConvert;
+  } else if (!OutputsFit(info, signature, arguments)) {
+    judged.verdict = Verdict::kResize;
+  }
+  return judged;
+}
+
+c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  const auto options = arguments.slice(info.options, 3);
+  const auto layout = options[0].toOptional<at::Layout>();
+  const auto device = options[1].toOptional<c10::Device>().value_or(c10::DeviceType::PrivateUse1);
+  const bool is_pinned = options[2].toOptional<bool>().value_or(false);
+  TORCH_CHECK(!is_pinned || !device.is_privateuseone(),
+              "only tensors on the CPU can be pinned (in ", info.name,
+              ").\nLeave pin_memory out, or name that device:  device='cpu'");
+  return c10::computeDispatchKey(std::nullopt, layout, device);
+}
+
+uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  uint32_t count = 0;
+  for (const int i : info.mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor&) { ++count; });
+  }
+  return count;
+}
+
+}  // namespace torch_xla_lite::dispatch

@@ -1,0 +1,74 @@
+// Judges how a call is served: recorded, or by one of the other ways.
+//
+//   Call call;
+//   Verdict verdict = JudgeArguments(info, arguments, &call);     // reads the call
+//   RecordScope scope;
+//   if (verdict == Verdict::kRecord) verdict = JudgeSignature(info, arguments, call,
+//   &scope).verdict;
+//
+// Nothing has happened yet when a call is judged: no seed is drawn, nothing is resized.
+
+#ifndef TORCH_XLA_LITE_CSRC_RECORD_JUDGE_H_
+#define TORCH_XLA_LITE_CSRC_RECORD_JUDGE_H_
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/DispatchKey.h>
+
+#include <cstdint>
+
+#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/op_signature.h"
+
+namespace torch_xla_lite::dispatch {
+
+enum class Verdict : uint8_t {
+  kRecord,
+  kOnCpu,       // The CPU kernel serves the call, or raises its error.
+  kForeign,     // It has a tensor that is not an XTensorImpl.
+  kCpuIndices,  // It has indices on the CPU.
+  kConvert,     // Its result has another dtype than the tensor that it writes.
+  kItemByItem,  // The items of its lists share memory.
+  kResize,      // Its out= tensors have other sizes than its results.
+  kElsewhere,   // Its options name another device or layout.
+};
+
+// Reads the call, and judges all but its signature. Raises torch's errors for writes to tensors
+// that share memory, and for tensors on another device.
+Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call);
+
+struct Judged {
+  Verdict verdict;
+  // Of the call; valid while the record lock is held.
+  const tensor::OpSignature* signature;
+  // Whether no call before had this signature.
+  bool is_new;
+};
+
+// Finds the signature of the call, or infers it, with the record lock released meanwhile.
+Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
+                      runtime::RecordScope* scope);
+
+// The key of the kernel that makes a tensor with the options of a call.
+c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
+// How many outputs of a call are new values of its arguments; they are the last ones.
+uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
+// Calls `visit` with each tensor that a call writes to, and its new sizes.
+template <typename Visit>
+void ForEachWritten(const OpInfo& info, const tensor::OpSignature& signature,
+                    c10::ArrayRef<c10::IValue> arguments, Visit&& visit) {
+  size_t output = signature.outputs.size() - CountMutatedOutputs(info, arguments);
+  for (const int i : info.mutated) {
+    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      const ir::Shape* shape = signature.outputs[output++];
+      if (tensor.defined()) visit(tensor, at::IntArrayRef(shape->dims()));
+    });
+  }
+}
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_RECORD_JUDGE_H_

@@ -1,0 +1,32 @@
+// Makes tensors whose strides are not row-major: memory_format=torch.channels_last, empty_strided.
+//
+// Every value is row-major. A tensor whose dimensions lie in another order in memory is a base in
+// that order and a view of it with the dimensions permuted back.
+//
+//   at::Tensor t = WithStrides(row_major, StridesFor(row_major, at::MemoryFormat::ChannelsLast));
+//   t.is_contiguous(at::MemoryFormat::ChannelsLast);    // true
+
+#ifndef TORCH_XLA_LITE_CSRC_RECORD_LAYOUT_H_
+#define TORCH_XLA_LITE_CSRC_RECORD_LAYOUT_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/MemoryFormat.h>
+
+#include <vector>
+
+namespace torch_xla_lite::dispatch {
+
+// A new tensor with the same value.
+at::Tensor CopyOf(const at::Tensor& tensor);
+
+// The strides of a copy of `tensor` in a format; with Preserve those of `tensor`, if its elements
+// fill a range of memory, otherwise row-major ones.
+std::vector<int64_t> StridesFor(const at::Tensor& tensor, at::MemoryFormat format);
+
+// `tensor`, which is row-major, with these strides. They must come from a permutation of its
+// dimensions; otherwise it stays row-major.
+at::Tensor WithStrides(const at::Tensor& tensor, at::IntArrayRef strides);
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_RECORD_LAYOUT_H_

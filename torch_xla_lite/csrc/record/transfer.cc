@@ -1,0 +1,73 @@
+#include "torch_xla_lite/csrc/record/transfer.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::dispatch {
+
+using runtime::Runtime;
+using tensor::XTensorImpl;
+
+ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor) {
+  Runtime& runtime = Runtime::Get();
+  ir::Value value;
+  {
+    const runtime::RecordScope scope;
+    value = XTensorImpl::From(tensor)->Read();
+  }
+  return runtime.Materialize(value);
+}
+
+at::Tensor Upload(const at::Tensor& cpu_tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!cpu_tensor.is_nested(),
+                              "device jax has no nested tensors of layout torch.strided.\nUse the "
+                              "other layout:  layout=torch.jagged");
+  TORCH_CHECK_NOT_IMPLEMENTED(cpu_tensor.layout() == c10::kStrided,
+                              "device jax has dense tensors only, and this one is ",
+                              cpu_tensor.layout(), ".\nKeep it on the CPU:  x.cpu().to_sparse()");
+  Runtime& runtime = Runtime::Get();
+  const at::Tensor dense = cpu_tensor.resolve_conj().resolve_neg().contiguous();
+  TORCH_CHECK(
+      dense.storage().nbytes() >= dense.storage_offset() * dense.element_size() + dense.nbytes(),
+      "a tensor of ", dense.nbytes(), " bytes has a storage of ", dense.storage().nbytes(),
+      " only and cannot be copied to jax");
+  const auto shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
+  auto buffer = runtime.executor().Upload(shape.get(), dense.const_data_ptr());
+  ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
+  const runtime::RecordScope scope;
+  return at::Tensor(tensor::MakeTensor(std::move(leaf)));
+}
+
+at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value) {
+  const XTensorImpl& impl = *XTensorImpl::From(target);
+  ir::Value source;
+  ir::Placement placement;
+  {
+    const runtime::RecordScope scope;
+    placement = impl.alias().placement();
+    if (ir::MeshOf(placement) == 0 || placement == ir::kAnywhere || impl.step() != nullptr) {
+      return value;
+    }
+    source = XTensorImpl::From(value)->Read();
+    if (source.buffer() == nullptr || source.buffer()->placement() == placement) return value;
+  }
+  auto buffer = ir::Ref<ir::Buffer>::Share(source.buffer());
+  auto placed = Runtime::Get().executor().Placed(source.shape(), std::move(buffer), placement);
+  ir::Value leaf{ir::Node::Leaf(source.shape(), std::move(placed)), 0};
+  const runtime::RecordScope scope;
+  return at::Tensor(tensor::MakeTensor(std::move(leaf)));
+}
+
+at::Tensor Download(const at::Tensor& tensor) {
+  const ir::Ref<ir::Buffer> buffer = Materialize(tensor);
+  at::Tensor result(at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type()));
+  Runtime::Get().executor().Download(*buffer, result.mutable_data_ptr(), result.nbytes());
+  return result;
+}
+
+}  // namespace torch_xla_lite::dispatch
