@@ -20,6 +20,7 @@ class RecordLock {
   void lock() {
     while (held_.exchange(true, std::memory_order_acquire)) Sleep();
   }
+  bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
   void unlock() {
     held_.store(false, std::memory_order_release);
     Wake();
