@@ -260,7 +260,7 @@ def measure_commits(bench: Bench, count: int) -> list[Row]:
     made = bench.clone("shared")
     store = bench.folder / "caches" / "shared"
     sizes = [size(store)]
-    kept = ("/.git", "/bazel-*", "/build", "/.editable", "/.bazelrc.generated*")
+    kept = ("/.git", "/bazel-*", "/build", "/.bazelrc.generated*")
     copy = ["rsync", "-a", "--delete", *(f"--exclude={name}" for name in kept)]
     for commit in commits.stdout.split():
         subprocess.run(["git", "checkout", "--quiet", commit], cwd=source, check=True)
