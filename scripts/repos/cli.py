@@ -98,8 +98,6 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         where("--to", type=Path, metavar="FILE", help="check out the commits that `freeze` wrote")
         add("--pinned", action="store_true", help="update to what others pin, no further")
         add("--clone", action="store_true", help="clone repositories that are missing")
-        about = "fast-forward the fork's default branch (`fork` in the table), too"
-        add("--push-fork", action="store_true", help=about)
         add("-j", "--jobs", type=int, metavar="N", help="repositories worked on at once (8)")
         add("--timeout", type=float, metavar="S", help="seconds a server may be silent (60)")
         add("--retries", type=int, metavar="N", help="how often a failed call is tried again (2)")
@@ -191,10 +189,10 @@ class _Call:
 
     def status(self) -> int:
         listed = make_plan(*self._begin(_READING, self.names), {})
-        listed = [repo._replace(files=(), remedy=()) for repo in listed]
+        # It only tells: nothing that it finds is an error.
+        listed = [repo._replace(files=(), remedy=(), code=0) for repo in listed]
         self.output.repositories("Status", "as of the last fetch", listed)
-        self._end(listed)
-        return 0
+        return self._end(listed)
 
     def freeze(self) -> int:
         file = self.parsed.file
@@ -232,14 +230,13 @@ class _Call:
         """What is asked for, and of which repositories."""
         parsed, names, to = self.parsed, self.names, None
         if parsed.to is not None:
-            if parsed.pinned or parsed.push_fork:
-                raise UsageError("--to excludes --pinned and --push-fork.", "Leave one out.")
+            if parsed.pinned:
+                raise UsageError("--to excludes --pinned.", "Leave one out.")
             to = table.read_commits(parsed.to, self.tables.entries)
             is_chosen = parsed.names or parsed.base_repo or parsed.all
             names = [name for name in to if not is_chosen or name in names]
         online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
-        options = Options(online, acting, parsed.integrate, parsed.pinned, to, parsed.push_fork)
-        return options, names
+        return Options(online, acting, parsed.integrate, parsed.pinned, to), names
 
     def _begin(self, options: Options, names: Sequence[str]) -> tuple[list[Repo], Run]:
         """The records of repositories, and the run."""

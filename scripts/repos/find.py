@@ -1,11 +1,13 @@
 """Where each repository is on this machine; --clone clones those that are missing.
 
-Files are read to find them, and git is not called. In this order: where the table says (`path`); at
-the usual places (`folders`) around this project, nearest first; by the address of a remote, in the
-folders around this project. A checkout at a usual place without a remote that is the upstream is
-taken only when no other is found, and is named when another one is taken.
+Files are read to find them; git is called only where settings say that other files count. In this
+order: where the table says (`path`); at the usual places (`folders`) around this project, nearest
+first; by the address of a remote, in the folders around this project. A checkout at a usual place
+without a remote that is the upstream is taken only when no other is found, and is named when
+another one is taken.
 """
 
+import functools
 import os
 import re
 import shlex
@@ -22,6 +24,8 @@ _LEVELS = 3
 
 # Submodules have addresses, too.
 _REMOTE = re.compile(r"(?msi)^\s*\[remote[\s.][^\n]*?\](.*?)(?=^\s*\[|\Z)")
+# Settings by which an address is not what this file says.
+_ELSEWHERE = re.compile(r"(?i)insteadof|^\s*\[include|worktreeconfig", re.MULTILINE)
 _URL = re.compile(r"(?mi)^\s*url\s*=\s*\"?(.*?)\"?\s*$")
 
 
@@ -69,7 +73,7 @@ def _place(entry: Entry, project: Path) -> Path:
 def _missing(repo: Repo) -> Repo:
     reason, upstream = "not found around this project", repo.entry.upstream
     if repo.entry.optional:
-        return repo.ended(Status.ABSENT, "not here, and optional")
+        return repo.ended(Status.ABSENT, f"not here, and optional; --clone {repo.name} clones it")
     if not upstream:
         return repo.ended(Status.MISSING, reason, "set `path` or `upstream` in the table")
     words = ("git", "clone", "--recursive", upstream[0], str(repo.path))
@@ -93,13 +97,26 @@ def _has_upstream(path: Path, entry: Entry) -> bool:
     """Whether a remote is the upstream or the fork; true when the table names no upstream."""
     if not entry.upstream:
         return True
+    wanted = (*entry.upstream, *([entry.fork] if entry.fork else []))
+    return any(remotes.same(url, *wanted, folder=str(path)) for url in _addresses(path))
+
+
+@functools.cache
+def _addresses(path: Path) -> list[str]:
+    """The addresses of all remotes of a repository, as git calls them."""
     try:
         config = (git.common_dir(path) / "config").read_text(errors="replace")
     except OSError:
-        return False
-    addresses = [url for remote in _REMOTE.findall(config) for url in _URL.findall(remote)]
-    wanted = (*entry.upstream, *([entry.fork] if entry.fork else []))
-    return any(remotes.same(url, *wanted, folder=str(path)) for url in addresses)
+        return []
+    if _ELSEWHERE.search(config) or _rewrites():
+        return [*remotes.addresses(git.config(path)).values()]
+    return [url for remote in _REMOTE.findall(config) for url in _URL.findall(remote)]
+
+
+@functools.cache
+def _rewrites() -> bool:
+    """Whether the settings of the user or the machine can change an address."""
+    return any(re.match("include|url.*insteadof$", key) for key, _ in git.config(Path("/")))
 
 
 def clone_missing(repos: Sequence[Repo], named: Collection[str], run: Run) -> list[Repo]:

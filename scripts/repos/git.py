@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -112,9 +112,10 @@ def run(
     folder: Path,
     *arguments: str,
     text: str = "",
+    environ: Mapping[str, str] = {},
     wait: Callable[["subprocess.Popen[bytes]", IO[bytes], IO[bytes]], None] | None = None,
 ) -> Result:
-    """Calls git in a folder with `text` as its input.
+    """Calls git in a folder with `text` as its input, and variables beside those of all calls.
 
     `wait` waits for the end of the process, and may read what it has printed so far.
     """
@@ -124,7 +125,7 @@ def run(
             [*_COMMAND, *arguments],
             cwd=folder,
             # Otherwise git would use a repository in a parent folder.
-            env={**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(folder.parent)},
+            env={**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(folder.parent), **environ},
             stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -140,9 +141,9 @@ def run(
         return Result(process.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
 
 
-def ask(folder: Path, *arguments: str, text: str = "") -> str:
+def ask(folder: Path, *arguments: str, text: str = "", environ: Mapping[str, str] = {}) -> str:
     """Output of a call, without the line break at its end; raises GitError when it fails."""
-    result = run(folder, *arguments, text=text)
+    result = run(folder, *arguments, text=text, environ=environ)
     if result.code != 0:
         raise GitError(folder, arguments, result)
     return result.out.removesuffix("\n")

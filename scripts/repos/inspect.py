@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _IN_PROGRESS = {
     "BISECT_LOG": "bisect",
     "sequencer": "cherry-pick or revert",
 }
+# Seconds.
+_LOCK_PATIENCE = 1.0
 _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config.lock")
 
 
@@ -127,6 +130,25 @@ def checkout(path: Path) -> tuple[str | None, str | None, LocalWork]:
     return head, branch, local
 
 
+def hidden(path: Path) -> list[str]:
+    """Files that a flag of the index hides from git, except those that are not there.
+
+    Without a sparse checkout a file that is not there was removed by the user, and counts.
+    """
+    listed = [entry.partition(" ") for entry in git.names(path, "ls-files", "-v", "-z")]
+    flagged = [name for flag, _, name in listed if flag.islower() or flag == "S"]
+    if dict(git.config(path)).get("core.sparsecheckout") != "true":
+        return flagged
+    return [name for name in flagged if os.path.lexists(path / name)]
+
+
+def wait_for_locks(path: Path) -> None:
+    """Waits a moment for locks to go: an editor that asks for the status holds one so long."""
+    until = time.monotonic() + _LOCK_PATIENCE
+    while unfinished(path).locked and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 def unfinished(path: Path) -> LocalWork:
     """Operations in progress, and lock files; read from the git folders alone."""
     git_dir = git.git_dir(path)
@@ -174,19 +196,45 @@ def modules(path: Path, commit: str, key: str) -> dict[str, str]:
     return dict(git.subsections(config, "submodule", key))
 
 
+def files_of(path: Path, place: str, name: str) -> Path | None:
+    """Where the files of a submodule are: at `place`, or at the path that it had before."""
+    here, git_dir = path / place, git.git_dir(path) / "modules" / name
+    if git.is_checkout(here):
+        return here
+    earlier = Path(os.path.normpath(git_dir / files_setting(git_dir)[1]))
+    is_there = git.is_checkout(earlier) and git_dir.exists()
+    return earlier if is_there and git_dir.samefile(git.git_dir(earlier)) else None
+
+
+def files_setting(git_dir: Path) -> tuple[Path, str]:
+    """The file that says where the files of a git folder are, and what it says."""
+    file, own = git_dir / "config", git_dir / "config.worktree"
+    for place in (own, file):
+        values = dict(git.config(git_dir.parent, "--file", str(place))) if place.is_file() else {}
+        if "core.worktree" in values:
+            return place, values["core.worktree"]
+    return file, ""
+
+
 def waiting(path: Path, more: Mapping[str, str | None] = {}) -> dict[str, str | None]:
     """The submodules that a run left behind, or `more`, and that are still where it left them.
 
-    By path, with the commit that each was left at: None for one that has to be cloned.
+    By path, with the commit that each was left at: None for one that has to be cloned, empty for
+    one that has to get another path alone.
     """
     found: dict[str, str | None] = {}
     pending = {**journal.pending(path), **more}
     records = recorded(path) if pending else {}
     for name in pending.keys() & records.keys():
         place, old = path / name, pending[name]
-        now = git.commit(place, "HEAD") if old and git.is_checkout(place) else None
-        is_left = now == old != records[name][1] or bool(waiting(place))
-        waits = is_left if old else not is_cloned(place)
+        files = files_of(path, name, records[name][0])
+        if old is None:
+            waits = not is_cloned(place)
+        elif not old:
+            waits = files not in (None, place)
+        else:
+            now = git.commit(files, "HEAD") if files else None
+            waits = now == old != records[name][1] or bool(waiting(place))
         found |= {name: old} if waits else {}
     return found
 

@@ -47,16 +47,16 @@ def hold(path: Path) -> Iterator[None]:
 
 
 class Change(NamedTuple):
-    """What a run changes: a ref, HEAD of the repository or of a submodule, or a new clone."""
+    """What a run changes: a ref, HEAD of the repository or of a submodule, a setting, ..."""
 
-    kind: str  # "ref", "head", "submodule" or "clone".
+    kind: str  # "ref", "head", "submodule" (its HEAD), "clone", "moved" (a submodule), "setting".
     old: str | None  # None when it is not there yet.
     new: str  # Empty when it is to be removed.
-    ref: str = "HEAD"
-    path: str = ""  # Of the submodule.
+    ref: str = "HEAD"  # Of a setting, its key.
+    path: str = ""  # Of the submodule; of a setting, the checkout that has it.
     branch: str | None = None  # What HEAD was attached to before, ...
     to: str | None = None  # ... and after.
-    pushed: str | None = None  # The remote that the ref is pushed to.
+    was: str = ""  # The path of a submodule before it was moved.
 
     def line(self) -> str:
         """The line of this change for `git.update_refs`."""
@@ -85,7 +85,8 @@ def runs(path: Path) -> list[str]:
 def pending(path: Path) -> dict[str, str | None]:
     """Submodules that have to follow still: paths, and the commits that they were left at.
 
-    None instead of a commit stands for a submodule that has to be cloned.
+    None instead of a commit stands for a submodule that has to be cloned, an empty one for a
+    submodule that has to get another path alone.
     """
     try:
         found = json.loads(file(path, "state").read_text())["submodules"]
@@ -115,6 +116,12 @@ class Record:
     state: str = "begun"  # Then "done"; or "damaged".
     undone: str | None = None  # When.
     _guard: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    @property
+    def only_fetched(self) -> bool:
+        """Whether nothing but remote-tracking refs moved."""
+        moved = [change.ref.startswith("refs/remotes/") for change in self.changes]
+        return all(moved) and self.state != "damaged"
 
     def describe(self) -> str:
         """Its state, for the list of runs."""
@@ -148,13 +155,15 @@ class Record:
 def load(name: str, path: Path, run: str) -> Record:
     try:
         content = json.loads(file(path, run).read_text())
-        changes = [Change(**change) for change in content["changes"]]
+        known = [{k: c[k] for k in Change._fields if k in c} for c in content["changes"]]
+        changes = [Change(**change) for change in known]
         peers = {peer: Path(place) for peer, place in content["peers"]}
         command, state, undone = (content[key] for key in ("command", "state", "undone"))
         values = [(command, str), (state, str), (undone, str | None), (content["changes"], list)]
         kinds = Change.__annotations__.values()
         values += [pair for change in changes for pair in zip(change, kinds, strict=True)]
-        are_named = all((change.kind == "ref") == (change.ref != "HEAD") for change in changes)
+        named = ("ref", "setting")
+        are_named = all((c.kind in named) == (c.ref != "HEAD") for c in changes)
         if content["schema"] == SCHEMA and are_named and all(isinstance(*pair) for pair in values):
             return Record(name, path, run, command, peers, changes, state, undone)
     except (OSError, ValueError, KeyError, TypeError):
@@ -166,7 +175,7 @@ def keep(place: Path, run: str, change: Change) -> None:
     """Writes the old value of a ref to refs/update-repos/<run>/ of a repository or submodule."""
     # Each worktree has a HEAD, and all share their refs.
     name = change.ref.removeprefix("refs/") if change.ref != "HEAD" else f"HEAD/{change.old}"
-    if change.old is not None:
+    if change.old is not None and change.kind != "setting":
         git.update_refs(place, [f"update {PREFIX}/{run}/{name}\0{change.old}\0\0"])
 
 
@@ -189,19 +198,24 @@ def write(place: Path, text: str) -> None:
 
 
 def _expire(path: Path, keep: int) -> None:
-    """Deletes all but the latest runs of a repository, and what they kept in its submodules."""
-    names, places = runs(path), {path}
-    old = names[: max(0, len(names) - keep)]
-    for run in old:
-        changes = load("", path, run).changes
-        places |= {Path(change.path) for change in changes if change.path}
-        file(path, run).unlink(missing_ok=True)
+    """Deletes all but the latest runs of a repository, and what they kept in its submodules.
+
+    Those that only fetched are counted by themselves, so that they displace no others.
+    """
+    records, places = [load("", path, run) for run in runs(path)], {path}
+    fetches = [record for record in records if record.only_fetched]
+    others = [record for record in records if not record.only_fetched]
+    old = [one for kind in (fetches, others) for one in kind[: max(0, len(kind) - keep)]]
+    for record in old:
+        places |= {Path(change.path) for change in record.changes if change.path}
+        file(path, record.run).unlink(missing_ok=True)
     # Worktrees have records of their own, and share their refs.
     common = git.common_dir(path)
     kept = {run for tree in (common, *common.glob("worktrees/*")) for run in runs(tree)}
+    latest = max((record.run for record in old), default="")
     for place in filter(git.is_checkout, places if old else ()):
         # Names of branches may hold characters that `splitlines` takes for line ends.
         refs = git.ask(place, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
         by_run = [(ref.split("/")[2], ref) for ref in refs if ref]
-        gone = [ref for run, ref in by_run if run <= old[-1] and run not in kept]
+        gone = [ref for run, ref in by_run if run <= latest and run not in kept]
         git.update_refs(place, [f"delete {ref}\0\0" for ref in gone])

@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     name: str
     folders: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
-    fork: str | None = None
+    fork: str | None = None  # A checkout is found by its address, too.
     branch: str | None = None
     depends: tuple[str, ...] = ()
     optional: bool = False
@@ -49,7 +49,6 @@ class Options(NamedTuple):
     integrate: str | None = None  # "rebase" or "merge", for feature branches.
     pinned: bool = False
     to: Mapping[str, str] | None = None  # Commits by repository, of --to.
-    push_fork: bool = False
 
 
 class LocalWork(NamedTuple):
@@ -131,7 +130,6 @@ class Repo(NamedTuple):
     path: Path  # Where it is, or would be cloned to.
     found: str = ""  # How it was found; empty when it was not.
     official: str | None = None  # The remote that is the upstream.
-    fork: str | None = None  # The remote that is the user's fork.
     head: str | None = None  # None on a branch without commits.
     branch: str | None = None  # None when HEAD is detached.
     branches: Mapping[str, str] = {}  # Local branches and their commits.
@@ -154,6 +152,9 @@ class Repo(NamedTuple):
     default_relation: Relation = Relation()
     own_commits: int = 0  # Commits of a detached HEAD that no branch or tag has.
     move_default: bool = False  # The local default branch is fast-forwarded beside HEAD.
+
+    # How HEAD relates to the target after an update.
+    left: Relation | None = None
 
     # The end: in words, commands for a person, files in conflict or in the way, commit of HEAD.
     status: Status | None = None

@@ -102,7 +102,7 @@ def integrate(repo: Repo) -> Repo:
     done among the user's files. Raises Ended when there is no such commit.
     """
     path, target, verb = repo.path, repo.target or "", repo.action.name.lower()
-    tree = journal.folder(git.common_dir(path)) / _TREE
+    tree = _tree(path)
     tree.parent.mkdir(exist_ok=True)
     _remove_worktree(path, tree)
     try:
@@ -123,13 +123,24 @@ def integrate(repo: Repo) -> Repo:
     if not files:
         raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.message}", again))
     resume = f"{repo.command('add', 'FILES')} && {repo.command(verb, '--continue')}"
-    conflicts = f"conflicts in {shortened(files, 5)}; nothing was changed"
-    reason = f"{verb} onto {repo.target_name} {conflicts}"
+    verbs = f"{repo.action.value} {repo.target_name}"
+    reason = f"{verbs}: conflicts in {shortened(files, 5)}; nothing was changed"
     raise repo.skip(reason, again, resume, files=tuple(files))
 
 
+def _tree(path: Path) -> Path:
+    return journal.folder(git.common_dir(path)) / _TREE
+
+
+def remove_leftovers(path: Path) -> None:
+    """Removes the worktree of a run that was killed. The lock keeps others out."""
+    tree = _tree(path)
+    if tree.exists() or (git.common_dir(path) / "worktrees" / _TREE).exists():
+        _remove_worktree(path, tree)
+
+
 def _remove_worktree(path: Path, tree: Path) -> None:
-    """Removes our worktree, also that of a run that was killed. The lock keeps others out."""
+    """Removes our worktree, also one that is not whole."""
     git.run(path, "worktree", "remove", "--force", "--force", str(tree))
     # git leaves behind what was half added.
     for place in (tree, git.common_dir(path) / "worktrees" / _TREE):

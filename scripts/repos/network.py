@@ -10,10 +10,11 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from scripts.repos import git
+from scripts.repos import git, progress
 from scripts.repos.model import Settings
 
 # The server refused, and would refuse again.
@@ -21,7 +22,7 @@ _REFUSED = re.compile(
     r"Authentication failed|could not read (Username|Password)|terminal prompts disabled"
     r"|Permission denied|Host key verification failed|[Rr]epository .*not found|access denied"
     r"|does not appear to be a git repository|returned error: (401|403|404|410)"
-    r"|couldn't find remote ref|unadvertised object|not our ref|\[rejected\]|\[remote rejected\]"
+    r"|couldn't find remote ref|unadvertised object|not our ref"
     r"|transport '.*' not allowed|dubious ownership"
 )
 # A fault of this machine. What a server says begins with "remote:".
@@ -32,6 +33,9 @@ _LOCAL = re.compile(
 # No other ref moves, whatever remote.<name>.fetch says; no tag arrives.
 _FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-head")
 _FETCH += ("--no-recurse-submodules", "--refmap=")
+
+
+_VERBS = {"ls-remote": "asking the server of", "fetch": "fetching"}
 
 
 class Unreachable(git.Problem):
@@ -49,6 +53,15 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
     """
 
     def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
+        with progress.call(folder.name, _VERBS.get(arguments[0], "cloning")) as tell:
+            watch(process, out, err, tell)
+
+    def watch(
+        process: "subprocess.Popen[bytes]",
+        out: IO[bytes],
+        err: IO[bytes],
+        tell: Callable[[str], None],
+    ) -> None:
         last_progress = checked = time.monotonic()
         printed = work = 0
         while True:
@@ -62,6 +75,7 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
                 checked, work = now, _work(process.pid)
             if (printed, work) != before:
                 last_progress = now
+                tell(_last_line(err))
             if git.STOP.is_set() or now - last_progress > settings.timeout:
                 _end(process)
                 raise TimeoutError
@@ -80,12 +94,19 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
         if git.fault(folder, result.err) or _LOCAL.search(result.err):
             raise git.GitError(folder, arguments, result)
         problem = result.message or f"git ended with {result.code}"
-        # A push prints to its output which refs were refused.
-        if _REFUSED.search(result.err + result.out):
+        if _REFUSED.search(result.err):
             raise Unreachable(f"{failure}: {problem}", refused=True)
     tries = f" ({settings.retries + 1} attempts)" if settings.retries else ""
     problem = "interrupted" if git.STOP.is_set() else problem + tries
     raise Unreachable(f"{failure}: {problem}", refused=False)
+
+
+def _last_line(err: IO[bytes]) -> str:
+    """What git has printed last of its progress."""
+    size = os.fstat(err.fileno()).st_size
+    text = os.pread(err.fileno(), 200, max(0, size - 200)).decode(errors="replace")
+    line = re.split(r"[\r\n]+", text.strip())[-1].removeprefix("remote: ")
+    return git.redact("".join(filter(str.isprintable, line)))
 
 
 def _work(session: int) -> int:

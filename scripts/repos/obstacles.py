@@ -46,7 +46,7 @@ def find(
     here before with what is in them now.
     """
     search = _Search(path, changes(path, old, new), emptied)
-    renamed = _renamed(path, old, new) if ".gitmodules" in search.names else ()
+    renamed = _renamed(path, old, new, local) if ".gitmodules" in search.names else ()
     staying = [f"submodule {name} {why}" for name, why in (*search.moving(local), *renamed)]
     if staying:
         return ", ".join(staying), ()
@@ -69,12 +69,19 @@ def changes(path: Path, old: str, new: str) -> list[Change]:
     return found
 
 
-def _renamed(path: Path, old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Submodules that get another path, which git would set up twice."""
-    places = {name: place for place, (name, _) in inspect.recorded(path, new).items()}
-    for place, (name, _) in inspect.recorded(path, old).items():
-        if places.get(name, place) != place and git.is_checkout(path / place):
-            yield place, f"moves to {places[name]}; git submodule deinit it first"
+def _renamed(path: Path, old: str, new: str, local: LocalWork) -> Iterator[tuple[str, str]]:
+    """Submodules that get another path and another commit, and have local changes."""
+    after = {name: (place, commit) for place, (name, commit) in inspect.recorded(path, new).items()}
+    for place, (name, commit) in inspect.recorded(path, old).items():
+        now_at, now = after.get(name, (place, commit))
+        if now_at != place and now != commit and (problem := _problem(path, place, local)):
+            yield place, problem
+
+
+def _problem(path: Path, place: str, local: LocalWork) -> str:
+    """What keeps a submodule from moving to another commit."""
+    problem = dict(local.submodules).get(place) or inspect.unfinished(path / place).describe()
+    return "" if problem == inspect.UNTRACKED else problem
 
 
 def _folders(name: str) -> list[str]:
@@ -111,22 +118,14 @@ class _Search:
 
     def moving(self, local: LocalWork) -> Iterator[tuple[str, str]]:
         """Submodules that move and have local changes, or an operation in progress."""
-        problems = dict(local.submodules)
         for name, old_mode, new_mode, _ in self.changes:
-            if old_mode == new_mode == SUBMODULE:
-                problem = problems.get(name) or inspect.unfinished(self.path / name).describe()
-                if problem not in ("", inspect.UNTRACKED):
-                    yield name, problem
+            if old_mode == new_mode == SUBMODULE and (problem := _problem(self.path, name, local)):
+                yield name, problem
 
     def hidden(self) -> Iterator[str]:
         """Files that a flag hides from git, and that would be replaced."""
-        for entry in git.names(self.path, "ls-files", "-v", "-z") if self.old_names else ():
-            flag, _, name = entry.partition(" ")
-            is_hidden = name in self.old_names and (flag.islower() or flag == "S")
-            # Without a sparse checkout a file that is not there was removed by the user.
-            if is_hidden and (
-                os.path.lexists(self.path / name) or not self._is_set("sparsecheckout")
-            ):
+        for name in inspect.hidden(self.path) if self.old_names else ():
+            if name in self.old_names:
                 yield f"{name} (hidden from git by a flag)"
 
     def protected(self) -> Iterator[str]:

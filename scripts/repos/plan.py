@@ -50,7 +50,7 @@ def _default_branch(repo: Repo) -> Repo:
     if repo.pinned_by:
         command = repo.command("switch", "--detach", repo.target or "")
         return _needs_person(repo, f"{relation.ahead} past {repo.target_name}", command)
-    return repo._replace(reason=f"{_commits(relation.ahead)} to push")
+    return repo._replace(reason=f"{commits(relation.ahead)} to push")
 
 
 def _diverged(repo: Repo, branch: str, relation: Relation) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _detached(repo: Repo) -> Repo:
         return _move_default(repo, words)
     repo = _move_default(repo, f"{words}, {repo.relation.behind} behind, and stays there")
     if repo.own_commits:
-        own = f"{repo.reason}; {_commits(repo.own_commits)} of it on no branch"
+        own = f"{repo.reason}; {commits(repo.own_commits)} of it on no branch"
         return _needs_person(repo, own, repo.command("switch", "-c", "my-work"))
     return _needs_person(repo, repo.reason, repo.command("switch", repo.default_branch or ""))
 
@@ -111,7 +111,7 @@ def _exact(repo: Repo) -> Repo:
     if repo.head == repo.target:
         return repo
     if repo.own_commits:
-        words = f"{_commits(repo.own_commits)} of the detached HEAD on no branch"
+        words = f"{commits(repo.own_commits)} of the detached HEAD on no branch"
         raise repo.skip(words, repo.command("switch", "-c", "my-work"))
     return repo._replace(action=Action.DETACH, new=repo.target)
 
@@ -136,7 +136,7 @@ def _needs_person(repo: Repo, reason: str, *remedy: str) -> Repo:
     return repo._replace(reason=reason, remedy=(*remedy, *repo.remedy), code=1)
 
 
-def _commits(count: int) -> str:
+def commits(count: int) -> str:
     return f"{count} commit{'s' if count != 1 else ''}"
 
 

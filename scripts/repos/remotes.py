@@ -49,6 +49,12 @@ def _effective(url: str, config: git.Config) -> str:
     return base + url[len(prefix) :]
 
 
+def addresses(config: git.Config) -> dict[str, str]:
+    """The addresses of remotes as git calls them: insteadOf may lead to another host."""
+    written = git.subsections(config[::-1], "remote", "url")
+    return {name: _effective(url, config) for name, url in written}
+
+
 def rewritten(url: str, config: git.Config, entry: Entry) -> str:
     """The problem if insteadOf maps an address of the upstream elsewhere."""
     called = _effective(url, config)
@@ -57,28 +63,18 @@ def rewritten(url: str, config: git.Config, entry: Entry) -> str:
 
 
 def choose(repo: Repo, config: git.Config) -> Repo:
-    """With the remotes that are the upstream and the fork, judged by the table.
+    """With the remote that is the upstream, judged by the table.
 
-    If no remote is the upstream, with the reason, and a command that corrects or explains it.
+    If there is none, with the reason, and a command that corrects or explains it.
     """
-    entry = repo.entry
-    # What git calls counts, not what is written: insteadOf may lead to another host.
-    addresses = git.subsections(config[::-1], "remote", "url")
-    called = {name: _effective(url, config) for name, url in addresses}
+    entry, called = repo.entry, addresses(config)
     # In the order of preference.
     names = sorted(called, key=lambda name: (name != "upstream", name != "origin", name))
 
-    def one_of(*wanted: str) -> str | None:
-        found = [name for name in names if same(called[name], *wanted, folder=str(repo.path))]
-        return found[0] if found else None
-
-    usual = next((name for name in names if name in ("upstream", "origin")), None)
-    official = one_of(*entry.upstream) if entry.upstream else usual
-    fork = dict(config).get("remote.pushdefault")
-    if entry.fork is not None:
-        fork = entry.fork if entry.fork in names else one_of(entry.fork)
-    fork = fork if fork in names and fork != official else None
-    repo = repo._replace(official=official, fork=fork)
+    usual = [name for name in names if name in ("upstream", "origin")]
+    fitting = [n for n in names if same(called[n], *entry.upstream, folder=str(repo.path))]
+    official = next(iter(fitting if entry.upstream else usual), None)
+    repo = repo._replace(official=official)
     if official is not None:
         return repo
     wanted = next(iter(entry.upstream), "")

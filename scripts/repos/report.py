@@ -7,6 +7,7 @@ report.schema.json describes it in full.
 import json
 import os
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from scripts.repos import git, journal
 from scripts.repos.model import Repo, Status, shortened
 
 SCHEMA = "update-repos/1"
+
+# Columns of a row.
+_WIDTH = 100
 
 
 def safe(text: str) -> str:
@@ -52,16 +56,21 @@ class Output:
         names = ("repository", "folder", "branch", "↑↓", "local work", heading)
         self._table(title, names, [self._row(repo) for repo in repos])
         for repo in repos if details else ():
-            files = [f"files: {shortened(repo.files, 100)}"] if repo.files else []
-            for line in (*repo.notes, *files, *repo.remedy):
+            what = "files that are as before" if repo.status is Status.UNDONE else "files"
+            files = [f"{what}: {shortened(repo.files, 100)}"] if repo.files else []
+            for line in (*repo.notes, *files):
                 self.say(f"{repo.name}: {line}")
+            for command in repo.remedy:
+                self.say(f"  {command}")
 
     def _row(self, repo: Repo) -> tuple[str, ...]:
         folder = os.path.relpath(repo.path, self._around) if repo.found else ""
-        # How it was found, where the table does not say it.
-        folder += f" ({repo.found})" if repo.found not in ("", "configured") else ""
+        # How it was found, where that is not the usual way.
+        is_usual = repo.found in ("", "configured", "usual place", "this project", "recorded")
+        folder += "" if is_usual else f" ({repo.found})"
         branch = repo.branch or (f"(detached {repo.head[:10]})" if repo.head else "")
-        ahead, behind = repo.relation.ahead, repo.relation.behind
+        relation = repo.left or repo.relation
+        ahead, behind = relation.ahead, relation.behind
         counted = f"+{ahead} -{behind}" if ahead or behind else ""
         status = (repo.status or Status.CURRENT).value
         end = f"{status}: {repo.reason}" if repo.reason else status
@@ -89,13 +98,27 @@ class Output:
         self.json({"command": "runs", "runs": content})
 
     def _table(self, title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Prints rows of cells; empty columns are left out. A narrow terminal wraps the lines."""
+        """Prints rows of cells; empty columns are left out.
+
+        The last cell goes on in lines of its own where a row would be wider than `_WIDTH`.
+        """
         self.say(title)
         listed = [[*map(safe, cells)] for cells in (names, *rows)]
         used = [i for i in range(len(names)) if any(cells[i] for cells in listed[1:])]
         widths = {i: max(len(cells[i]) for cells in listed) for i in used}
         for cells in listed:
-            self.say("  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip())
+            *first, last = [f"{cells[i]:{widths[i]}}" for i in used]
+            begin = "".join(f"{cell}  " for cell in first)
+            # Below the first cell where little is left beside the others.
+            room = _WIDTH - len(begin)
+            indent = len(begin) if room >= 30 else 4
+            lines = textwrap.wrap(last, _WIDTH - indent, break_on_hyphens=False)
+            if room < 30 or not lines:
+                self.say(begin.rstrip())
+                begin = " " * indent
+            for line in lines:
+                self.say(f"{begin}{line}".rstrip())
+                begin = " " * indent
 
     def _write(self, text: str) -> None:
         try:

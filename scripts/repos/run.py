@@ -38,6 +38,12 @@ class Run:
             return list(pool.map(one, repos))
 
 
+def unreachable(repo: Repo, error: network.Unreachable) -> Repo:
+    """The record at its end, with the call to repeat by hand."""
+    again = [repo.command("fetch", repo.official)] if repo.official else []
+    return repo.ended(Status.UNREACHABLE, str(error), *again)
+
+
 def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     """Does a step for one repository; whatever goes wrong ends this repository alone."""
     if git.STOP.is_set() and repo.status in (None, Status.PLANNED):
@@ -49,8 +55,7 @@ def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     except BlockingIOError:
         return repo.skip("another run is at work here", "wait for it to end").repo
     except network.Unreachable as error:
-        again = [repo.command("fetch", repo.official)] if repo.official else []
-        return repo.ended(Status.UNREACHABLE, str(error), *again)
+        return unreachable(repo, error)
     except git.Problem as error:
         reason = str(error)
     except OSError as error:

@@ -11,27 +11,44 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.repos import git, inspect, journal, move, network, obstacles
+from scripts.repos import filters, git, inspect, journal, move, network, obstacles, relocate
 from scripts.repos.model import Settings, shortened
 
 
 def expected(path: Path, old: str, new: str) -> tuple[dict[str, str | None], list[str]]:
-    """Submodules that have to follow from one commit to another, and those that are gone.
+    """Submodules that have to follow from one commit to another, and what the user has to know.
 
-    The first by path, with the commit that each has now: None for one that has to be cloned.
+    The first by path, with the commit that each has now: None for one that has to be cloned, empty
+    for one that gets another path and keeps its commit.
     """
     before, after = inspect.recorded(path, old), inspect.recorded(path, new)
+    commits = dict(before.values())
     # Where the user left out some, new ones are not wanted either.
-    all_there = all(git.is_checkout(path / place) for place in before)
+    absent = [place for place in before if not git.is_checkout(path / place)]
     found: dict[str, str | None] = {}
-    for place, recording in after.items():
-        if git.is_checkout(path / place):
-            if before.get(place) != recording:
-                found[place] = git.commit(path / place, "HEAD")
-        elif all_there and place not in before:
-            found[place] = None
-    gone = [place for place in before if place not in after and git.is_checkout(path / place)]
-    return found, gone
+    left_out = []
+    for place, (name, commit) in after.items():
+        files = inspect.files_of(path, place, name)
+        is_moved = name in commits and place not in before
+        if files is not None and (is_moved or files == path / place):
+            if commits.get(name) != commit or before.get(place, (name,))[0] != name:
+                found[place] = git.commit(files, "HEAD")
+            elif is_moved:
+                found[place] = ""
+        elif place not in before:
+            left_out += [place] if absent else []
+            found |= {} if absent else {place: None}
+    gone = [place for place, (name, _) in before.items() if name not in dict(after.values())]
+    notes = [
+        f"submodule {place} is gone from the project; its folder stays"
+        for place in gone
+        if place not in after and place not in absent
+    ]
+    if left_out:
+        command = git.shell_command(path, "submodule", "update", "--init", "--", *left_out)
+        why = f"because {shortened(absent)} {'are' if len(absent) > 1 else 'is'} not here"
+        notes.append(f"new submodules are not cloned, {why}; to clone them: {command}")
+    return found, notes
 
 
 def move_head(path: Path, record: journal.Record, change: journal.Change) -> list[str]:
@@ -43,7 +60,7 @@ def move_head(path: Path, record: journal.Record, change: journal.Change) -> lis
     if (git.commit(path, "HEAD"), git.branch(path)) != (old, change.branch):
         raise git.Problem("a new commit or another branch was checked out meanwhile")
     record.add(change)
-    following, gone = expected(path, old, change.new)
+    following, notes = expected(path, old, change.new)
     journal.set_pending(path, {**waiting, **following})
     try:
         complaint = move.head(path, change)
@@ -51,7 +68,8 @@ def move_head(path: Path, record: journal.Record, change: journal.Change) -> lis
         if git.commit(path, "HEAD") == old:
             journal.set_pending(path, waiting)
         raise
-    notes = [f"submodule {name} is gone from the project; its folder stays" for name in gone]
+    if record.command != "undo":
+        relocate.follow_addresses(path, old, change.new, record)
     return [complaint, *notes]
 
 
@@ -63,6 +81,7 @@ def move_one(place: Path, new: str, record: journal.Record, to: str | None = Non
     emptied = () if record.command == "undo" else None
     problem = local._replace(untracked=()).describe()
     problem = problem or obstacles.find(place, old or "", new, local, emptied)[0]
+    problem = problem or filters.failing(place, old or "", new)
     if problem:
         raise git.Problem(problem)
     change = journal.Change("submodule", old, new, "HEAD", str(place), branch, to)
@@ -102,9 +121,12 @@ class _SubmoduleUpdater(NamedTuple):
         """Moves one submodule with those in it; returns what could not be done."""
         place, (key, commit) = self.path / name, self.records[name]
         try:
+            files = inspect.files_of(self.path, name, key)
+            if files not in (None, place) and left_at is not None:
+                relocate.move(files, place, self.record)
             if left_at is None:
                 self._clone(name, place, key, commit)
-            else:
+            elif left_at:
                 how = dict(git.config(self.path)).get(f"submodule.{key}.update", "checkout")
                 if how != "checkout":
                     raise git.Problem(f"submodule.{key}.update is {how}")
@@ -183,11 +205,18 @@ def _check_unused(git_dir: Path) -> None:
 
 
 def is_pristine(place: Path) -> bool:
-    """Whether a submodule and those in it hold nothing but their recorded commits' files."""
+    """Whether a submodule and those in it hold nothing but their recorded commits' files.
+
+    A repository with a git folder of its own is more than that: its history is in no other place.
+    """
     listed = git.ask(
         place,
         *("status", "--porcelain", "--untracked-files=all", "--ignored", "--no-renames"),
         "--ignore-submodules=none",
     )
-    inner = [place / name for name in inspect.recorded(place) if git.is_checkout(place / name)]
-    return not listed and all(is_pristine(one) for one in inner)
+    entries = [entry.split(" ", 2) for entry in git.names(place, "ls-files", "--stage", "-z")]
+    linked = [place / rest.partition("\t")[2] for mode, _, rest in entries if mode == "160000"]
+    inner = [one for one in linked if git.is_checkout(one)]
+    if listed or inspect.hidden(place) or any((one / ".git").is_dir() for one in inner):
+        return False
+    return all(is_pristine(one) for one in inner)

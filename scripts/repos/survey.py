@@ -3,20 +3,46 @@
 import contextlib
 import re
 from collections.abc import Collection, Iterable, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
-from scripts.repos import git, inspect, journal, network, obstacles, plan, remotes
-from scripts.repos.model import Action, Entry, Relation, Repo, Status
-from scripts.repos.run import Run
+from scripts.repos import (
+    git,
+    inspect,
+    journal,
+    move,
+    network,
+    obstacles,
+    plan,
+    relation,
+    relocate,
+    remotes,
+)
+from scripts.repos.model import Action, Ended, Entry, Repo, Status
+from scripts.repos.run import Run, unreachable
+from scripts.repos.table import pins
 
 
 def make_plan(repos: Iterable[Repo], run: Run, table: Mapping[str, Entry]) -> list[Repo]:
-    surveyed = run.each(lambda repo: _survey(repo, run), repos)
-    plans = run.each(lambda repo: _planned(repo, run), surveyed)
-    if not run.options.pinned:
-        return plans
-    known = {repo.name: repo for repo in plans}
-    return run.each(lambda repo: _planned(_with_pin(repo, known, table, run), run), surveyed)
+    surveyed = {repo.name: repo for repo in run.each(lambda repo: _survey(repo, run), repos)}
+    pinned_by = pins(table.values()) if run.options.pinned else {}
+    order = TopologicalSorter({name: pinned_by.get(name, ()) for name in surveyed})
+    order.prepare()
+    done: dict[str, Repo] = {}
+
+    def plan_one(repo: Repo) -> Repo:
+        target = _with_pin(repo, done, table, run) if run.options.pinned else repo
+        return _planned(target, run)
+
+    while order.is_active():
+        # What pins these is planned by now, with its own pin.
+        level = order.get_ready()
+        plans = run.each(plan_one, [surveyed[name] for name in level if name in surveyed])
+        done |= {repo.name: repo for repo in plans}
+        order.done(*level)
+    plans = [done[name] for name in surveyed]
+    is_default = run.options.acting and not run.options.pinned and run.options.to is None
+    return [_noting_pins(repo, done, table, run) for repo in plans] if is_default else plans
 
 
 def _survey(repo: Repo, run: Run) -> Repo:
@@ -25,19 +51,33 @@ def _survey(repo: Repo, run: Run) -> Repo:
     is_online = run.options.online
     lock = journal.hold(repo.path) if is_online else contextlib.nullcontext()
     with lock:
+        if is_online:
+            move.remove_leftovers(repo.path)
+            relocate.repair(repo.path)
+            inspect.wait_for_locks(repo.path)
         repo = remotes.choose(repo, git.config(repo.path))
         repo = inspect.work(repo, run.places.values())
         if repo.official is None:
             raise repo.skip(repo.reason, *repo.remedy)
-        if is_online and run.options.to is None:
-            repo = _ask(repo, run)
-        known = git.commit(repo.path, repo.tracking)
-        repo = repo._replace(remembered=known, tip=repo.tip if is_online else known)
-        if repo.tip not in (None, known):
-            run.record(repo).add(journal.Change("ref", known, repo.tip or "", repo.tracking))
-            refspec = f"+{repo.tip}:{repo.tracking}"
-            network.fetch(repo.path, repo.official or "", refspec, run.settings)
-        return repo
+        try:
+            return _fetched(repo, run)
+        except network.Unreachable as error:
+            # With what is known of it by now.
+            raise Ended(unreachable(repo, error)) from None
+
+
+def _fetched(repo: Repo, run: Run) -> Repo:
+    """The record with the tip of the upstream, which is fetched into its remote-tracking ref."""
+    is_online = run.options.online
+    if is_online and run.options.to is None:
+        repo = _ask(repo, run)
+    known = git.commit(repo.path, repo.tracking)
+    repo = repo._replace(remembered=known, tip=repo.tip if is_online else known)
+    if repo.tip not in (None, known):
+        run.record(repo).add(journal.Change("ref", known, repo.tip or "", repo.tracking))
+        refspec = f"+{repo.tip}:{repo.tracking}"
+        network.fetch(repo.path, repo.official or "", refspec, run.settings)
+    return repo
 
 
 def frozen(repo: Repo, others: Collection[Path]) -> Repo:
@@ -71,10 +111,10 @@ def _planned(repo: Repo, run: Run) -> Repo:
     """The record with its target, its relation to it, and its plan."""
     repo = _with_target(repo, run)
     if repo.target is not None:
-        repo = repo._replace(relation=_relation(repo, repo.head or ""))
+        repo = repo._replace(relation=relation.of(repo, repo.head or ""))
         local = repo.branches.get(repo.default_branch or "")
         if local is not None and repo.branch != repo.default_branch and run.options.to is None:
-            repo = repo._replace(default_relation=_relation(repo, local))
+            repo = repo._replace(default_relation=relation.of(repo, local))
         if repo.branch is None:
             words = ("rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes")
             repo = repo._replace(own_commits=int(git.ask(repo.path, *words)))
@@ -89,24 +129,44 @@ def _with_pin(repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry],
 
     That is the first line of the pin file that is not a comment.
     """
-    for by, file in [(e.name, e.pins[repo.name]) for e in table.values() if repo.name in e.pins]:
-        path, pinning, named = run.places.get(by), known.get(by), ""
-        problem = f"{by}, which pins it, was not found"
-        if pinning is not None and pinning.status is Status.FAILED:
-            problem = pinning.reason
-        elif path is not None:
-            commit = (pinning and pinning.new) or "HEAD"
-            content = git.run(path, "cat-file", "blob", f"{commit}:{file}")
-            lines = [line.partition("#")[0].strip() for line in content.out.splitlines()]
-            named = next(filter(None, lines), "")
-            problem = f"{file} of {path.name} names no commit"
-            if content.code != 0:
-                problem = f"{path.name} has no {file}"
-        if not re.fullmatch("[0-9a-f]{7,64}", named):
+    for by in pins(table.values()).get(repo.name, ()):
+        named, problem = _pin(repo.name, table[by], known, run)
+        if problem:
             raise repo.skip(f"no pin: {problem}", "update without --pinned")
         name = f"{named[:10]}, pinned by {by}"
         repo = repo._replace(target=named, target_name=name, pinned_by=by)
     return repo
+
+
+def _noting_pins(
+    repo: Repo, known: Mapping[str, Repo], table: Mapping[str, Entry], run: Run
+) -> Repo:
+    """The record, with a note where it moves past the commit that another repository pins."""
+    for by in pins(table.values()).get(repo.name, ()) if repo.action is Action.FAST_FORWARD else ():
+        named, problem = _pin(repo.name, table[by], known, run)
+        counted = git.run(repo.path, "rev-list", "--count", f"{named}..{repo.new}", "--")
+        if not problem and counted.code == 0 and counted.out.strip() != "0":
+            past = plan.commits(int(counted.out))
+            words = f"{past} past {named[:10]}, which {by} pins; --pinned stops there"
+            repo = repo.noting(words)
+    return repo
+
+
+def _pin(name: str, by: Entry, known: Mapping[str, Repo], run: Run) -> tuple[str, str]:
+    """The commit that another repository pins after this run, or the problem."""
+    path, pinning, file = run.places.get(by.name), known.get(by.name), by.pins[name]
+    if pinning is not None and pinning.status is Status.FAILED:
+        return "", pinning.reason
+    if path is None:
+        return "", f"{by.name}, which pins it, was not found"
+    commit = (pinning and pinning.new) or "HEAD"
+    content = git.run(path, "cat-file", "blob", f"{commit}:{file}")
+    if content.code != 0:
+        return "", f"{path.name} has no {file}"
+    lines = [line.partition("#")[0].strip() for line in content.out.splitlines()]
+    named = next(filter(None, lines), "")
+    is_commit = re.fullmatch("[0-9a-f]{7,64}", named)
+    return (named, "") if is_commit else ("", f"{file} of {path.name} names no commit")
 
 
 def _with_target(repo: Repo, run: Run) -> Repo:
@@ -127,24 +187,3 @@ def _with_target(repo: Repo, run: Run) -> Repo:
         commit = git.commit(repo.path, target) or target
     # A short name of a commit is spelled out.
     return repo._replace(target=commit)
-
-
-def _relation(repo: Repo, local: str) -> Relation:
-    """How a local branch relates to the target."""
-    path, target = repo.path, repo.target or ""
-    if local == target:
-        return Relation()
-    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{local}...{target}")
-    ahead, behind = map(int, counted.split())
-    if not ahead or not behind:
-        return Relation(ahead, behind)
-    related = git.run(path, "merge-base", local, target).code == 0
-    merges = git.ask(path, "rev-list", "--count", "--merges", f"{target}..{local}") != "0"
-    fork_point = git.run(path, "merge-base", "--fork-point", repo.tracking, local).out.strip()
-    olds = filter(None, (repo.remembered, fork_point))
-    bases = [git.run(path, "merge-base", local, old).out.strip() for old in olds]
-    is_kept = ("merge-base", "--is-ancestor")
-    rewritten = any(
-        base and git.run(path, *is_kept, base, repo.tip or target).code for base in bases
-    )
-    return Relation(ahead, behind, related, merges, rewritten)

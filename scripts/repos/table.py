@@ -118,11 +118,25 @@ def _in_order(entries: Mapping[str, Entry], source: Path) -> dict[str, Entry]:
         for name in entry.depends:
             check_known(name, entries, f"`depends` of {entry.name} in {source}")
     graph = {entry.name: entry.depends for entry in entries.values()}
+    _sorted(pins(entries.values()), "pins", source)
+    return {name: entries[name] for name in _sorted(graph, "depends", source)}
+
+
+def _sorted(graph: Mapping[str, Iterable[str]], key: str, source: Path) -> list[str]:
     try:
-        return {name: entries[name] for name in TopologicalSorter(graph).static_order()}
+        return [*TopologicalSorter(graph).static_order()]
     except CycleError as error:
         circle = " → ".join(error.args[1])
-        raise _wrong(source, f"{circle} depend on each other", "Correct `depends`.") from None
+        raise _wrong(source, f"`{key}` is a circle: {circle}", f"Correct `{key}`.") from None
+
+
+def pins(entries: Iterable[Entry]) -> dict[str, list[str]]:
+    """The repositories that are pinned, each with those that pin it."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        for name in entry.pins:
+            found.setdefault(name, []).append(entry.name)
+    return found
 
 
 def select(table: Table, names: Iterable[str], base: str | None, everything: bool) -> list[str]:

@@ -12,7 +12,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from scripts.repos import git, inspect, journal, obstacles, plan, submodules
+from scripts.repos import (
+    filters,
+    git,
+    inspect,
+    journal,
+    move,
+    obstacles,
+    plan,
+    relocate,
+    submodules,
+)
 from scripts.repos.model import Ended, Entry, Repo, Status
 from scripts.repos.run import guarded
 
@@ -35,11 +45,12 @@ def recorded(repos: Iterable[Repo]) -> dict[str, list[journal.Record]]:
 
 
 def latest(runs: Mapping[str, list[journal.Record]]) -> str | None:
-    """The latest run that is not undone, and is no undo itself."""
-    return max(
-        (r for r in runs if any(one.command == "update" and not one.undone for one in runs[r])),
-        default=None,
-    )
+    """The latest run that moved more than remote-tracking refs, is not undone, and is no undo."""
+
+    def counts(record: journal.Record) -> bool:
+        return record.command == "update" and not (record.undone or record.only_fetched)
+
+    return max((run for run in runs if any(map(counts, runs[run]))), default=None)
 
 
 def undo(record: journal.Record, own: str) -> Repo:
@@ -67,6 +78,9 @@ class _Undo:
         if any(change.kind == "clone" for change in record.changes):
             return repo.ended(Status.KEPT, f"cloned by {record.run}, and stays")
         with journal.hold(self.path):
+            move.remove_leftovers(self.path)
+            relocate.repair(self.path)
+            inspect.wait_for_locks(self.path)
             self.repo = inspect.work(inspect.folder(repo), ())
             return self._restored()
 
@@ -83,6 +97,7 @@ class _Undo:
             plan.check_ready(self.repo)
         if back:
             obstacles.check(self.repo, new, [os.path.relpath(place, self.path) for place in made])
+            filters.check(self.repo, new)
 
         # The commits that submodules go back to, by the checkout that they are in.
         left: dict[Path, dict[str, str | None]] = {self.path: {}}
@@ -101,6 +116,10 @@ class _Undo:
         for change in reversed(below):
             if change.old is not None:
                 self._submodule_back(change)
+        for change in self._of("moved"):
+            self._folder_back(change)
+        for change in self._of("setting"):
+            self._setting_back(change)
         for outer in filter(git.is_checkout, left):
             # Those that went back wait no longer.
             journal.set_pending(outer, inspect.waiting(outer, left[outer]))
@@ -122,9 +141,6 @@ class _Undo:
     def _ref_back(self, change: journal.Change) -> journal.Change | None:
         """The ref update that restores a ref; None if none is needed."""
         ref, old, new = change.ref, change.old, change.new
-        if change.pushed:
-            branch = ref.rpartition("/")[2]
-            self._note(f"{change.pushed}/{branch} on the server stays as it was pushed")
         now = git.commit(self.path, ref)
         name = ref.removeprefix("refs/heads/")
         if now == old:
@@ -192,6 +208,24 @@ class _Undo:
             submodules.move_one(place, old, self.own, branch if is_there else None)
         except git.Problem as error:
             self._leave(place, str(error))
+
+    def _folder_back(self, change: journal.Change) -> None:
+        now, old = Path(change.path), Path(change.was)
+        try:
+            if not git.is_checkout(now):
+                raise git.Problem("it is not where the run left it")
+            relocate.move(now, old, self.own)
+        except (git.Problem, OSError) as error:
+            self._leave(now, str(error))
+
+    def _setting_back(self, change: journal.Change) -> None:
+        back = change._replace(old=change.new, new=change.old or "")
+        try:
+            is_back = relocate.set_setting(self.own, back)
+        except (git.Problem, OSError):
+            is_back = False
+        if not is_back:
+            self._note(f"{change.ref} of {change.path} has changed since, and stays")
 
 
 def _outer(place: Path) -> tuple[Path, str]:

@@ -30,8 +30,10 @@ def test_status_is_one_table_that_changes_nothing_and_asks_no_server(world: Worl
     assert len(lines) == 4
     assert lines[2].split()[:4] == ["a", "a", "main", "+0"]
     assert "1 unstaged" in lines[2]
-    one = world.run("status", "a").one()
+    ran = world.run("status", "a")
+    one = ran.one()
     assert (one["behind"], one["local"]["unstaged"], one["status"]) == (1, 1, "skipped")
+    assert ran.json["exit_code"] == ran.code == 0
 
 
 def test_status_of_a_missing_repository_needs_no_person(world: World):
@@ -316,7 +318,8 @@ def test_clone_calls_no_other_host_than_the_upstreams(world: World):
 
 def test_clone_clones_optional_repositories_only_when_they_are_named(world: World):
     _missing(world, optional=True)
-    assert world.run("--clone").one()["status"] == "absent"
+    one = world.run("--clone").one()
+    assert (one["status"], "--clone a clones it" in one["reason"]) == ("absent", True)
     assert world.run("--clone", "a").one()["status"] == "cloned"
 
 

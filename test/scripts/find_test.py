@@ -200,3 +200,26 @@ def test_the_next_command_can_be_copied_whatever_the_folder_is_called(world: Wor
 def test_the_table_says_where_each_was_found_and_how(world: World):
     _unconfigured(world, "my-own-name")
     assert "my-own-name (by its remote)" in world.run("--dry-run", json=False).out
+
+
+@pytest.mark.parametrize("where", ["local", "global", "included"])
+def test_an_address_that_git_rewrites_is_found(world: World, where: str):
+    clone = _unconfigured(world, "my-own-name")
+    url = clone.git("config", "remote.origin.url")
+    clone.git("remote", "set-url", "origin", "up:a")
+    included = clone.write(".git/more", "")
+    words = {"local": ("--local",), "global": ("--global",), "included": ("--file", str(included))}
+    clone.git("config", *words[where], f"url.{url[:-1]}.insteadOf", "up:")
+    if where == "included":
+        clone.git("config", "include.path", "more")
+    one = _run(world).one()
+    assert (one["path"], one["found"]) == (str(clone.path), "by its remote")
+
+
+def test_a_remote_in_an_included_file_is_found(world: World):
+    clone = _unconfigured(world, "my-own-name")
+    url = clone.git("remote", "get-url", "origin")
+    clone.git("config", "--file", ".git/more", "remote.mine.url", url)
+    clone.git("remote", "remove", "origin")
+    clone.git("config", "include.path", "more")
+    assert _run(world).one()["path"] == str(clone.path)

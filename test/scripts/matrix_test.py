@@ -58,7 +58,7 @@ OPTIONS = {
 _ON_FEATURE_BRANCH = ("rebase", "merge")
 
 # Changes that stop the update of a clone whose submodule is checked out.
-_KINDS_OF_SUBMODULES = ("s:to-file", "s:to-symlink", "s:to-dir", "s:rename")
+_KINDS_OF_SUBMODULES = ("s:to-file", "s:to-symlink", "s:to-dir")
 
 # Changes that happen at once, by what the paths of each end in: of files, and of submodules.
 _WIDE: dict[str, dict[str, str]] = {"wide": {}, "wide-s": {}}

@@ -91,6 +91,8 @@ def test_a_server_that_refuses_is_not_asked_again(
     assert (ran.code, ran.one()["status"], clone.everything()) == (3, "unreachable", before)
     assert len(server.requests) == 1
     assert "origin cannot be reached" in ran.one()["reason"]
+    assert ran.one()["remedy"] == [f"git -C {clone.path} fetch origin"]
+    assert (ran.one()["branch"], ran.one()["remote"]) == ("main", "origin")
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
@@ -199,22 +201,6 @@ def test_a_submodule_of_one_large_object_is_not_taken_for_silent(
     server.git("commit", "-q", "-a", "-m", "bump")
     _serve_slowly(world)
     assert (world.run().code, world.repo(clone.path / "inner").head) == (0, new)
-
-
-@pytest.mark.nightly
-def test_a_push_of_one_large_object_is_not_taken_for_silent(world: World, slow: Path):
-    server, clone = world.pair()
-    fork = world.repo(world.folder / "fork")
-    server.git("clone", "-q", "--bare", ".", str(fork.path))
-    receive = world.folder / "receive"
-    receive.write_text(f'#!/bin/sh\n{slow} | git receive-pack "$@"\n')
-    receive.chmod(0o755)
-    clone.git("remote", "add", "fork", str(fork.path))
-    clone.git("config", "remote.fork.receivepack", str(receive))
-    clone.git("config", "remote.pushDefault", "fork")
-    new = server.commit("large", os.urandom(1_200_000))
-    ran = world.run("--push-fork")
-    assert (ran.code, fork.git("rev-parse", "main")) == (0, new)
 
 
 # Computes for 5 s, prints nothing and reads nothing.
@@ -414,3 +400,26 @@ def test_an_interrupt_ends_network_calls_and_changes_nothing(
     _, errors = process.communicate()
     assert (process.returncode, clone.everything()) == (130, before)
     assert errors == b"stopping after the current step ...\n"
+
+
+def test_a_terminal_shows_which_server_is_asked_and_what_git_says(
+    world: World, pair: tuple[Repo, Repo]
+):
+    upstream, clone = pair
+    ours, theirs = os.openpty()
+    done = subprocess.run(
+        world.command(),
+        env={**world.environ, "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert (done.returncode, clone.head) == (0, upstream.head)
+    assert "\r\x1b[Kasking the server of a" in shown
+    assert "fetching a" in shown
+    # Nothing is left of it before the table.
+    assert shown.endswith("\r\x1b[K")
+    assert b"\x1b" not in done.stdout

@@ -132,3 +132,32 @@ def test_a_damaged_repository_pins_nothing_and_the_others_go_on(
     ran = world.run("--pinned")
     assert (ran.code, clone.head, other.head) == (1, old, new)
     assert "no pin: git rev-list" in ran.one("torch")["reason"]
+
+
+def test_pins_chain(world: World):
+    a, in_a = world.pair("a")
+    b, in_b = world.pair("b", pins={"a": "pin"})
+    c, _ = world.pair("c", pins={"b": "pin"})
+    wanted_a = a.commit()
+    wanted_b = b.commit("pin", f"{wanted_a}\n")
+    b.commit("pin", f"{a.commit()}\n")
+    c.commit("pin", f"{wanted_b}\n")
+    assert world.run("--pinned").code == 0
+    assert (in_a.head, in_b.head) == (wanted_a, wanted_b)
+
+
+def test_pins_that_are_a_circle_are_refused(world: World):
+    world.pair("a", pins={"b": "pin"})
+    world.pair("b", pins={"a": "pin"})
+    ran = world.run("--pinned")
+    assert (ran.code, "`pins` is a circle" in ran.err) == (2, True)
+
+
+def test_a_default_run_says_where_it_moves_past_a_pin(world: World, pair: tuple[Repo, Repo, Repo]):
+    server, _, xla = pair
+    pinned = server.commit()
+    server.commit()
+    _pin(xla, pinned)
+    note = f"1 commit past {pinned[:10]}, which wheel pins; --pinned stops there"
+    assert world.run().one("torch")["notes"] == [note]
+    assert world.run().one("torch")["notes"] == []

@@ -54,7 +54,8 @@ def test_a_checkout_that_fails_in_a_submodule_leaves_what_is_not_its_own(world: 
     nest.leaf.commit("file.bin")
     nest.advance()
     # As a person who works there at that moment.
-    nest.in_leaf.git("config", "filter.bad.smudge", "echo mine > added; exit 1")
+    smudge = "[ -e README ] || exec cat; echo mine > added; exit 1"
+    nest.in_leaf.git("config", "filter.bad.smudge", smudge)
     nest.in_leaf.git("config", "filter.bad.required", "true")
     old = nest.in_leaf.head
     assert world.run().one()["status"] == "failed"
@@ -89,17 +90,69 @@ def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
     assert nest.clone.everything() == before
 
 
-@pytest.mark.parametrize("name", ["untracked", "ignored"])
-def test_undo_leaves_a_new_submodule_in_which_a_person_works(world: World, nest: Nest, name: str):
-    add(nest.top, nest.leaf, "second")
+def _untracked(inner: Repo) -> None:
+    inner.write("mine")
+
+
+def _ignored(inner: Repo) -> None:
+    Path(inner.git("rev-parse", "--absolute-git-dir"), "info", "exclude").write_text("mine\n")
+    inner.write("mine")
+
+
+def _skip_worktree(inner: Repo) -> None:
+    inner.git("update-index", "--skip-worktree", "README")
+    inner.write("README", "mine\n")
+
+
+def _assume_unchanged(inner: Repo) -> None:
+    inner.git("update-index", "--assume-unchanged", "README")
+    inner.write("README", "mine\n")
+
+
+def _removed_and_hidden(inner: Repo) -> None:
+    inner.git("update-index", "--skip-worktree", "README")
+    (inner.path / "README").unlink()
+
+
+def _hidden_below(inner: Repo) -> None:
+    _skip_worktree(Repo(inner.path / "leaf", inner.environ))
+
+
+def _sparse(inner: Repo) -> None:
+    inner.git("sparse-checkout", "set", "--no-cone", "/*", "!/.gitmodules")
+    _assume_unchanged(inner)
+
+
+def _own_repository(inner: Repo) -> None:
+    """A recorded commit that no .gitmodules names, with a clone of the user's at its place."""
+    own = Repo(inner.path / "leaf", inner.environ)
+    Path(own.path, ".git").unlink()
+    inner.git("rm", "-q", "--cached", "leaf")
+    own.git("init", "-q")
+    own.commit("mine")
+    inner.git("add", "leaf")
+    inner.git("commit", "-q", "-m", "mine")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        *(_untracked, _ignored, _skip_worktree, _assume_unchanged, _removed_and_hidden),
+        *(_hidden_below, _sparse, _own_repository),
+    ],
+    ids=lambda x: x.__name__,
+)
+def test_undo_leaves_a_new_submodule_in_which_a_person_works(
+    world: World, nest: Nest, work: Callable[[Repo], None]
+):
+    add(nest.top, nest.middle, "second")
     assert world.run().code == 0
     inner = world.repo(nest.clone.path / "second")
-    Path(inner.git("rev-parse", "--absolute-git-dir"), "info", "exclude").write_text("ignored\n")
-    inner.write(name, "mine\n")
+    work(inner)
+    before = inner.everything()
     ran = world.run("undo")
-    assert inner.read(name) == "mine\n"
-    printed = [*ran.one()["notes"], ran.one()["reason"]]
-    assert any("second" in words for words in printed)
+    assert (ran.code, inner.everything()) == (1, before)
+    assert any("second stays" in note for note in ran.one()["notes"])
 
 
 def test_a_new_submodule_is_left_out_where_others_are(world: World):
@@ -107,9 +160,11 @@ def test_a_new_submodule_is_left_out_where_others_are(world: World):
     add(top, leaf, "first")
     clone = world.clone(top, "a")
     add(top, leaf, "second")
-    assert world.run().code == 0
+    ran = world.run()
+    assert ran.code == 0
     assert list((clone.path / "first").iterdir()) == []
     assert list((clone.path / "second").iterdir()) == []
+    assert f"git -C {clone.path} submodule update --init -- second" in ran.one()["notes"][0]
 
 
 def test_a_submodule_that_is_gone_upstream_stays_and_is_named(world: World, nest: Nest):
@@ -239,16 +294,6 @@ def test_a_submodule_that_moves_to_another_address_is_fetched_from_there(world: 
     nest.middle.git("commit", "-q", "-a", "-m", "another address")
     bump(nest.top, "middle")
     assert (world.run().code, nest.in_leaf.head) == (0, new)
-
-
-def test_a_submodule_that_gets_another_path_is_not_set_up_twice(world: World, nest: Nest):
-    nest.top.git("mv", "middle", "elsewhere")
-    nest.top.git("commit", "-q", "-m", "move")
-    before, old = nest.in_middle.everything(), nest.clone.head
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", old)
-    assert "submodule middle moves to elsewhere" in ran.one()["reason"]
-    assert nest.in_middle.everything() == before
 
 
 # Ends its caller right after the settings of a new submodule are written.

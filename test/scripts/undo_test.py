@@ -173,8 +173,32 @@ def test_undo_restores_the_remote_tracking_ref_that_a_plan_moved(world: World):
     old, new = clone.head, server.commit()
     assert world.run("--plan").code == 0
     assert (clone.git("rev-parse", "origin/main"), len(clone.kept())) == (new, 1)
-    assert world.run("undo").code == 0
+    # It is no run that somebody wants undone; by its name it can be.
+    assert world.run("undo").code == 2
+    (run,) = world.run("undo", "--list").json["runs"]
+    assert world.run("undo", run["run"]).code == 0
     assert clone.git("rev-parse", "origin/main") == old
+
+
+@pytest.mark.parametrize("fetch", [["--plan"], []], ids=["plan", "skipped"])
+def test_runs_that_only_fetched_displace_no_others(world: World, fetch: list[str]):
+    server, clone = world.pair()
+    world.settings["keep_runs"] = 2
+    before = clone.everything()
+    server.commit("README", "theirs\n")
+    assert world.run().code == 0
+    if not fetch:
+        clone.write("README", "mine\n")
+    for number in range(3):
+        server.commit("README", f"{number}\n")
+        world.run(*fetch)
+    runs = world.run("undo", "--list").json["runs"]
+    assert len(runs) == len({ref.split("/")[2] for ref in clone.kept()}) == 3
+    clone.git("checkout", "-q", "README")
+    assert world.run("undo").code == 0
+    tracking = "refs/remotes/origin/main"
+    before["refs"] |= {tracking: clone.refs()[tracking]}
+    assert clone.everything() == before
 
 
 def test_old_runs_are_forgotten_by_count(world: World):

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def test_nothing_to_do_takes_six_calls_of_git_for_a_repository(world: World):
     world.pair("a")
     world.pair("b")
     calls = ["config", "for-each-ref", "ls-remote", "rev-parse", "rev-parse", "status"]
-    assert _calls_of_git(world) == sorted(["version", *2 * calls])
+    # Once: the version, and whether settings of the user rewrite addresses.
+    assert _calls_of_git(world) == sorted(["config", "version", *2 * calls])
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--plan"])
@@ -366,3 +368,40 @@ def test_two_worktrees_of_one_repository_are_updated_in_one_run(world: World):
     new = server.commit()
     ran = world.run()
     assert (ran.one("tree")["status"], clone.git("rev-parse", "main")) == ("updated", new)
+
+
+@pytest.mark.parametrize("how", ["rebase", "merge"])
+def test_a_plan_foresees_a_conflict_and_changes_nothing(world: World, how: str):
+    server, clone = world.pair()
+    clone.git("switch", "-q", "-c", "feature")
+    clone.commit("README", "mine\n")
+    server.commit("README", "theirs\n")
+    clone.git("fetch", "-q")
+    before = clone.everything()
+    ran = world.run(f"--{how}", "--plan")
+    assert (ran.code, ran.one()["status"], ran.one()["files"]) == (1, "skipped", ["README"])
+    assert clone.everything() == before
+    assert len(clone.git("worktree", "list").split("\n")) == 1
+
+
+def test_a_lock_that_is_gone_in_a_moment_is_waited_for(world: World):
+    server, clone = world.pair()
+    new = server.commit()
+    # What holds it is a status that an editor asks for.
+    lock = clone.write(".git/index.lock")
+    process = subprocess.Popen(["sh", "-c", f"sleep 0.4; rm {lock}"])
+    assert (world.run().code, clone.head) == (0, new)
+    assert process.wait() == 0
+
+
+def test_the_table_has_the_counts_after_the_update_and_fits_a_terminal(world: World):
+    server, _ = world.pair()
+    server.commit()
+    world.table["b"] = {"upstream": ["https://example.invalid/" + "long/" * 20 + "b.git"]}
+    out = world.run(json=False).out
+    plan, result = out.split("Result\n")
+    assert "+0 -1" in plan
+    assert "+0 -1" not in result
+    rows = [line for line in out.split("\n") if line.startswith(("a ", "b ", " " * 8))]
+    assert len(rows) > 3
+    assert max(map(len, rows)) <= 100
