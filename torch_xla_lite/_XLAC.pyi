@@ -8,30 +8,14 @@ import jax
 import numpy as np
 import torch
 
+from .compiler import Compiler
 from .debug import Metrics
 from .placements import Root
 
 # --- the compiler (torch_xla_lite/compiler.py) ---
 
-def set_callbacks(
-    compile: Callable[[list[tuple], list[Root], int | None], tuple],
-    load: Callable[[list[tuple], list[Root], int], tuple | None],
-    start_compile: Callable[[list[tuple], list[Root], int], Future[tuple]],
-    can_interpret: Callable[[], bool],
-    note_interpreted: Callable[[int, float, int, Callable[[], tuple[list, list]]], None],
-    is_library: Callable[[str], bool],
-    upload: Callable[[np.ndarray], jax.Array],
-    copy: Callable[[jax.Array], jax.Array],
-    place: Callable[[jax.Array, int], jax.Array],
-    report: Callable[[], None],
-    dtypes: dict[int, np.dtype],
-) -> None:
-    """Connects the compiler: functions that compile a graph, begin to compile one in another
-    thread, say whether kernels of the CPU can read the device's memory, are told of a graph that
-    was interpreted (number of ops, seconds, structure, and for a new one what describes it), upload
-    an array, copy one and put one to a place (placements.py), and the dtypes by torch's numbers.
-    Graphs that differ in donation alone have one structure; the program of a single op in an
-    interpreted graph has none."""
+def set_compiler(compiler: type[Compiler]) -> None:
+    """Connects the compiler."""
 
 def register_lowering(op: str, needs_constants: bool) -> None:
     """Adds the lowering of an op of another library."""

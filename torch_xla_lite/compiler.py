@@ -60,19 +60,7 @@ _worker = Worker("torch_xla_lite compiler")
 
 def register() -> None:
     """Makes this module the compiler of the bridge."""
-    _XLAC.set_callbacks(
-        compile=compile_graph,
-        load=_load_graph,
-        start_compile=_start_compile,
-        can_interpret=_can_interpret,
-        note_interpreted=new_graphs.note_interpreted,
-        is_library=new_graphs.is_library,
-        upload=_upload,
-        copy=_copy,
-        place=placements.place,
-        report=index_errors.report,
-        dtypes=registry.DTYPES,
-    )
+    _XLAC.set_compiler(Compiler)
     costs.register()
     when = _variables.choice(os.environ, "TORCH_XLA_LITE_COMPILE", default="repeated")
     _XLAC.set_compile_when(when)
@@ -352,3 +340,34 @@ def _copy(array: jax.Array) -> jax.Array:
     """A copy of an array, for a graph that overwrites its argument while the program needs it."""
     with jax.enable_x64(True):
         return jnp.array(array, copy=True)
+
+
+class Compiler:
+    """What the executor calls (csrc/python/executor.h). A graph is given as its steps and roots,
+    with a number that is the same for graphs that differ in donation alone, or None for one op of
+    an interpreted graph.
+
+    compile: compiles a graph.
+    load: the same if its program is on disk; otherwise None.
+    start_compile: compiles a graph in another thread.
+    can_interpret: whether kernels of the CPU can read the device's memory.
+    note_interpreted: is told of a graph that was interpreted: the number of its ops, seconds, its
+      structure, and a function that describes it.
+    is_library: whether a file's code is no user's.
+    upload, copy: a new array of a numpy array, or of an array.
+    place: an array's data at a place (placements.py).
+    report: is called when a value leaves the device; raises what graphs have noted by then.
+    dtypes: numpy's dtypes by torch's numbers.
+    """
+
+    compile = staticmethod(compile_graph)
+    load = staticmethod(_load_graph)
+    start_compile = staticmethod(_start_compile)
+    can_interpret = staticmethod(_can_interpret)
+    note_interpreted = staticmethod(new_graphs.note_interpreted)
+    is_library = staticmethod(new_graphs.is_library)
+    upload = staticmethod(_upload)
+    copy = staticmethod(_copy)
+    place = staticmethod(placements.place)
+    report = staticmethod(index_errors.report)
+    dtypes = registry.DTYPES

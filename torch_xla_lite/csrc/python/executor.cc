@@ -4,29 +4,26 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
-#include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/python/buffer.h"
+#include "torch_xla_lite/csrc/python/deferred_interrupts.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
-#include "torch_xla_lite/csrc/python/source.h"
+#include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
-#include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
@@ -35,45 +32,6 @@ namespace py = pybind11;
 
 namespace torch_xla_lite::python {
 namespace {
-
-// Defers Ctrl-C during its lifetime. Python raises KeyboardInterrupt between any two instructions:
-// for example after a graph has run, when donated arguments no longer exist, and before its results
-// are stored.
-class DeferredInterrupts {
- public:
-  DeferredInterrupts() {
-    // Python handles signals on the main thread only.
-    if (getpid() != gettid()) return;
-    struct sigaction remember = {};
-    remember.sa_handler = [](int) { came = 1; };
-    remember.sa_flags = SA_RESTART;
-    is_active_ = sigaction(SIGINT, &remember, &before_) == 0;
-  }
-  ~DeferredInterrupts() {
-    if (!is_active_) return;
-    sigaction(SIGINT, &before_, nullptr);
-    if (std::exchange(came, 0) != 0) raise(SIGINT);
-  }
-  DeferredInterrupts(const DeferredInterrupts&) = delete;
-  DeferredInterrupts& operator=(const DeferredInterrupts&) = delete;
-
- private:
-  static inline volatile std::sig_atomic_t came = 0;
-  struct sigaction before_ = {};
-  bool is_active_ = false;
-};
-
-// Turns what the compiler says of an op (graph_errors.py, `blaming`) into an OpFailure.
-template <typename Work>
-auto NamingOps(Work work) {
-  try {
-    return work();
-  } catch (py::error_already_set& error) {
-    const py::object op = py::getattr(error.value(), "_torch_xla_lite_op", py::none());
-    if (op.is_none()) throw;
-    throw runtime::OpFailure{op.cast<std::string>(), std::current_exception()};
-  }
-}
 
 // The class of an exception of Python, else nullptr.
 PyObject* PythonType(const std::exception& error) {
@@ -88,185 +46,6 @@ constexpr std::string_view kConstrain = "torch_xla_lite::constrain";
 
 std::atomic<bool (*)()> in_kernel = nullptr;
 thread_local bool is_compiler_thread = false;
-
-// How often each executable has run, by its number. Guarded by Python's lock.
-std::vector<uint64_t>& ExecutionCounts() {
-  static auto* counts = new std::vector<uint64_t>;
-  return *counts;
-}
-
-class PyExecutable final : public runtime::Executable {
- public:
-  // What `compile` returned.
-  explicit PyExecutable(const py::tuple& compiled)
-      : callable_(compiled[0]),
-        number_(compiled[1].attr("number").cast<size_t>()),
-        is_loaded_(compiled[1].attr("loaded").cast<bool>()) {
-    const py::object placements = compiled[1].attr("placements");
-    if (!placements.is_none()) {
-      std::tie(leaf_placements_, root_placements_) =
-          placements.cast<decltype(std::pair(leaf_placements_, root_placements_))>();
-    }
-    if (ExecutionCounts().size() <= number_) ExecutionCounts().resize(number_ + 1);
-  }
-  ~PyExecutable() override { Drop(callable_.release().ptr()); }
-  bool is_loaded() const override { return is_loaded_; }
-  PyObject* callable() const { return callable_.ptr(); }
-  void CountExecution() const { ++ExecutionCounts()[number_]; }
-  // Of a program for a mesh, where it takes its arguments and leaves its results; otherwise empty.
-  const std::vector<ir::Placement>& leaf_placements() const { return leaf_placements_; }
-  const std::vector<ir::Placement>& root_placements() const { return root_placements_; }
-
- private:
-  py::object callable_;
-  std::vector<ir::Placement> leaf_placements_, root_placements_;
-  const size_t number_;
-  const bool is_loaded_;
-};
-
-class PyCompilation final : public runtime::Compilation {
- public:
-  // A concurrent.futures.Future.
-  explicit PyCompilation(py::object future) : future_(std::move(future)) {}
-  ~PyCompilation() override {
-    const py::gil_scoped_acquire gil;
-    future_.attr("cancel")();
-    future_ = {};
-  }
-  bool IsDone() override {
-    const py::gil_scoped_acquire gil;
-    return future_.attr("done")().cast<bool>();
-  }
-  ir::Ref<runtime::Executable> Result() override {
-    const py::gil_scoped_acquire gil;
-    if (!future_.attr("exception")().is_none()) return {};
-    return ir::Ref<runtime::Executable>::Take(new PyExecutable(future_.attr("result")()));
-  }
-
- private:
-  py::object future_;
-};
-
-py::tuple ShapeTuple(const ir::Shape* shape) {
-  py::tuple dims(shape->dims().size());
-  for (size_t i = 0; i < dims.size(); ++i) dims[i] = shape->dims()[i];
-  return py::make_tuple(static_cast<int>(shape->dtype()), dims);
-}
-
-py::tuple PositionTuple(ir::Position position) {
-  return py::make_tuple(position.step, position.output);
-}
-
-// (dtype, dims, donated, placement).
-py::tuple LeafTuple(const ir::Step& step, ir::Placement placement) {
-  return ShapeTuple(step.leaf) + py::make_tuple(step.donated, placement);
-}
-
-// (step, result, placement), where None is a placement that the compiler chooses.
-py::tuple RootTuple(ir::Position position, ir::Placement placement) {
-  const py::object chosen =
-      placement == ir::kAnywhere ? py::none() : py::object(py::int_(placement));
-  return PositionTuple(position) + py::make_tuple(chosen);
-}
-
-// (op, words, operands, outputs, number of scalars, source).
-py::tuple CallTuple(const ir::Step& step, uint32_t source) {
-  py::list words;
-  for (uint64_t word : step.signature->words) words.append(word);
-  py::list operands;
-  for (ir::Position operand : step.operands) operands.append(PositionTuple(operand));
-  py::list outputs;
-  for (const ir::Shape* output : step.signature->outputs) {
-    outputs.append(output == nullptr ? py::none() : py::object(ShapeTuple(output)));
-  }
-  return py::make_tuple(step.signature->op, words, operands, outputs, step.num_scalars,
-                        SourceText(source));
-}
-
-// Steps and roots of a graph, as `compile` gets them. sources: one for each step.
-std::pair<py::list, py::list> DescribeKey(std::span<const uint64_t> key,
-                                          std::span<const uint32_t> sources) {
-  const ir::Description description = ir::Describe(key);
-  const bool is_on_mesh = !description.leaf_placements.empty();
-  py::list steps;
-  size_t leaf = 0;
-  for (size_t i = 0; i < description.steps.size(); ++i) {
-    const ir::Step& step = description.steps[i];
-    if (step.signature != nullptr) {
-      steps.append(CallTuple(step, sources[i]));
-    } else {
-      steps.append(
-          LeafTuple(step, is_on_mesh ? description.leaf_placements[leaf++] : ir::kOneDevice));
-    }
-  }
-  py::list roots;
-  for (size_t i = 0; i < description.roots.size(); ++i) {
-    roots.append(RootTuple(description.roots[i],
-                           is_on_mesh ? description.root_placements[i] : ir::kAnywhere));
-  }
-  return {steps, roots};
-}
-
-std::vector<uint32_t> SourcesOf(const ir::Graph& graph) {
-  std::vector<uint32_t> sources;
-  for (const ir::Node* node : graph.nodes) sources.push_back(node->source);
-  return sources;
-}
-
-// A function that describes a graph when it is asked, also when the nodes no longer exist.
-py::cpp_function Describer(const ir::Graph& graph) {
-  return {[key = ir::KeptKey(graph.key), sources = SourcesOf(graph)] {
-    return DescribeKey(key.words(), sources);
-  }};
-}
-
-// What an executable returns: one array for each root.
-py::sequence Call(const runtime::Executable& executable, const std::vector<PyObject*>& arguments) {
-  const auto& ours = static_cast<const PyExecutable&>(executable);
-  auto returned = NamingOps([&] {
-    auto result = py::reinterpret_steal<py::object>(
-        PyObject_Vectorcall(ours.callable(), arguments.data(), arguments.size(), nullptr));
-    if (!result) throw py::error_already_set();
-    return result;
-  });
-  ours.CountExecution();
-  return returned;
-}
-
-// The data of a jax array, in its own memory where numpy can read that. Waits for it.
-py::array HostArray(py::handle array) {
-  // The constructor raises the error of jax, which `ensure` would drop.
-  const auto converted = [&] {
-    try {
-      return py::array(py::reinterpret_borrow<py::object>(array));
-    } catch (py::error_already_set&) {
-      const bool has_all = array.attr("is_fully_addressable").cast<bool>() ||
-                           array.attr("is_fully_replicated").cast<bool>();
-      if (has_all) throw;
-      throw std::runtime_error(
-          "a tensor is divided among processes, and this one has parts of it only.\n"
-          "Gather it, in all processes:  torch_xla_lite.full(x)");
-    }
-  }();
-  auto host = py::array::ensure(converted, py::array::c_style);
-  if (!host) throw std::bad_alloc();
-  return host;
-}
-
-// A buffer's data in the host's memory.
-struct HostData {
-  py::object owner;  // If it belongs to a jax array.
-  const void* start;
-  size_t num_bytes;
-};
-
-HostData DataOf(const PyBuffer& buffer) {
-  if (!buffer.array()) return {{}, buffer.tensor().const_data_ptr(), buffer.tensor().nbytes()};
-  py::array owner = HostArray(buffer.array());
-  const void* const start = owner.data();
-  const auto num_bytes = static_cast<size_t>(owner.nbytes());
-  return {std::move(owner), start, num_bytes};
-}
 
 // Its memory has the alignment that jax asks for.
 at::Tensor Empty(const ir::Shape* shape) {
@@ -289,46 +68,18 @@ py::object PackScalars(std::span<const uint64_t> scalars) {
 
 }  // namespace
 
-PyBuffer::PyBuffer(py::object array, const ir::Shape* shape, ir::Placement placement)
-    : array_(array.release().ptr()), num_bytes_(tensor::ByteSize(shape)), placement_(placement) {
-  device::NoteAllocated(num_bytes_);
-}
-
-PyBuffer::PyBuffer(at::Tensor tensor)
-    : tensor_(std::move(tensor)), num_bytes_(static_cast<int64_t>(tensor_.nbytes())) {
-  device::NoteAllocated(num_bytes_);
-}
-
-PyBuffer::~PyBuffer() {
-  device::NoteFreed(num_bytes_);
-  if (array_ != nullptr) Drop(array_);
-}
-
-void PyBuffer::SetArray(py::object array) {
-  // Making an array releases Python's lock, so another thread may have made one.
-  if (array_ == nullptr) array_ = array.release().ptr();
-}
-
-void PyBuffer::Move(py::object array, ir::Placement placement) {
-  Drop(array_.exchange(array.release().ptr()));
-  placement_ = placement;
-}
-
-PyExecutor::PyExecutor(py::function compile, py::function load, py::function start_compile,
-                       py::function can_interpret, py::function note_interpreted,
-                       py::function is_library, py::function upload, py::function copy,
-                       py::function place, py::function report, py::dict dtypes)
-    : compile_(std::move(compile)),
-      load_(std::move(load)),
-      start_compile_(std::move(start_compile)),
-      can_interpret_(std::move(can_interpret)),
-      note_interpreted_(std::move(note_interpreted)),
-      interpreted_lines_(std::move(is_library)),
-      upload_(std::move(upload)),
-      copy_(std::move(copy)),
-      place_(std::move(place)),
-      report_(std::move(report)),
-      dtypes_(std::move(dtypes)),
+PyExecutor::PyExecutor(const py::object& compiler)
+    : compile_(compiler.attr("compile")),
+      load_(compiler.attr("load")),
+      start_compile_(compiler.attr("start_compile")),
+      can_interpret_(compiler.attr("can_interpret")),
+      note_interpreted_(compiler.attr("note_interpreted")),
+      interpreted_lines_(compiler.attr("is_library")),
+      upload_(compiler.attr("upload")),
+      copy_(compiler.attr("copy")),
+      place_(compiler.attr("place")),
+      report_(compiler.attr("report")),
+      dtypes_(compiler.attr("dtypes")),
       interpreter_([this](const ir::Node& call, std::span<const at::Tensor> operands) {
         return RunLowering(call, operands);
       }) {
@@ -465,7 +216,7 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
   if (!call.scalars().empty()) owned.push_back(PackScalars(call.scalars()));
   std::vector<PyObject*> arguments;
   for (const py::object& argument : owned) arguments.push_back(argument.ptr());
-  const py::sequence returned = Call(*executable, arguments);
+  const py::sequence returned = static_cast<const PyExecutable&>(*executable).Call(arguments);
   std::vector<at::Tensor> results;
   size_t defined = 0;
   for (const ir::Shape* shape : signature.outputs) {
@@ -512,19 +263,13 @@ ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
       new PyCompilation(start_compile_(steps, roots, ir::StructureHash(graph.key))));
 }
 
-ir::Ref<runtime::Executable> PyExecutor::Compiled(const std::pair<py::list, py::list>& graph,
+ir::Ref<runtime::Executable> PyExecutor::Compiled(const Description& graph,
                                                   const py::object& structure) const {
   return NamingOps([&] {
     return ir::Ref<runtime::Executable>::Take(
         new PyExecutable(compile_(graph.first, graph.second, structure)));
   });
 }
-
-std::pair<py::list, py::list> DescribeGraph(const ir::Graph& graph) {
-  return DescribeKey(graph.key, SourcesOf(graph));
-}
-
-std::vector<uint64_t> Executions() { return ExecutionCounts(); }
 
 std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,
                                                      const ir::Graph& graph) {
@@ -548,7 +293,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     arguments.push_back(scalars.ptr());
   }
   const DeferredInterrupts deferred;
-  const py::sequence returned = Call(executable, arguments);
+  const py::sequence returned = ours.Call(arguments);
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : returned) {

@@ -3,7 +3,7 @@
 // It passes a graph's description to a Python function, which traces it and returns a compiled
 // executable; it runs that on jax arrays, and copies data between torch's memory and jax arrays.
 //
-//   PyExecutor executor(compile, upload, dtypes);
+//   PyExecutor executor(compiler);
 //   Runtime::Get().SetExecutor(&executor);
 //
 // Takes the GIL where it needs it. Callers hold no lock of the runtime except the sync lock.
@@ -14,7 +14,6 @@
 #include <ATen/core/Tensor.h>
 #include <pybind11/pybind11.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -28,71 +27,16 @@
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/interpreted_lines.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
-namespace torch_xla_lite::ir {
-struct Graph;
-}  // namespace torch_xla_lite::ir
-
 namespace torch_xla_lite::python {
-
-// A jax.Array, or a tensor of the CPU that becomes one when jax needs it: making an array takes
-// 30 us, more than most kernels. It may be dropped on any thread and under any lock. The executor
-// then releases Python's reference when it has Python's lock again, or the main thread does, as
-// soon as it can.
-class PyBuffer final : public ir::Buffer {
- public:
-  PyBuffer(pybind11::object array, const ir::Shape* shape, ir::Placement placement);
-  // Takes a dense tensor whose memory nothing else refers to.
-  explicit PyBuffer(at::Tensor tensor);
-  ~PyBuffer() override;
-
-  bool IsExclusive() const override {
-    PyObject* const array = array_;
-    return array == nullptr || Py_REFCNT(array) == 1;
-  }
-  ir::Placement placement() const override { return placement_; }
-  // The array, or nullptr while it is a tensor alone (PyExecutor::ArrayOf).
-  pybind11::handle array() const { return array_.load(); }
-  // The tensor that it was made of. The array has the same memory.
-  const at::Tensor& tensor() const { return tensor_; }
-  // With Python's lock.
-  void SetArray(pybind11::object array);
-  // Replaces the array by one that has the same data in another place. With Python's lock.
-  void Move(pybind11::object array, ir::Placement placement);
-
- private:
-  const at::Tensor tensor_;
-  std::atomic<PyObject*> array_ = nullptr;
-  const int64_t num_bytes_;
-  std::atomic<ir::Placement> placement_ = ir::kOneDevice;
-};
-
-// Steps and roots of a graph, as `compile` gets them.
-std::pair<pybind11::list, pybind11::list> DescribeGraph(const ir::Graph& graph);
-
-// How often each executable has run, in the order in which they were compiled.
-std::vector<uint64_t> Executions();
 
 class PyExecutor final : public runtime::Executor {
  public:
-  // compile(steps, roots, structure) -> (callable, info), where info has the attributes `number`,
-  // of the executable, `loaded`, and `placements`, of its leaves and roots if they are on a mesh,
-  // and structure is the same for graphs that differ in donation alone, and None for an op that an
-  // interpreted graph runs compiled; load, with the same arguments -> the same, or None if it is
-  // not on disk; start_compile, with the same arguments ->
-  // concurrent.futures.Future of what compile returns; note_interpreted(number of ops, seconds,
-  // structure, describe) is called after the first run of each graph that was not compiled, where
-  // describe() -> (steps, roots); is_library(file) -> whether its code is no user's;
-  // upload(numpy.ndarray) -> jax.Array; copy(jax.Array) -> jax.Array;
-  // place(jax.Array, placement) -> the same data there;
-  // report() is called when a value leaves the device, and raises what graphs have noted by then;
-  // dtypes: {torch's number: numpy.dtype}.
-  PyExecutor(pybind11::function compile, pybind11::function load, pybind11::function start_compile,
-             pybind11::function can_interpret, pybind11::function note_interpreted,
-             pybind11::function is_library, pybind11::function upload, pybind11::function copy,
-             pybind11::function place, pybind11::function report, pybind11::dict dtypes);
+  // compiler: an object with the functions of compiler.Compiler, which has their meaning.
+  explicit PyExecutor(const pybind11::object& compiler);
 
   // The jax.Array of a buffer, which owns it. With Python's lock.
   pybind11::handle ArrayOf(ir::Buffer* buffer) const;
@@ -137,7 +81,7 @@ class PyExecutor final : public runtime::Executor {
 
  private:
   // Of a graph as steps and roots.
-  ir::Ref<runtime::Executable> Compiled(const std::pair<pybind11::list, pybind11::list>& graph,
+  ir::Ref<runtime::Executable> Compiled(const Description& graph,
                                         const pybind11::object& structure) const;
   // Whether the CPU's kernels can read the device's memory.
   bool CanInterpret() const;

@@ -21,7 +21,9 @@
 #include "torch_xla_lite/csrc/explicit/register.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
+#include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
@@ -37,17 +39,6 @@ namespace torch_xla_lite::python {
 namespace {
 
 using runtime::Runtime;
-
-void SetCallbacks(py::function compile, py::function load, py::function start_compile,
-                  py::function can_interpret, py::function note_interpreted,
-                  py::function is_library, py::function upload, py::function copy,
-                  py::function place, py::function report, py::dict dtypes) {
-  // Never destroyed: tensors may be released after the interpreter has begun to shut down.
-  Runtime::Get().SetExecutor(new PyExecutor(
-      std::move(compile), std::move(load), std::move(start_compile), std::move(can_interpret),
-      std::move(note_interpreted), std::move(is_library), std::move(upload), std::move(copy),
-      std::move(place), std::move(report), std::move(dtypes)));
-}
 
 // `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py).
 void SetCompileWhen(const std::string& value) {
@@ -146,10 +137,13 @@ void BindRandom(py::module_& module) {
 
 PYBIND11_MODULE(_XLAC, module) {
   dispatch::RegisterKernels();
-  module.def("set_callbacks", &SetCallbacks, py::arg("compile"), py::arg("load"),
-             py::arg("start_compile"), py::arg("can_interpret"), py::arg("note_interpreted"),
-             py::arg("is_library"), py::arg("upload"), py::arg("copy"), py::arg("place"),
-             py::arg("report"), py::arg("dtypes"));
+  module.def(
+      "set_compiler",
+      [](const py::object& compiler) {
+        // Never destroyed: tensors may be released after the interpreter has begun to shut down.
+        Runtime::Get().SetExecutor(new PyExecutor(compiler));
+      },
+      py::arg("compiler"));
   module.def(
       "set_placement_of_uploads",
       [](py::object placement_of) {

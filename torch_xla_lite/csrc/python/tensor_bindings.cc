@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/python/buffer.h"
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"

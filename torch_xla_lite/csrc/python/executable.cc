@@ -1,0 +1,62 @@
+#include "torch_xla_lite/csrc/python/executable.h"
+
+#include <pybind11/stl.h>
+
+#include <exception>
+
+namespace py = pybind11;
+
+namespace torch_xla_lite::python {
+namespace {
+
+// By the numbers of executables. Guarded by Python's lock.
+std::vector<uint64_t>& ExecutionCounts() {
+  static auto* counts = new std::vector<uint64_t>;
+  return *counts;
+}
+
+}  // namespace
+
+std::vector<uint64_t> Executions() { return ExecutionCounts(); }
+
+PyExecutable::PyExecutable(const py::tuple& compiled)
+    : callable_(compiled[0]),
+      number_(compiled[1].attr("number").cast<size_t>()),
+      is_loaded_(compiled[1].attr("loaded").cast<bool>()) {
+  const py::object placements = compiled[1].attr("placements");
+  if (!placements.is_none()) {
+    std::tie(leaf_placements_, root_placements_) =
+        placements.cast<decltype(std::pair(leaf_placements_, root_placements_))>();
+  }
+  if (ExecutionCounts().size() <= number_) ExecutionCounts().resize(number_ + 1);
+}
+
+py::sequence PyExecutable::Call(const std::vector<PyObject*>& arguments) const {
+  auto returned = NamingOps([&] {
+    auto result = py::reinterpret_steal<py::object>(
+        PyObject_Vectorcall(callable_.ptr(), arguments.data(), arguments.size(), nullptr));
+    if (!result) throw py::error_already_set();
+    return result;
+  });
+  ++ExecutionCounts()[number_];
+  return returned;
+}
+
+PyCompilation::~PyCompilation() {
+  const py::gil_scoped_acquire gil;
+  future_.attr("cancel")();
+  future_ = {};
+}
+
+bool PyCompilation::IsDone() {
+  const py::gil_scoped_acquire gil;
+  return future_.attr("done")().cast<bool>();
+}
+
+ir::Ref<runtime::Executable> PyCompilation::Result() {
+  const py::gil_scoped_acquire gil;
+  if (!future_.attr("exception")().is_none()) return {};
+  return ir::Ref<runtime::Executable>::Take(new PyExecutable(future_.attr("result")()));
+}
+
+}  // namespace torch_xla_lite::python

@@ -1,0 +1,70 @@
+// What the compiler returns: an executable, or one that is compiled in the background.
+
+#ifndef TORCH_XLA_LITE_CSRC_PYTHON_EXECUTABLE_H_
+#define TORCH_XLA_LITE_CSRC_PYTHON_EXECUTABLE_H_
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/python/dropped.h"
+#include "torch_xla_lite/csrc/runtime/executor.h"
+
+namespace torch_xla_lite::python {
+
+// How often each executable has run, in the order in which they were compiled.
+std::vector<uint64_t> Executions();
+
+// Turns what the compiler says of an op (graph_errors.py, `blaming`) into an OpFailure.
+template <typename Work>
+auto NamingOps(Work work) {
+  try {
+    return work();
+  } catch (pybind11::error_already_set& error) {
+    const pybind11::object op =
+        pybind11::getattr(error.value(), "_torch_xla_lite_op", pybind11::none());
+    if (op.is_none()) throw;
+    throw runtime::OpFailure{op.cast<std::string>(), std::current_exception()};
+  }
+}
+
+class PyExecutable final : public runtime::Executable {
+ public:
+  // compiled: what `compile` returned.
+  explicit PyExecutable(const pybind11::tuple& compiled);
+  ~PyExecutable() override { Drop(callable_.release().ptr()); }
+  bool is_loaded() const override { return is_loaded_; }
+  // Of a program for a mesh, where it takes its arguments and leaves its results; otherwise empty.
+  const std::vector<ir::Placement>& leaf_placements() const { return leaf_placements_; }
+  const std::vector<ir::Placement>& root_placements() const { return root_placements_; }
+  // Returns one array for each root.
+  pybind11::sequence Call(const std::vector<PyObject*>& arguments) const;
+
+ private:
+  pybind11::object callable_;
+  std::vector<ir::Placement> leaf_placements_, root_placements_;
+  const size_t number_;
+  const bool is_loaded_;
+};
+
+class PyCompilation final : public runtime::Compilation {
+ public:
+  // A concurrent.futures.Future.
+  explicit PyCompilation(pybind11::object future) : future_(std::move(future)) {}
+  ~PyCompilation() override;
+  bool IsDone() override;
+  ir::Ref<runtime::Executable> Result() override;
+
+ private:
+  pybind11::object future_;
+};
+
+}  // namespace torch_xla_lite::python
+
+#endif  // TORCH_XLA_LITE_CSRC_PYTHON_EXECUTABLE_H_
