@@ -1,21 +1,17 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from typing import SupportsFloat, SupportsIndex, SupportsInt
 
 import jax
-import numpy as np
 import torch
 
-from .compiler import Compiler
 from .debug import Metrics
-from .placements import Root
 
 # --- the compiler (torch_xla_lite/compiler.py) ---
 
-def set_compiler(compiler: type[Compiler]) -> None:
-    """Connects the compiler."""
+def set_compiler(compiler: object) -> None:
+    """Connects the compiler: `compiler.Compiler`."""
 
 def register_lowering(op: str, needs_constants: bool) -> None:
     """Adds the lowering of an op of another library."""
