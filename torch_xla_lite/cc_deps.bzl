@@ -123,11 +123,12 @@ CC_DEPS = {
             ":online_softmax", ":softmax_cross_entropy"]),
     },
     "torch_xla_lite/csrc/ops": {
-        "call": (["call.cc", "call.h"], [":op_info", ":words", "//torch_xla_lite/csrc/device:guard",
+        "call": (["call.cc", "call.h"], [":mixed_devices", ":op_info", ":words", "//torch_xla_lite/csrc/device:guard",
             "//torch_xla_lite/csrc/tensor:dtype", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
         "decode": (["decode.cc", "decode.h"], [":words", "@torch//:core"]),
         "kernel_keys": (["kernel_keys.h"], ["@torch//:c10"]),
         "map_tensors": (["map_tensors.h"], ["@torch//:core"]),
+        "mixed_devices": (["mixed_devices.cc", "mixed_devices.h"], [":op_info", "@torch//:core"]),
         "op_facts": (["op_facts.cc", "op_facts.h", "op_table.h"], ["@torch//:c10"]),
         "op_info": (["op_info.cc", "op_info.h"], [":op_facts", ":op_name", "@torch//:core"]),
         "op_name": (["op_name.h"], ["@torch//:core"]),

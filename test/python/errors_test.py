@@ -12,8 +12,42 @@ def test_mixing_devices_says_which_and_what_to_do():
         torch.ones(2, device="jax") + torch.ones(2)
     assert str(caught.value).splitlines()[:2] == [
         "expected all tensors on one device, found jax:0 and cpu (in aten::add).",
-        "Move the other operand first:  other.to('jax')",
+        "Argument 2 (other, float32[2]) is on cpu. Move it first:  other.to('jax')",
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (
+            lambda x: torch.nn.Linear(3, 2)(x),
+            "Argument 2 (weight, float32[2,3]) is a parameter on cpu. "
+            "Move its module first:  model.to('jax')",
+        ),
+        (
+            lambda x: torch.nn.LayerNorm(3).requires_grad_(False)(x),
+            "Argument 3 (weight, float32[3]) is a parameter on cpu. "
+            "Move its module first:  model.to('jax')",
+        ),
+        (
+            lambda x: torch.nn.Linear(3, 2).to("jax")(x.cpu()),
+            "Argument 1 (input, float32[4,3]) is on cpu. Move it first:  input.to('jax')",
+        ),
+        (
+            lambda x: torch.cat([x, x.cpu().double()]),
+            "Argument 1 (tensors[1], float64[4,3]) is on cpu. Move it first:  tensors[1].to('jax')",
+        ),
+        (
+            lambda x: x.cpu() + x,
+            "Argument 1 (self, float32[4,3]) is on cpu. Move it first:  tensor.to('jax')",
+        ),
+    ],
+    ids=["parameter", "frozen", "input", "list", "self"],
+)
+def test_mixing_devices_names_the_argument_and_what_to_move(call, line):
+    with pytest.raises(RuntimeError) as caught:
+        call(torch.ones(4, 3, device="jax"))
+    assert str(caught.value).splitlines()[1] == line
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "torch_xla_lite/csrc/device/guard.h"
+#include "torch_xla_lite/csrc/ops/mixed_devices.h"
 #include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -58,6 +59,7 @@ void Call::PushDouble(double value) {
 
 Call::Status Call::Read(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   info_ = &info;
+  arguments_ = arguments;
   // The results of factories and of true division depend on the default dtype.
   words.push_back(reinterpret_cast<uint64_t>(&info) |
                   ScalarTypeWord(c10::get_default_dtype_as_scalartype()) << kDefaultDtypeShift);
@@ -144,9 +146,7 @@ Call::Status Call::ReadCpuTensor(const at::Tensor& tensor, bool may_be_index) {
       c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true)) {
     return Status::kCpuIndices;
   }
-  TORCH_CHECK(false, "expected all tensors on one device, found jax:0 and ", tensor.device(),
-              " (in ", info_->op.operator_name().name,
-              ").\nMove the other operand first:  other.to('jax')");
+  RefuseMixedDevices(*info_, arguments_, tensor);
 }
 
 void Call::PushRuntimeNumber(const c10::Scalar& value, uint64_t flags) {

@@ -61,6 +61,7 @@ class Call {
   void PushRuntimeNumber(const c10::Scalar& value, uint64_t flags);
 
   const OpInfo* info_ = nullptr;
+  c10::ArrayRef<c10::IValue> arguments_;
   c10::SmallVector<uint64_t, 16> layouts_;
   bool is_runtime_index_ = false;
   bool is_valid_index_ = false;
