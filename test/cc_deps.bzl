@@ -48,11 +48,9 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/ir:shape", "//torch_xla_lite/csrc/ir:signature"]),
     },
     "test/csrc/kernels": {
-        "kernels": (["online_softmax_test.cc", "parallel_test.cc", "row_loops_test.cc", "segment_walk_test.cc",
-            "simd_loops_test.cc"], ["//torch_xla_lite/csrc/kernels:element",
-            "//torch_xla_lite/csrc/kernels:online_softmax", "//torch_xla_lite/csrc/kernels:parallel",
-            "//torch_xla_lite/csrc/kernels:row_loops", "//torch_xla_lite/csrc/kernels:segment_walk",
-            "//torch_xla_lite/csrc/kernels:simd_loops"]),
+        "kernels": (["online_softmax_test.cc", "parallel_test.cc", "simd_loops_test.cc"],
+            ["//torch_xla_lite/csrc/kernels:element", "//torch_xla_lite/csrc/kernels:online_softmax",
+            "//torch_xla_lite/csrc/kernels:parallel", "//torch_xla_lite/csrc/kernels:simd_loops"]),
     },
     "test/csrc/runtime": {
         "memory_executor": (["memory_executor.cc", "memory_executor.h"], ["//test/csrc/ir:toy_ops",

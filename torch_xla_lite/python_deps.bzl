@@ -131,7 +131,7 @@ PYTHON_DEPS = {
         "registry": [":facts", ":table"],
         "rejection": [],
         "scan": [":promotion", ":registry", ":target"],
-        "segment": [":kernels", ":registry"],
+        "segment": [":checks", ":promotion", ":registry"],
         "shape": [":checks", ":promotion", ":registry"],
         "shapes": [],
         "softmax": [":binary", ":promotion", ":registry"],

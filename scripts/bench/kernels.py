@@ -13,8 +13,7 @@ library:
 
 The compared functions run alternately in one process; a ratio is the median of the ratios of
 neighbouring runs. On one CPU core processor time is measured, which other processes disturb less;
-otherwise wall-clock time. For segments, jax gets the segment number of each row, computed
-beforehand. Every row is the value and the gradient.
+otherwise wall-clock time. Every row is the value and the gradient.
 
 Exit code 1 if a CUDA kernel and its CPU version differ by more than rounding, else 0.
 """
@@ -88,52 +87,6 @@ def cross_entropy_case(batch: int, classes: int, dtype: str) -> Case:
     )
 
 
-# --- segment_reduce -------------------------------------------------------------------------------
-
-
-def our_segments(reduce: str) -> Function:
-    def run(data: jax.Array, offsets: jax.Array, grad: jax.Array) -> tuple[jax.Array, jax.Array]:
-        reduced = kernels.segment_reduce(data, offsets, reduce=reduce)
-        return reduced, kernels.segment_reduce_backward(grad, reduced, data, offsets, reduce=reduce)
-
-    return run
-
-
-def jax_segments(reduce: str) -> Function:
-    reduction = {"sum": jax.ops.segment_sum, "max": jax.ops.segment_max}[reduce]
-
-    def run(data: jax.Array, ids: jax.Array, grad: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def forward(x: jax.Array) -> jax.Array:
-            return reduction(x, ids, num_segments=grad.shape[0], indices_are_sorted=True)
-
-        reduced, pull = jax.vjp(forward, data)
-        return reduced, pull(grad)[0]
-
-    return run
-
-
-def random_offsets(rows: int, segments: int) -> np.ndarray:
-    inner = np.random.default_rng(0).integers(0, rows + 1, segments - 1)
-    return np.concatenate([[0], np.sort(inner), [rows]]).astype(np.int32)
-
-
-def segments_case(reduce: str, rows: int, segments: int, width: int) -> Case:
-    generator = np.random.default_rng(0)
-    offsets = random_offsets(rows, segments)
-    lengths = np.diff(offsets)
-    data = jnp.asarray(generator.standard_normal((rows, width)), jnp.float32)
-    grad = jnp.asarray(generator.standard_normal((segments, width)), jnp.float32)
-    ids = jnp.asarray(np.repeat(np.arange(segments, dtype=np.int32), lengths))
-    x = torch.tensor(np.asarray(data)).requires_grad_()
-    y, g = torch.tensor(lengths).long(), torch.tensor(np.asarray(grad))
-    return Case(
-        f"segment {reduce}, {rows:,} x {width} in {segments:,}",
-        (our_segments(reduce), (data, jnp.asarray(offsets), grad)),
-        (jax_segments(reduce), (data, ids, grad)),
-        lambda: torch.autograd.grad(torch.segment_reduce(x, reduce, lengths=y), x, g),
-    )
-
-
 def cases() -> Iterator[Case]:
     for batch, classes, dtype in (
         (4096, 10, "float32"),
@@ -143,18 +96,13 @@ def cases() -> Iterator[Case]:
         (256, 32_000, "bfloat16"),
     ):
         yield cross_entropy_case(batch, classes, dtype)
-    for reduce in ("sum", "max"):
-        yield segments_case(reduce, 100_000, 1_000, 64)
-        yield segments_case(reduce, 100_000, 50_000, 64)
-        yield segments_case(reduce, 100_000, 1, 64)
-        yield segments_case(reduce, 1_000_000, 100_000, 1)
 
 
 # --- CUDA and CPU ---------------------------------------------------------------------------------
 
 
 def comparisons() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
-    """Inputs for which both devices must agree: odd sizes, ignored rows, empty segments."""
+    """Inputs for which both devices must agree: odd sizes, ignored rows."""
     generator = np.random.default_rng(0)
     for dtype in ("float32", "float64", "bfloat16", "float16"):
         for batch, classes in (
@@ -170,21 +118,6 @@ def comparisons() -> Iterator[tuple[str, Function, tuple[Any, ...]]]:
             labels[::4] = -100
             operands = (logits, jnp.asarray(labels))
             yield f"softmax_cross_entropy {batch} x {classes} {dtype}", our_cross_entropy, operands
-        for rows, segments, width in (
-            (1000, 7, 1),
-            (5000, 3, 33),
-            (300, 100, 64),
-            (70_000, 2, 3),
-            (0, 4, 2),
-            (100_000, 60_000, 5),
-        ):
-            offsets = jnp.asarray(random_offsets(rows, segments))
-            # Small integers: some are equal, and sums are exact.
-            data = jnp.asarray(generator.integers(-3, 4, (rows, width))).astype(dtype)
-            grad = jnp.asarray(generator.standard_normal((segments, width))).astype(dtype)
-            for reduce in ("sum", "mean", "max", "min"):
-                name = f"segment {reduce}, {rows} x {width} in {segments} {dtype}"
-                yield name, our_segments(reduce), (data, offsets, grad)
 
 
 def cuda_differs() -> bool:

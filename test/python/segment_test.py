@@ -92,11 +92,11 @@ def test_many_segments_give_the_same_bits_each_time():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"lengths": [2, 1]}, "segments have 3 rows in total, but data has 4"),
-        ({"lengths": [5, -1]}, "offset 5 of segment 1 is not in"),
-        ({"lengths": [-1, 5]}, "offset -1 of segment 1 is not in"),
-        ({"offsets": [0, 9]}, "offset 9 of segment 1 is not in"),
-        ({"offsets": [0, 3, 2]}, "offset 2 of segment 2 is not in"),
+        ({"lengths": [2, 1]}, "segments do not have 4 rows in total"),
+        ({"lengths": [5, -1]}, "segments are not consecutive groups of 4 rows"),
+        ({"lengths": [-1, 5]}, "segments are not consecutive groups of 4 rows"),
+        ({"offsets": [0, 9]}, "segments are not consecutive groups of 4 rows"),
+        ({"offsets": [0, 3, 2]}, "segments are not consecutive groups of 4 rows"),
     ],
     ids=str,
 )

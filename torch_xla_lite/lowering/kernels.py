@@ -1,11 +1,10 @@
 """Calls this project's own kernels as XLA custom calls, on the CPU and on CUDA.
 
     loss, normalizer = softmax_cross_entropy(logits, labels, ignore_index=-100)
-    means = segment_reduce(data, offsets, reduce="mean")
 
 The functions are for use while `jax.jit` traces, under `jax.enable_x64(True)` where an operand has
 64 bits. They have no jax gradient; use the `_backward` functions for that. csrc/kernels/*.h define
-the custom calls, and what happens if labels or offsets are invalid.
+the custom calls, and what happens if labels are invalid.
 
 The CPU implementations are in lib/libtorch_xla_lite_ffi.so. lib/libtorch_xla_lite_cuda.so is opened
 only where jax has a CUDA device.
@@ -13,7 +12,6 @@ only where jax has a CUDA device.
 
 import ctypes
 import functools
-import math
 import pathlib
 from collections.abc import Sequence
 
@@ -21,7 +19,7 @@ import jax
 import numpy as np
 
 from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.mesh import note_gathered, partitioned
+from torch_xla_lite.lowering.mesh import partitioned
 
 _LIBRARIES = pathlib.Path(__file__).parent.parent / "lib"
 _CPU = _LIBRARIES / "libtorch_xla_lite_ffi.so"
@@ -29,17 +27,9 @@ _CUDA = _LIBRARIES / "libtorch_xla_lite_cuda.so"
 
 # Name of each custom call, without "torch_xla_lite.", and its symbol in both libraries.
 _SYMBOLS = {
-    "segment_reduce": "TorchXlaLiteSegmentReduce",
-    "segment_reduce_backward": "TorchXlaLiteSegmentReduceBackward",
     "softmax_cross_entropy": "TorchXlaLiteSoftmaxCrossEntropy",
     "softmax_cross_entropy_backward": "TorchXlaLiteSoftmaxCrossEntropyBackward",
 }
-
-_REDUCTIONS = {"sum": 0, "mean": 1, "max": 2, "min": 3}
-
-# The default start values of reductions.
-_NEUTRAL = {"sum": 0.0, "mean": 0.0, "max": -math.inf, "min": math.inf}
-
 
 @functools.cache
 def register() -> None:
@@ -157,83 +147,6 @@ def softmax_cross_entropy_backward(
 
     operands, takes = [grad, logits, labels, normalizer], ["n", "n c", "n", "n t"]
     return partitioned(kernel, operands, [like], takes=takes, gives=["n c"], along="n")[0]
-
-
-def segment_reduce(
-    data: jax.Array,
-    offsets: jax.Array,
-    *,
-    reduce: str,
-    initial: float | None = None,
-    empty: float | None = None,
-    whole: bool = False,
-    op: str = "torch_xla_lite.segment_reduce",
-) -> jax.Array:
-    """Reduces consecutive groups of rows. Gives the same bits each time.
-
-    Args:
-      data: `[rows, width]`; float32, float64, bfloat16 or float16, computed in float32 at least.
-      offsets: `[segments + 1]`, int32 or int64; segment i is `data[offsets[i]:offsets[i + 1]]`.
-      reduce: "sum", "mean", "max" or "min". NaN wins over every number.
-      initial: the start value of each reduction; by default 0, -inf for "max" and inf for "min".
-      empty: the result of a segment without rows; by default `initial`.
-      whole: whether it is an error if the last offset is not `rows`.
-      op: what errors call the operation.
-
-    Returns:
-      `[segments, width]`, the dtype of `data`.
-
-    Raises:
-      jax.errors.JaxRuntimeError: when the program runs on a CPU, for offsets that decrease or leave
-        `[0, rows]`. On CUDA the results are then unspecified.
-
-    Source: aten::segment_reduce with axis 0; jax.ops.segment_sum with sorted ids.
-    """
-    target.refuse_if_portable(op)
-    register()
-    start = _NEUTRAL[reduce] if initial is None else initial
-    out = jax.ShapeDtypeStruct((offsets.shape[0] - 1, data.shape[1]), data.dtype)
-    note_gathered(op)
-    return jax.ffi.ffi_call("torch_xla_lite.segment_reduce", out)(
-        data,
-        offsets,
-        op=op,
-        reduce=np.int64(_REDUCTIONS[reduce]),
-        whole=whole,
-        initial=np.float64(start),
-        empty=np.float64(start if empty is None else empty),
-    )
-
-
-def segment_reduce_backward(
-    grad: jax.Array,
-    reduced: jax.Array,
-    data: jax.Array,
-    offsets: jax.Array,
-    *,
-    reduce: str,
-    whole: bool = False,
-    op: str = "torch_xla_lite.segment_reduce_backward",
-) -> jax.Array:
-    """The gradient of `segment_reduce` for its data: `[rows, width]`, the dtype of data.
-
-    Args:
-      grad: `[segments, width]`, the dtype of `data`.
-      reduced: `[segments, width]`, as returned by segment_reduce.
-      data, offsets, reduce, whole: as passed to segment_reduce.
-      op: what errors call the operation.
-
-    Returns:
-      0 for rows that belong to no segment. Elements that are equal to the maximum (minimum)
-      share its gradient.
-    """
-    target.refuse_if_portable(op)
-    register()
-    like = jax.ShapeDtypeStruct(data.shape, data.dtype)
-    note_gathered(op)
-    return jax.ffi.ffi_call("torch_xla_lite.segment_reduce_backward", like)(
-        grad, reduced, data, offsets, op=op, reduce=np.int64(_REDUCTIONS[reduce]), whole=whole
-    )
 
 
 def _accumulator(dtype: np.dtype) -> np.dtype:

@@ -7,10 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import kernels
+from torch_xla_lite.lowering.checks import check
+from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
-_ELEMENTS = ("float32", "float64", "bfloat16", "float16")
+_REDUCTIONS = {
+    "sum": jax.ops.segment_sum,
+    "mean": jax.ops.segment_sum,
+    "max": jax.ops.segment_max,
+    "min": jax.ops.segment_min,
+}
+_COMBINE = {"sum": lax.add, "mean": lax.add, "max": lax.max, "min": lax.min}
 
 
 @lower("aten::segment_reduce", constants=True)
@@ -25,17 +32,16 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> jax.Array:
-    bounds = _offsets(data, reduce, lengths, offsets, axis)
-    reduced = kernels.segment_reduce(
-        _matrix(data),
-        bounds,
-        reduce=reduce,
-        initial=initial,
-        empty=math.nan if reduce == "mean" and initial is None else initial,
-        whole=offsets is None and not unsafe,
-        op="aten::segment_reduce",
-    )
-    return lax.reshape(reduced, (bounds.shape[0] - 1, *data.shape[1:]))
+    bounds = _bounds(data, reduce, lengths, offsets, axis, whole=offsets is None and not unsafe)
+    x, count = opmath(data), bounds.shape[0] - 1
+    reduced = _REDUCTIONS[reduce](x, _segment_of_rows(bounds, x), count, indices_are_sorted=True)
+    if initial is not None:
+        reduced = _COMBINE[reduce](reduced, lax.full_like(reduced, initial))
+    if reduce != "mean":
+        return convert(reduced, data.dtype)
+    rows = _rows_in(bounds, reduced)
+    empty = lax.full_like(reduced, math.nan if initial is None else initial)
+    return convert(jnp.where(rows > 0, reduced / rows, empty), data.dtype)
 
 
 @lower("aten::_segment_reduce_backward", constants=True)
@@ -50,34 +56,63 @@ def segment_reduce_backward(
     axis: int = 0,
     initial: float | None = None,
 ) -> jax.Array:
-    grad_data = kernels.segment_reduce_backward(
-        _matrix(grad),
-        _matrix(output),
-        _matrix(data),
-        _offsets(data, reduce, lengths, offsets, axis),
-        reduce=reduce,
-        op="aten::_segment_reduce_backward",
-    )
-    return lax.reshape(grad_data, data.shape)
+    bounds = _bounds(data, reduce, lengths, offsets, axis)
+    segments, grad = _segment_of_rows(bounds, data), opmath(grad)
+
+    def of_rows(of_segments: jax.Array) -> jax.Array:
+        return of_segments.at[segments].get(mode="fill", fill_value=0)
+
+    if reduce == "mean":
+        grad = grad / lax.max(_rows_in(bounds, grad), jnp.ones((), grad.dtype))
+    if reduce in ("sum", "mean"):
+        return convert(of_rows(grad), data.dtype)
+    # Elements that are equal to the largest (smallest) share its gradient.
+    equal = convert((data == of_rows(output)) | (data != data), grad.dtype)
+    sharing = jax.ops.segment_sum(equal, segments, grad.shape[0], indices_are_sorted=True)
+    shared = of_rows(grad / lax.max(sharing, jnp.ones((), grad.dtype)))
+    return convert(equal * shared, data.dtype)
 
 
-def _offsets(
+def _bounds(
     data: jax.Array,
     reduce: str,
     lengths: jax.Array | None,
     offsets: jax.Array | None,
     axis: int,
+    whole: bool = False,
 ) -> jax.Array:
-    """The offsets of the segments, `[segments + 1]`. Raises Unsupported for other cases."""
+    """Where segments begin and, last, where the last one ends: `[segments + 1]` int64. Raises
+    Unsupported for other cases."""
     given = lengths if offsets is None else offsets
     if reduce == "prod" or axis != 0 or given is None or given.ndim != 1 or data.ndim == 0:
         raise Unsupported
-    if data.dtype.name not in _ELEMENTS or given.dtype.name not in ("int32", "int64"):
-        raise Unsupported
-    if offsets is not None:
-        return offsets
-    return jnp.concatenate([np.zeros(1, lengths.dtype), jnp.cumsum(lengths, dtype=lengths.dtype)])
+    bounds = convert(given, np.dtype(np.int64))
+    if offsets is None:
+        bounds = jnp.concatenate([np.zeros(1, np.int64), jnp.cumsum(bounds)])
+    decreases = jnp.any(bounds[1:] < bounds[:-1])
+    outside = (bounds[:1] < 0).any() | (bounds[-1:] > data.shape[0]).any()
+    check(
+        decreases | outside,
+        f"aten::segment_reduce: segments are not consecutive groups of {data.shape[0]} rows",
+        RuntimeError,
+    )
+    if whole:
+        check(
+            bounds[-1] != data.shape[0],
+            f"aten::segment_reduce: segments do not have {data.shape[0]} rows in total",
+            RuntimeError,
+        )
+    return bounds
 
 
-def _matrix(x: jax.Array) -> jax.Array:
-    return lax.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+def _segment_of_rows(bounds: jax.Array, data: jax.Array) -> jax.Array:
+    """The segment of each row, `[rows]`; the number of segments for rows outside of all."""
+    count, rows = bounds.shape[0] - 1, lax.iota(np.int64, data.shape[0])
+    segments = jnp.searchsorted(bounds[1:], rows, side="right")
+    return jnp.where(rows < bounds[0], count, segments)
+
+
+def _rows_in(bounds: jax.Array, like: jax.Array) -> jax.Array:
+    """How many rows each segment has, with as many dimensions as `like`."""
+    rows = convert(bounds[1:] - bounds[:-1], like.dtype)
+    return lax.expand_dims(rows, range(1, like.ndim))
