@@ -59,7 +59,7 @@ def record_another(*graph):
     global later
     later = torch.zeros(2, device="jax") + 2
     return compile_graph(*graph)
-torch_xla_lite.compiler.compile_graph = record_another
+torch_xla_lite.compiler.Compiler.compile = staticmethod(record_another)
 torch_xla_lite.compiler.register()
 message(lambda: value.tolist())
 print(later.tolist())

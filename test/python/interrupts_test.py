@@ -83,7 +83,7 @@ def compile_wrapped(*graph):
     compiled, info = compile_graph(*graph)
     return lambda *arguments: run(compiled, arguments), info
 
-torch_xla_lite.compiler.compile_graph = compile_wrapped
+torch_xla_lite.compiler.Compiler.compile = staticmethod(compile_wrapped)
 torch_xla_lite.compiler.register()
 state = torch.zeros(2).to("jax")
 state.add_(1)
