@@ -101,6 +101,16 @@ TEST(ExecutableCache, AThousandExecutablesAreNotMixedUp) {
     EXPECT_EQ(cache.Find(KeyOf({i / 10, i % 10})), executables[i]);
 }
 
+TEST(ExecutableCache, WhatWasDroppedIsNotAdaptable) {
+  ExecutableCache cache(1);
+  cache.Insert(KeptKey(GraphOf(Call("plus", {Leaf({1})}, {1})).key), New());
+  cache.Insert(KeptKey(KeyOf({1})), New());
+  const Value kept = Leaf({1});
+  const Value root = Call("plus", {kept}, {1});
+  ir::Graph graph = GraphOf(root);
+  EXPECT_FALSE(cache.FindAdaptable(&graph));
+}
+
 TEST(ExecutableCache, AnExecutableThatDonatesMoreIsAdaptable) {
   ExecutableCache cache(2);
   const Value donating = Call("plus", {Leaf({1})}, {1});

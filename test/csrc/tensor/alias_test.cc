@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "test/csrc/ir/toy_ops.h"
@@ -84,29 +85,29 @@ TEST(Alias, APendingValueLivesUntilItsAliasDies) {
   EXPECT_EQ(NumPending(), 0u);
 }
 
-// Notes whether the record lock was free when it was freed.
+// Another thread takes the record lock when this is freed.
 class FreedBuffer final : public ir::Buffer {
  public:
-  explicit FreedBuffer(bool* was_free) : was_free_(*was_free) {}
+  explicit FreedBuffer(std::future<void>* taken) : taken_(*taken) {}
   ~FreedBuffer() override {
-    std::thread([&] {
-      const std::unique_lock lock(runtime::Runtime::Get().record_lock(), std::try_to_lock);
-      was_free_ = lock.owns_lock();
-    }).join();
+    taken_ = std::async(std::launch::async, [] {
+      const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+    });
+    EXPECT_EQ(taken_.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   }
   bool IsExclusive() const override { return true; }
 
  private:
-  bool& was_free_;
+  std::future<void>& taken_;
 };
 
 TEST(Alias, FreesItsValueWithoutTheRecordLock) {
-  bool was_free = false;
+  std::future<void> taken;
   auto alias = c10::make_intrusive<Alias>(Vector(1));
-  auto buffer = ir::Ref<ir::Buffer>::Take(new FreedBuffer(&was_free));
+  auto buffer = ir::Ref<ir::Buffer>::Take(new FreedBuffer(&taken));
   alias->SetValue({ir::Node::Leaf(Vector(1), std::move(buffer)), 0});
   alias.reset();
-  EXPECT_TRUE(was_free);
+  EXPECT_TRUE(taken.valid());
 }
 
 }  // namespace
