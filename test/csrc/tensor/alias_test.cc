@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <utility>
 
 #include "test/csrc/ir/toy_ops.h"
@@ -18,7 +17,7 @@ using ir::toy::Leaf;
 using ir::toy::Vector;
 
 size_t NumPending() {
-  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   return runtime::PendingValues().size();
 }
 

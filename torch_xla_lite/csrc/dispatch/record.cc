@@ -9,7 +9,6 @@
 #include <c10/core/TensorOptions.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,8 +24,11 @@
 #include "torch_xla_lite/csrc/dispatch/op_name.h"
 #include "torch_xla_lite/csrc/dispatch/overlap.h"
 #include "torch_xla_lite/csrc/dispatch/transfer.h"
+#include "torch_xla_lite/csrc/ir/mutex.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -44,16 +46,14 @@ using tensor::XTensorImpl;
 using torch::jit::Stack;
 using ResultList = RecordKernel::NewResults;
 
-std::mutex lowered_mutex;
+ir::Mutex lowered_mutex;
 
-// Guarded by lowered_mutex.
-LoweredOps& GetLoweredOps() {
+LoweredOps& GetLoweredOps() LITE_REQUIRES(lowered_mutex) {
   static auto* lowered = new LoweredOps;
   return *lowered;
 }
 
-// Guarded by the record lock.
-ir::SignatureTable& Signatures() {
+ir::SignatureTable& Signatures() LITE_REQUIRES(ir::record_lock) {
   static auto* table = new ir::SignatureTable;
   return *table;
 }
@@ -108,9 +108,8 @@ c10::DispatchKey KeyOf(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments)
   return c10::computeDispatchKey(std::nullopt, layout, device);
 }
 
-// Everything below is called with the record lock held.
-
-ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call) {
+ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call)
+    LITE_REQUIRES(ir::record_lock) {
   c10::SmallVector<ir::Value, 8> operands;
   for (XTensorImpl* operand : call.operands) operands.push_back(operand->Read());
   auto node = ir::Node::Create(&signature, {operands.data(), operands.size()},
@@ -119,7 +118,8 @@ ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call) {
   return node;
 }
 
-at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output) {
+at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output)
+    LITE_REQUIRES(ir::record_lock) {
   if (node->signature().outputs[output] == nullptr) return {};
   return at::Tensor(tensor::MakeTensor({node, output}));
 }
@@ -136,7 +136,8 @@ int64_t OffsetFor(const XTensorImpl& source, const ir::Shape* view) {
   return bytes / size;
 }
 
-at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output) {
+at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output)
+    LITE_REQUIRES(ir::record_lock) {
   const XTensorImpl& source = *call.operands[0];
   auto step =
       c10::make_intrusive<ViewStep>(source.step(), &signature, output,
@@ -150,9 +151,10 @@ at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t out
 
 // Writes the results of a mutating op, from output `first` on, back to its arguments.
 void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                  const ir::Ref<ir::Node>& node, uint32_t first) {
+                  const ir::Ref<ir::Node>& node, uint32_t first) LITE_REQUIRES(ir::record_lock) {
   for (const int i : info.mutated) {
     ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      ir::record_lock.AssertHeld();
       const uint32_t output = first++;
       if (tensor.defined()) XTensorImpl::From(tensor)->Write({node, output});
     });
@@ -193,7 +195,7 @@ bool OutputsFit(const OpInfo& info, const OpSignature& signature,
 // The results of the op that are new: tensors, and lists of tensors.
 template <typename Make>
 void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& make,
-                    ResultList* results) {
+                    ResultList* results) LITE_REQUIRES(ir::record_lock) {
   uint32_t output = 0;
   size_t fresh = 0;
   for (const int source : info.results) {
@@ -211,7 +213,8 @@ void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& mak
 
 // Records the call and appends its new results to `results`.
 void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
-            c10::ArrayRef<c10::IValue> arguments, ResultList* results) {
+            c10::ArrayRef<c10::IValue> arguments, ResultList* results)
+    LITE_REQUIRES(ir::record_lock) {
   if (info.kind == OpInfo::Kind::kInplaceView) {
     const at::Tensor view = MakeView(signature, call, 0);
     // The storage stays the same, so the returned one is not the last reference to it.
@@ -219,7 +222,9 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
   }
   if (info.IsView()) {
     CollectResults(
-        info, signature, [&](uint32_t k) { return MakeView(signature, call, k); }, results);
+        info, signature,
+        [&](uint32_t k) LITE_REQUIRES(ir::record_lock) { return MakeView(signature, call, k); },
+        results);
     return;
   }
   const ir::Ref<ir::Node> node = MakeNode(signature, call);
@@ -228,18 +233,21 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
     WriteMutated(info, arguments, node, node->num_outputs() - count);
   }
   CollectResults(
-      info, signature, [&](uint32_t k) { return MakeOutput(node, k); }, results);
+      info, signature,
+      [&](uint32_t k) LITE_REQUIRES(ir::record_lock) { return MakeOutput(node, k); }, results);
 }
 
-// The signature of the call; inferred, without the lock, if it is new.
+// The signature of the call; inferred, while the lock is released, if it is new.
 const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                 const Call& call, RecordScope* scope, bool* is_new) {
+                                 const Call& call, bool* is_new) LITE_REQUIRES(ir::record_lock) {
   const ir::Signature* signature = Signatures().Find(call.key());
   *is_new = signature == nullptr;
   if (*is_new) {
-    scope->Unlock();
-    ir::Ref<OpSignature> inferred = Infer(info, arguments, call);
-    scope->Lock();
+    ir::Ref<OpSignature> inferred;
+    {
+      const runtime::RecordPause pause;
+      inferred = Infer(info, arguments, call);
+    }
     signature = Signatures().Insert(std::move(inferred));
   }
   return static_cast<const OpSignature*>(signature);
@@ -252,8 +260,6 @@ bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
   return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
 }
-
-// Everything below is called without the record lock.
 
 // torch's own kernels resize out= tensors to the result's sizes.
 void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
@@ -306,7 +312,7 @@ Stack ArgumentsOfItem(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
 }
 
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
-  const std::lock_guard lock(lowered_mutex);
+  const ir::MutexLock lock(&lowered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetLoweredOps());
   const OpInfo* expected = nullptr;
   // If another thread was faster, use its info, which may already be part of keys.
@@ -317,12 +323,12 @@ const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*
 }  // namespace
 
 void SetLoweredOps(LoweredOps lowered) {
-  const std::lock_guard lock(lowered_mutex);
+  const ir::MutexLock lock(&lowered_mutex);
   GetLoweredOps() = std::move(lowered);
 }
 
 void AddLoweredOp(const std::string& name, bool needs_constants) {
-  const std::lock_guard lock(lowered_mutex);
+  const ir::MutexLock lock(&lowered_mutex);
   GetLoweredOps().insert_or_assign(name, LoweredOp(needs_constants));
 }
 
@@ -357,9 +363,9 @@ RecordKernel::Outcome RecordKernel::Record(const c10::OperatorHandle& op,
   const OpSignature* signature;
   ir::Ref<const OpSignature> unfit;  // Its results do not fit the out= tensors.
   {
-    RecordScope scope;
+    const RecordScope scope;
     bool is_new = false;
-    signature = FindSignature(*info, arguments, call, &scope, &is_new);
+    signature = FindSignature(*info, arguments, call, &is_new);
     if (signature->runs_on_cpu || RefusesNumbers(*info, *signature, arguments)) {
       return Outcome::kOnCpu;
     }
