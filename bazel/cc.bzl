@@ -7,6 +7,7 @@ load("//bazel:aarch64.bzl", "aarch64_test")
 load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:link_order.bzl", "ordered_link")
 load("//bazel:linking.bzl", "link_closure", "version_script")
+load("//bazel:sanitizers.bzl", "sanitizer_test")
 
 CPP_STANDARD = "c++20"
 
@@ -55,7 +56,7 @@ _unit = rule(
     attrs = {"srcs": attr.label_list(allow_files = True)},
 )
 
-def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aarch64 = False, **kwargs):
+def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aarch64 = False, sanitizers = [], **kwargs):
     """A googletest program, linked with a `main` function.
 
     Its sources are compiled as one, NAME.unit.cc, so that the compiler reads torch's headers once. They share their
@@ -69,6 +70,7 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aa
       size: of the test; selects its timeout.
       env: environment variables; LD_LIBRARY_PATH with torch's libraries is added.
       aarch64: adds the test NAME.aarch64, for 64-bit ARM.
+      sanitizers: adds the tests NAME.thread_sanitizer and NAME.address_sanitizer for "thread" and "address".
       **kwargs: passed to cc_test (data, tags ...).
     """
     environment = {
@@ -103,6 +105,13 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aa
         aarch64_test(
             name = name + ".aarch64",
             size = size,
+            test = name,
+        )
+    for sanitizer in sanitizers:
+        sanitizer_test(
+            name = "%s.%s_sanitizer" % (name, sanitizer),
+            size = size,
+            sanitizer = sanitizer,
             test = name,
         )
 

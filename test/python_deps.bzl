@@ -124,7 +124,9 @@ PYTHON_DEPS = {
         "portable_test": [":source_tree"],
         "source_tree": ["//test/build:tree"],
         "style_test": [":source_tree"],
+        "thread_safety_test": [":source_tree"],
         "variables_test": [":source_tree", "//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
+        "nightly": ["thread_safety_test"],
     },
     "test/mesh": {
         "checkpoint_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite:sharding"],

@@ -8,7 +8,6 @@
 #include <bit>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +38,7 @@ const OpInfo& KeptInfoOf(const std::string& name) {
 
 at::Tensor Jax(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat) {
   const auto shape = tensor::ShapeOf(dtype, sizes, "");
-  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(
       {ir::Node::Leaf(shape.get(), ir::Ref<ir::Buffer>::Take(new ir::toy::HostBuffer({}))), 0}));
 }

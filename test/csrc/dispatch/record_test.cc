@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <torch/library.h>
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -158,7 +157,7 @@ TEST_F(RecordTest, NodesRememberWhereTheyWereRecorded) {
   SetSourceHook([] { return uint32_t{17}; });
   const at::Tensor y = x.add(x);
   SetSourceHook(nullptr);
-  const std::lock_guard lock(runtime.record_lock());
+  const runtime::RecordScope scope;
   EXPECT_EQ(XTensorImpl::From(y)->Read().node->source, 17u);
 }
 

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "test/csrc/ir/toy_ops.h"
@@ -41,12 +40,12 @@ class RuntimeTest : public testing::Test {
 
   void Set(LiveValue& place, ir::Value value) {
     ir::Value replaced;
-    const std::lock_guard lock(runtime.record_lock());
+    const RecordScope scope;
     replaced = place.Set(std::move(value));
   }
 
   ir::Value Get(const LiveValue& place) {
-    const std::lock_guard lock(runtime.record_lock());
+    const RecordScope scope;
     return place.value();
   }
 
@@ -56,7 +55,7 @@ class RuntimeTest : public testing::Test {
   }
 
   bool IsPending(const LiveValue& place) {
-    const std::lock_guard lock(runtime.record_lock());
+    const RecordScope scope;
     return place.value().buffer() == nullptr;
   }
 

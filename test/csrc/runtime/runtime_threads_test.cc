@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -78,7 +77,7 @@ TEST_F(RuntimeTest, ThreadsMayRecordAndSyncAtOnce) {
   const auto count_up = [&](size_t me) {
     for (uint64_t i = 1; i <= kRounds; ++i) {
       {
-        const std::lock_guard lock(runtime.record_lock());
+        const RecordScope scope;
         places[me].Set(Call("add", {places[me].value(), shared}));
       }
       if (i % 3 == me % 3) runtime.Sync();

@@ -10,6 +10,7 @@
 #include "test/csrc/ir/toy_ops.h"
 #include "test/csrc/tensor/toy_views.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
@@ -21,7 +22,7 @@ using ir::toy::Leaf;
 using ir::toy::Vector;
 
 size_t NumPending() {
-  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   return runtime::PendingValues().size();
 }
 
@@ -90,9 +91,7 @@ class FreedBuffer final : public ir::Buffer {
  public:
   explicit FreedBuffer(std::future<void>* taken) : taken_(*taken) {}
   ~FreedBuffer() override {
-    taken_ = std::async(std::launch::async, [] {
-      const std::lock_guard lock(runtime::Runtime::Get().record_lock());
-    });
+    taken_ = std::async(std::launch::async, [] { const std::lock_guard lock(ir::record_lock); });
     EXPECT_EQ(taken_.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   }
   bool IsExclusive() const override { return true; }

@@ -3,7 +3,6 @@
 #include <ATen/EmptyTensor.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -35,7 +34,7 @@ TensorBase CpuTensor() { return at::detail::empty_cpu({2}, at::kLong); }
 
 void Become(const TensorBase& tensor, const TensorBase& view) {
   c10::Storage before;
-  const std::lock_guard lock(Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   before = XTensorImpl::From(tensor)->BecomeViewOf(*XTensorImpl::From(view));
 }
 

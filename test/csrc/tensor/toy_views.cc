@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -26,7 +25,7 @@ const OpSignature* ViewSignature(const std::string& op, size_t size) {
 }
 
 at::TensorBase TensorOf(ir::toy::Data data) {
-  const std::lock_guard lock(Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   return MakeTensor(ir::toy::Leaf(std::move(data)));
 }
 
@@ -40,13 +39,13 @@ at::TensorBase ViewOf(const at::TensorBase& source, const std::string& op,
 }
 
 ir::Value ValueOf(const at::TensorBase& tensor) {
-  const std::lock_guard lock(Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   return XTensorImpl::From(tensor)->Read();
 }
 
 void SetValue(const at::TensorBase& tensor, ir::Value value) {
   ir::Value replaced;
-  const std::lock_guard lock(Runtime::Get().record_lock());
+  const runtime::RecordScope scope;
   replaced = XTensorImpl::From(tensor)->Write(std::move(value));
 }
 

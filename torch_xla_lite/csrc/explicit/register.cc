@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,6 +14,8 @@
 #include "torch_xla_lite/csrc/explicit/masked_put.h"
 #include "torch_xla_lite/csrc/explicit/sparse_gradient.h"
 #include "torch_xla_lite/csrc/infer/quantized.h"
+#include "torch_xla_lite/csrc/ir/mutex.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/record/record.h"
@@ -32,7 +33,7 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
                   torch::jit::Stack* stack) {
     RecordKernel* kernel;
     {
-      const std::lock_guard lock(mutex_);
+      const ir::MutexLock lock(&mutex_);
       auto& slot = kernels_[op.operator_name()];
       if (slot == nullptr) slot = std::make_unique<RecordKernel>();
       kernel = slot.get();
@@ -41,8 +42,9 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
   }
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<c10::OperatorName, std::unique_ptr<RecordKernel>> kernels_;
+  ir::Mutex mutex_;
+  std::unordered_map<c10::OperatorName, std::unique_ptr<RecordKernel>> kernels_
+      LITE_GUARDED_BY(mutex_);
 };
 
 bool IsRecorded(const c10::OperatorHandle& op) {

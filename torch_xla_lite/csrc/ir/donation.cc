@@ -24,7 +24,7 @@ class Donation {
         root_of_donor_(graph->leaves.size(), kNone),
         has_donor_(graph->roots.size(), false) {}
 
-  void Run(std::span<const Node* const> replaced) {
+  void Run(std::span<const Node* const> replaced) LITE_REQUIRES(record_lock) {
     MarkRetained();
     std::unordered_map<const Node*, size_t> successors;
     successors.reserve(replaced.size());
@@ -43,7 +43,7 @@ class Donation {
   }
 
  private:
-  bool IsDonatable(const Value& leaf) const {
+  bool IsDonatable(const Value& leaf) const LITE_REQUIRES(record_lock) {
     const Node::Visit& visit = leaf.node->visit;
     // If the buffer has another owner, that is the call whose result it is.
     return !visit.is_retained && leaf.node->refs() == visit.references &&
@@ -53,7 +53,7 @@ class Donation {
   // A value can have the memory of another of the same shape, in the same place.
   using Kind = std::pair<const Shape*, Placement>;
 
-  Kind KindOfLeaf(size_t leaf) const {
+  Kind KindOfLeaf(size_t leaf) const LITE_REQUIRES(record_lock) {
     const Value& value = graph_.leaves[leaf];
     return {value.shape(), PlacementOn(graph_.mesh, value.buffer()->placement())};
   }
@@ -64,7 +64,7 @@ class Donation {
             is_on_mesh ? graph_.root_placements[root] : ReplicatedOn(0)};
   }
 
-  bool Donate(size_t leaf, size_t root) {
+  bool Donate(size_t leaf, size_t root) LITE_REQUIRES(record_lock) {
     if (has_donor_[root]) return false;
     if (KindOfRoot(root) != KindOfLeaf(leaf)) return false;
     root_of_donor_[leaf] = root;
@@ -74,7 +74,7 @@ class Donation {
   }
 
   // Donates each leaf to the first root of its kind that has no donor yet.
-  void DonateToFirstFree(const std::vector<size_t>& leaves) {
+  void DonateToFirstFree(const std::vector<size_t>& leaves) LITE_REQUIRES(record_lock) {
     if (leaves.empty()) return;
     // In reverse order, so that the first free root is at the end, where taking it is cheap.
     std::map<Kind, std::vector<size_t>> free;
@@ -114,7 +114,7 @@ class Donation {
 
   // A node that is referred to from outside the graph may be computed again, so its leaves must
   // stay. A root with a single result is not computed again: it becomes a leaf.
-  void MarkRetained() {
+  void MarkRetained() LITE_REQUIRES(record_lock) {
     for (auto it = graph_.nodes.rbegin(); it != graph_.nodes.rend(); ++it) {
       Node& node = **it;
       if (!node.visit.is_entered) continue;  // A leaf; its operands may have been dropped.

@@ -15,6 +15,9 @@
 #include <cstdint>
 #include <span>
 
+#include "torch_xla_lite/csrc/ir/record_lock.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
+
 namespace torch_xla_lite::ir {
 
 class Node;
@@ -25,7 +28,7 @@ struct Graph;
 // leaf_words: for each leaf, the index of its word in the key.
 // replaced: for each root, the leaf that its holder had before, or nullptr. Only compared.
 void DonateLeaves(Graph* graph, std::span<const size_t> leaf_words,
-                  std::span<const Node* const> replaced);
+                  std::span<const Node* const> replaced) LITE_REQUIRES(record_lock);
 
 // Prepares a graph for the executable of a key with the same structure: puts the roots in its order
 // and lists the leaves to copy. Returns false, and changes nothing, if that executable does not

@@ -18,7 +18,7 @@ class Linearizer {
     graph_.key.reserve(expected_words);
   }
 
-  Graph Run(std::span<const Root> roots) {
+  Graph Run(std::span<const Root> roots) LITE_REQUIRES(record_lock) {
     graph_.roots.reserve(roots.size());
     replaced_.reserve(roots.size());
     for (const Root& root : roots) {
@@ -40,12 +40,12 @@ class Linearizer {
   };
 
   // The node's scratch space, cleared when this graph meets the node for the first time.
-  Node::Visit& VisitOf(Node& node) const {
+  Node::Visit& VisitOf(Node& node) const LITE_REQUIRES(record_lock) {
     if (node.visit.mark != mark_) node.visit = {.mark = mark_};
     return node.visit;
   }
 
-  void AddRoot(const Root& added) {
+  void AddRoot(const Root& added) LITE_REQUIRES(record_lock) {
     const Value& root = *added.value;
     AddCalls(*root.node);
     Node::Visit& visit = root.node->visit;
@@ -61,7 +61,7 @@ class Linearizer {
     ++visit.references;  // The graph's own.
   }
 
-  void FindMesh() {
+  void FindMesh() LITE_REQUIRES(record_lock) {
     for (const Value& leaf : graph_.leaves) {
       if (graph_.mesh == 0) graph_.mesh = MeshOf(leaf.buffer()->placement());
     }
@@ -71,7 +71,7 @@ class Linearizer {
     }
   }
 
-  void AppendPlacementsAndRoots() {
+  void AppendPlacementsAndRoots() LITE_REQUIRES(record_lock) {
     if (graph_.mesh == 0) {
       graph_.key.push_back(kEnd);
       for (const Value& root : graph_.roots) graph_.key.push_back(WordOf(PositionOfPending(root)));
@@ -88,7 +88,7 @@ class Linearizer {
   }
 
   // Appends a pending node after all nodes that it depends on.
-  void AddCalls(Node& root) {
+  void AddCalls(Node& root) LITE_REQUIRES(record_lock) {
     Enter(root);
     while (!stack_.empty()) {
       Frame& frame = stack_.back();
@@ -107,14 +107,14 @@ class Linearizer {
     }
   }
 
-  void Enter(Node& node) {
+  void Enter(Node& node) LITE_REQUIRES(record_lock) {
     Node::Visit& visit = VisitOf(node);
     if (visit.is_entered) return;
     visit.is_entered = true;
     stack_.push_back({&node, 0});
   }
 
-  void AppendCall(Node& node) {
+  void AppendCall(Node& node) LITE_REQUIRES(record_lock) {
     const auto operands = node.operands();
     const auto scalars = node.scalars();
     graph_.key.push_back(reinterpret_cast<uint64_t>(&node.signature()));
@@ -129,11 +129,11 @@ class Linearizer {
     graph_.nodes.push_back(&node);
   }
 
-  static Position PositionOfPending(const Value& value) {
+  static Position PositionOfPending(const Value& value) LITE_REQUIRES(record_lock) {
     return {value.node->visit.step, value.output};
   }
 
-  void AddLeaf(const Value& value) {
+  void AddLeaf(const Value& value) LITE_REQUIRES(record_lock) {
     Node& node = *value.node;
     Node::Visit& visit = VisitOf(node);
     if (visit.is_leaf && FindLeaf(value) != kNone) return;
@@ -152,7 +152,7 @@ class Linearizer {
   }
 
   // Index among the leaves. The value's node is a leaf.
-  size_t FindLeaf(const Value& value) const {
+  size_t FindLeaf(const Value& value) const LITE_REQUIRES(record_lock) {
     return value.node->num_outputs() == 1 ? value.node->visit.leaf : IndexOf(value, leaf_of_);
   }
 
@@ -170,7 +170,9 @@ class Linearizer {
     of_node[value.output] = index;
   }
 
-  Position LeafPosition(const Value& value) const { return {leaf_steps_[FindLeaf(value)], 0}; }
+  Position LeafPosition(const Value& value) const LITE_REQUIRES(record_lock) {
+    return {leaf_steps_[FindLeaf(value)], 0};
+  }
 
   const uint64_t mark_;
   Graph graph_;

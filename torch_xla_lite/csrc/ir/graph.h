@@ -6,7 +6,8 @@
 //   graph.key;      // steps in post-order, roots, donated leaves
 //   graph.leaves;   // arguments of the executable: one buffer for each leaf, and graph.scalars
 //
-// Linearising writes scratch marks into the nodes: only one thread may linearise at a time.
+// Linearising writes scratch marks into the nodes, below the record lock and the sync lock
+// (runtime/runtime.h).
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_GRAPH_H_
 #define TORCH_XLA_LITE_CSRC_IR_GRAPH_H_
@@ -17,6 +18,8 @@
 
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 
 namespace torch_xla_lite::ir {
 
@@ -34,6 +37,9 @@ struct Graph {
   // Nodes in the order of the key's steps, including leaves. Used for error messages; kept alive by
   // the roots.
   std::vector<Node*> nodes;
+
+  // The data of a leaf. Without the lock: it does not change any more.
+  Buffer* data(size_t leaf) const LITE_NO_THREAD_SAFETY_ANALYSIS { return leaves[leaf].buffer(); }
 };
 
 // A pending value to compute, one for each holder that keeps it alive (holders of one value are
@@ -53,10 +59,10 @@ struct Root {
 Placement PlacementOn(uint32_t mesh, Placement placement);
 
 // Donates leaves that are not needed afterwards (donation.h), and orders the roots accordingly.
-Graph Linearize(std::span<const Root> roots);
+Graph Linearize(std::span<const Root> roots) LITE_REQUIRES(record_lock);
 
 // Stores the results of a graph in its root nodes and releases what they were computed from.
-void Commit(const Graph& graph, std::vector<Ref<Buffer>> results);
+void Commit(const Graph& graph, std::vector<Ref<Buffer>> results) LITE_REQUIRES(record_lock);
 
 }  // namespace torch_xla_lite::ir
 

@@ -11,8 +11,9 @@
 //   y.buffer();   // nullptr: y is pending
 //
 // Operands and scalars follow the node in the same allocation, so that recording an op allocates
-// once. References are counted atomically and may be dropped on any thread; everything else is
-// guarded by the record lock (runtime/runtime.h).
+// once. References are counted atomically and may be dropped on any thread. What changes in a node,
+// its results and operands, is guarded by the record lock, and changes only below the sync lock
+// (runtime/runtime.h), too: what runs a graph, below that lock, reads its nodes without the other.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_NODE_H_
 #define TORCH_XLA_LITE_CSRC_IR_NODE_H_
@@ -23,8 +24,10 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 
 namespace torch_xla_lite::ir {
 
@@ -69,7 +72,7 @@ struct Value {
   explicit operator bool() const { return static_cast<bool>(node); }
   const Shape* shape() const;
   // The data, or nullptr while the value is pending.
-  Buffer* buffer() const;
+  Buffer* buffer() const LITE_REQUIRES(record_lock);
 };
 
 class Node : public RefCounted {
@@ -84,22 +87,24 @@ class Node : public RefCounted {
 
   const Signature& signature() const { return *signature_; }
   // Empty values after DropOperands().
-  std::span<const Value> operands() const { return {operand_data(), num_operands_}; }
+  std::span<const Value> operands() const LITE_REQUIRES(record_lock) {
+    return {operand_data(), num_operands_};
+  }
   std::span<const uint64_t> scalars() const { return {scalar_data(), num_scalars_}; }
   size_t num_outputs() const { return signature_->outputs.size(); }
-  Buffer* buffer(uint32_t output) const {
+  Buffer* buffer(uint32_t output) const LITE_REQUIRES(record_lock) {
     return results_ == nullptr ? nullptr : results_[output].get();
   }
-  void SetBuffer(uint32_t output, Ref<Buffer> buffer);
+  void SetBuffer(uint32_t output, Ref<Buffer> buffer) LITE_REQUIRES(record_lock);
   // Releases what the results were computed from. Call it when all results that can still be asked
   // for exist.
-  void DropOperands();
+  void DropOperands() LITE_REQUIRES(record_lock);
 
   // The place in the user's program that recorded the call: a number assigned by the recorder, 0 if
-  // unknown.
+  // unknown. Set before another thread knows the node.
   uint32_t source = 0;
   // Whether it may be why a graph failed with an error that names no op (runtime/failures.h).
-  bool is_suspect = false;
+  bool is_suspect LITE_GUARDED_BY(record_lock) = false;
 
   // Scratch space of the linearisation (ir/graph.cc, donation.cc): valid if `mark` is that of the
   // current linearisation.
@@ -113,7 +118,7 @@ class Node : public RefCounted {
     bool is_leaf = false;
     bool is_root = false;
     bool is_retained = false;
-  } visit;
+  } visit LITE_GUARDED_BY(record_lock);
 
  private:
   friend class DestructionScope;
@@ -132,7 +137,7 @@ class Node : public RefCounted {
   const Ref<const Signature> signature_;
   const uint32_t num_operands_;
   const uint32_t num_scalars_;
-  std::unique_ptr<Ref<Buffer>[]> results_;
+  std::unique_ptr<Ref<Buffer>[]> results_ LITE_GUARDED_BY(record_lock);
 };
 
 inline const Shape* Value::shape() const { return node->signature().outputs[output]; }

@@ -1,9 +1,9 @@
 #include "torch_xla_lite/csrc/ir/shape.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 
 namespace torch_xla_lite::ir {
@@ -19,11 +19,11 @@ uint64_t HashOf(DType dtype, std::span<const int64_t> dims) {
 }  // namespace
 
 Ref<const Shape> Shape::Of(DType dtype, std::span<const int64_t> dims) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new Mutex;
   static auto* shapes = new RecentTable<const Shape>(kMostUnused);
   static uint64_t number = 0;
   const uint64_t hash = HashOf(dtype, dims);
-  const std::lock_guard lock(*mutex);
+  const MutexLock lock(mutex);
   const Shape* shape = shapes->Find(hash, [&](const Shape& other) {
     return other.dtype_ == dtype && std::ranges::equal(other.dims_, dims);
   });

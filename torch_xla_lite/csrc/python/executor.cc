@@ -143,15 +143,16 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   const py::gil_scoped_acquire gil;
   if (!CanInterpret()) return std::nullopt;
   // What each device has in full may be interpreted; parts are not gathered here.
-  for (const ir::Value& leaf : graph.leaves) {
-    if (ir::IsSplit(leaf.buffer()->placement())) return std::nullopt;
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    if (ir::IsSplit(graph.data(i)->placement())) return std::nullopt;
   }
   ReleaseDropped();
   std::vector<HostData> data;
   std::vector<at::Tensor> leaves;
-  for (const ir::Value& leaf : graph.leaves) {
-    data.push_back(DataOf(static_cast<const PyBuffer&>(*leaf.buffer())));
-    leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(leaf.shape()), leaf.shape()->dims(),
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    const ir::Shape* const shape = graph.leaves[i].shape();
+    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
+    leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
                                          const_cast<void*>(data.back().start)));
   }
   std::vector<at::Tensor> roots;
@@ -187,7 +188,9 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   return results;
 }
 
-ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call) {
+// Below the sync lock, without which no operand is dropped.
+ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call)
+    LITE_NO_THREAD_SAFETY_ANALYSIS {
   // Placed is what a whole graph computes.
   if (call.signature().op == kConstrain) throw std::runtime_error("not to be interpreted");
   std::vector<const ir::Shape*> operands;
@@ -279,8 +282,8 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   MoveLeaves(graph, ours.leaf_placements());
   std::vector<PyObject*> arguments;
   arguments.reserve(graph.leaves.size() + 1);
-  for (const ir::Value& leaf : graph.leaves) {
-    arguments.push_back(ArrayOf(leaf.buffer()).ptr());
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    arguments.push_back(ArrayOf(graph.data(i)).ptr());
   }
   std::vector<py::object> copies;
   for (const uint32_t leaf : graph.copied_leaves) {
@@ -310,7 +313,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
 // needed on all. It stays there.
 void PyExecutor::MoveLeaves(const ir::Graph& graph, const std::vector<ir::Placement>& placements) {
   for (size_t i = 0; i < placements.size(); ++i) {
-    auto& buffer = static_cast<PyBuffer&>(*graph.leaves[i].buffer());
+    auto& buffer = static_cast<PyBuffer&>(*graph.data(i));
     if (buffer.placement() == placements[i]) continue;
     buffer.Move(place_(ArrayOf(&buffer), placements[i]), placements[i]);
   }
@@ -377,7 +380,7 @@ void PyExecutor::AwaitAll() {
   report_();
 }
 
-void PyExecutor::Lock(std::mutex& mutex) {
+void PyExecutor::Lock(ir::Mutex& mutex) {
   if (PyGILState_Check() == 0) {
     mutex.lock();
     return;

@@ -16,7 +16,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,9 +23,11 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/interpreted_lines.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
@@ -74,7 +75,7 @@ class PyExecutor final : public runtime::Executor {
                              ir::Placement placement) override;
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
   void AwaitAll() override;
-  void Lock(std::mutex& mutex) override;
+  void Lock(ir::Mutex& mutex) LITE_ACQUIRE(mutex) override;
 
   // Makes interpreted graphs run the lowering of an op, not the CPU's kernel.
   void UseLowering(const std::string& op) { interpreter_.UseLowering(op); }

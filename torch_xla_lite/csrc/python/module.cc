@@ -65,7 +65,7 @@ py::tuple CapturedGraph() {
   const ir::Graph graph = Runtime::Get().PendingGraph();
   const auto& executor = static_cast<const PyExecutor&>(Runtime::Get().executor());
   py::list leaves;
-  for (const ir::Value& leaf : graph.leaves) leaves.append(executor.ArrayOf(leaf.buffer()));
+  for (size_t i = 0; i < graph.leaves.size(); ++i) leaves.append(executor.ArrayOf(graph.data(i)));
   auto [steps, roots] = DescribeGraph(graph);
   return py::make_tuple(steps, roots, leaves, graph.scalars);
 }

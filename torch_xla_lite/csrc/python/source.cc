@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/mutex.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/python/autograd_node.h"
 
 namespace py = pybind11;
@@ -17,8 +18,8 @@ namespace py = pybind11;
 namespace torch_xla_lite::python {
 namespace {
 
-std::mutex mutex;
-std::vector<std::string>& Texts() {
+ir::Mutex mutex;
+std::vector<std::string>& Texts() LITE_REQUIRES(mutex) {
   static auto* texts = new std::vector<std::string>{""};
   return *texts;
 }
@@ -145,14 +146,14 @@ uint32_t CurrentSource() {
   const py::gil_scoped_acquire gil;
   const std::string text = Describe();
   static auto* numbers = new std::map<std::string, uint32_t>{{"", 0}};
-  const std::lock_guard lock(mutex);
+  const ir::MutexLock lock(&mutex);
   const auto [it, is_new] = numbers->emplace(text, static_cast<uint32_t>(Texts().size()));
   if (is_new) Texts().push_back(text);
   return it->second;
 }
 
 std::string SourceText(uint32_t source) {
-  const std::lock_guard lock(mutex);
+  const ir::MutexLock lock(&mutex);
   return Texts()[source];
 }
 

@@ -57,12 +57,12 @@ at::Tensor FromJax(py::object array, ir::Placement placement) {
 // Moves the data of a tensor's storage, and so of all its views, to another place.
 void Place(const at::Tensor& tensor, ir::Placement placement) {
   XTensorImpl& impl = OnJax(tensor);
-  TORCH_CHECK_VALUE(impl.step() == nullptr,
-                    "a view is where the tensor is that it shows.\nPlace that one, or a copy:  "
-                    "x.clone()");
   ir::Value value;
   {
     const runtime::RecordScope scope;
+    TORCH_CHECK_VALUE(impl.step() == nullptr,
+                      "a view is where the tensor is that it shows.\nPlace that one, or a copy:  "
+                      "x.clone()");
     value = impl.alias().value();
   }
   runtime::Runtime& runtime = runtime::Runtime::Get();

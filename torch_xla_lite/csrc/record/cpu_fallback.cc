@@ -4,12 +4,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/infer/quantized.h"
+#include "torch_xla_lite/csrc/ir/mutex.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
@@ -21,8 +22,8 @@ namespace torch_xla_lite::dispatch {
 namespace {
 
 // Never destroyed: threads of other libraries may still call ops while the process exits.
-std::mutex& counts_mutex = *new std::mutex;
-auto& counts = *new std::map<std::string, uint64_t>;
+ir::Mutex& counts_mutex = *new ir::Mutex;
+auto& counts LITE_GUARDED_BY(counts_mutex) = *new std::map<std::string, uint64_t>;
 
 at::Tensor ToCpu(const at::Tensor& tensor) {
   return tensor.device().is_privateuseone() ? Download(tensor) : tensor;
@@ -78,17 +79,17 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
 }
 
 std::map<std::string, uint64_t> Fallbacks() {
-  const std::lock_guard lock(counts_mutex);
+  const ir::MutexLock lock(&counts_mutex);
   return counts;
 }
 
 void CountFallback(const std::string& op) {
-  const std::lock_guard lock(counts_mutex);
+  const ir::MutexLock lock(&counts_mutex);
   ++counts[op];
 }
 
 void ResetFallbacks() {
-  const std::lock_guard lock(counts_mutex);
+  const ir::MutexLock lock(&counts_mutex);
   counts.clear();
 }
 

@@ -9,6 +9,7 @@
 #include "torch_xla_lite/csrc/infer/numbers.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/record/overlap.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::dispatch {
@@ -16,21 +17,22 @@ namespace {
 
 using tensor::OpSignature;
 
-// Guarded by the record lock.
-ir::SignatureTable& Signatures() {
+ir::SignatureTable& Signatures() LITE_REQUIRES(ir::record_lock) {
   static auto* table = new ir::SignatureTable;
   return *table;
 }
 
-// The signature of the call; inferred, without the lock, if it is new.
+// The signature of the call; inferred, while the lock is released, if it is new.
 const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                 const Call& call, runtime::RecordScope* scope, bool* is_new) {
+                                 const Call& call, bool* is_new) LITE_REQUIRES(ir::record_lock) {
   const ir::Signature* signature = Signatures().Find(call.key());
   *is_new = signature == nullptr;
   if (*is_new) {
-    scope->Unlock();
-    ir::Ref<OpSignature> inferred = Infer(info, arguments, call);
-    scope->Lock();
+    ir::Ref<OpSignature> inferred;
+    {
+      const runtime::RecordPause pause;
+      inferred = Infer(info, arguments, call);
+    }
     signature = Signatures().Insert(std::move(inferred));
   }
   return static_cast<const OpSignature*>(signature);
@@ -80,10 +82,9 @@ Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
   return Verdict::kRecord;
 }
 
-Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
-                      runtime::RecordScope* scope) {
+Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call) {
   Judged judged{Verdict::kRecord, nullptr, false};
-  judged.signature = FindSignature(info, arguments, call, scope, &judged.is_new);
+  judged.signature = FindSignature(info, arguments, call, &judged.is_new);
   const OpSignature& signature = *judged.signature;
   if (signature.runs_on_cpu || RefusesNumbers(info, signature, arguments)) {
     judged.verdict = Verdict::kOnCpu;

@@ -16,9 +16,10 @@
 
 #include <cstdint>
 
+#include "torch_xla_lite/csrc/ir/record_lock.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
-#include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 
 namespace torch_xla_lite::dispatch {
@@ -47,8 +48,8 @@ struct Judged {
 };
 
 // Finds the signature of the call, or infers it, with the record lock released meanwhile.
-Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
-                      runtime::RecordScope* scope);
+Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call)
+    LITE_REQUIRES(ir::record_lock);
 
 // The key of the kernel that makes a tensor with the options of a call.
 c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);

@@ -9,14 +9,16 @@
 #include <c10/core/TensorOptions.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/device/generator.h"
+#include "torch_xla_lite/csrc/ir/mutex.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
@@ -41,10 +43,9 @@ using tensor::XTensorImpl;
 using torch::jit::Stack;
 using ResultList = RecordKernel::NewResults;
 
-std::mutex registered_mutex;
+ir::Mutex registered_mutex;
 
-// Guarded by registered_mutex.
-RegisteredOps& GetRegisteredOps() {
+RegisteredOps& GetRegisteredOps() LITE_REQUIRES(registered_mutex) {
   static auto* registered = new RegisteredOps;
   return *registered;
 }
@@ -87,9 +88,8 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   call->scalars.push_back(state.offset);
 }
 
-// Everything below is called with the record lock held.
-
-ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call) {
+ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call)
+    LITE_REQUIRES(ir::record_lock) {
   c10::SmallVector<ir::Value, 8> operands;
   for (XTensorImpl* operand : call.operands) operands.push_back(operand->Read());
   auto node = ir::Node::Create(&signature, {operands.data(), operands.size()},
@@ -98,7 +98,8 @@ ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call) {
   return node;
 }
 
-at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output) {
+at::Tensor MakeOutput(const ir::Ref<ir::Node>& node, uint32_t output)
+    LITE_REQUIRES(ir::record_lock) {
   if (node->signature().outputs[output] == nullptr) return {};
   return at::Tensor(tensor::MakeTensor({node, output}));
 }
@@ -115,7 +116,8 @@ int64_t OffsetFor(const XTensorImpl& source, const ir::Shape* view) {
   return bytes / size;
 }
 
-at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output) {
+at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output)
+    LITE_REQUIRES(ir::record_lock) {
   const XTensorImpl& source = *call.operands[0];
   auto step =
       c10::make_intrusive<ViewStep>(source.step(), &signature, output,
@@ -129,9 +131,10 @@ at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t out
 
 // Writes the results of a mutating op, from output `first` on, back to its arguments.
 void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                  const ir::Ref<ir::Node>& node, uint32_t first) {
+                  const ir::Ref<ir::Node>& node, uint32_t first) LITE_REQUIRES(ir::record_lock) {
   for (const int i : info.mutated) {
     ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+      ir::record_lock.AssertHeld();
       const uint32_t output = first++;
       if (tensor.defined()) XTensorImpl::From(tensor)->Write({node, output});
     });
@@ -141,7 +144,7 @@ void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
 // The results of the op that are new: tensors, and lists of tensors.
 template <typename Make>
 void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& make,
-                    ResultList* results) {
+                    ResultList* results) LITE_REQUIRES(ir::record_lock) {
   uint32_t output = 0;
   size_t fresh = 0;
   for (const int source : info.results) {
@@ -159,7 +162,8 @@ void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& mak
 
 // Records the call and appends its new results to `results`.
 void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
-            c10::ArrayRef<c10::IValue> arguments, ResultList* results) {
+            c10::ArrayRef<c10::IValue> arguments, ResultList* results)
+    LITE_REQUIRES(ir::record_lock) {
   if (info.kind == OpInfo::Kind::kInplaceView) {
     const at::Tensor view = MakeView(signature, call, 0);
     // The storage stays the same, so the returned one is not the last reference to it.
@@ -167,7 +171,9 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
   }
   if (info.IsView()) {
     CollectResults(
-        info, signature, [&](uint32_t k) { return MakeView(signature, call, k); }, results);
+        info, signature,
+        [&](uint32_t k) LITE_REQUIRES(ir::record_lock) { return MakeView(signature, call, k); },
+        results);
     return;
   }
   const ir::Ref<ir::Node> node = MakeNode(signature, call);
@@ -176,10 +182,9 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
     WriteMutated(info, arguments, node, node->num_outputs() - count);
   }
   CollectResults(
-      info, signature, [&](uint32_t k) { return MakeOutput(node, k); }, results);
+      info, signature,
+      [&](uint32_t k) LITE_REQUIRES(ir::record_lock) { return MakeOutput(node, k); }, results);
 }
-
-// Everything below is called without the record lock.
 
 // torch's own kernels resize out= tensors to the result's sizes.
 void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
@@ -232,7 +237,7 @@ Stack ArgumentsOfItem(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
 }
 
 const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
-  const std::lock_guard lock(registered_mutex);
+  const ir::MutexLock lock(&registered_mutex);
   auto info = std::make_unique<OpInfo>(op, GetRegisteredOps());
   const OpInfo* expected = nullptr;
   // If another thread was faster, use its info, which may already be part of keys.
@@ -243,7 +248,7 @@ const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*
 }  // namespace
 
 void AddLoweredOp(const std::string& name, bool needs_constants) {
-  const std::lock_guard lock(registered_mutex);
+  const ir::MutexLock lock(&registered_mutex);
   GetRegisteredOps().insert_or_assign(name, needs_constants);
 }
 
@@ -266,8 +271,8 @@ Verdict RecordKernel::Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::I
   if (const SourceHook hook = source_hook.load(std::memory_order_relaxed)) call.source = hook();
   ir::Ref<const OpSignature> unfit;
   {
-    RecordScope scope;
-    const Judged judged = JudgeSignature(info, arguments, call, &scope);
+    const RecordScope scope;
+    const Judged judged = JudgeSignature(info, arguments, call);
     if (judged.verdict == Verdict::kResize) {
       unfit = ir::Ref<const OpSignature>::Share(judged.signature);
     } else if (judged.verdict != Verdict::kRecord) {

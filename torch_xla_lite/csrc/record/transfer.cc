@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 
 #include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -45,7 +46,8 @@ at::Tensor Upload(const at::Tensor& cpu_tensor) {
 
 at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value) {
   const XTensorImpl& impl = *XTensorImpl::From(target);
-  ir::Value source;
+  ir::Ref<const ir::Shape> shape;
+  ir::Ref<ir::Buffer> buffer;
   ir::Placement placement;
   {
     const runtime::RecordScope scope;
@@ -53,12 +55,13 @@ at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value) {
     if (ir::MeshOf(placement) == 0 || placement == ir::kAnywhere || impl.step() != nullptr) {
       return value;
     }
-    source = XTensorImpl::From(value)->Read();
+    const ir::Value source = XTensorImpl::From(value)->Read();
     if (source.buffer() == nullptr || source.buffer()->placement() == placement) return value;
+    shape = ir::Ref<const ir::Shape>::Share(source.shape());
+    buffer = ir::Ref<ir::Buffer>::Share(source.buffer());
   }
-  auto buffer = ir::Ref<ir::Buffer>::Share(source.buffer());
-  auto placed = Runtime::Get().executor().Placed(source.shape(), std::move(buffer), placement);
-  ir::Value leaf{ir::Node::Leaf(source.shape(), std::move(placed)), 0};
+  auto placed = Runtime::Get().executor().Placed(shape.get(), std::move(buffer), placement);
+  ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(placed)), 0};
   const runtime::RecordScope scope;
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }

@@ -4,8 +4,8 @@
 // executable, runs it on buffers, and moves data in and out. The implementation for users
 // calls jax (csrc/python/executor.h); tests have others.
 //
-// All methods are called without the record lock and may throw; Compile, StartCompile, Execute and
-// Interpret are never called concurrently.
+// All methods are called without the record lock and may throw. Compile, StartCompile, Load,
+// Execute and Interpret are called below the sync lock (runtime.h), so never concurrently.
 //
 // An OpFailure says which op of a graph failed: values that need no call of it can be computed
 // without it. Any other exception, an interrupt or lack of memory, concerns the whole graph.
@@ -15,14 +15,15 @@
 
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 
 namespace torch_xla_lite::ir {
 struct Graph;
@@ -104,7 +105,7 @@ class Executor {
 
   // Locks a mutex whose owner may be waiting for a lock of the caller (the GIL, for example), which
   // is released meanwhile.
-  virtual void Lock(std::mutex& mutex) { mutex.lock(); }
+  virtual void Lock(ir::Mutex& mutex) LITE_ACQUIRE(mutex) { mutex.lock(); }
 };
 
 }  // namespace torch_xla_lite::runtime

@@ -12,7 +12,8 @@ namespace {
 
 // The pending nodes that need a call for which `is_one` holds, these calls among them.
 template <typename IsOne>
-NodeSet NodesThatNeedAny(IsOne is_one, const std::vector<ir::Root>& roots) {
+NodeSet NodesThatNeedAny(IsOne is_one, const std::vector<ir::Root>& roots)
+    LITE_REQUIRES(ir::record_lock) {
   NodeSet found;
   const ir::Graph graph = ir::Linearize(roots);
   const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
@@ -70,7 +71,8 @@ NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
 }
 
 NodeSet NodesThatNeedSuspects(const std::vector<ir::Root>& roots) {
-  return NodesThatNeedAny([](const ir::Node& call) { return call.is_suspect; }, roots);
+  return NodesThatNeedAny(
+      [](const ir::Node& call) LITE_REQUIRES(ir::record_lock) { return call.is_suspect; }, roots);
 }
 
 void MarkSuspects(const std::vector<ir::Root>& roots, bool all) {

@@ -3,7 +3,8 @@
 //   for (const ir::Value& result : ResultsOf("aten::mm", roots)) Run(result);  // which one fails?
 //   const NodeSet doomed = NodesThatNeed({failed.node}, roots);                // the others run
 //
-// All functions linearise the roots, so they require the record lock and the sync lock (runtime.h).
+// All functions linearise the roots, so they require the record lock, and the sync lock
+// (runtime.h).
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_FAILURES_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_FAILURES_H_
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 
 namespace torch_xla_lite::ir {
 struct Root;
@@ -23,19 +26,20 @@ namespace torch_xla_lite::runtime {
 using NodeSet = std::unordered_set<const ir::Node*>;
 
 // A result of each pending call of an op, in the order in which they run.
-std::vector<ir::Value> ResultsOf(const std::string& op, const std::vector<ir::Root>& roots);
+std::vector<ir::Value> ResultsOf(const std::string& op, const std::vector<ir::Root>& roots)
+    LITE_REQUIRES(ir::record_lock);
 
 // The pending nodes that need one of the calls, these among them.
 NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
-                      const std::vector<ir::Root>& roots);
+                      const std::vector<ir::Root>& roots) LITE_REQUIRES(ir::record_lock);
 
 // The same for the calls that MarkSuspects has marked.
-NodeSet NodesThatNeedSuspects(const std::vector<ir::Root>& roots);
+NodeSet NodesThatNeedSuspects(const std::vector<ir::Root>& roots) LITE_REQUIRES(ir::record_lock);
 
 // After an error that names no op, mostly lack of memory: marks the calls with the largest results,
 // or `all`, unless the graph has marked ones. Nothing is tried, because the error is to arrive at
 // once.
-void MarkSuspects(const std::vector<ir::Root>& roots, bool all);
+void MarkSuspects(const std::vector<ir::Root>& roots, bool all) LITE_REQUIRES(ir::record_lock);
 
 }  // namespace torch_xla_lite::runtime
 

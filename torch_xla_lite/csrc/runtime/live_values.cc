@@ -1,14 +1,15 @@
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 
-#include <mutex>
 #include <unordered_set>
 #include <utility>
+
+#include "torch_xla_lite/csrc/ir/mutex.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
 
-LiveValue* first = nullptr;
-LiveValue* last = nullptr;
+LiveValue* first LITE_GUARDED_BY(ir::record_lock) = nullptr;
+LiveValue* last LITE_GUARDED_BY(ir::record_lock) = nullptr;
 
 // The threads that have written a value and have not ended. A thread's number is never used again.
 class Threads {
@@ -19,23 +20,23 @@ class Threads {
   }
 
   uint32_t Begin() {
-    const std::lock_guard lock(mutex_);
+    const ir::MutexLock lock(&mutex_);
     running_.insert(++last_);
     return last_;
   }
   void End(uint32_t thread) {
-    const std::lock_guard lock(mutex_);
+    const ir::MutexLock lock(&mutex_);
     running_.erase(thread);
   }
   bool IsRunning(uint32_t thread) {
-    const std::lock_guard lock(mutex_);
+    const ir::MutexLock lock(&mutex_);
     return running_.contains(thread);
   }
 
  private:
-  std::mutex mutex_;
-  uint32_t last_ = 0;
-  std::unordered_set<uint32_t> running_;
+  ir::Mutex mutex_;
+  uint32_t last_ LITE_GUARDED_BY(mutex_) = 0;
+  std::unordered_set<uint32_t> running_ LITE_GUARDED_BY(mutex_);
 };
 
 struct Thread {

@@ -19,7 +19,7 @@ namespace {
 thread_local bool is_syncing = false;
 
 // Zeros like a parameter, such as the state of an optimizer, are where that is.
-ir::Placement PlacementOfZeros(const ir::Node& zeros) {
+ir::Placement PlacementOfZeros(const ir::Node& zeros) LITE_REQUIRES(ir::record_lock) {
   const auto operands = zeros.operands();
   // It has dropped them if it was computed before.
   const bool are_like = !operands.empty() && operands[0] && operands[0].buffer() != nullptr &&
@@ -40,9 +40,9 @@ void CheckReadsAllowed() {
 }  // namespace
 
 // Holds the sync lock.
-class Runtime::SyncScope {
+class LITE_SCOPED_CAPABILITY Runtime::SyncScope {
  public:
-  explicit SyncScope(Runtime* runtime) : runtime_(*runtime) {
+  explicit SyncScope(Runtime* runtime) LITE_ACQUIRE(runtime->sync_lock_) : runtime_(*runtime) {
     // Checked first: in a forked process, the thread that held the lock does not exist.
     runtime_.executor_->CheckUsable();
     if (is_syncing || runtime_.executor_->IsInKernel()) {
@@ -55,7 +55,7 @@ class Runtime::SyncScope {
     if (!runtime_.sync_lock_.try_lock()) runtime_.executor_->Lock(runtime_.sync_lock_);
     is_syncing = true;
   }
-  ~SyncScope() {
+  ~SyncScope() LITE_RELEASE() {
     is_syncing = false;
     runtime_.sync_lock_.unlock();
   }
@@ -68,8 +68,9 @@ class Runtime::SyncScope {
 
 Runtime::Runtime() : runner_(std::make_unique<GraphRunner>(&counters_)) {
   // A process that is forked while another thread records must be able to drop its tensors.
-  pthread_atfork([] { Get().record_lock_.lock(); }, [] { Get().record_lock_.unlock(); },
-                 [] { Get().record_lock_.unlock(); });
+  const auto lock = []() LITE_ACQUIRE(ir::record_lock) { ir::record_lock.lock(); };
+  const auto unlock = []() LITE_RELEASE(ir::record_lock) { ir::record_lock.unlock(); };
+  pthread_atfork(lock, unlock, unlock);
 }
 
 Runtime& Runtime::Get() {
@@ -111,7 +112,7 @@ void Runtime::StartPending() {
 
 ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   const auto buffer = [&] {
-    const std::lock_guard lock(record_lock_);
+    const RecordScope scope;
     return ir::Ref<ir::Buffer>::Share(value.buffer());
   };
   if (auto existing = buffer()) return existing;
@@ -121,9 +122,9 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   RunPending({.value = &value});
   if (auto computed = buffer()) return computed;
   try {
-    RecordScope scope;
+    const RecordScope scope;
     // An op failed when a graph was compiled or run: it would not fail in the interpreter.
-    Run({ir::Root{&value}}, scope, /*may_interpret=*/false);
+    Run({ir::Root{&value}}, /*may_interpret=*/false);
   } catch (const OpFailure& failure) {
     std::rethrow_exception(failure.error);
   }
@@ -137,10 +138,10 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
   Calls failed;
   for (;;) {
     try {
-      RecordScope scope;
+      const RecordScope scope;
       pending_limit().Reset();
-      UploadInitialZeros(scope);
-      Run(PendingRoots(request, failed), scope);
+      UploadInitialZeros();
+      Run(PendingRoots(request, failed));
       return error;
     } catch (const OpFailure& failure) {
       if (!error) error = failure.error;
@@ -149,7 +150,7 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
       failed.insert(failed.end(), more.begin(), more.end());
     } catch (const std::exception& other) {
       if (!executor_->IsInterrupt(other)) {
-        RecordScope scope;
+        const RecordScope scope;
         const Roots roots = PendingRoots(request, {});
         // If others are suspect already, and these are not, each is computed alone from now on.
         MarkSuspects(roots, /*all=*/has_suspects_);
@@ -163,7 +164,7 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
 // What a request computes. Values that need a failed call are removed from it and from the list of
 // pending values, so that they cannot fail the next sync; reading one raises the error again.
 // Values that need a suspect call are computed only if the requested one needs it, too, and then
-// nothing else is. Requires the record lock.
+// nothing else is.
 Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed) {
   const std::vector<LiveValue*> pending = PendingValues();
   Roots all;
@@ -196,9 +197,8 @@ Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed
 }
 
 // Turns the zeros that values began as into leaves, which they are in all later steps: otherwise
-// the first step of an optimizer would be a graph of its own. Enters and leaves with the record
-// lock held.
-void Runtime::UploadInitialZeros(RecordScope& scope) {
+// the first step of an optimizer would be a graph of its own.
+void Runtime::UploadInitialZeros() {
   Calls zeros;
   for (LiveValue* place : PendingValues()) {
     if (place->initial_zeros() && place->IsOfThisThread()) zeros.push_back(place->initial_zeros());
@@ -206,16 +206,17 @@ void Runtime::UploadInitialZeros(RecordScope& scope) {
   if (zeros.empty()) return;
   std::vector<ir::Placement> placements;
   for (const auto& node : zeros) placements.push_back(PlacementOfZeros(*node));
-  scope.Unlock();
   std::vector<ir::Ref<ir::Buffer>> buffers;
-  for (size_t i = 0; i < zeros.size(); ++i) {
-    const ir::Shape* const shape = zeros[i]->signature().outputs[0];
-    buffers.push_back(executor_->Zeros(shape));
-    if (placements[i] != ir::kOneDevice) {
-      buffers[i] = executor_->Placed(shape, std::move(buffers[i]), placements[i]);
+  {
+    const RecordPause pause;
+    for (size_t i = 0; i < zeros.size(); ++i) {
+      const ir::Shape* const shape = zeros[i]->signature().outputs[0];
+      buffers.push_back(executor_->Zeros(shape));
+      if (placements[i] != ir::kOneDevice) {
+        buffers[i] = executor_->Placed(shape, std::move(buffers[i]), placements[i]);
+      }
     }
   }
-  scope.Lock();
   for (size_t i = 0; i < zeros.size(); ++i) {
     zeros[i]->SetBuffer(0, std::move(buffers[i]));
     zeros[i]->DropOperands();
@@ -227,17 +228,18 @@ void Runtime::UploadInitialZeros(RecordScope& scope) {
 // Which calls of an op fail. If there are several, each is run alone.
 Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request,
                                    const Calls& failed) {
-  const std::vector<ir::Value> results = [&] {
+  std::vector<ir::Value> results;
+  {
     const RecordScope scope;
-    return ResultsOf(op, PendingRoots(request, failed));
-  }();
+    results = ResultsOf(op, PendingRoots(request, failed));
+  }
   if (results.size() == 1) return {results[0].node};
   Calls found;
   for (const ir::Value& result : results) {
     try {
-      RecordScope scope;
+      const RecordScope scope;
       if (result.buffer() == nullptr && NodesThatNeed(found, {ir::Root{&result}}).empty()) {
-        Run({ir::Root{&result}}, scope, /*may_interpret=*/false);
+        Run({ir::Root{&result}}, /*may_interpret=*/false);
       }
     } catch (const OpFailure&) {
       found.push_back(result.node);
@@ -246,13 +248,14 @@ Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request
   return found;
 }
 
-// Enters and leaves with the record lock held, or leaves by an exception with it released.
-void Runtime::Run(const Roots& roots, RecordScope& scope, bool may_interpret) {
+void Runtime::Run(const Roots& roots, bool may_interpret) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
-  scope.Unlock();
-  auto results = runner_->Run(&graph, *executor_, may_interpret);
-  scope.Lock();
+  std::vector<ir::Ref<ir::Buffer>> results;
+  {
+    const RecordPause pause;
+    results = runner_->Run(&graph, *executor_, may_interpret);
+  }
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
     const ir::Value& value = place->value();
@@ -264,7 +267,7 @@ void Runtime::Run(const Roots& roots, RecordScope& scope, bool may_interpret) {
 
 ir::Graph Runtime::PendingGraph() {
   const SyncScope sync(this);
-  RecordScope scope;
+  const RecordScope scope;
   return ir::Linearize(PendingRoots({}, {}));
 }
 

@@ -13,9 +13,11 @@
 // A program that reads nothing is cut into graphs all the same: where an optimizer's step ends
 // (graph_cuts.py calls Sync) and where more than a number of ops are pending (PendingLimit).
 //
-// Two locks. The record lock guards nodes and live values; it is the last to be taken, and nothing
-// is called below it that takes Python's. The sync lock is held for a whole sync, so that no two
-// threads run the same nodes; it is taken before the record lock and before Python's.
+// Locks are taken in this order: the sync lock, Python's, the record lock, and last the small ones
+// that are held for a few instructions. The sync lock is held for a whole sync, so that no two
+// threads run the same nodes. The record lock guards nodes and live values: it is held while an op
+// is recorded, while a graph is made of what is pending, and while its results are stored. Below it
+// neither Python nor a kernel runs, and no value is freed (RecordScope).
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_RUNTIME_H_
@@ -23,14 +25,15 @@
 #include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/runtime/counters.h"
-#include "torch_xla_lite/csrc/runtime/record_lock.h"
 
 namespace torch_xla_lite::ir {
 struct Graph;
@@ -46,7 +49,6 @@ class CostModel;
 class Executor;
 class GraphRunner;
 class PendingLimit;
-class RecordScope;
 
 // What a thread throws that refuses reads, when a value is needed that is not computed.
 class RefusedRead : public std::runtime_error {
@@ -61,8 +63,6 @@ class Runtime {
  public:
   static Runtime& Get();
 
-  // Guards nodes and live values.
-  RecordLock& record_lock() { return record_lock_; }
   Counters& counters() { return counters_; }
 
   void SetExecutor(Executor* executor) { executor_ = executor; }
@@ -110,15 +110,18 @@ class Runtime {
     bool of_all_threads = false;
   };
 
-  std::exception_ptr RunPending(const Request& request);
-  Roots PendingRoots(const Request& request, const Calls& failed);
-  Calls FindFailed(const std::string& op, const Request& request, const Calls& failed);
-  void UploadInitialZeros(RecordScope& scope);
-  void Run(const Roots& roots, RecordScope& scope, bool may_interpret = true);
+  std::exception_ptr RunPending(const Request& request) LITE_REQUIRES(sync_lock_);
+  Roots PendingRoots(const Request& request, const Calls& failed)
+      LITE_REQUIRES(sync_lock_, ir::record_lock);
+  Calls FindFailed(const std::string& op, const Request& request, const Calls& failed)
+      LITE_REQUIRES(sync_lock_);
+  // Both release the record lock meanwhile.
+  void UploadInitialZeros() LITE_REQUIRES(sync_lock_, ir::record_lock);
+  void Run(const Roots& roots, bool may_interpret = true)
+      LITE_REQUIRES(sync_lock_, ir::record_lock);
 
-  RecordLock record_lock_;
-  std::mutex sync_lock_;
-  bool has_suspects_ = false;  // Whether pending calls may be suspect.
+  ir::Mutex sync_lock_;
+  bool has_suspects_ LITE_GUARDED_BY(sync_lock_) = false;  // Whether pending calls may be suspect.
   Executor* executor_ = nullptr;
   Counters counters_;
   const std::unique_ptr<GraphRunner> runner_;
@@ -127,16 +130,26 @@ class Runtime {
 
 // Holds the record lock. Values that are replaced meanwhile are freed at the end of the scope,
 // after the lock is released.
-class RecordScope {
+class LITE_SCOPED_CAPABILITY RecordScope {
  public:
-  RecordScope() : lock_(Runtime::Get().record_lock()) {}
-
-  void Unlock() { lock_.unlock(); }
-  void Lock() { lock_.lock(); }
+  RecordScope() LITE_ACQUIRE(ir::record_lock) { ir::record_lock.lock(); }
+  ~RecordScope() LITE_RELEASE() { ir::record_lock.unlock(); }
+  RecordScope(const RecordScope&) = delete;
+  RecordScope& operator=(const RecordScope&) = delete;
 
  private:
-  ir::DestructionScope destruction_;  // Ends after the lock.
-  std::unique_lock<RecordLock> lock_;
+  ir::DestructionScope destruction_;  // Ends after the lock is released.
+};
+
+// Releases the record lock, which its function holds, until the end of the scope. What was read
+// before may have changed then.
+class LITE_SCOPED_CAPABILITY RecordPause {
+ public:
+  RecordPause() LITE_RELEASE(ir::record_lock) { ir::record_lock.unlock(); }
+  // clang calls this a release, too: of what the constructor has done.
+  ~RecordPause() LITE_RELEASE() { ir::record_lock.lock(); }
+  RecordPause(const RecordPause&) = delete;
+  RecordPause& operator=(const RecordPause&) = delete;
 };
 
 }  // namespace torch_xla_lite::runtime

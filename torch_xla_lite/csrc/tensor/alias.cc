@@ -1,7 +1,6 @@
 #include "torch_xla_lite/csrc/tensor/alias.h"
 
 #include <atomic>
-#include <mutex>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -30,11 +29,8 @@ Alias::Alias(const ir::Shape* shape)
       shape_(ir::Ref<const ir::Shape>::Share(shape)) {}
 
 Alias::~Alias() {
-  ir::Value last;
-  const std::lock_guard lock(runtime::Runtime::Get().record_lock());
-  // Unlinked under the lock. `last` was declared before the lock, so the value is released after
-  // it.
-  last = place_.Set({});
+  const runtime::RecordScope scope;  // Frees the value after the lock is released.
+  place_.Set({});
 }
 
 ir::Value Alias::SetValue(ir::Value value) {

@@ -27,8 +27,10 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 
@@ -39,36 +41,35 @@ class Alias : public c10::StorageImpl {
   explicit Alias(const ir::Shape* shape);
   ~Alias() override;
 
-  // All that follows is guarded by the record lock.
-
   // The shape of the base.
-  const ir::Shape* shape() const { return shape_.get(); }
+  const ir::Shape* shape() const LITE_REQUIRES(ir::record_lock) { return shape_.get(); }
   // The number of writes, so that a view knows when its cached value is outdated.
-  uint64_t generation() const { return generation_; }
+  uint64_t generation() const LITE_REQUIRES(ir::record_lock) { return generation_; }
 
-  const ir::Value& value() const { return place_.value(); }
+  const ir::Value& value() const LITE_REQUIRES(ir::record_lock) { return place_.value(); }
   // Where its data is, and what is written to it will be.
-  ir::Placement placement() const { return place_.placement(); }
+  ir::Placement placement() const LITE_REQUIRES(ir::record_lock) { return place_.placement(); }
   // Says where a pending value is to be when it is computed.
-  void KeepAt(ir::Placement placement) { place_.KeepAt(placement); }
+  void KeepAt(ir::Placement placement) LITE_REQUIRES(ir::record_lock) { place_.KeepAt(placement); }
   // Takes a value of the same shape. Returns the one that was there.
-  ir::Value SetValue(ir::Value value);
+  ir::Value SetValue(ir::Value value) LITE_REQUIRES(ir::record_lock);
 
   // How often the storage has grown. It identifies the base at which the steps of a view start.
-  uint32_t growths() const { return growths_; }
+  uint32_t growths() const LITE_REQUIRES(ir::record_lock) { return growths_; }
   // Replaces the base by a larger one. `to_old_base`: the steps from the new base to the old one.
-  void Grow(ir::Value value, c10::intrusive_ptr<ViewStep> to_old_base);
+  void Grow(ir::Value value, c10::intrusive_ptr<ViewStep> to_old_base)
+      LITE_REQUIRES(ir::record_lock);
   // Converts steps that start at an earlier base to steps that start at the current one.
   c10::intrusive_ptr<ViewStep> StepsFromNow(const c10::intrusive_ptr<ViewStep>& steps,
-                                            uint32_t growths) const;
+                                            uint32_t growths) const LITE_REQUIRES(ir::record_lock);
 
  private:
-  ir::Ref<const ir::Shape> shape_;
-  uint64_t generation_ = 0;
-  uint32_t growths_ = 0;
+  ir::Ref<const ir::Shape> shape_ LITE_GUARDED_BY(ir::record_lock);
+  uint64_t generation_ LITE_GUARDED_BY(ir::record_lock) = 0;
+  uint32_t growths_ LITE_GUARDED_BY(ir::record_lock) = 0;
   // For each growth: the steps from the new base to the one before.
-  std::vector<c10::intrusive_ptr<ViewStep>> to_old_bases_;
-  runtime::LiveValue place_;
+  std::vector<c10::intrusive_ptr<ViewStep>> to_old_bases_ LITE_GUARDED_BY(ir::record_lock);
+  runtime::LiveValue place_ LITE_GUARDED_BY(ir::record_lock);
 };
 
 }  // namespace torch_xla_lite::tensor

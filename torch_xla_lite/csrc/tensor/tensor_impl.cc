@@ -89,6 +89,7 @@ c10::Storage XTensorImpl::BecomeViewOf(const XTensorImpl& source) {
 
 c10::intrusive_ptr<XTensorImpl> XTensorImpl::Twin() const {
   const Layout layout{is_row_major_ ? std::vector<int64_t>() : strides().vec(), 0};
+  const runtime::RecordScope scope;
   return c10::intrusive_ptr<XTensorImpl>::unsafe_steal_from_new(
       new XTensorImpl(*this, step_, growths_, shape(), layout, storage_offset_));
 }

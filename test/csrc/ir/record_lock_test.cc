@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/runtime/record_lock.h"
+#include "torch_xla_lite/csrc/ir/record_lock.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace torch_xla_lite::runtime {
+namespace torch_xla_lite::ir {
 namespace {
 
 TEST(RecordLock, OneThreadAtATimeHoldsIt) {
@@ -41,4 +41,4 @@ TEST(RecordLock, AThreadThatSleepsIsWokenWhenTheLockIsFree) {
 }
 
 }  // namespace
-}  // namespace torch_xla_lite::runtime
+}  // namespace torch_xla_lite::ir

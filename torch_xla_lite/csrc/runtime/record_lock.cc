@@ -1,9 +1,0 @@
-#include "torch_xla_lite/csrc/runtime/record_lock.h"
-
-namespace torch_xla_lite::runtime {
-
-void RecordLock::Sleep() { held_.wait(true, std::memory_order_relaxed); }
-
-void RecordLock::Wake() { held_.notify_one(); }
-
-}  // namespace torch_xla_lite::runtime
