@@ -91,7 +91,7 @@ class _Undo:
         others = [move for move in moves if move not in here]
         back = here[0]._replace(branch=branch) if here else self._head_back()
         new = back.new if back else self.repo.head or ""
-        below = [change for change in self._of("submodule") if self._is_as_left(change)]
+        below = self._submodules_as_left()
         made = [Path(change.path) for change in below if change.old is None]
         if back or below or any(move.ref.startswith("refs/heads/") for move in moves):
             plan.check_ready(self.repo)
@@ -171,6 +171,13 @@ class _Undo:
         is_there = repo.branches.get(branch or "") == change.old and branch not in repo.elsewhere
         to = branch if is_there else None
         return journal.Change("head", repo.head, change.old or "", branch=repo.branch, to=to)
+
+    def _submodules_as_left(self) -> list[journal.Change]:
+        """The changes of submodules that can be undone; in one that stays all stays."""
+        changes = self._of("submodule")
+        found = [change for change in changes if self._is_as_left(change)]
+        stays = [change.path for change in changes if change.old is None and change not in found]
+        return [c for c in found if not any(Path(c.path).is_relative_to(path) for path in stays)]
 
     def _is_as_left(self, change: journal.Change) -> bool:
         """Whether a submodule is as the run left it; a new one without local work."""
