@@ -17,7 +17,7 @@ _BELOW = {
     "ops": {"device", "tensor"},
     "infer": {"ir", "ops", "runtime", "tensor"},
     "record": {"device", "infer", "ir", "ops", "runtime", "tensor"},
-    "explicit": {"device", "infer", "ops", "record", "runtime", "tensor"},
+    "explicit": {"device", "infer", "ir", "ops", "record", "runtime", "tensor"},
     "interpreter": {"device", "ir", "ops", "tensor"},
     "ffi": {"ops", "tensor"},
     "kernels": set(),
