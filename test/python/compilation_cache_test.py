@@ -233,7 +233,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("kind", mostly_nightly(DAMAGES, ["flip"]))
+@pytest.mark.parametrize("kind", mostly_nightly(DAMAGES, ["flip", "other"]))
 def test_a_damaged_entry_is_ignored_and_replaced(kind: str, cache: Path):
     (entry,) = entries(cache)
     DAMAGES[kind](entry)
