@@ -3,12 +3,13 @@
     if not in_place(root, site):
         install(root, site, commands_folder())
 
-It consists of a .pth file, a .dist-info folder like pip's (for `pip list`, `pip uninstall` and
-`importlib.metadata`) and the commands. The .pth file names a folder that contains only a link to
-the package: with the root of the tree, `bazel`, `scripts`, `setup` and `third_party` would be
-importable, too. Type checkers and editors read .pth files, but not import hooks. `develop` does not
-call pip, which takes longer to start than an incremental build; the PEP 660 hook packs the same
-files.
+It consists of a .pth file, a module, a .dist-info folder like pip's (for `pip list`,
+`pip uninstall` and `importlib.metadata`) and the commands. The .pth file names the root of the
+tree, which type checkers and editors read, and imports the module. The module takes the root off
+the import path: `bazel`, `scripts`, `setup` and `third_party` would be importable, too. Instead it
+adds a finder of the package alone. So every file has one path for all tools, and the tree contains
+nothing of the install. `develop` does not call pip, which takes longer to start than an
+incremental build; the PEP 660 hook packs the same files.
 """
 
 import os
@@ -25,10 +26,44 @@ if TYPE_CHECKING:
 
 NAME = "torch_xla_lite"
 PTH = f"__editable__.{NAME}.pth"
+FINDER = f"__editable___{NAME}.py"
 TAG = "py3-none-any"
-# The link to the package, relative to the root.
-LINK = Path(".editable", NAME)
-_TARGET = f"../{NAME}"
+
+_FINDER_TEXT = '''\
+"""Imports {name} from its source tree. `python setup.py develop` of that tree writes this file."""
+
+import sys
+
+ROOT = {root!r}
+
+
+class Finder:
+    """Finds the package as if the tree were the last folder of the import path."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "{name}":
+            return None
+        from importlib.machinery import PathFinder
+
+        found = PathFinder.find_spec(name)
+        if found is None or found.loader is None or found.origin is None:
+            found = PathFinder.find_spec(name, [ROOT])
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError(
+                f"{name} is installed from {{ROOT}}, where it is not any more. Install it from "
+                f"where it is:  python setup.py develop\\nor uninstall it:  "
+                f"{{sys.executable}} -m pip uninstall {name}",
+                name=name,
+            )
+        return found
+
+
+sys.meta_path.insert(0, Finder)
+# The .pth file added it, for tools that read no Python.
+if sys.path[-1:] == [ROOT]:
+    sys.path.pop()
+'''
 
 
 def site_folder() -> Path:
@@ -89,7 +124,7 @@ def in_place(root: Path, site: Path, version: str | None = None) -> bool:
     try:
         if (site / PTH).read_text() != _pth_text(root):
             return False
-        if os.readlink(root / LINK) != _TARGET:
+        if (site / FINDER).read_text() != _finder_text(root):
             return False
         described = os.stat(root / "pyproject.toml").st_mtime_ns
         (info,) = installed(site)
@@ -140,9 +175,11 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     described = metadata.read(root, version)
     for other in installed(site):
         remove(other)
-    link(root)
+    # Of an earlier form of this install; Bazel would find the package's BUILD files there again.
+    remove(root / ".editable")
     folder = site / described.folder
-    # The .pth file comes first, so that a complete .dist-info folder proves a complete install.
+    # The .dist-info folder comes last, so that a complete one proves a complete install.
+    replace(site / FINDER, _finder_text(root))
     replace(site / PTH, _pth_text(root))
     temporary = site / f".{described.folder}.new"
     remove(temporary)
@@ -160,11 +197,15 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     temporary.rename(folder)
 
 
-def link(root: Path) -> None:
-    """Makes the folder that the .pth file names."""
-    (root / LINK).parent.mkdir(exist_ok=True)
-    remove(root / LINK)
-    (root / LINK).symlink_to(_TARGET)
+def uninstall(site: Path) -> list[Path]:
+    """Removes the editable install of any tree, and returns what was removed."""
+    removed = []
+    for info in filter(_is_editable, installed(site)):
+        listed = [line.rpartition(",,")[0] for line in (info / "RECORD").read_text().splitlines()]
+        for file in [*(site / path for path in listed if path), info]:
+            remove(file)
+            removed.append(file)
+    return removed
 
 
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
@@ -172,7 +213,8 @@ def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
     from bazel.pybuild.dist import wheel_format
 
     info = wheel_format.dist_info(root, described, TAG, pure=True)
-    return {PTH: _pth_text(root).encode(), **info}
+    finder = {FINDER: _finder_text(root).encode(), PTH: _pth_text(root).encode()}
+    return {**finder, **info}
 
 
 def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
@@ -201,7 +243,11 @@ def _first_lines(python: str) -> str:
 
 
 def _pth_text(root: Path) -> str:
-    return f"{root / LINK.parent}\n"
+    return f"{root}\nimport {FINDER.removesuffix('.py')}\n"
+
+
+def _finder_text(root: Path) -> str:
+    return _FINDER_TEXT.format(name=NAME, root=str(root))
 
 
 def _direct_url(root: Path) -> bytes:

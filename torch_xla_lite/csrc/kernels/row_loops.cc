@@ -28,12 +28,12 @@ inline void FoldRows(const T* x, int64_t rows, int64_t stride, int64_t n, T* tot
 
 template <typename T>
 inline T LargerOrNan(T best, T x) {
-  return (x > best) | (x != x) ? x : best;
+  return ((x > best) | (x != x)) ? x : best;
 }
 
 template <typename T>
 inline T SmallerOrNan(T best, T x) {
-  return (x < best) | (x != x) ? x : best;
+  return ((x < best) | (x != x)) ? x : best;
 }
 
 template <typename T>
