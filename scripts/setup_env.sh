@@ -3,6 +3,7 @@
 #
 #   install_system_packages   installs missing packages with apt; with the arguments `tests` and `nightly_tests`, also
 #                             those that only these need. Sets BAZEL to the Bazel to call
+#   other_versions            makes the functions below use another environment, below the user's cache folder
 #   make_environment          creates .venv, with the versions of requirements.txt
 #   install_test_packages     installs into .venv what only tests need: the CUDA toolkit of requirements-cuda.txt, and the
 #                             libraries of test/models/requirements.txt
@@ -13,6 +14,9 @@
 say() { printf '%s\n' "$*"; }
 # give_up PROBLEM REMEDY
 give_up() { printf 'error: %s\n%s\n' "$@" >&2; exit 1; }
+
+ENVIRONMENT=.venv
+PYTHON_VERSION="" TORCH_VERSION=""
 
 # No command here reads its standard input, and programs can fail if it is closed, as cron leaves it.
 exec </dev/null
@@ -44,7 +48,7 @@ choose_bazel() {
 # Sets BASE_PYTHON, the interpreter for .venv: the first one that bazel/pybuild does not find too old.
 find_python() {
   local name
-  for name in python3 $(compgen -c python3. | grep -x 'python3\.[0-9]*' | sort -Vu); do
+  for name in ${PYTHON_VERSION:+"python$PYTHON_VERSION"} python3 $(compgen -c python3. | grep -x 'python3\.[0-9]*' | sort -Vu); do
     if "$name" -B -c 'import bazel.pybuild' 2>/dev/null; then
       BASE_PYTHON=$name
       return 0
@@ -125,23 +129,43 @@ install_system_packages() {
   choose_bazel
 }
 
-make_environment() {
-  # A copy of requirements.txt tells what is installed. It is written last, so an interrupted installation is repeated.
-  local installed=.venv/.requirements.txt
-  cmp -s requirements.txt "$installed" && .venv/bin/python -c '' 2>/dev/null && return
-  if [[ ! -e .venv && ! -L .venv ]]; then
-    say "Creating .venv with $("$BASE_PYTHON" --version)"
-    "$BASE_PYTHON" -m venv .venv
-  elif ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    # uv makes environments without pip, and an interrupted creation leaves one.
-    say "Installing pip into .venv"
-    .venv/bin/python -m ensurepip >/dev/null ||
-      give_up ".venv has no Python that works." "Move it away, then run this again:  mv .venv .venv.old"
+# other_versions PYTHON TORCH: versions such as 3.12 and 2.14, or empty for those of this project. jax is the newest one.
+other_versions() {
+  PYTHON_VERSION=$1 TORCH_VERSION=$2
+  ENVIRONMENT=${XDG_CACHE_HOME:-$HOME/.cache}/torch_xla_lite/environments
+  ENVIRONMENT+=/python-${PYTHON_VERSION:-own}-torch-${TORCH_VERSION:-own}
+  mkdir -p "$(dirname "$ENVIRONMENT")"
+  [[ -z $PYTHON_VERSION ]] || "python$PYTHON_VERSION" -c '' 2>/dev/null ||
+    give_up "There is no python$PYTHON_VERSION on PATH." "Install it, with its headers and venv."
+}
+
+# The content of requirements.txt, for the versions that were asked for.
+requirements() {
+  if [[ $ENVIRONMENT == .venv ]]; then
+    cat requirements.txt
+  else
+    sed -E "s/^torch==.*/torch==${TORCH_VERSION:-2.*}.*/; s/^(jax|jaxlib)==.*/\1/; s/^(setuptools)==.*/\1/" requirements.txt
   fi
-  say "Installing the Python packages of requirements.txt into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt ||
+}
+
+make_environment() {
+  # A copy of the requirements tells what is installed. It is renamed last, so an interrupted installation is repeated.
+  local installed=$ENVIRONMENT/.requirements.txt python=$ENVIRONMENT/bin/python
+  cmp -s <(requirements) "$installed" && "$python" -c '' 2>/dev/null && return
+  if [[ ! -e $ENVIRONMENT && ! -L $ENVIRONMENT ]]; then
+    say "Creating $ENVIRONMENT with $("$BASE_PYTHON" --version)"
+    "$BASE_PYTHON" -m venv "$ENVIRONMENT"
+  elif ! "$python" -m pip --version >/dev/null 2>&1; then
+    # uv makes environments without pip, and an interrupted creation leaves one.
+    say "Installing pip into $ENVIRONMENT"
+    "$python" -m ensurepip >/dev/null ||
+      give_up "$ENVIRONMENT has no Python that works." "Move it away, then run this again:  mv $ENVIRONMENT $ENVIRONMENT.old"
+  fi
+  say "Installing the Python packages of requirements.txt into $ENVIRONMENT"
+  requirements >"$installed.new"
+  "$python" -m pip install --quiet --disable-pip-version-check -r "$installed.new" ||
     give_up "pip could not install the packages of requirements.txt." "See its message above; then run this again."
-  cp requirements.txt "$installed"
+  mv "$installed.new" "$installed"
 }
 
 # Installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has, and the third-party libraries that
@@ -149,23 +173,23 @@ make_environment() {
 install_test_packages() {
   local requirements installed
   for requirements in requirements-cuda.txt test/models/requirements.txt; do
-    installed=.venv/.${requirements//\//-}
+    installed=$ENVIRONMENT/.${requirements//\//-}
     cmp -s "$requirements" "$installed" && continue
-    say "Installing the packages of $requirements into .venv"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r "$requirements" ||
+    say "Installing the packages of $requirements into $ENVIRONMENT"
+    "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$requirements" ||
       give_up "pip could not install the packages of $requirements." "See its message above; then run this again."
     cp "$requirements" "$installed"
   done
   # BuildGrid, for the tests of cache servers, does not fit to the versions of requirements.txt.
-  installed=.venv/buildgrid/.requirements.txt
+  installed=$ENVIRONMENT/buildgrid/.requirements.txt
   cmp -s test/cache/buildgrid.txt "$installed" && return
-  say "Installing the packages of test/cache/buildgrid.txt into .venv/buildgrid"
-  .venv/bin/python -m venv .venv/buildgrid &&
-    .venv/buildgrid/bin/pip install --quiet --disable-pip-version-check --no-deps -r test/cache/buildgrid.txt ||
+  say "Installing the packages of test/cache/buildgrid.txt into $ENVIRONMENT/buildgrid"
+  "$ENVIRONMENT/bin/python" -m venv "$ENVIRONMENT/buildgrid" &&
+    "$ENVIRONMENT/buildgrid/bin/pip" install --quiet --disable-pip-version-check --no-deps -r test/cache/buildgrid.txt ||
     give_up "pip could not install the packages of test/cache/buildgrid.txt." "See its message above; then run this again."
   cp test/cache/buildgrid.txt "$installed"
 }
 
 configure_bazel() {
-  .venv/bin/python -m bazel.pybuild.configure
+  "$ENVIRONMENT/bin/python" -m bazel.pybuild.configure
 }

@@ -3,6 +3,7 @@
 #
 #   scripts/test.sh                           the daily tests, which find nearly all faults
 #   scripts/test.sh --all                     the nightly ones, too: matrices, an emulator, a browser
+#   scripts/test.sh --python 3.12 --torch 2.14    with other versions, in an environment below ~/.cache/torch_xla_lite
 #   scripts/test.sh //test/csrc/...           some
 #   scripts/test.sh --test_filter=views       arguments go to `bazel test`; the default target is //test/...
 #
@@ -29,9 +30,18 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/setup_env.sh
 
-options=()
-if [[ ${1:-} == --all ]]; then
-  shift
+options=() all="" python="" torch=""
+while [[ ${1:-} == --all || ${1:-} == --python || ${1:-} == --torch ]]; do
+  case $1 in
+    --all) all=yes; shift ;;
+    --python) python=${2:?--python needs a version}; shift 2 ;;
+    --torch) torch=${2:?--torch needs a version}; shift 2 ;;
+  esac
+done
+if [[ -n $python$torch ]]; then
+  other_versions "$python" "$torch"
+fi
+if [[ -n $all ]]; then
   install_system_packages tests nightly_tests
 else
   options+=(--test_tag_filters=-nightly --build_tag_filters=-nightly --build_tests_only)
@@ -48,7 +58,7 @@ tokens=(TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE
 export -n "${tokens[@]}"
 with_cache() (
   export "${tokens[@]}"
-  exec .venv/bin/python -m bazel.pybuild.commands.run_bazel "$@"
+  exec "$ENVIRONMENT/bin/python" -m bazel.pybuild.commands.run_bazel "$@"
 )
 
 call=("$BAZEL")
@@ -82,7 +92,7 @@ options+=("--sandbox_writable_path=$cache")
 # Its input ends with this script. It has as few variables as a test of Bazel: hypothesis, for one, reads CI.
 coproc FORK_SERVER {
   exec env -i "HOME=$HOME" "PATH=$PATH" "JAX_COMPILATION_CACHE_DIR=$cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
-    JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 .venv/bin/python -P bazel/fork_server.py .venv/fork_server.socket
+    JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 "$ENVIRONMENT/bin/python" -P bazel/fork_server.py "$ENVIRONMENT/fork_server.socket"
 }
 
 cpu_ticks() { awk '/^cpu / {print $2 + $3 + $4 + $7 + $8}' /proc/stat; }
@@ -94,6 +104,6 @@ code=0
 events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
 "${call[@]}" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
 say "CPU seconds of this machine: $((($(cpu_ticks) - ticks) / $(getconf CLK_TCK)))"
-.venv/bin/python scripts/ci/hit_rate.py "$events" || code=$((code == 0 ? 1 : code))
-.venv/bin/python -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
+"$ENVIRONMENT/bin/python" scripts/ci/hit_rate.py "$events" || code=$((code == 0 ? 1 : code))
+"$ENVIRONMENT/bin/python" -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))
 exit "$code"

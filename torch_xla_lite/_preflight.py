@@ -131,8 +131,7 @@ def build_it(how: str = "", install: str = "") -> str:
       install: the package of another version beside an installed wheel; empty to reinstall the
         wheel itself.
     """
-    # An editable install reaches the package by a link.
-    if PACKAGE.is_symlink() or (PACKAGE.parent / "setup.py").exists():
+    if (PACKAGE.parent / "setup.py").exists():
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"
     if install:

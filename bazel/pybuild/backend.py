@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from bazel.pybuild import build, notices, wheel
+from bazel.pybuild import build, configure, notices, wheel
 from bazel.pybuild import options as options_table
-from bazel.pybuild.dist import archive, metadata, sdist, wheel_format
+from bazel.pybuild.dist import archive, copy, metadata, sdist, wheel_format
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.files import replace
 from bazel.pybuild.install import editable
@@ -52,9 +52,11 @@ def build_editable(
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
     root, options = _root(), _options(config_settings)
-    report = build.build(root, options, os.environ)
+    try:
+        report = build.build(root, options, os.environ)
+    finally:
+        _forget_this_environment(root)
     print(report.line())
-    editable.link(root)
     described = metadata.read(root, options.version)
     name = f"{described.name}-{described.version}-{editable.TAG}.whl"
     wheel_format.write_archive(
@@ -87,8 +89,12 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Builds the wheel that variables and settings describe."""
-    root, options = _root(), _options(config_settings)
-    return wheel.make(root, options, os.environ, Path(wheel_directory))
+    options = _options(config_settings)
+    root = copy.writable(_root(), os.environ)
+    try:
+        return wheel.make(root, options, os.environ, Path(wheel_directory))
+    finally:
+        _forget_this_environment(root)
 
 
 @_explained
@@ -121,6 +127,12 @@ def _options(settings: _Settings) -> options_table.Options:
     if ignored := options_table.ignored(os.environ):
         notices.defer(ignored)
     return options_table.platform_link_options(options_table.read(os.environ))
+
+
+def _forget_this_environment(root: Path) -> None:
+    """Removes Bazel's settings if they name a Python that the front end will delete."""
+    if packages.is_temporary(Path(sys.prefix), os.environ):
+        configure.forget(root)
 
 
 def _root() -> Path:

@@ -47,6 +47,9 @@ _NO_EXECUTION = (
     "build:remote-exec --remote_execution_needs_Bazel_7.7.1",
 )
 
+# The code has no warnings of this compiler; others may have new ones.
+_WERROR = "build --define=warnings=errors"
+
 _DEBIANS_MODULES = Path("/usr/share/bazel/rules/cc/MODULE.bazel")
 # Modules that Bazel's own ones name and that a C++ build never loads. Debian lacks them.
 _NEVER_LOADED = ("apple_support", "buildozer", "protobuf", "zlib")
@@ -108,6 +111,7 @@ def settings(
         "",
         "# Compiler, C library and linker. Bazel does not hash them; this adds them to every key.",
         _option("build", f"--remote_default_exec_properties=toolchain={host.fingerprint}"),
+        *(["", _WERROR] if host.is_tested else []),
         *(line for flag, lines in _FLAGS.items() if flag in flags for line in ("", *lines)),
         *([] if "enable_bzlmod" in flags else ["", *_NO_EXECUTION]),
     ]

@@ -114,11 +114,23 @@ def _configure(
     # Another command may have configured the tree meanwhile.
     if state is None or state != configure.read(root):
         state = configure.ensure(root, options, environ)
+    _name_overridden(root)
     if state.cuda.packaged and options.prioritized_text is None:
         notices.defer(_ADVICE)
     if options.wheel_kind is WheelKind.PYTHON:
         _check_library(root, options, state.cuda)
     return state
+
+
+def _name_overridden(root: Path) -> None:
+    """Names options of the user's rc file that ours override."""
+    try:
+        text = (root / ".bazelrc.user").read_text()
+    except OSError:
+        return
+    ours = ("--build_event_json_file", "--profile", "--show_result")
+    if named := [option for option in ours if option in text]:
+        notices.defer(f"torch_xla_lite: setup.py overrides {', '.join(named)} of .bazelrc.user")
 
 
 def _import_the_rest() -> None:

@@ -60,16 +60,32 @@ def ensure(root: Path, options: Options, environ: Mapping[str, str]) -> State:
     """
     bazel = find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.exclusive(root, wait=options.waits):
+        remove_old_links(root)
         state = _ensure_settings(root, bazel, options, environ)
         _ensure_remote_cache(root, bazel, options, environ)
         return state
+
+
+def remove_old_links(root: Path) -> None:
+    """Removes Bazel's links of a tree that was renamed or copied: `//...` would follow them."""
+    ours = {"bazel-bin", "bazel-out", "bazel-testlogs", f"bazel-{root.name}"}
+    for entry in os.scandir(root):
+        if entry.name.startswith("bazel-") and entry.is_symlink() and entry.name not in ours:
+            os.unlink(entry)
+
+
+def forget(root: Path) -> None:
+    """Removes the settings, so that the next command inspects its own environment."""
+    for name in (FILE, STATE):
+        (root / name).unlink(missing_ok=True)
 
 
 def _ensure_settings(
     root: Path, bazel: Path, options: Options, environ: Mapping[str, str]
 ) -> State:
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
-    installed = packages.installed(wanted, packages.search_path())
+    folders_of_packages = [*packages.search_path(), str(root / packages.KEPT)]
+    installed = packages.kept(root, packages.installed(wanted, folders_of_packages))
     cache = folders.home(environ)
     now = facts.collect(root, bazel, installed, cache, options, environ)
     current = read(root)

@@ -67,6 +67,10 @@ def run(
     """
     lone_develop = arguments == ["develop"]
     options = check_modes(arguments, environ)
+    if "bdist_wheel" in arguments:
+        from bazel.pybuild.dist import copy
+
+        root = copy.writable(root, environ)
     package = None if lone_develop else base_requirements(root, options)
     options = options_table.platform_link_options(options)
     if package is None:

@@ -104,14 +104,30 @@ class Options(NamedTuple):
 # Variables of other builds that this build ignores -> the variable that has their effect here.
 _IGNORED = {
     "BUILD_LIBTORCH_WHL": "BUILD_LIB_WHL",
+    "BUILD_TYPE": "DEBUG=1 or REL_WITH_DEB_INFO=1",
+    "BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
     "CFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
+    "CMAKE_ARGS": "",
+    "CMAKE_BUILD_TYPE": "DEBUG=1 or REL_WITH_DEB_INFO=1",
     "CPPFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
+    "CUDACXX": "CUDA_HOME",
     "CXX": "CC",
     "CXXFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--cxxopt=...",
+    "MAKEFLAGS": "MAX_JOBS",
+    "NVCC_APPEND_FLAGS": "",
+    "NVCC_PREPEND_FLAGS": "",
     "LDFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--linkopt=...",
     "PYTORCH_BUILD_NUMBER": "TORCH_XLA_LITE_BUILD_NUMBER",
     "PYTORCH_BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
     "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "",
+    "SETUPTOOLS_SCM_PRETEND_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
+    "TORCH_NVCC_FLAGS": "",
+}
+# Variables of other builds with the meaning of one here -> that one, and the value that it gets.
+_SYNONYMS = {
+    "FORCE_CUDA": ("USE_CUDA", "{}"),
+    "NO_CUDA": ("USE_CUDA", "0"),
+    "CMAKE_BUILD_PARALLEL_LEVEL": ("MAX_JOBS", "{}"),
 }
 # A variable of Bazelisk.
 _BAZELISK_VARIABLES = frozenset({"USE_BAZEL_VERSION"})
@@ -129,7 +145,7 @@ def read(environ: Mapping[str, str]) -> Options:
       BuildError: a TORCH_XLA_LITE_ name that is not in the table, a value of the wrong type, or
         two that exclude each other.
     """
-    values, wrong = _read(environ)
+    values, wrong = _read(with_synonyms(environ))
     if wrong:
         raise wrong[0]
     # The same precedence as in PyTorch.
@@ -162,6 +178,17 @@ def read(environ: Mapping[str, str]) -> Options:
         remote_cache_write_token=values["TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN"],
         remote_cache_certificate=values["TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE"],
     )
+
+
+def with_synonyms(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables, with those of other builds that mean the same; our own ones come first."""
+    added = {
+        ours: value.format(environ[name])
+        for name, (ours, value) in _SYNONYMS.items()
+        # FORCE_CUDA=0 and NO_CUDA=0 say nothing.
+        if environ.get(name) and environ[name] != "0" and not environ.get(ours)
+    }
+    return {**environ, **added}
 
 
 # How similar a name is to one of this build that was meant.
@@ -276,6 +303,9 @@ def _value(variable: Variable, environ: Mapping[str, str]) -> Any:
     """The parsed value, or None where the variable is unset or empty."""
     text = environ.get(variable.name, "").strip()
     if not text:
+        return None
+    if variable.name == "DEBUG" and not text.isalnum():
+        # Programs of Node.js read a list of their parts from it, such as express:*.
         return None
     try:
         return variable.kind.parse(text)

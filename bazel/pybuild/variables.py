@@ -234,7 +234,12 @@ VARIABLES = (
         "Compile with optimisation and with debug information; DEBUG=1 overrides it.",
         changes_flags=True,
     ),
-    Variable("MAX_JOBS", COUNT, "chosen by Bazel", "How many compilers run at once."),
+    Variable(
+        "MAX_JOBS",
+        COUNT,
+        "one for each processor and 0.7 GB of memory",
+        "How many compilers run at once.",
+    ),
     Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
     Variable(
         "BUILD_LIB_WHL",

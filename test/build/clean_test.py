@@ -165,3 +165,12 @@ def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
     )
     assert process.stdout.startswith("It had removed: some outputs of Bazel.\nRemove the rest:  ")
     assert (root / _LIBRARY).exists()
+
+
+def test_links_of_bazel_from_an_earlier_name_of_the_tree_go(root: Path, tmp_path: Path):
+    for name in ("bazel-old", "bazel-bin", "bazel-tree"):
+        (root / name).symlink_to(tmp_path)
+    (root / "bazel-notes").mkdir()
+    clean.clean(root, Options(), _NO_BAZEL)
+    found = sorted(entry.name for entry in root.glob("bazel-*"))
+    assert found == ["bazel-bin", "bazel-notes", "bazel-tree"]

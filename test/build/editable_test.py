@@ -127,9 +127,9 @@ def test_its_commands_run_in_an_environment_whose_path_has_spaces(
     assert (process.returncode, process.stdout) == (3, "a b|c\n"), process.stderr
 
 
-def test_a_lost_link_is_noticed(root: Path, site: Path):
+def test_a_lost_finder_is_noticed(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
-    (root / editable.LINK).unlink()
+    (site / editable.FINDER).unlink()
     assert not editable.in_place(root, site)
 
 
@@ -187,11 +187,8 @@ def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path)
     whole.rename(site / f".{whole.name}.new")
     editable.install(root, site, site.parent / "bin")
     assert editable.in_place(root, site)
-    assert sorted(entry.name for entry in site.iterdir()) == [
-        editable.PTH,
-        whole.name,
-        "torch_xla_lite_autoload.py",
-    ]
+    names = {editable.FINDER, editable.PTH, whole.name, "torch_xla_lite_autoload.py"}
+    assert {entry.name for entry in site.iterdir()} == names
 
 
 def test_stale_metadata_of_another_version_goes(root: Path, site: Path):
@@ -247,6 +244,54 @@ def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
     run("-m", "pip", "uninstall", "--yes", "torch_xla_lite")
     assert not [entry for entry in site.iterdir() if "torch_xla_lite" in entry.name]
     assert not (environment.parent / "torch-xla-lite").exists()
+
+
+def _import(environment: Path, root: Path, script: str, cwd: Path) -> subprocess.CompletedProcess:
+    (site,) = environment.parent.parent.glob("lib/python3*/site-packages")
+    editable.install(root, site, environment.parent)
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [environment, "-c", script]
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_real_files_are_imported_so_that_breakpoints_stop(environment: Path, root: Path):
+    file = root / "torch_xla_lite" / "cli.py"
+    file.write_text("def main():\n    pass\n")
+    script = (
+        "import bdb, torch_xla_lite.cli as cli\n"
+        "class Debugger(bdb.Bdb):\n"
+        "    def user_line(self, frame): print('stopped at', frame.f_lineno)\n"
+        f"debugger = Debugger(); print(debugger.set_break({str(file)!r}, 2))\n"
+        "debugger.runcall(cli.main)\n"
+    )
+    done = _import(environment, root, f"{script}print(cli.__file__)", root.parent)
+    assert "stopped at 2" in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == str(file)
+
+
+def test_a_folder_of_the_packages_name_does_not_hide_it(
+    environment: Path, root: Path, tmp_path: Path
+):
+    # A person is beside the clone, which has the name of the package.
+    (tmp_path / "torch_xla_lite" / "torch_xla_lite").mkdir(parents=True)
+    done = _import(environment, root, "import torch_xla_lite as t; print(t.__file__)", tmp_path)
+    assert done.stdout.strip() == str(root / "torch_xla_lite" / "__init__.py")
+
+
+def test_a_package_that_comes_first_on_the_path_is_imported(
+    environment: Path, root: Path, tmp_path: Path
+):
+    other = _tree(tmp_path / "other")
+    done = _import(environment, root, "import torch_xla_lite as t; print(t.__file__)", other)
+    assert done.stdout.strip() == str(other / "torch_xla_lite" / "__init__.py")
+
+
+def test_a_tree_that_is_gone_is_named(environment: Path, root: Path, tmp_path: Path):
+    (root / "torch_xla_lite" / "__init__.py").unlink()
+    done = _import(environment, root, "import torch_xla_lite", tmp_path)
+    assert f"torch_xla_lite is installed from {root}, where it is not any more" in done.stderr
 
 
 def test_nothing_else_of_the_tree_can_be_imported(environment: Path, root: Path):

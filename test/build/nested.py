@@ -33,7 +33,6 @@ _IGNORED = """\
 /bazel-*
 /build/
 /dist/
-/.editable/
 /.bazelrc.generated*
 *.so
 _build_info.py

@@ -275,3 +275,29 @@ def test_only_checksums_of_variables_that_change_flags_are_stored():
     assert sorted(found) == ["DEBUG", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"]
     assert "secret" not in str(found)
     assert found != checksums({**environ, "DEBUG": "0"})
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"FORCE_CUDA": "1"}, Options(cuda=Switch.ON)),
+        ({"NO_CUDA": "1"}, Options(cuda=Switch.OFF)),
+        ({"NO_CUDA": "0", "FORCE_CUDA": "0"}, Options()),
+        ({"FORCE_CUDA": "1", "USE_CUDA": "0"}, Options(cuda=Switch.OFF)),
+        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3"}, Options(max_jobs=3)),
+        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3", "MAX_JOBS": "2"}, Options(max_jobs=2)),
+        ({"DEBUG": "express:*"}, Options()),
+    ],
+)
+def test_variables_of_other_builds_with_the_same_meaning_count(
+    environ: dict[str, str], expected: Options
+):
+    assert read(environ) == expected
+
+
+def test_other_variables_of_other_builds_are_named():
+    environ = {"BUILD_VERSION": "1", "CUDACXX": "nvcc", "TORCH_NVCC_FLAGS": "-O3"}
+    assert ignored(environ) == (
+        "torch_xla_lite: ignored by this build: BUILD_VERSION (use TORCH_XLA_LITE_BUILD_VERSION), "
+        "CUDACXX (use CUDA_HOME), TORCH_NVCC_FLAGS"
+    )

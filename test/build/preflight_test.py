@@ -63,15 +63,21 @@ def test_another_version_is_named_beside_the_accepted_ones(name: str, version: s
     assert error.value.remedy.endswith("export TORCH_XLA_LITE_ANY_VERSION=1")
 
 
-@pytest.mark.parametrize("folder", ["build-env-x1", "build-env-x1/venv", "builds-v0/.tmpx1"])
+@pytest.mark.parametrize("folder", ["build-env-a1b2c3d_", "tmpa1b2c3d_/.venv", "uv/builds/.tmp1"])
 def test_an_environment_of_one_build_cannot_get_torch_and_the_error_names_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ):
     monkeypatch.setattr("sys.prefix", str(tmp_path / folder))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
     with pytest.raises(BuildError, match="torch is not installed for ") as error:
         preflight.check_packages(_WANTED, {})
     for command in ("uv pip install --no-build-isolation", "python -m build --no-isolation"):
         assert command in error.value.remedy
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / folder))
+    with pytest.raises(BuildError, match="torch is not installed for ") as error:
+        preflight.check_packages(_WANTED, {})
+    assert "isolation" not in error.value.remedy
 
 
 def test_packages_where_only_the_shell_leads_are_refused():
@@ -171,7 +177,7 @@ def test_the_compiler_of_this_machine_compiles_a_line():
     [
         (None, "No such file"),
         ("echo 'cannot execute cc1plus' >&2; exit 1", "it said:\n  cannot execute cc1plus"),
-        ("exit 1", "compile C++20; it exits with 1, without a message."),
+        ("exit 1", "it exits with 1, without a message.\nIt has to be gcc 11, clang 14 or newer."),
     ],
 )
 def test_a_missing_or_broken_compiler_is_named_with_its_output(
@@ -196,6 +202,14 @@ def test_a_relative_compiler_is_refused_because_bazel_cannot_find_it(
     with pytest.raises(BuildError, match="CC=bin/gcc is a relative path") as error:
         preflight.check_compiler({**os.environ, "CC": "bin/gcc"})
     assert error.value.remedy == f"Make it absolute:  export CC={tmp_path}/bin/gcc"
+
+
+def test_a_compiler_behind_another_command_is_told_the_recipe():
+    with pytest.raises(BuildError, match="is a command with arguments") as error:
+        preflight.check_compiler({**os.environ, "CC": "ccache gcc"})
+    assert "docs/build.md#ccache" in error.value.remedy
+    script = error.value.remedy.partition(":  ")[2]
+    assert script == """printf '#!/bin/sh\\nexec ccache gcc "$@"\\n' > cc && chmod +x cc"""
 
 
 def test_without_cc_the_remedy_installs_a_compiler():

@@ -100,14 +100,6 @@ def test_a_missing_extension_is_an_error_that_ends_in_the_command(tmp_path):
     assert message.endswith("Build it:  python setup.py develop")
 
 
-def test_an_editable_install_which_is_a_link_names_the_command_of_a_checkout(tmp_path):
-    (tmp_path / "tree").mkdir()
-    package = copy_of_the_package(tmp_path / "tree")
-    (package / "_build_info.py").unlink()
-    (tmp_path / "torch_xla_lite").symlink_to(package)
-    assert import_it(tmp_path).endswith("Build it:  python setup.py develop")
-
-
 def test_a_tree_that_was_never_built_says_so(tmp_path):
     (copy_of_the_package(tmp_path) / "_build_info.py").unlink()
     message = import_it(tmp_path)

@@ -1,5 +1,6 @@
 """scripts/setup_env.sh makes an environment where there is none, and removes none."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,33 @@ def test_what_is_no_environment_is_refused_and_kept(tree: Path, kind: str):
         "Move it away, then run this again:  mv .venv .venv.old\n"
     )
     assert (tree / ".venv").is_symlink() or (tree / ".venv" / "bin" / "python").is_symlink()
+
+
+def test_other_versions_are_asked_for_in_an_environment_of_their_own(tree: Path):
+    (tree / "requirements.txt").write_text(
+        "# A comment\ntorch==2.13.0\njax==0.10.2\nrich==15.0.0\n"
+    )
+    script = (
+        f"source '{ROOT}/scripts/setup_env.sh'; PATH='{tree}':$PATH; "
+        "other_versions 3.99 2.14; requirements; echo $ENVIRONMENT; find_python; echo $BASE_PYTHON"
+    )
+    (tree / "python3.99").symlink_to(sys.executable)
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tree / "cache"), "PYTHONPATH": str(ROOT)}
+    words = ["bash", "-euc", script]
+    done = subprocess.run(words, cwd=tree, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        *("# A comment", "torch==2.14.*", "jax", "rich==15.0.0"),
+        f"{tree}/cache/torch_xla_lite/environments/python-3.99-torch-2.14",
+        "python3.99",
+    ]
+
+
+def test_a_python_that_is_not_there_is_named(tree: Path):
+    script = f"source '{ROOT}/scripts/setup_env.sh'; other_versions 3.98 2.14"
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=tree, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        "error: There is no python3.98 on PATH.",
+    )

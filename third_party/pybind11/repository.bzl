@@ -13,7 +13,9 @@ def _pybind11_repository_impl(repository_ctx):
     python = find_python(repository_ctx)
     folder = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYBIND11")
     if folder:
-        # The folder belongs to an isolated build and is deleted after it. setup.py has checked the version.
+        # setup.py keeps them below build/, which `clean` removes.
+        if not repository_ctx.path(folder + "/pybind11/include").exists:
+            fail("%s has no headers of pybind11 any more. Configure the tree again:  python setup.py develop" % folder)
         run_python(repository_ctx, python, ["-c", _COPY, folder])
     else:
         pybind11 = find_package(repository_ctx, python, "pybind11")

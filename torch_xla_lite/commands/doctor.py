@@ -219,8 +219,7 @@ def _cuda() -> Finding:
 
 def _of_builds(repair: bool) -> Iterator[Finding]:
     """What builds need; only a source tree has the code that checks it."""
-    # The package of an editable install is found through a link.
-    tree = _preflight.PACKAGE.resolve().parent
+    tree = _preflight.PACKAGE.parent
     if not (tree / "bazel" / "pybuild" / "commands" / "doctor.py").exists():
         return
     process = subprocess.run(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bazel.pybuild.machine import resources
 from bazel.pybuild.options import Mode, Options, WheelKind
 
 # The targets whose files become part of the package.
@@ -121,10 +122,11 @@ def build_command(
     arguments += _WHEEL_OPTIONS.get(options.wheel_kind, [])
     if options.prioritized_text:
         arguments += ["--define=link_order=on"]
-    if options.max_jobs is not None:
+    jobs = options.max_jobs or resources.jobs()
+    if jobs is not None:
         # With a remote cache more actions than that wait for answers; they are no processes.
         flag = "--local_cpu_resources" if caching else "--jobs"
-        arguments += [f"{flag}={options.max_jobs}"]
+        arguments += [f"{flag}={jobs}"]
     arguments += reporting(folder)
     arguments += options.build_options
     targets = _TARGETS[options.wheel_kind]

@@ -64,6 +64,8 @@ def child(
         finally:
             interrupted = _wait(process, group)
             reader.join()
+            if process.stderr is not None:
+                process.stderr.close()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if interrupted:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild import files, lock
+from bazel.pybuild import configure, files, lock
 from bazel.pybuild.call import client, process
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import outputs
@@ -38,6 +38,7 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
                     pass
                 code = bazel.returncode
                 removed = ["outputs of Bazel"]
+            configure.remove_old_links(root)
             for path in _paths(root):
                 _remove(root / path)
                 removed.append(path)

@@ -17,6 +17,7 @@ from bazel.pybuild.call import client
 from bazel.pybuild.commands import clean, pip_install, show_options
 from bazel.pybuild.dist import sdist
 from bazel.pybuild.errors import BuildError
+from bazel.pybuild.install import editable
 from bazel.pybuild.why import explanation
 
 if TYPE_CHECKING:
@@ -74,16 +75,22 @@ class Develop(_Command):
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("compile-commands", None, "write compile_commands.json for clangd, too"),
         ("watch", "w", "build again whenever a source is saved, until Ctrl-C"),
+        ("uninstall", "u", "remove the editable install, as pip uninstall does"),
     ]
-    boolean_options: ClassVar[list[str]] = ["compile-commands", "watch"]
+    boolean_options: ClassVar[list[str]] = ["compile-commands", "watch", "uninstall"]
     builds = True
 
     def initialize_options(self) -> None:
         self.compile_commands = False
         self.watch = False
+        self.uninstall = False
 
     def run(self) -> None:
         tree = self.distribution
+        if self.uninstall:
+            removed = editable.uninstall(editable.site_folder())
+            print(f"torch_xla_lite: removed {len(removed)} files of the editable install")
+            return
         if self.compile_commands:
             # Before the build, so that an editor works although the build fails.
             bazel = shlex.join(client.client(tree.variables, tree.environ))

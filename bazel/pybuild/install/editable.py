@@ -3,13 +3,14 @@
     if not in_place(root, site):
         install(root, site, commands_folder())
 
-It consists of a .pth file, a .dist-info folder like pip's (for `pip list`, `pip uninstall` and
-`importlib.metadata`) and the commands. The .pth file names a folder that contains only a link to
-the package: with the root of the tree, `bazel`, `scripts`, `setup` and `third_party` would be
-importable, too. Type checkers and editors read .pth files, but not import hooks. The module that
-`import torch` calls is a copy, so that torch can be imported when the tree is gone. `develop` does
-not call pip, which takes longer to start than an incremental build; the PEP 660 hook packs the same
-files.
+It consists of a .pth file, a module, a .dist-info folder like pip's (for `pip list`,
+`pip uninstall` and `importlib.metadata`) and the commands. The .pth file names the root of the
+tree, which type checkers and editors read, and imports the module. The module takes the root off
+the import path: `bazel`, `scripts`, `setup` and `third_party` would be importable, too. Instead it
+adds a finder of the package alone. So every file has one path for all tools, and the tree contains
+nothing of the install. The module that `import torch` calls is a copy, so that torch can be
+imported when the tree is gone. `develop` does not call pip, which takes longer to start than an
+incremental build; the PEP 660 hook packs the same files.
 """
 
 import os
@@ -27,10 +28,44 @@ if TYPE_CHECKING:
 
 NAME = "torch_xla_lite"
 PTH = f"__editable__.{NAME}.pth"
+FINDER = f"__editable___{NAME}.py"
 TAG = "py3-none-any"
-# The link to the package, relative to the root.
-LINK = Path(".editable", NAME)
-_TARGET = f"../{NAME}"
+
+_FINDER_TEXT = '''\
+"""Imports {name} from its source tree. `python setup.py develop` of that tree writes this file."""
+
+import sys
+
+ROOT = {root!r}
+
+
+class Finder:
+    """Finds the package as if the tree were the last folder of the import path."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "{name}":
+            return None
+        from importlib.machinery import PathFinder
+
+        found = PathFinder.find_spec(name)
+        if found is None or found.loader is None or found.origin is None:
+            found = PathFinder.find_spec(name, [ROOT])
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError(
+                f"{name} is installed from {{ROOT}}, where it is not any more. Install it from "
+                f"where it is:  python setup.py develop\\nor uninstall it:  "
+                f"{{sys.executable}} -m pip uninstall {name}",
+                name=name,
+            )
+        return found
+
+
+sys.meta_path.insert(0, Finder)
+# The .pth file added it, for tools that read no Python.
+if sys.path[-1:] == [ROOT]:
+    sys.path.pop()
+'''
 
 
 def site_folder() -> Path:
@@ -91,7 +126,7 @@ def in_place(root: Path, site: Path, version: str | None = None) -> bool:
     try:
         if (site / PTH).read_text() != _pth_text(root):
             return False
-        if os.readlink(root / LINK) != _TARGET:
+        if (site / FINDER).read_text() != _finder_text(root):
             return False
         if _autoload(site).read_bytes() != (root / sources.AUTOLOAD_SOURCE).read_bytes():
             return False
@@ -144,9 +179,11 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     described = metadata.read(root, version)
     for other in installed(site):
         remove(other)
-    link(root)
+    # Of an earlier form of this install; Bazel would find the package's BUILD files there again.
+    remove(root / ".editable")
     folder = site / described.folder
-    # The .pth file comes first, so that a complete .dist-info folder proves a complete install.
+    # The .dist-info folder comes last, so that a complete one proves a complete install.
+    replace(site / FINDER, _finder_text(root))
     replace(site / PTH, _pth_text(root))
     replace(_autoload(site), (root / sources.AUTOLOAD_SOURCE).read_bytes())
     temporary = site / f".{described.folder}.new"
@@ -165,11 +202,15 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     temporary.rename(folder)
 
 
-def link(root: Path) -> None:
-    """Makes the folder that the .pth file names."""
-    (root / LINK).parent.mkdir(exist_ok=True)
-    remove(root / LINK)
-    (root / LINK).symlink_to(_TARGET)
+def uninstall(site: Path) -> list[Path]:
+    """Removes the editable install of any tree, and returns what was removed."""
+    removed = []
+    for info in filter(_is_editable, installed(site)):
+        listed = [line.rpartition(",,")[0] for line in (info / "RECORD").read_text().splitlines()]
+        for file in [*(site / path for path in listed if path), info]:
+            remove(file)
+            removed.append(file)
+    return removed
 
 
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
@@ -177,7 +218,8 @@ def files(root: Path, described: "Metadata") -> dict[str, "Source"]:
     from bazel.pybuild.dist import wheel_format
 
     info = wheel_format.dist_info(root, described, TAG, pure=True)
-    return {PTH: _pth_text(root).encode(), sources.AUTOLOAD: root / sources.AUTOLOAD_SOURCE, **info}
+    finder = {FINDER: _finder_text(root).encode(), PTH: _pth_text(root).encode()}
+    return {**finder, sources.AUTOLOAD: root / sources.AUTOLOAD_SOURCE, **info}
 
 
 def _write_commands(described: "Metadata", folder: Path) -> list[Path]:
@@ -210,7 +252,11 @@ def _autoload(site: Path) -> Path:
 
 
 def _pth_text(root: Path) -> str:
-    return f"{root / LINK.parent}\n"
+    return f"{root}\nimport {FINDER.removesuffix('.py')}\n"
+
+
+def _finder_text(root: Path) -> str:
+    return _FINDER_TEXT.format(name=NAME, root=str(root))
 
 
 def _direct_url(root: Path) -> bytes:

@@ -16,6 +16,9 @@ from bazel.pybuild.machine.find_bazel import which
 # The build reads headers, symbols or version numbers of these.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
+# Where headers of an isolated build are kept.
+KEPT = Path("build", "headers")
+
 # The package of the library wheel, to which a Python-only wheel is linked.
 LIBRARY = "torch-xla-lite-lib"
 
@@ -51,6 +54,46 @@ def search_path() -> list[str]:
     if not _of_environment(folders):
         folders += [folder for folder in own_folders() if folder not in folders]
     return folders
+
+
+def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
+    """Whether a front end made an environment for one build, and deletes it after that.
+
+    It is told by its place: a folder of Python's `tempfile`, which `python -m build` and poetry
+    use, or uv's cache. One that is active is a person's.
+    """
+    active = environ.get("VIRTUAL_ENV")
+    if active and os.path.realpath(active) == os.path.realpath(prefix):
+        return False
+    cache = environ.get("UV_CACHE_DIR") or Path(
+        environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "uv"
+    )
+    place = Path(os.path.realpath(prefix))
+    if place.is_relative_to(os.path.realpath(cache)):
+        return True
+    for folder in (environ.get("TMPDIR"), environ.get("TEMP"), environ.get("TMP"), "/tmp"):
+        temporary = os.path.realpath(folder or "/tmp")
+        if place.is_relative_to(temporary) and str(place) != temporary:
+            # tempfile ends a name with eight random characters.
+            return bool(re.fullmatch(r".*[a-z0-9_]{8}", place.relative_to(temporary).parts[0]))
+    return False
+
+
+def kept(root: Path, installed: Mapping[str, Package]) -> dict[str, Package]:
+    """The packages, with the headers of pybind11 in a folder of the tree if a front end has
+    installed them for one build alone: later builds need them, too."""
+    found = dict(installed)
+    headers, folder = found.get("pybind11"), root / KEPT
+    if headers is None or not is_temporary(headers.info.parent, os.environ):
+        return found
+    if headers.info.parent == folder or headers.info.is_relative_to(sys.prefix):
+        return found
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in (headers.info.name, "pybind11"):
+        shutil.copytree(headers.info.parent / name, folder / name)
+    return {**found, "pybind11": headers._replace(info=folder / headers.info.name)}
 
 
 def _of_environment(folders: list[str]) -> list[str]:

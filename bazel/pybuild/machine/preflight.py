@@ -31,6 +31,23 @@ _FILES = {
     "pybind11": ("include/pybind11/pybind11.h",),
 }
 
+_COMPILERS = "gcc 11, clang 14"
+# What the sources use of C++20 and older compilers lack.
+_FEATURES = """\
+#include <bit>
+#include <compare>
+#include <concepts>
+#include <ranges>
+#include <span>
+#include <string>
+static_assert(std::integral<int> && std::bit_cast<unsigned>(1.0f) != 0);
+struct Point { int x = 0, y = 0; auto operator<=>(const Point&) const = default; };
+constexpr Point kPoint{.x = 1};
+static_assert(kPoint > Point{} && std::string_view("ab").starts_with('a'));
+template <typename T> requires std::floating_point<T> T Half(std::span<const T> x) { return x[0]; }
+float Call() { const float x[] = {1}; return Half<float>(x); }
+"""
+
 
 def check(
     root: Path,
@@ -90,12 +107,13 @@ def check_packages(pins: Mapping[str, str], installed: Mapping[str, packages.Pac
     if not missing:
         return
     problem = "\n".join(f"{name} is not installed for {sys.executable}." for name in missing)
-    if _is_for_one_build(Path(sys.prefix)):
+    if packages.is_temporary(Path(sys.prefix), os.environ):
         raise BuildError(
             problem,
-            "This is a temporary build environment (pip, build or uv made it). Use a lasting one:\n"
-            "  uv pip install --no-build-isolation .\n"
-            "  python -m build --no-isolation",
+            "This environment is deleted after the build. Use your own, which has torch:\n"
+            "  uv pip install --no-build-isolation .       (or -e .)\n"
+            "  python -m build --no-isolation\n"
+            "  poetry run python setup.py bdist_wheel      (or develop)",
         )
     requirements = [f"{name}=={pins[name]}" if name in pins else name for name in missing]
     raise BuildError(problem, f"Install it:  {packages.install_command(requirements)}")
@@ -117,11 +135,6 @@ def check_versions(
                 "Use an environment with one of them, or try this one:  "
                 "export TORCH_XLA_LITE_ANY_VERSION=1",
             )
-
-
-def _is_for_one_build(prefix: Path) -> bool:
-    """Whether a front end made the environment: `python -m build`, or uv in its cache."""
-    return any(part.startswith(("build-env-", "builds-v")) for part in prefix.parts)
 
 
 def check_files(installed: Mapping[str, packages.Package]) -> None:
@@ -156,11 +169,17 @@ def check_user(uid: int, environ: Mapping[str, str]) -> None:
 
 
 def check_compiler(environ: Mapping[str, str]) -> None:
-    """Compiles and links a line of C++ with the compiler that Bazel will use."""
+    """Compiles and links a few lines of C++ with the compiler that Bazel will use."""
     import subprocess
     import tempfile
 
     compiler = toolchain.compiler(environ)
+    if len(words := compiler.split()) > 1 and not os.path.exists(compiler):
+        raise BuildError(
+            f'CC="{compiler}" is a command with arguments, and Bazel calls one program.',
+            "ccache is set up otherwise (docs/build.md#ccache); else write a script that runs it:  "
+            f"""printf '#!/bin/sh\\nexec {shlex.join(words)} "$@"\\n' > cc && chmod +x cc""",
+        )
     if os.sep in compiler and not os.path.isabs(compiler):
         raise BuildError(
             f"CC={compiler} is a relative path, which Bazel cannot find from its own folders.",
@@ -174,7 +193,7 @@ def check_compiler(environ: Mapping[str, str]) -> None:
         try:
             process = subprocess.run(
                 [*command, "-o", f"{folder}/line.so", "-lstdc++"],
-                input="#include <concepts>\nstatic_assert(std::integral<int>);\n",
+                input=_FEATURES,
                 capture_output=True,
                 text=True,
                 check=False,
@@ -186,7 +205,8 @@ def check_compiler(environ: Mapping[str, str]) -> None:
     if code:
         lines = "".join(f"\n  {line}" for line in output.splitlines()[:5])
         reason = f"it said:{lines}" if output else f"it exits with {code}, without a message."
-        raise BuildError(f"The compiler {compiler} cannot compile C++20; {reason}", remedy)
+        problem = f"The compiler {compiler} cannot compile C++20 as it is used here; {reason}"
+        raise BuildError(f"{problem}\nIt has to be {_COMPILERS} or newer.", remedy)
 
 
 def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> None:

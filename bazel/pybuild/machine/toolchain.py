@@ -50,6 +50,8 @@ _HEADERS = "".join(
     )
 )
 
+# The version of gcc in continuous integration.
+_TESTED = "12"
 _CROSS = "aarch64-linux-gnu-"
 _EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
@@ -61,11 +63,13 @@ class Toolchain(NamedTuple):
       fingerprint: twelve hexadecimal digits that differ when the toolchain does.
       files: those that the fingerprint depends on, and the folders of the standard headers.
       watched: a few of the files, small ones, at least one of which changes with each upgrade.
+      is_tested: whether it is the one that continuous integration builds with.
     """
 
     fingerprint: str
     files: list[Path]
     watched: tuple[Path, ...] = ()
+    is_tested: bool = False
 
 
 def inspect(environ: Mapping[str, str]) -> Toolchain:
@@ -151,6 +155,8 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
         # a file that it watches, so it watches nothing large. Not resolved: a link may get another
         # target.
         (program, *filter(None, needed), *(file for file in linked if file.name == "crti.o")),
+        _run(program, "-dumpversion").partition(".")[0].strip() == _TESTED
+        and "clang" not in _run(program, "--version"),
     )
 
 

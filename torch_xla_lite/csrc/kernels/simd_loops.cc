@@ -10,10 +10,54 @@ namespace torch_xla_lite::kernels {
 namespace {
 
 // On 64-bit ARM, gcc before 13 has no _Float16 in C++, only the same type under its older name.
-#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
-using NativeHalf = __fp16;
-#else
-using NativeHalf = _Float16;
+#if defined(__FLT16_MANT_DIG__)
+#define LITE_NATIVE_HALF _Float16
+#elif defined(__aarch64__)
+#define LITE_NATIVE_HALF __fp16
+#endif
+
+#if defined(LITE_NATIVE_HALF)
+
+inline float WidenHalf(uint16_t half) {
+  return static_cast<float>(std::bit_cast<LITE_NATIVE_HALF>(half));
+}
+
+inline uint16_t NarrowToHalf(float x) {
+  return std::bit_cast<uint16_t>(static_cast<LITE_NATIVE_HALF>(x));
+}
+
+#else  // gcc 11, clang 14
+
+// The difference of the exponents' biases, in the place of a float's exponent.
+constexpr uint32_t kBias = (127 - 15) << 23;
+constexpr uint32_t kInfinity = 0x7f800000;
+
+inline float WidenHalf(uint16_t half) {
+  const uint32_t exponent = half & 0x7c00, sign = uint32_t{half & 0x8000u} << 16;
+  const uint32_t shifted = uint32_t{half & 0x7fffu} << 13;
+  // Subnormal: the fraction below a leading one, which is subtracted.
+  const float one = std::bit_cast<float>(kBias + (1 << 23));
+  const float small = std::bit_cast<float>(shifted + kBias + (1 << 23)) - one;
+  const uint32_t bits = exponent == 0        ? std::bit_cast<uint32_t>(small)
+                        : exponent == 0x7c00 ? shifted | kInfinity
+                                             : shifted + kBias;
+  return std::bit_cast<float>(bits | sign);
+}
+
+// To the nearest, of two to the even one.
+inline uint16_t NarrowToHalf(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffff;
+  // Adding a half rounds to a multiple of the smallest subnormal number.
+  const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
+  const uint32_t small = std::bit_cast<uint32_t>(rounded) - std::bit_cast<uint32_t>(0.5f);
+  const uint32_t normal = (magnitude - kBias + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+  const uint32_t half = magnitude > kInfinity            ? 0x7e00 | (magnitude >> 13 & 0x3ff)
+                        : magnitude >= 0x47800000        ? 0x7c00
+                        : magnitude < kBias + (1u << 23) ? small
+                                                         : normal;
+  return static_cast<uint16_t>(half | (bits >> 16 & 0x8000));
+}
+
 #endif
 
 template <typename T>
@@ -160,7 +204,7 @@ LITE_CLONES void Widen(const BFloat16* x, int64_t n, float* out) {
 }
 
 LITE_CLONES void Widen(const Half* x, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(std::bit_cast<NativeHalf>(x[i].bits));
+  for (int64_t i = 0; i < n; ++i) out[i] = WidenHalf(x[i].bits);
 }
 
 LITE_CLONES void Narrow(const float* x, int64_t n, BFloat16* out) {
@@ -173,9 +217,7 @@ LITE_CLONES void Narrow(const float* x, int64_t n, BFloat16* out) {
 }
 
 LITE_CLONES void Narrow(const float* x, int64_t n, Half* out) {
-  for (int64_t i = 0; i < n; ++i) {
-    out[i].bits = std::bit_cast<uint16_t>(static_cast<NativeHalf>(x[i]));
-  }
+  for (int64_t i = 0; i < n; ++i) out[i].bits = NarrowToHalf(x[i]);
 }
 
 }  // namespace torch_xla_lite::kernels
