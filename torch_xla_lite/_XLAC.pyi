@@ -16,6 +16,9 @@ def set_compiler(compiler: object) -> None:
 def register_lowering(op: str, needs_constants: bool) -> None:
     """Adds the lowering of an op of another library."""
 
+def use_lowering(op: str) -> None:
+    """Runs the lowering of an op in interpreted graphs, too."""
+
 def note_fallback(op: str) -> None:
     """Counts an op that calls a kernel of ATen inside a graph."""
 

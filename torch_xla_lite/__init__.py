@@ -27,6 +27,8 @@ compiled bridge, names the device and connects the compiler, in this order:
     graph_breaks  compile: functions that are one graph, or an error
     graph_cuts  starts the recorded ops after each step of an optimizer
     meta_functions  keeps the first ops from importing torch._dynamo
+    edited_lowerings  runs those that were edited in a checkout
+    trainers    mixed precision of accelerate and transformers
     compilation_cache  keeps executables on disk, for other processes
     environment default_env(): where tensors are created when the code names no device
 
@@ -34,6 +36,7 @@ User-defined ops: custom_ops (lowerings), utils.cpp_extension (C++ code).
 Ops that torch does not have: ops, which users import themselves because it takes 20 ms.
 """
 
+import importlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -56,6 +59,7 @@ from . import (  # noqa: E402
     debug,
     device,
     distributed,
+    edited_lowerings,
     environment,
     flex_attention,
     flops,
@@ -67,6 +71,7 @@ from . import (  # noqa: E402
     sharding,
     tensor,
     torchscript,
+    trainers,
 )
 from .batches import from_process_local, shard_loader  # noqa: E402
 from .checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
@@ -101,18 +106,29 @@ jax_calls.register()
 debug.register()
 graph_cuts.register()
 meta_functions.register()
+trainers.register()
+edited_lowerings.register()
 
 sync = device.sync
 
 if TYPE_CHECKING:
+    from . import ops
+
     __version__: str
 else:
 
-    def __getattr__(name: str) -> str:
-        """Looks `__version__` up when it is read, which takes a millisecond."""
+    def __getattr__(name: str):
+        """Imports `ops`, which takes 20 ms, and looks `__version__` up, 1 ms, when they are
+        read."""
+        if name == "ops":
+            return importlib.import_module(f"{__name__}.ops")
         if name == "__version__":
             return __config__.version()
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
 
 
 __all__ = [
@@ -137,6 +153,7 @@ __all__ = [
     "fully_shard",
     "jax_view",
     "load_checkpoint",
+    "ops",
     "pure",
     "register_lowering",
     "replicate",

@@ -33,8 +33,9 @@ def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable
     """Registers the decorated function as the lowering of an op.
 
     From then on the op is recorded as one op, even if it has an implementation for all devices
-    (`custom_op` without `device_types`). Graphs that are compiled already do not change, so
-    register the lowering where the op is defined.
+    (`custom_op` without `device_types`). A lowering that is registered again, as by a cell of a
+    notebook that runs twice, takes the place of the first one, also in graphs that are compiled
+    already.
 
     A lowering may call code outside XLA, by `jax.ffi.ffi_call` or a callback of jax. When that
     fails while the graph runs, the error is raised where a value is needed, names the line that
@@ -50,16 +51,33 @@ def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable
         compile nothing; `float` and `int` are always constants.
 
     Raises:
-      LoweringError: the op has a lowering already.
+      LoweringError: this package has a lowering of the op, or the one that it replaces has other
+        `constants`.
       RuntimeError: there is no such op, or it is never recorded under this name; the message says
         what to do.
     """
 
     def register(fn: Callable) -> Callable:
         existing = registry.find(op)
-        if existing is not None:
-            raise registry.LoweringError(f"{op} has a lowering already: {existing.fn}")
-        _XLAC.register_lowering(op, constants)
-        return registry.lower(op, constants=constants)(fn)
+        if existing is None:
+            _XLAC.register_lowering(op, constants)
+            return registry.lower(op, constants=constants)(fn)
+        _check_replaceable(op, existing, constants)
+        del registry.LOWERINGS[op]
+        registry.lower(op, constants=constants)(fn)
+        _XLAC.clear_cache()
+        return fn
 
     return register
+
+
+def _check_replaceable(op: str, existing: registry.Lowering, constants: bool) -> None:
+    """Raises LoweringError if a lowering cannot take the place of one that there is."""
+    if op not in registry.registered_by_users():
+        raise registry.LoweringError(f"{op} has a lowering already: {existing.fn}")
+    if existing.constants != constants:
+        raise registry.LoweringError(
+            f"{op} was registered with constants={existing.constants}, and calls of it may be "
+            f"recorded.\nRegister it so again, or restart Python to change it:  "
+            f'register_lowering("{op}", constants={existing.constants})'
+        )

@@ -21,8 +21,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypedDict
 
-from . import _XLAC, _variables, communication, new_graphs, placements
+from . import (
+    _XLAC,
+    _preflight,
+    _variables,
+    communication,
+    edited_lowerings,
+    new_graphs,
+    placements,
+)
+from .lowering import registry
 from .new_graphs import NewGraph
+from .tables import Table, short_path
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +66,42 @@ def reset_metrics() -> None:
     communication.gathered.clear()
 
 
-def explain_recompile() -> list[NewGraph]:
+class NewGraphs(list[NewGraph]):
+    """A list that interpreters and notebooks show as a table."""
+
+    def __repr__(self) -> str:
+        return str(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        rows = []
+        for graph in self:
+            program = "compiled" if not graph.loaded else "loaded"
+            program = "interpreted" if graph.interpreted else program
+            rows.append((program, str(graph.num_ops), f"{short_path(graph.line)}: {graph.cause}"))
+        return Table(("program", "ops", "line: what is new"), rows, wraps=True)
+
+
+class Report(str):
+    """The text of a table, which notebooks show as one."""
+
+    table: Table
+
+    def __new__(cls, table: Table) -> Report:
+        report = super().__new__(cls, table)
+        report.table = table
+        return report
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
+
+
+def explain_recompile() -> NewGraphs:
     """Each graph that was new, with the line that needed it and what differs from the most similar
     graph before it: an op, the shape of an input, a constant, torch's default dtype, or donation.
 
@@ -68,11 +113,13 @@ def explain_recompile() -> list[NewGraph]:
       >>> print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
       train.py:31 in <module>: the first graph
       train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784] (interpreted)
+
+    The list itself is shown as a table.
     """
-    return new_graphs.explain()
+    return NewGraphs(new_graphs.explain())
 
 
-def report() -> str:
+def report() -> Report:
     """A table of the graphs of this process, the most expensive first: what they cost to compile or
     to load, how often they ran, and the line of the program that needed them first. Graphs that
     were interpreted are added up for each line, with the seconds that they took to run; an op
@@ -85,17 +132,40 @@ def report() -> str:
         rows.append((graph.seconds, program, graph.num_ops, count, graph.line))
     for line in interpreted:
         rows.append((line.seconds, "interpreted", line.num_ops, line.graphs, line.line))
-    lines = [f"{'seconds':>8} {'program':>11} {'ops':>6} {'executions':>10}  line"]
-    for seconds, program, num_ops, count, line in sorted(rows, key=lambda row: -row[0]):
-        lines.append(f"{seconds:8.2f} {program:>11} {num_ops:6} {count:10}  {line}")
+    rows.sort(key=lambda row: -row[0])
     loaded = sum(graph.loaded for graph in new)
-    lines.append(
-        f"{len(new) - loaded} compiled, {loaded} loaded from disk, "
-        f"{sum(line.graphs for line in interpreted)} interpreted, "
-        f"{sum(executions.values())} executions, "
-        f"{sum(row[0] for row in rows):.2f} s"
+    return Report(
+        Table(
+            ("seconds", "program", "ops", "executions", "line"),
+            [(f"{row[0]:.2f}", *map(str, row[1:4]), short_path(row[4])) for row in rows],
+            f"{len(new) - loaded} compiled, {loaded} loaded from disk, "
+            f"{sum(line.graphs for line in interpreted)} interpreted, "
+            f"{sum(executions.values())} executions, "
+            f"{sum(row[0] for row in rows):.2f} s",
+        )
     )
-    return "\n".join(lines)
+
+
+def use_lowerings(*ops: str) -> None:
+    """Graphs that are interpreted run the lowerings of these ops, as compiled ones do, in place of
+    torch's kernels: to see what a lowering computes.
+
+    In a checkout, lowerings that were edited before the import are used without a call.
+
+    Args:
+      *ops: such as "aten::relu"; without any, those whose functions were edited in the checkout.
+
+    Raises:
+      ValueError: an op has no lowering.
+    """
+    unknown = [op for op in ops if registry.find(op) is None]
+    if unknown:
+        raise ValueError(
+            f"{', '.join(unknown)}: there is no such lowering.\n"
+            "Name it as in its decorator:  "
+            'torch_xla_lite.debug.use_lowerings("aten::add.Tensor")'
+        )
+    edited_lowerings.use(ops or edited_lowerings.ops(_preflight.PACKAGE.resolve().parent))
 
 
 def shardings(module: torch.nn.Module) -> str:

@@ -34,7 +34,7 @@ _BOXES_IN_ROW = 9
 _ROWS_IN_COLUMN = 40
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class PendingGraph:
     """What the next sync would run.
 
@@ -50,6 +50,8 @@ class PendingGraph:
         lines = [self._line(number) for number in range(len(self.steps))]
         needed = ", ".join(self._value(root[:2]) for root in self.roots) or "nothing"
         return "\n".join([*lines, f"needed: {needed}"])
+
+    __repr__ = __str__
 
     def save(self, path: str | Path) -> None:
         """Writes the picture, a self-contained SVG file."""

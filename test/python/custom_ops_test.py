@@ -192,9 +192,29 @@ def test_what_it_writes_through_a_view_reaches_the_base():
     assert not debug.metrics()["fallbacks"]
 
 
-def test_a_second_lowering_of_an_op_is_refused():
-    with pytest.raises(LoweringError, match="custom_ops_test::cubed has a lowering already"):
-        torch_xla_lite.register_lowering("custom_ops_test::cubed")(lambda x: x)
+def test_a_lowering_of_this_package_is_not_replaced():
+    with pytest.raises(LoweringError, match="aten::relu has a lowering already"):
+        torch_xla_lite.register_lowering("aten::relu")(lambda x: x)
+
+
+def test_a_lowering_that_is_registered_again_replaces_the_first():
+    @torch.library.custom_op("custom_ops_test::again", mutates_args=(), device_types="cpu")
+    def again(x: torch.Tensor) -> torch.Tensor:
+        return x + 0
+
+    again.register_fake(lambda x: torch.empty_like(x))
+    results = []
+    for number in (2, 3):  # as a cell of a notebook that is edited and runs again
+        torch_xla_lite.register_lowering("custom_ops_test::again")(lambda x, n=number: x * n)
+        results += [again(torch.ones(2).jax()).tolist() for _ in range(2)]
+    assert results == [[2, 2], [2, 2], [3, 3], [3, 3]]
+
+
+def test_a_replaced_lowering_keeps_its_constants():
+    torch.library.define("custom_ops_test::kept", "(Tensor x) -> Tensor")
+    torch_xla_lite.register_lowering("custom_ops_test::kept")(lambda x: x)
+    with pytest.raises(LoweringError, match="constants=False"):
+        torch_xla_lite.register_lowering("custom_ops_test::kept", constants=True)(lambda x: x)
 
 
 def test_an_op_that_is_not_defined_is_refused():

@@ -384,9 +384,21 @@ def test_the_report_counts_executions():
     for _ in range(3):
         run()
     *rows, total = debug.report().splitlines()
-    row = next(row for row in rows if row.endswith("in run") and f"{__file__}:" in row)
+    row = next(row for row in rows if row.endswith("in run") and "debug_test.py:" in row)
     assert row.split()[1:4] == ["compiled", "2", "3"]
     assert total.endswith(" s")
+
+
+def test_notebooks_and_interpreters_show_tables():
+    x = torch.ones(93, device="jax") * 2
+    graph = debug.graph()
+    assert repr(graph) == str(graph) and "aten::mul" in repr(graph)
+    x.tolist()
+    for shown in (debug.report(), debug.explain_recompile()):
+        assert "debug_test.py:" in repr(shown)
+        assert shown._repr_html_().startswith("<table>")
+        assert "<td>" in shown._repr_html_()
+    assert all(len(line) <= 80 for line in repr(debug.explain_recompile()).splitlines())
 
 
 WITH_LINES = """

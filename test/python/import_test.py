@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import torch_xla_lite
 from torch_xla_lite.lowering import table
 
 # Modules that the package adds, and that torch and jax do not import. All take 5 ms.
@@ -56,3 +57,10 @@ def test_no_lowering_is_imported_before_an_op_needs_it():
 
 def test_the_first_ops_do_not_import_the_compiler_of_torch():
     assert _output(_FIRST_OPS) == ["False", "False", "2.0", "8.0"]
+
+
+def test_dir_shows_what_programs_may_use():
+    public = dir(torch_xla_lite)
+    assert {"ops", "debug", "XLATensor2", "call_jax", "__version__"} <= set(public)
+    assert not {"sys", "importlib", "graph_cuts", "TYPE_CHECKING"} & set(public)
+    assert callable(torch_xla_lite.ops.softmax_cross_entropy)

@@ -1,14 +1,18 @@
 """Lightning, accelerate and transformers' Trainer train on device jax when told so."""
 
+import importlib
+import json
 import os
+import sys
+import types
 from pathlib import Path
 
 import pytest
 import torch
 
-import torch_xla_lite  # noqa: F401
 from test.models import libraries
 from test.python import programs
+from torch_xla_lite import trainers
 
 
 def data():
@@ -154,3 +158,124 @@ print("\\n", resumed.state.global_step)
     lines = [line.strip() for line in run(program, **variables).splitlines()]
     assert "jax jax:0" in lines
     assert lines[-1] == "3"
+
+
+MIXED_LOOP = """
+import os, sys
+for device in ("jax", "cpu"):
+    os.environ["ACCELERATE_TORCH_DEVICE"] = device
+    import torch, torch_xla_lite
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+    AcceleratorState._reset_state(reset_partial_state=True)
+    torch.manual_seed(0)
+    # accelerate refuses fp16 on CPUs.
+    half = sys.argv[1] if (sys.argv[1], device) != ("fp16", "cpu") else "no"
+    accelerator = Accelerator(mixed_precision=half)
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = torch.utils.data.DataLoader(torch.arange(24.0).view(8, 3) / 24, batch_size=4)
+    model, optimizer, data = accelerator.prepare(model, optimizer, data)
+    for epoch in range(8):
+        for batch in data:
+            with accelerator.autocast():
+                dtype = torch.nn.functional.linear(batch, batch).dtype
+            accelerator.backward((model(batch) - 1).square().mean())
+            accelerator.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+    scaler = accelerator.scaler
+    print(device, dtype, scaler is not None and scaler.is_enabled(), flush=True)
+    values = model.weight.detach().float().cpu()
+    first = values if device == "jax" else first
+torch.testing.assert_close(first, values, rtol=0.2, atol=0.05)
+"""
+
+
+@pytest.mark.parametrize(
+    ("precision", "lines"),
+    [
+        ("bf16", ["jax torch.bfloat16 False", "cpu torch.bfloat16 False"]),
+        ("fp16", ["jax torch.float16 True", "cpu torch.float32 False"]),
+    ],
+)
+def test_mixed_precision_of_accelerate_trains_like_the_cpu(precision, lines):
+    libraries.require("accelerate")
+    done = programs.run(f"import sys; sys.argv[1:] = [{precision!r}]\n{MIXED_LOOP}")
+    assert done.stdout.splitlines() == lines, done.stderr
+
+
+TRAINER = """
+import json, os, sys, tempfile, torch, torch_xla_lite
+import libraries
+libraries.require("transformers")
+from accelerate.state import AcceleratorState
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+def train(device, **options):
+    os.environ["ACCELERATE_TORCH_DEVICE"] = device
+    AcceleratorState._reset_state(reset_partial_state=True)
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(
+        n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0,
+        eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
+    tokens = torch.arange(8) % 32
+    arguments = TrainingArguments(
+        tempfile.mkdtemp(), max_steps=4, per_device_train_batch_size=4, save_strategy="no",
+        report_to=[], disable_tqdm=True, logging_steps=1, learning_rate=1e-2, **options)
+    trainer = Trainer(
+        model, arguments, train_dataset=[{"input_ids": tokens, "labels": tokens}] * 16)
+    trainer.train()
+    assert trainer.args.device.type == device
+    return torch.tensor([entry["loss"] for entry in trainer.state.log_history if "loss" in entry])
+
+torch.testing.assert_close(
+    train("jax", **json.loads(sys.argv[1])), train("cpu", use_cpu=True), rtol=1e-2, atol=0)
+"""
+
+
+@pytest.mark.parametrize("option", ["bf16", "fp16", "torch_compile"])
+def test_the_trainer_of_transformers_trains_like_the_cpu_with(option):
+    libraries.require("accelerate")
+    libraries.require("transformers")
+    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
+    arguments = json.dumps({option: True})
+    done = programs.run(f"import sys; sys.argv[1:] = [{arguments!r}]\n{TRAINER}", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
+    class Accelerator:
+        def __init__(self, device):
+            if device not in ("cuda", "tpu"):
+                raise ValueError(device)
+
+    module = types.ModuleType("accelerate.accelerator")
+    module.Accelerator, module.get_grad_scaler = Accelerator, lambda *_: "theirs"
+    trainers._change_accelerate(module)
+    with pytest.raises(ValueError, match="jax"):
+        module.Accelerator("jax")
+    monkeypatch.delenv("ACCELERATE_TORCH_DEVICE", raising=False)
+    assert module.get_grad_scaler() == "theirs"
+
+
+def test_the_device_is_added_to_those_that_accelerate_lists(monkeypatch):
+    class Accelerator:
+        def __init__(self, device):
+            if device not in ("xpu", "cuda", "npu"):
+                raise ValueError(device)
+
+    module = types.ModuleType("accelerate.accelerator")
+    module.Accelerator, module.get_grad_scaler = Accelerator, lambda *_: "theirs"
+    trainers._change_accelerate(module)
+    module.Accelerator("jax")
+    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax:0")
+    assert module.get_grad_scaler()._device == "jax"
+
+
+def test_a_module_is_changed_as_soon_as_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "imported_late.py").write_text("number = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    finder = trainers._AfterImport({"imported_late": lambda module: setattr(module, "number", 2)})
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    assert importlib.import_module("imported_late").number == 2

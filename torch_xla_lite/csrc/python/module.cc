@@ -155,6 +155,12 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("register_lowering", torch::wrap_pybind_function(&RegisterLowering), py::arg("op"),
              py::arg("needs_constants"));
   module.def(
+      "use_lowering",
+      [](const std::string& op) {
+        static_cast<PyExecutor&>(Runtime::Get().executor()).UseLowering(op);
+      },
+      py::arg("op"));
+  module.def(
       "set_ir_debug",
       [](bool enabled) {
         if (enabled) FindLibraryFolders();

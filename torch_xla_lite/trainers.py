@@ -1,0 +1,107 @@
+"""Tells accelerate and transformers that device 'jax' computes in bfloat16 and float16.
+
+    TrainingArguments(bf16=True)              # or fp16=True, with ACCELERATE_TORCH_DEVICE=jax
+    Accelerator(mixed_precision="fp16")
+
+Both refuse what is not in their lists of devices, to which nothing can be added by registration.
+So their functions are changed when the libraries are imported, and nothing happens in programs that
+import neither. In a version that has other lists, nothing is changed, and its own error remains.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
+
+import torch
+
+from .device import NAME
+
+
+def register() -> None:
+    """Changes the libraries that are imported, and the others when they are."""
+    missing = {}
+    for name, change in _CHANGES.items():
+        if name in sys.modules:
+            change(sys.modules[name])
+        else:
+            missing[name] = change
+    if missing:
+        sys.meta_path.insert(0, _AfterImport(missing))
+
+
+class _AfterImport:
+    """A finder of modules that calls a function with a module as soon as that is imported."""
+
+    def __init__(self, changes: dict[str, Callable[[types.ModuleType], None]]) -> None:
+        self._changes = changes
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        change = self._changes.pop(name, None)
+        spec = PathFinder.find_spec(name, path, target) if change else None
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: types.ModuleType) -> None:
+            execute(module)
+            change(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _is_chosen() -> bool:
+    """Whether accelerate, and the Trainer through it, use the device."""
+    return os.environ.get("ACCELERATE_TORCH_DEVICE", "").partition(":")[0] == NAME
+
+
+def _change_accelerate(accelerator: types.ModuleType) -> None:
+    """Adds the device to those that may compute in float16, a constant of Accelerator.__init__, and
+    gives it a scaler of gradients: the function has that of CUDA for devices that it does not
+    know."""
+    init = accelerator.Accelerator.__init__
+    while hasattr(init, "__wrapped__"):
+        init = init.__wrapped__
+    code = init.__code__
+    constants = tuple(
+        (*constant, NAME)
+        if isinstance(constant, tuple) and {"cuda", "xpu", "npu"} <= {*constant}
+        else constant
+        for constant in code.co_consts
+    )
+    init.__code__ = code.replace(co_consts=constants)
+    get_grad_scaler = accelerator.get_grad_scaler
+
+    def get_scaler(distributed_type: Any = None, **options: Any) -> torch.amp.GradScaler:
+        if _is_chosen():
+            return torch.amp.GradScaler(NAME, **options)
+        return get_grad_scaler(distributed_type, **options)
+
+    accelerator.get_grad_scaler = get_scaler
+
+
+def _change_transformers(import_utils: types.ModuleType) -> None:
+    """The question whether the device has bfloat16, in all modules that have imported it."""
+    name = "is_torch_bf16_gpu_available"
+    original = getattr(import_utils, name, None)
+    if original is None:
+        return
+
+    def is_available() -> bool:
+        return _is_chosen() or original()
+
+    for module in list(sys.modules.values()):
+        # Not by getattr, which would import what transformers imports late.
+        if getattr(module, "__dict__", {}).get(name) is original:
+            setattr(module, name, is_available)
+
+
+_CHANGES: dict[str, Callable[[types.ModuleType], None]] = {
+    "accelerate.accelerator": _change_accelerate,
+    "transformers.utils.import_utils": _change_transformers,
+}
