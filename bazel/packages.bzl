@@ -58,6 +58,7 @@ PACKAGES = [
     "third_party/torch_xla_lite_lib",
     "torch_xla_lite",
     "torch_xla_lite/commands",
+    "torch_xla_lite/compiler",
     "torch_xla_lite/csrc",
     "torch_xla_lite/csrc/device",
     "torch_xla_lite/csrc/explicit",
@@ -71,7 +72,9 @@ PACKAGES = [
     "torch_xla_lite/csrc/record",
     "torch_xla_lite/csrc/runtime",
     "torch_xla_lite/csrc/tensor",
+    "torch_xla_lite/debug",
     "torch_xla_lite/examples",
     "torch_xla_lite/lowering",
+    "torch_xla_lite/torch_hooks",
     "torch_xla_lite/utils",
 ]

@@ -54,27 +54,19 @@ _XLAC = _preflight.load_extension()
 from . import (  # noqa: E402
     __config__,
     capture,
-    compile_mode,
-    compiler,
     debug,
     device,
     distributed,
     edited_lowerings,
     environment,
-    flex_attention,
-    flops,
-    graph_cuts,
     jax_calls,
-    meta_functions,
-    opcheck,
-    serialization,
     sharding,
     tensor,
-    torchscript,
     trainers,
 )
 from .batches import from_process_local, shard_loader  # noqa: E402
 from .checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
+from .compiler import compiler  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .graph_breaks import GraphBreak, compile  # noqa: E402
@@ -91,6 +83,16 @@ from .sharding import (  # noqa: E402
 )
 from .tensor import XLATensor2  # noqa: E402
 from .torch_functions import call_torch, jax_view, to_jax, torch_view  # noqa: E402
+from .torch_hooks import (  # noqa: E402
+    compile_mode,
+    flex_attention,
+    flops,
+    graph_cuts,
+    meta_functions,
+    opcheck,
+    serialization,
+    torchscript,
+)
 
 device.register()
 tensor.register()

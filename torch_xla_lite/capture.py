@@ -22,10 +22,10 @@ import numpy as np
 import torch
 
 from . import _XLAC, graph_breaks
+from .compiler.tracing import Call, Scalars
+from .compiler.words import Decoder
 from .lowering import registry, target
 from .tensor import XLATensor2
-from .tracing import Call, Scalars
-from .words import Decoder
 
 _INPUT = "torch_xla_lite::capture_input"
 _OUTPUT = "torch_xla_lite::capture_output"

@@ -17,7 +17,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from . import _XLAC, new_graphs
+from . import _XLAC
+from .debug import new_graphs
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -20,10 +20,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from . import _XLAC, jax_functions, jax_programs, meta_functions
+from . import _XLAC, jax_functions, jax_programs
 from .jax_programs import OP, Program, Trace
 from .lowering import registry
 from .tensor import XLATensor2, reading_refused
+from .torch_hooks import meta_functions
 
 # The dtypes that switch 64 bits on.
 _WIDE = frozenset({torch.float64, torch.complex128})

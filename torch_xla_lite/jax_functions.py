@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import new_graphs
+from .debug import new_graphs
 from .jax_programs import Traces
 
 # A line of the program that passes so many functions, one after the other, is worth a warning.

@@ -163,7 +163,7 @@ def register() -> None:
     def __dlpack__(self: torch.Tensor, **kwargs: Any) -> Any:
         if self.is_cpu or self.device.type != NAME:
             return original_dlpack(self, **kwargs)
-        from . import index_errors
+        from .compiler import index_errors
 
         # What takes the data asks no more whether an index was out of range.
         array = _exportable(self).block_until_ready()

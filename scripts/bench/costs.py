@@ -1,7 +1,7 @@
-"""Fits the model of costs that decides when a graph is compiled (torch_xla_lite/costs.json).
+"""Fits the model of costs that decides when a graph is compiled (torch_xla_lite/compiler/costs.json).
 
     python -m scripts.bench.costs measure samples.json    # about fifteen minutes
-    python -m scripts.bench.costs fit samples.json        # writes torch_xla_lite/costs.json
+    python -m scripts.bench.costs fit samples.json        # writes compiler/costs.json
 
 Each program runs with one thread and an empty cache. Its graphs, each a whole step, are
 interpreted, compiled and executed, and a sample is the size of a graph, op by op, with the CPU
@@ -28,7 +28,7 @@ import numpy as np
 import scipy.optimize
 
 from scripts.bench import compile as programs
-from torch_xla_lite import costs as package_costs
+from torch_xla_lite.compiler import costs as package_costs
 
 # (op, calls, elements of operands, elements of results, multiplications) of a call.
 Size = tuple[str, float, float, float, float]
@@ -376,7 +376,7 @@ def fit(samples: list[Sample]) -> dict[str, Any]:
 
 
 def kind_of(op: str) -> str:
-    """The kind of an op, as torch_xla_lite/costs.py has it."""
+    """The kind of an op, as torch_xla_lite/compiler/costs.py has it."""
     from torch_xla_lite.lowering import registry
 
     if op.startswith("write:"):

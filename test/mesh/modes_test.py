@@ -12,7 +12,8 @@ from torch import nn
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
-from torch_xla_lite import debug, new_graphs
+from torch_xla_lite import debug
+from torch_xla_lite.debug import new_graphs
 
 import jax  # isort: skip
 

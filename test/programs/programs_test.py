@@ -27,7 +27,8 @@ from test.programs import (
     trainer,
     vae,
 )
-from torch_xla_lite import _XLAC, costs, debug
+from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.compiler import costs
 
 # Of each the steps of a short run.
 PROGRAMS = {

@@ -7,10 +7,12 @@ from concurrent.futures import CancelledError
 import pytest
 import torch
 import torch.nn.functional as F
+from torch_xla_lite.compiler.compiler.background import Worker
 
 from test.python import programs, tiers
-from torch_xla_lite import _XLAC, compiler, debug, new_graphs
-from torch_xla_lite.background import Worker
+from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.compiler import compiler
+from torch_xla_lite.debug import new_graphs
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 from bazel.pytest_plugin import mostly_nightly
 from test.python import programs
 from test.python.copies import PACKAGE, copy_of_the_package
-from torch_xla_lite import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 
 # A random op, an ATen kernel called by XLA, a kernel of ours and a training step, so that a program
 # has each kind of call in it. `report` prints the counts and the bits of a result. What comes from
@@ -424,7 +424,7 @@ def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
 
 MANY_GRAPHS = """
 import warnings
-warnings.simplefilter("error", torch_xla_lite.new_graphs.RecompilationWarning)
+warnings.simplefilter("error", torch_xla_lite.debug.new_graphs.RecompilationWarning)
 for size in range(*sizes):
     x = torch.ones(size, device="jax").cosh().cpu()
 report(x[:1].round())

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite import compiler, tracing
+from torch_xla_lite.compiler import compiler, tracing
 
 
 def test_scalars_are_decoded_together_and_not_one_by_one():

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite import compiler, graph_errors, tracing
+from torch_xla_lite.compiler import compiler, graph_errors, tracing
 
 N = 200
 WINDOW = torch.ones(64)

@@ -54,13 +54,13 @@ def kernel(x):
     return x + later.tolist()[0]
 
 value = op(x)
-compile_graph = torch_xla_lite.compiler.compile_graph
+compile_graph = torch_xla_lite.compiler.compiler.compile_graph
 def record_another(*graph):
     global later
     later = torch.zeros(2, device="jax") + 2
     return compile_graph(*graph)
-torch_xla_lite.compiler.Compiler.compile = staticmethod(record_another)
-torch_xla_lite.compiler.register()
+torch_xla_lite.compiler.compiler.Compiler.compile = staticmethod(record_another)
+torch_xla_lite.compiler.compiler.register()
 message(lambda: value.tolist())
 print(later.tolist())
 """

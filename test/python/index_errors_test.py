@@ -143,7 +143,7 @@ def test_bytes_are_checked_by_their_value():
 
 
 def test_passed_checks_are_forgotten_without_a_read():
-    from torch_xla_lite import index_errors
+    from torch_xla_lite.compiler import index_errors
 
     x, index = X.jax(), GOOD.jax()
     for _ in range(20):

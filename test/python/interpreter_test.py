@@ -11,7 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import torch_xla_lite
 from test.python import tiers
 from test.python.programs import run
-from torch_xla_lite import _XLAC, costs, debug, new_graphs
+from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.compiler import costs
+from torch_xla_lite.debug import new_graphs
 from torch_xla_lite.lowering import target
 
 

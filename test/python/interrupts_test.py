@@ -77,14 +77,14 @@ WRAPPED = """
 import os, signal
 import jax, torch, torch_xla_lite
 
-compile_graph = torch_xla_lite.compiler.compile_graph
+compile_graph = torch_xla_lite.compiler.compiler.compile_graph
 
 def compile_wrapped(*graph):
     compiled, info = compile_graph(*graph)
     return lambda *arguments: run(compiled, arguments), info
 
-torch_xla_lite.compiler.Compiler.compile = staticmethod(compile_wrapped)
-torch_xla_lite.compiler.register()
+torch_xla_lite.compiler.compiler.Compiler.compile = staticmethod(compile_wrapped)
+torch_xla_lite.compiler.compiler.register()
 state = torch.zeros(2).to("jax")
 state.add_(1)
 """

@@ -14,7 +14,7 @@ import torch
 
 import torch_xla_lite
 from torch_xla_lite import call_jax, jax_functions, jax_programs
-from torch_xla_lite.new_graphs import RecompilationWarning
+from torch_xla_lite.debug.new_graphs import RecompilationWarning
 
 OFFSET = 1.0
 

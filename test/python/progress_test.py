@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import torch_xla_lite  # noqa: F401  device jax
-from torch_xla_lite import compilation_cache, progress
+from torch_xla_lite.compiler import compilation_cache, progress
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ import torch
 from jax import lax
 
 import torch_xla_lite
-from torch_xla_lite import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 
 
 def compiles_of(loop, steps=10, warm_up=3):

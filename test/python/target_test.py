@@ -9,7 +9,8 @@ import torch
 from jax import lax
 
 import torch_xla_lite
-from torch_xla_lite import compilation_cache, debug, tracing
+from torch_xla_lite import debug
+from torch_xla_lite.compiler import compilation_cache, tracing
 from torch_xla_lite.lowering import matmul, registry, target
 
 

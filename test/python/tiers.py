@@ -7,7 +7,7 @@ with tiers.compiling_what_comes_back():
 import contextlib
 from collections.abc import Iterator
 
-from torch_xla_lite import costs
+from torch_xla_lite.compiler import costs
 
 
 def per_op(interpretation: float, compilation: float, execution: float = 0) -> dict:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import torch_xla_lite
-from torch_xla_lite import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 
 
 def step(model: torch.nn.Module, x: torch.Tensor) -> float:

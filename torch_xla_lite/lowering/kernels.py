@@ -31,6 +31,7 @@ _SYMBOLS = {
     "softmax_cross_entropy_backward": "TorchXlaLiteSoftmaxCrossEntropyBackward",
 }
 
+
 @functools.cache
 def register() -> None:
     """Registers the kernels with XLA, those for CUDA only if jax has a CUDA device.

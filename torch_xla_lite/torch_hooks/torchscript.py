@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from . import _XLAC
-from .tensor import XLATensor2
+from .. import _XLAC
+from ..tensor import XLATensor2
 
 
 def register() -> None:

@@ -23,10 +23,11 @@ import torch
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import foreign_code, graph_errors, index_errors, jax_programs, placements, stored_values
-from .lowering import checks, ffi, promotion, registry, target
-from .lowering.mesh import note_gathered, on_mesh
-from .placements import Root
+from .. import jax_programs, placements
+from ..lowering import checks, ffi, promotion, registry, target
+from ..lowering.mesh import note_gathered, on_mesh
+from ..placements import Root
+from . import foreign_code, graph_errors, index_errors, stored_values
 from .words import Decoder, argument_words, default_dtype, schema_name, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
@@ -238,7 +239,7 @@ class Call:
             except registry.Unsupported:
                 pass
         # Imported here, because most programs need neither.
-        from .lowering import decomposition, host
+        from ..lowering import decomposition, host
 
         lowered = decomposition.decompose(self.op, decoded.args, outs)
         if lowered is not None:

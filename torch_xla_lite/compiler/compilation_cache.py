@@ -49,8 +49,8 @@ import numpy as np
 import torch
 from jax.sharding import Mesh
 
-from . import _caches, _variables
-from .lowering import ffi, kernels
+from .. import _caches, _variables
+from ..lowering import ffi, kernels
 
 _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 
@@ -327,7 +327,7 @@ def _settings() -> list[tuple[str, object]]:
 def _fingerprint() -> bytes:
     """Hash of everything that determines machine code and is constant in a process."""
     digest = hashlib.sha256()
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for file in sorted([*package.rglob("*.py"), *package.rglob("*.so")]):
         digest.update(f"{file.relative_to(package)} {file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())

@@ -28,7 +28,7 @@ import jax
 import numpy as np
 import torch
 
-from . import _variables
+from .. import _variables
 
 VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
 

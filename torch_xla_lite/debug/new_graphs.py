@@ -25,9 +25,10 @@ from pathlib import Path
 
 import torch
 
-from . import _XLAC, graph_differences
+from .. import _XLAC
+from ..placements import Root
+from . import graph_differences
 from .graph_differences import Graph
-from .placements import Root
 
 # How many graphs are kept, and how many ops they may have in all: about 10 MB.
 _MOST_GRAPHS = 1_000
@@ -36,7 +37,7 @@ _MOST_OPS = 20_000
 # A line of the program that compiles so many graphs is worth a warning.
 _MANY = 10
 
-_LIBRARIES = tuple(f"{Path(file).parent}/" for file in (torch.__file__, __file__))
+_LIBRARIES = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).parents[1]}/")
 
 
 class RecompilationWarning(UserWarning):

@@ -14,8 +14,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from . import _XLAC, jax_programs
-from .lowering import registry
+from .. import _XLAC, jax_programs
+from ..lowering import registry
 
 FILE = Path(__file__).with_name("costs.json")
 

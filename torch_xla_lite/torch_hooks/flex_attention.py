@@ -16,7 +16,7 @@ import functools
 import torch
 from torch.nn.attention import flex_attention
 
-from .tensor import XLATensor2
+from ..tensor import XLATensor2
 
 
 def register() -> None:

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _XLAC
+from .. import _XLAC
+from ..placements import Root
 from .graph_differences import shape_text
-from .placements import Root
 
 # A picture of more steps cannot be read; the text has them all.
 _MOST_STEPS = 3_000

@@ -15,9 +15,10 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from . import placements, words
-from .lowering import registry
-from .placements import Root
+from .. import placements
+from ..compiler import words
+from ..lowering import registry
+from ..placements import Root
 
 # With how many graphs a graph is compared, and how many differences are named.
 _MOST_COMPARED = 32

@@ -28,27 +28,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import (
-    _XLAC,
-    _variables,
-    communication,
-    compilation_cache,
-    costs,
-    distributed,
-    foreign_code,
-    graph_errors,
-    index_errors,
-    jax_programs,
-    new_graphs,
-    placements,
-    progress,
-    tracing,
-)
+from .. import _XLAC, _variables, communication, distributed, jax_programs, placements
+from ..debug import new_graphs
+from ..debug.new_graphs import NewGraph, Place
+from ..lowering import registry, target
+from ..placements import Root
+from . import compilation_cache, costs, foreign_code, graph_errors, index_errors, progress, tracing
 from .background import Worker
 from .compilation_cache import Program
-from .lowering import registry, target
-from .new_graphs import NewGraph, Place
-from .placements import Root
 from .tracing import Call
 
 # A graph, ready to be called, and what is known about it.

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .device import NAME
+from ..device import NAME
 
 
 def register() -> None:

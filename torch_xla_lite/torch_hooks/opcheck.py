@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from .tensor import XLATensor2
+from ..tensor import XLATensor2
 
 
 def register() -> None:

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from . import jax_programs
-from .lowering import registry
+from .. import jax_programs
+from ..lowering import registry
 
 
 class Scalars(Protocol):

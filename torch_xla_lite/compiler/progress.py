@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from . import _variables
+from .. import _variables
 
 PATIENCE = 2.0  # Seconds without a word.
 _PERIOD = 1.0

@@ -21,18 +21,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypedDict
 
-from . import (
-    _XLAC,
-    _preflight,
-    _variables,
-    communication,
-    edited_lowerings,
-    new_graphs,
-    placements,
-)
-from .lowering import registry
+from .. import _XLAC, _preflight, _variables, communication, edited_lowerings, placements
+from ..lowering import registry
+from ..tables import Table, short_path
+from . import new_graphs
 from .new_graphs import NewGraph
-from .tables import Table, short_path
 
 if TYPE_CHECKING:
     import torch

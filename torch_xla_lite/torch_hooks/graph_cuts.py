@@ -22,7 +22,7 @@ from typing import Any
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from . import _XLAC, _variables, graph_breaks
+from .. import _XLAC, _variables, graph_breaks
 
 # More ops than a step of most models has, so that a graph seldom ends within a step.
 _PENDING_LIMIT = 2000

@@ -25,9 +25,9 @@ from typing import Any
 
 import torch
 
-from . import _XLAC
-from .device import NAME
-from .tensor import XLATensor2
+from .. import _XLAC
+from ..device import NAME
+from ..tensor import XLATensor2
 
 # Attribute of a marked storage: the storage on jax, None before the first tensor is made from it.
 _ON_JAX = "_torch_xla_lite_storage"

@@ -1,0 +1,1 @@
+"""Compiles recorded graphs: what the executor of the bridge calls (compiler.py)."""

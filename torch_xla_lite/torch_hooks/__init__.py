@@ -1,0 +1,1 @@
+"""What is registered with torch, and called by it."""
