@@ -66,7 +66,7 @@ from . import (  # noqa: E402
 )
 from .batches import from_process_local, shard_loader  # noqa: E402
 from .checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
-from .compiler import compiler  # noqa: E402
+from .compiler import compiler as graph_compiler  # noqa: E402
 from .custom_ops import register_lowering  # noqa: E402
 from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
 from .graph_breaks import GraphBreak, compile  # noqa: E402
@@ -102,7 +102,7 @@ opcheck.register()
 compile_mode.register()
 flex_attention.register()
 flops.register()
-compiler.register()
+graph_compiler.register()
 capture.register()
 jax_calls.register()
 debug.register()
@@ -141,7 +141,6 @@ __all__ = [
     "call_jax",
     "call_torch",
     "compile",
-    "compiler",
     "debug",
     "default_env",
     "device",

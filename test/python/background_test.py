@@ -7,11 +7,11 @@ from concurrent.futures import CancelledError
 import pytest
 import torch
 import torch.nn.functional as F
-from torch_xla_lite.compiler.compiler.background import Worker
 
 from test.python import programs, tiers
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import compiler
+from torch_xla_lite.compiler.background import Worker
 from torch_xla_lite.debug import new_graphs
 
 
@@ -127,7 +127,7 @@ def test_what_is_cancelled_while_it_waits_never_runs():
 def test_what_waits_when_the_program_ends_never_runs():
     done = run_program("""
 import atexit, threading, time
-from torch_xla_lite.background import Worker
+from torch_xla_lite.compiler.background import Worker
 ran = []
 begun = threading.Event()
 def work():
@@ -261,7 +261,7 @@ else:
 def test_a_forked_child_ends_while_its_parent_compiles():
     done = run_program("""
 import os, sys, threading, torch, torch_xla_lite
-from torch_xla_lite import compiler
+from torch_xla_lite.compiler import compiler
 child_ended = threading.Event()
 compile_program = compiler._program
 def wait(*arguments):

@@ -129,7 +129,7 @@ def test_it_is_on_without_a_variable(tmp_path: Path):
 
 
 WITHOUT_TRACING = """
-from torch_xla_lite import tracing
+from torch_xla_lite.compiler import tracing
 def refuse(*arguments, **options):
     raise RuntimeError("a graph is traced")
 tracing.lower_graph = refuse
@@ -246,7 +246,7 @@ def test_a_damaged_entry_is_ignored_and_replaced(kind: str, cache: Path):
 
 REMOVED = """
 import shutil
-from torch_xla_lite import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 (torch.arange(3.0, device="jax") * 0.5).tolist()
 shutil.rmtree(compilation_cache._folder())
 report(torch.arange(5.0, device="jax") + 1)
@@ -328,7 +328,7 @@ def test_the_model_and_the_features_of_the_processor_are_in_the_key(change: str,
     file = tmp_path / "cpuinfo"
     program = f"""
 from pathlib import Path
-from torch_xla_lite import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 compilation_cache._PROCESSORS = Path({str(file)!r})
 {ADD}
 """
@@ -446,7 +446,7 @@ def test_only_the_tenth_graph_that_is_compiled_warns_not_those_that_are_loaded(t
 
 
 MANY = """
-from torch_xla_lite import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 folder, scans = compilation_cache._folder(), []
 def note(event, arguments):
     if event == "os.scandir" and arguments[0] == str(folder):

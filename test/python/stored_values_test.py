@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch_xla_lite.compiler.compiler.stored_values import Op
 
 import torch_xla_lite
 from test.python import programs
 from torch_xla_lite import debug
 from torch_xla_lite.compiler import stored_values
+from torch_xla_lite.compiler.stored_values import Op
 
 _PROGRAM = """
 import sys, jax, torch, torch_xla_lite
