@@ -121,7 +121,7 @@ PYTHON_DEPS = {
         "facts": [":cuda", ":packages", ":toolchain", "//bazel/pybuild:options"],
         "find_bazel": ["//bazel/pybuild:errors", "//bazel/pybuild:options"],
         "packages": [":find_bazel"],
-        "preflight": [":packages", ":toolchain", "//bazel/pybuild:errors"],
+        "preflight": [":packages", ":toolchain", "//bazel/pybuild:errors", "//third_party/torch:layers"],
         "resources": [],
         "toolchain": [":find_bazel", "//bazel/pybuild:errors"],
     },

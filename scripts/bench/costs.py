@@ -1,4 +1,4 @@
-"""Fits the model of costs that decides when a graph is compiled (torch_xla_lite/compiler/costs.json).
+"""Fits the model of costs that decides when a graph is compiled (compiler/costs.json).
 
     python -m scripts.bench.costs measure samples.json    # about fifteen minutes
     python -m scripts.bench.costs fit samples.json        # writes compiler/costs.json

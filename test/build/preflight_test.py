@@ -161,6 +161,13 @@ def test_a_package_without_its_files_is_to_be_installed_again(tmp_path: Path, fi
     assert error.value.remedy.endswith("--force-reinstall --no-deps torch==2.13.0")
 
 
+def test_a_torch_whose_headers_have_other_names_is_refused_in_one_line(tmp_path: Path):
+    torch = Package("torch", "2.99.0", tmp_path / "torch-2.99.0.dist-info")
+    with pytest.raises(BuildError, match=r"torch 2\.99\.0 has no header c10/core/Generat") as error:
+        preflight.check_headers(torch)
+    assert "third_party/torch/layers.py" in error.value.remedy
+
+
 def test_a_user_without_a_name_gets_an_error_with_the_remedy():
     with pytest.raises(BuildError, match="uid 54321 has no passwd entry") as error:
         preflight.check_user(54321, {})

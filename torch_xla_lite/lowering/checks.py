@@ -6,8 +6,8 @@ out of range:
     index_in_range(indices, size=10)     # while jax traces
     check(jnp.any(x < 0), "x is negative", RuntimeError)
 
-The graph then has one more result: whether each check failed. compiler/index_errors.py reads it when
-a value leaves the device. Until then an index out of range reads the nearest element, and a write
+The graph then has one more result: whether each check failed. compiler/index_errors.py reads it
+when a value leaves the device. Until then an index out of range reads the nearest element, and a write
 through one is left out.
 """
 

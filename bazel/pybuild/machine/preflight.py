@@ -72,6 +72,7 @@ def check(
         check_versions(packages.accepted(root), installed)
     check_places(installed, packages.own_folders())
     check_files(installed)
+    check_headers(installed["torch"])
     check_user(os.getuid(), environ)
 
 
@@ -151,6 +152,17 @@ def check_files(installed: Mapping[str, packages.Package]) -> None:
                 f"The installed {name} {package.version} is damaged: {folder} has no {missing[0]}.",
                 f"Install it again:  {command}",
             )
+
+
+def check_headers(torch: packages.Package) -> None:
+    """Checks that this torch has the headers that the sources include under these names."""
+    from third_party.torch import layers
+
+    if missing := layers.missing(torch.info.parent / "torch" / "include"):
+        raise BuildError(
+            f"torch {torch.version} has no header {', '.join(missing)}.",
+            "Name the one that it has instead, in third_party/torch/layers.py, and include it.",
+        )
 
 
 def check_user(uid: int, environ: Mapping[str, str]) -> None:
