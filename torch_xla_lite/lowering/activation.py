@@ -58,7 +58,7 @@ def tanh_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
     return lax.mul(grad, lax.sub(_like(y, 1), square))
 
 
-@lower("aten::gelu", refuses="biuc")
+@lower("aten::gelu", refuses="biuc", refused_if="unknown_approximation")
 def gelu(self: jax.Array, *, approximate: str = "none") -> jax.Array:
     x = opmath(self)
     half = lax.mul(_like(x, 0.5), x)
@@ -76,7 +76,7 @@ def _tanh_argument(x: jax.Array) -> jax.Array:
     return lax.mul(_like(x, _BETA), lax.add(x, lax.mul(_like(x, _KAPPA), cube)))
 
 
-@lower("aten::gelu_backward")
+@lower("aten::gelu_backward", refused_if="unknown_approximation")
 @broadcasting()
 def gelu_backward(
     grad_output: jax.Array, self: jax.Array, *, approximate: str = "none"

@@ -227,8 +227,10 @@ def _compare(name: str, compare: Callable[[jax.Array, jax.Array], jax.Array]) ->
     def scalar(self, other, *, outs):
         return compare(*operands(self, _number(other), shape=outs[0].shape))
 
-    lower(f"aten::{name}.Tensor")(tensor)
-    lower(f"aten::{name}.Scalar")(scalar)
+    # Complex numbers have no order.
+    refused_if = "" if name in ("eq", "ne") else "complex"
+    lower(f"aten::{name}.Tensor", refused_if=refused_if)(tensor)
+    lower(f"aten::{name}.Scalar", refused_if=refused_if)(scalar)
 
 
 for _name, _fn in {

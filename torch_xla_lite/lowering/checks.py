@@ -7,8 +7,8 @@ out of range:
     check(jnp.any(x < 0), "x is negative", RuntimeError)
 
 The graph then has one more result: whether each check failed. compiler/index_errors.py reads it
-when a value leaves the device. Until then an index out of range reads the nearest element, and a write
-through one is left out.
+when a value leaves the device. Until then an index out of range reads the nearest element, and a
+write through one is left out.
 """
 
 import contextlib

@@ -81,7 +81,9 @@ def _by_aten(
     return [next(computed) if want else None for want in wanted]
 
 
-@lower("aten::convolution", refuses="b", one_dtype="input weight bias")
+@lower(
+    "aten::convolution", refuses="b", one_dtype="input weight bias", refused_if="misfit_convolution"
+)
 @lower("aten::convolution_overrideable")
 def convolution(
     input: jax.Array,

@@ -10,7 +10,7 @@ from torch_xla_lite.lowering.promotion import convert, opmath
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
-@lower("aten::embedding")
+@lower("aten::embedding", refused_if="empty_table")
 def embedding(
     weight: jax.Array,
     indices: jax.Array,
@@ -27,7 +27,7 @@ def rows(table: jax.Array, indices: jax.Array) -> jax.Array:
     return table.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-@lower("aten::one_hot")
+@lower("aten::one_hot", refused_if="no_classes")
 def one_hot(self: jax.Array, num_classes: int = -1) -> jax.Array:
     check(jnp.any(self < 0), "Class values must be non-negative.", RuntimeError)
     bad = jnp.any(self >= num_classes)

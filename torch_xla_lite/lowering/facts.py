@@ -32,6 +32,9 @@ class Facts:
         PyTorch's op database; libraries rely on histc of integers, which other devices have.
       refuses_results: the same of the first result alone, to whose dtype the kernel converts.
       one_dtype: these tensors have one dtype.
+      dtype_of_input: these parameters have the dtype of the input, or float32 beside halves.
+      refused_if: the name of what is true of calls that are refused, a function of
+        csrc/infer/refused_calls.cc.
       divides: argument 1 is not the number 0, for "integers" or for "all" dtypes.
       casts_numbers: the kernel casts all its numbers to the dtype of the result, and refuses those
         out of range. Of most ops torch makes tensors of some.
@@ -61,6 +64,8 @@ class Facts:
     refuses: str = ""
     refuses_results: str = ""
     one_dtype: str = ""
+    dtype_of_input: str = ""
+    refused_if: str = ""
     divides: str = ""
     casts_numbers: bool = False
     shares: str | None = None

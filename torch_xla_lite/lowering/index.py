@@ -60,8 +60,14 @@ def unsafe_masked_index(
     return lax.select(broadcast(mask, taken.shape), taken, full(taken.shape, fill, taken.dtype))
 
 
-@lower("aten::index_put", one_dtype="self values", shares="self=same values=nothing")
-@lower("aten::_unsafe_index_put", "aten::_index_put_impl")
+@lower(
+    "aten::index_put",
+    one_dtype="self values",
+    shares="self=same values=nothing",
+    refused_if="misfit_indices",
+)
+@lower("aten::_unsafe_index_put")
+@lower("aten::_index_put_impl", refused_if="misfit_indices")
 def index_put(
     self: jax.Array,
     indices: Indices,
@@ -175,7 +181,7 @@ def unsafe_masked_index_put_accumulate(
     return _added(self.at[_key(indices)], kept, mode="clip")
 
 
-@lower("aten::index_select", shares="self=nothing")
+@lower("aten::index_select", shares="self=nothing", refused_if="misfit_selection")
 def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     if self.ndim == 0:
         return self
@@ -191,7 +197,7 @@ def take(self: jax.Array, index: jax.Array) -> jax.Array:
     return lax.reshape(self, (self.size,)).at[index].get(mode="promise_in_bounds")
 
 
-@lower("aten::put", one_dtype="self source", shares="source=nothing")
+@lower("aten::put", one_dtype="self source", shares="source=nothing", refused_if="misfit_places")
 def put(
     self: jax.Array, index: jax.Array, source: jax.Array, accumulate: bool = False
 ) -> jax.Array:
@@ -240,7 +246,7 @@ def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -
     return _over_slices(self, dim, index, source, lambda place, s: place.set(s))
 
 
-@lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
+@lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", refused_if="narrow_index")
 def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     x = _as_row(self)
     dim = canonical_dim(dim, x.ndim)
@@ -399,7 +405,7 @@ def _reduced(
 # Masks.
 
 
-@lower("aten::masked_scatter")
+@lower("aten::masked_scatter", refused_if="non_bool_mask")
 def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
     shape = outs[0].shape
     mask = broadcast(to_bool(mask), shape)

@@ -85,7 +85,7 @@ def smooth_l1_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::huber_loss", refuses="biuc", one_dtype="self target")
+@lower("aten::huber_loss", refuses="biuc", one_dtype="self target", refused_if="bad_delta")
 def huber_loss(
     self: jax.Array, target: jax.Array, reduction: int = _MEAN, delta: float = 1.0
 ) -> jax.Array:
@@ -215,8 +215,12 @@ def _sample_weight(
     return lax.select(counted, chosen, lax.full_like(chosen, 0))
 
 
+@lower("aten::nll_loss_forward", refuses="biuc", one_dtype="self weight")
 @lower(
-    "aten::nll_loss_forward", "aten::nll_loss2d_forward", refuses="biuc", one_dtype="self weight"
+    "aten::nll_loss2d_forward",
+    refuses="biuc",
+    one_dtype="self weight",
+    refused_if="no_bytes_or_longs",
 )
 def nll_loss_forward(
     self: jax.Array,
@@ -273,7 +277,7 @@ def nll_loss_backward(
     return lax.select(_one_hot(target, x.shape, dim), spread, lax.full_like(x, 0))
 
 
-@lower("aten::multi_margin_loss", constants=True, refuses="biuc")
+@lower("aten::multi_margin_loss", constants=True, refuses="biuc", refused_if="narrow_classes")
 def multi_margin_loss(
     self: jax.Array,
     target: jax.Array,

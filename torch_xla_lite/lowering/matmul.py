@@ -87,7 +87,13 @@ def _times(x: jax.Array, factor: Operand) -> jax.Array:
     return jnp.where(is_zero, lax.full_like(x, 0), scaled(x, factor))
 
 
-@lower("aten::addmm", one_dtype="self mat1 mat2", shares="self=same", any_strides=True)
+@lower(
+    "aten::addmm",
+    one_dtype="self mat1 mat2",
+    shares="self=same",
+    any_strides=True,
+    refused_if="misfit_addend",
+)
 def addmm(
     self: Operand, mat1: jax.Array, mat2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
 ) -> jax.Array:

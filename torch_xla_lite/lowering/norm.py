@@ -105,7 +105,12 @@ def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | No
     return lax.full(out.shape, 0, out.dtype)
 
 
-@lower("aten::native_batch_norm", refuses="biuc", writes_statistics=True)
+@lower(
+    "aten::native_batch_norm",
+    refuses="biuc",
+    writes_statistics=True,
+    dtype_of_input="weight bias running_mean running_var",
+)
 def native_batch_norm(
     input: jax.Array,
     weight: jax.Array | None,
@@ -138,7 +143,10 @@ def native_batch_norm_no_stats(
     return native_batch_norm(input, weight, bias, None, None, True, momentum, eps, outs=outs)
 
 
-@lower("aten::_native_batch_norm_legit_no_training")
+@lower(
+    "aten::_native_batch_norm_legit_no_training",
+    dtype_of_input="weight bias running_mean running_var",
+)
 def native_batch_norm_no_training(
     input: jax.Array,
     weight: jax.Array | None,
@@ -155,7 +163,10 @@ def native_batch_norm_no_training(
     )
 
 
-@lower("aten::_native_batch_norm_legit_functional")
+@lower(
+    "aten::_native_batch_norm_legit_functional",
+    dtype_of_input="weight bias running_mean running_var",
+)
 def native_batch_norm_functional(
     input: jax.Array,
     weight: jax.Array | None,
@@ -288,7 +299,7 @@ def _rows(x: jax.Array, lead: int) -> tuple[int, ...]:
     return tuple(range(lead, x.ndim))
 
 
-@lower("aten::native_layer_norm")
+@lower("aten::native_layer_norm", dtype_of_input="weight bias")
 def native_layer_norm(
     input: jax.Array,
     normalized_shape: list[int],
@@ -348,7 +359,7 @@ def native_layer_norm_backward(
 # Group norm: [N, C, *spatial] viewed as [N, groups, C / groups · spatial].
 
 
-@lower("aten::native_group_norm", refuses="c")
+@lower("aten::native_group_norm", refuses="c", dtype_of_input="weight bias")
 def native_group_norm(
     input: jax.Array,
     weight: jax.Array | None,

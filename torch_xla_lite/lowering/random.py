@@ -99,7 +99,7 @@ def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Ar
     return _normal(key, outs[0])
 
 
-@lower("aten::uniform")
+@lower("aten::uniform", refused_if="bad_interval")
 def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> jax.Array:
     unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
     if (from_, to) == (0, 1):
@@ -188,7 +188,7 @@ def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.
     return lax.lt(convert(u, probability.dtype), broadcast(probability, outs[0].shape))
 
 
-@lower("aten::bernoulli.p", shares="self=same p=same")
+@lower("aten::bernoulli.p", shares="self=same p=same", refused_if="no_probability")
 def bernoulli_p(self: jax.Array, p: float = 0.5, *, outs, key) -> jax.Array:
     return keep_mask(key, p, outs[0].shape)
 
@@ -200,32 +200,36 @@ def _integers(key: jax.Array, out: jax.ShapeDtypeStruct, low: int, high: int) ->
     return jax.random.randint(key, out.shape, low, high, np.int64)
 
 
-@lower("aten::randint", "aten::randint.generator")
+@lower("aten::randint", "aten::randint.generator", refused_if="empty_range")
 def randint(high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, high)
 
 
-@lower("aten::randint.low", "aten::randint.low_generator")
+@lower("aten::randint.low", "aten::randint.low_generator", refused_if="empty_range")
 def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], low, high)
 
 
-@lower("aten::randint_like", "aten::randint_like.generator")
+@lower("aten::randint_like", "aten::randint_like.generator", refused_if="empty_range")
 def randint_like(self: jax.Array, high: int, *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, high)
 
 
-@lower("aten::randint_like.low_dtype", "aten::randint_like.low_generator_dtype")
+@lower(
+    "aten::randint_like.low_dtype",
+    "aten::randint_like.low_generator_dtype",
+    refused_if="empty_range",
+)
 def randint_like_low(self: jax.Array, low: int, high: int, *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], low, high)
 
 
-@lower("aten::random.from")
+@lower("aten::random.from", refused_if="empty_range")
 def random_from(self: jax.Array, from_: int, to: int | None, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], from_, _default_end(outs[0].dtype) if to is None else to)
 
 
-@lower("aten::random.to")
+@lower("aten::random.to", refused_if="empty_range")
 def random_to(self: jax.Array, to: int, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, to)
 
@@ -244,7 +248,7 @@ def _default_end(dtype: np.dtype) -> int:
     return 2 ** (jnp.finfo(dtype).nmant + 1)
 
 
-@lower("aten::randperm", "aten::randperm.generator")
+@lower("aten::randperm", "aten::randperm.generator", refused_if="inexact_numbers")
 def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
     if n == 0:
         return lax.full((0,), 0, outs[0].dtype)

@@ -20,7 +20,7 @@ _REDUCTIONS = {
 _COMBINE = {"sum": lax.add, "mean": lax.add, "max": lax.max, "min": lax.min}
 
 
-@lower("aten::segment_reduce", constants=True)
+@lower("aten::segment_reduce", constants=True, refused_if="no_lengths")
 def segment_reduce(
     data: jax.Array,
     reduce: str,

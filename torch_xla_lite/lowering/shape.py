@@ -179,7 +179,7 @@ def _columns(
     return lax.reshape(taken, (*x.shape[:1], x.shape[1] * math.prod(kernel), math.prod(counts)))
 
 
-@lower("aten::im2col", refuses="iu")
+@lower("aten::im2col", refuses="iu", refused_if="negative_padding")
 def im2col(
     self: jax.Array,
     kernel_size: list[int],

@@ -39,7 +39,7 @@ def sorted_with_index(x: jax.Array, dim: int, descending: bool) -> Pair:
     return values, convert(indices, np.dtype(np.int64))
 
 
-@lower("aten::sort", refuses="c", shares="self=same")
+@lower("aten::sort", refuses="c", shares="self=same", refused_if="foreign_dim")
 def sort(self: jax.Array, dim: int = -1, descending: bool = False) -> Pair:
     return sorted_with_index(self, canonical_dim(dim, self.ndim), descending)
 
@@ -80,12 +80,12 @@ def kthvalue(self: jax.Array, k: int, dim: int = -1, keepdim: bool = False) -> P
     return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
-@lower("aten::median.dim", refuses="bc")
+@lower("aten::median.dim", refuses="bc", refused_if="empty_dim")
 def median_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
     return _median(self, dim, keepdim, ignore_nan=False)
 
 
-@lower("aten::nanmedian.dim", refuses="bc")
+@lower("aten::nanmedian.dim", refuses="bc", refused_if="empty_dim")
 def nanmedian_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
     return _median(self, dim, keepdim, ignore_nan=True)
 
@@ -124,7 +124,7 @@ def _median_of_all(x: jax.Array, ignore_nan: bool) -> jax.Array:
     return _median(lax.reshape(x, (x.size,)), 0, False, ignore_nan)[0]
 
 
-@lower("aten::mode", refuses="c")
+@lower("aten::mode", refuses="c", refused_if="empty_dim")
 def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
     """The most frequent value, the smallest of several, and the position of its last occurrence."""
     if self.ndim == 0:
@@ -187,7 +187,9 @@ def searchsorted(
     return _searchsorted(sorted_sequence, values, right or side == "right")
 
 
-@lower("aten::bucketize.Tensor", "aten::bucketize.Scalar", refuses="bc")
+@lower(
+    "aten::bucketize.Tensor", "aten::bucketize.Scalar", refuses="bc", refused_if="boundary_matrix"
+)
 def bucketize(
     self: Operand, boundaries: jax.Array, *, out_int32: bool = False, right: bool = False
 ) -> jax.Array:

@@ -265,7 +265,7 @@ def write_diagonal(
     return jnp.moveaxis(moved, (0, 1), (dim1, dim2))
 
 
-@lower("aten::diagonal_scatter")
+@lower("aten::diagonal_scatter", refused_if="misfit_diagonal")
 def diagonal_scatter(
     self: jax.Array, src: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> jax.Array:
@@ -302,7 +302,7 @@ def write_select(base: jax.Array, value: jax.Array, dim: int, index: Index) -> j
     return _overwritten(base, lax.expand_dims(value, (dim,)), dim, index)
 
 
-@lower("aten::select_scatter", indexes=True)
+@lower("aten::select_scatter", indexes=True, refused_if="misfit_row")
 def select_scatter(self: jax.Array, src: jax.Array, dim: int, index: Index) -> jax.Array:
     return write_select(self, src, dim, index)
 
@@ -384,7 +384,7 @@ def write_slice(
     return jnp.moveaxis(moved, 0, dim)
 
 
-@lower("aten::slice_scatter", indexes=True)
+@lower("aten::slice_scatter", indexes=True, refused_if="foreign_slice")
 def slice_scatter(
     self: jax.Array,
     src: jax.Array,

@@ -8,11 +8,12 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
@@ -71,36 +72,38 @@ bool IsRange(const Limits& limits, int64_t low, int64_t high) {
          limits.Contain(static_cast<double>(high - 1));
 }
 
-bool OfUniform(Arguments arguments, const Limits& limits) {
+bool HasBadInterval(const OpInfo&, Arguments arguments, const Limits& limits) {
   const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
   return !(from <= to && limits.Contain(from) && limits.Contain(to) && limits.Contain(to - from));
 }
 
-template <int kHigh>
-bool BelowHigh(Arguments arguments, const Limits& limits) {
-  return !IsRange(limits, 0, arguments[kHigh].toInt());
+// Integers from `low` or `from`, 0 if there is no such argument, to `high` or `to`.
+bool HasEmptyRange(const OpInfo& info, Arguments arguments, const Limits& limits) {
+  int64_t low = 0;
+  std::optional<int64_t> high;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& name = info.op.schema().arguments()[i].name();
+    if (name == "low" || name == "from") low = arguments[i].toInt();
+    if ((name == "high" || name == "to") && !arguments[i].isNone()) high = arguments[i].toInt();
+  }
+  return high && !IsRange(limits, low, *high);
 }
 
-template <int kLow>
-bool FromLow(Arguments arguments, const Limits& limits) {
-  const c10::IValue& high = arguments[kLow + 1];
-  return !high.isNone() && !IsRange(limits, arguments[kLow].toInt(), high.toInt());
-}
-
-bool OfPermutation(Arguments arguments, const Limits& limits) {
+bool HasInexactNumbers(const OpInfo&, Arguments arguments, const Limits& limits) {
   // torch allows one more than the integers that are exact in a dtype of floats.
   return arguments[0].toInt() - 1 > limits.exact;
 }
 
 // Most meta functions check that a dimension is one of the tensor.
-template <int kDim>
-bool HasForeignDim(Arguments arguments, const Limits&) {
+bool HasForeignDim(const OpInfo&, Arguments arguments, const Limits&) {
   const int64_t count = std::max<int64_t>(arguments[0].toTensor().dim(), 1);
-  const int64_t dim = arguments[kDim].toInt();
+  const int64_t dim = arguments[1].toInt();
   return dim < -count || dim >= count;
 }
 
-bool OfMultivariateGamma(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
+bool HasBadOrder(const OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[1].toInt() < 1;
+}
 
 // Whether there is a number for each dimension, or one for all, and none is below `least`.
 bool AreSizes(const c10::IValue& values, int64_t dims, int64_t least) {
@@ -121,7 +124,7 @@ bool IsPaddedTooFar(Arguments arguments) {
 }
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-bool OfConvolution(Arguments arguments, const Limits&) {
+bool IsMisfitConvolution(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &input = arguments[0].toTensor(), &weight = arguments[1].toTensor();
   const int64_t dims = weight.dim() - 2, groups = arguments[8].toInt();
   if (dims < 1 || input.dim() != weight.dim() || groups < 1 || weight.numel() == 0) return true;
@@ -142,14 +145,14 @@ bool OfConvolution(Arguments arguments, const Limits&) {
                            c10::isIntegralType(input.scalar_type(), /*includeBool=*/true));
 }
 
-bool OfComplex(Arguments arguments, const Limits&) {
+bool HasComplex(const OpInfo&, Arguments arguments, const Limits&) {
   return std::ranges::any_of(arguments, [](const c10::IValue& argument) {
     return argument.isTensor() ? argument.toTensor().is_complex() : argument.isComplexDouble();
   });
 }
 
 // (self, indices, ...)
-bool OfIndices(Arguments arguments, const Limits&) {
+bool HasMisfitIndices(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   int64_t dim = 0;
   bool selects_of_nothing = false, selects_nothing = false, has_mask = false;
@@ -174,46 +177,46 @@ bool OfIndices(Arguments arguments, const Limits&) {
 }
 
 // (self, index, source, ...)
-bool OfPlaces(Arguments arguments, const Limits&) {
+bool HasMisfitPlaces(const OpInfo&, Arguments arguments, const Limits&) {
   const int64_t places = arguments[1].toTensor().numel();
   return arguments[2].toTensor().numel() != places ||
          (places != 0 && arguments[0].toTensor().numel() == 0);
 }
 
 // (self, dim, index, value)
-bool OfNarrowIndex(Arguments arguments, const Limits&) {
+bool HasNarrowIndex(const OpInfo&, Arguments arguments, const Limits&) {
   return arguments[2].toTensor().scalar_type() != at::kLong;
 }
 
 // (self, target, ...). Some kernels take uint8, too.
 template <bool kTakesBytes>
-bool OfNarrowClasses(Arguments arguments, const Limits&) {
+bool HasNarrowClasses(const OpInfo&, Arguments arguments, const Limits&) {
   const c10::ScalarType target = arguments[1].toTensor().scalar_type();
   return target != at::kLong && !(kTakesBytes && target == at::kByte);
 }
 
 // (self, kernel_size, dilation, padding, stride)
-bool OfNegativePadding(Arguments arguments, const Limits&) {
+bool HasNegativePadding(const OpInfo&, Arguments arguments, const Limits&) {
   const auto padding = arguments[3].toDimVector();
   return std::ranges::any_of(padding, [](int64_t size) { return size < 0; });
 }
 
-bool OfMask(Arguments arguments, const Limits&) {
+bool HasNonBoolMask(const OpInfo&, Arguments arguments, const Limits&) {
   return arguments[1].toTensor().scalar_type() != at::kBool;
 }
 
-template <int kBoundaries>
-bool OfMatrix(Arguments arguments, const Limits&) {
-  return arguments[kBoundaries].toTensor().dim() != 1;
+bool HasBoundaryMatrix(const OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[1].toTensor().dim() != 1;
 }
 
-// Whether parameters, from `kFirst` to `kLast`, have another dtype than the input. Those of halves
-// may be float32.
-template <int kFirst, int kLast>
-bool OfMixedDtypes(Arguments arguments, const Limits&) {
+// Whether parameters that have the dtype of the input have another one. Those of halves may be
+// float32.
+bool HasMixedDtypes(const OpInfo& info, Arguments arguments) {
+  if (info.facts->dtype_of_input.empty()) return false;
   const c10::ScalarType input = arguments[0].toTensor().scalar_type();
   bool all_same = true, all_floats = true;
-  for (int i = kFirst; i <= kLast; ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!HasWord(info.facts->dtype_of_input, info.op.schema().arguments()[i].name())) continue;
     if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
     const c10::ScalarType own = arguments[i].toTensor().scalar_type();
     all_same &= own == input;
@@ -223,36 +226,42 @@ bool OfMixedDtypes(Arguments arguments, const Limits&) {
 }
 
 // (self, mat1, mat2, ...). The sum is broadcast.
-bool OfAddend(Arguments arguments, const Limits&) {
+bool HasMisfitAddend(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &self = arguments[0].toTensor(), &left = arguments[1].toTensor();
   return !at::is_expandable_to(self.sizes(), {left.size(0), arguments[2].toTensor().size(1)});
 }
 
 // (self, dim, half_to_float): on CUDA only.
-bool OfWiderResult(Arguments arguments, const Limits&) { return arguments[2].toBool(); }
+bool HasWiderResult(const OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[2].toBool();
+}
 
 // (.., self, approximate)
-bool OfUnknownForm(Arguments arguments, const Limits&) {
+bool HasUnknownApproximation(const OpInfo&, Arguments arguments, const Limits&) {
   const std::string_view form = arguments.back().toStringView();
   return form != "none" && form != "tanh";
 }
 
 // (self, other, ...)
-bool OfNoFloats(Arguments arguments, const Limits&) {
+bool HasNoFloats(const OpInfo&, Arguments arguments, const Limits&) {
   return !c10::isFloatingType(c10::promoteTypes(arguments[0].toTensor().scalar_type(),
                                                 arguments[1].toTensor().scalar_type()));
 }
 
 // (self, target, reduction, delta)
-bool OfHuber(Arguments arguments, const Limits&) { return !(arguments[3].toDouble() > 0); }
+bool HasBadDelta(const OpInfo&, Arguments arguments, const Limits&) {
+  return !(arguments[3].toDouble() > 0);
+}
 
-bool IsNoProbability(Arguments arguments, const Limits&) {
+bool HasNoProbability(const OpInfo&, Arguments arguments, const Limits&) {
   const double p = arguments[1].toDouble();
   return !(p >= 0 && p <= 1);
 }
 
 // (self, num_classes)
-bool HasNoClasses(Arguments arguments, const Limits&) { return arguments[1].toInt() < 1; }
+bool HasNoClasses(const OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[1].toInt() < 1;
+}
 
 // The dimension that is meant, or -1.
 int64_t DimOf(const at::Tensor& tensor, const c10::IValue& value) {
@@ -261,7 +270,7 @@ int64_t DimOf(const at::Tensor& tensor, const c10::IValue& value) {
 }
 
 // (self, src, dim, index)
-bool OfSelectScatter(Arguments arguments, const Limits&) {
+bool HasMisfitRow(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t dim = DimOf(self, arguments[2]), index = arguments[3].toInt();
   if (dim < 0 || index < -self.size(dim) || index >= self.size(dim)) return true;
@@ -271,12 +280,12 @@ bool OfSelectScatter(Arguments arguments, const Limits&) {
 }
 
 // (self, src, dim, start, end, step)
-bool OfSliceScatter(Arguments arguments, const Limits&) {
+bool HasForeignSlice(const OpInfo&, Arguments arguments, const Limits&) {
   return DimOf(arguments[0].toTensor(), arguments[2]) < 0;
 }
 
 // (self, src, offset, dim1, dim2)
-bool OfDiagonalScatter(Arguments arguments, const Limits&) {
+bool HasMisfitDiagonal(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t offset = arguments[2].toInt();
   const int64_t dim1 = DimOf(self, arguments[3]), dim2 = DimOf(self, arguments[4]);
@@ -291,28 +300,30 @@ bool OfDiagonalScatter(Arguments arguments, const Limits&) {
 }
 
 // (self, dim, ...). A dimension without elements has no largest and no middle one.
-bool OfEmptyDim(Arguments arguments, const Limits&) {
+bool HasEmptyDim(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t dim = DimOf(self, arguments[1]);
   return dim >= 0 && self.size(dim) == 0;
 }
 
-bool OfNothing(Arguments arguments, const Limits&) { return arguments[0].toTensor().numel() == 0; }
+bool HasNoElements(const OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[0].toTensor().numel() == 0;
+}
 
 // (self, dim, index). A number has no dimension, and one element.
-bool OfSelection(Arguments arguments, const Limits& limits) {
+bool HasMisfitSelection(const OpInfo& info, Arguments arguments, const Limits& limits) {
   const bool selects = arguments[2].toTensor().numel() > 0;
-  return arguments[0].toTensor().dim() == 0 || (selects && OfEmptyDim(arguments, limits));
+  return arguments[0].toTensor().dim() == 0 || (selects && HasEmptyDim(info, arguments, limits));
 }
 
 // (weight, indices, ...)
-bool OfEmptyTable(Arguments arguments, const Limits&) {
+bool HasEmptyTable(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& weight = arguments[0].toTensor();
   return weight.dim() > 0 && weight.size(0) == 0 && arguments[1].toTensor().numel() > 0;
 }
 
 // (data, reduce, lengths, indices, offsets, axis, unsafe, ...). The check of lengths needs some.
-bool OfNoLengths(Arguments arguments, const Limits&) {
+bool HasNoLengths(const OpInfo&, Arguments arguments, const Limits&) {
   const c10::IValue& lengths = arguments[2];
   return lengths.isTensor() && lengths.toTensor().numel() == 0 && !arguments[6].toBool();
 }
@@ -324,76 +335,46 @@ bool IsEmptyImage(std::string_view op, Arguments arguments) {
          arguments[0].isTensor() && arguments[0].toTensor().numel() == 0;
 }
 
-using Refuses = bool (*)(Arguments arguments, const Limits& limits);
+using Predicate = bool (*)(const OpInfo& info, Arguments arguments, const Limits& limits);
 
-Refuses FindRefusal(std::string_view op) {
-  static const auto* table = new std::unordered_map<std::string_view, Refuses>{
-      {"aten::_index_put_impl", OfIndices},
-      {"aten::_log_softmax", OfWiderResult},
-      {"aten::_native_batch_norm_legit_functional", OfMixedDtypes<1, 4>},
-      {"aten::_native_batch_norm_legit_no_training", OfMixedDtypes<1, 4>},
-      {"aten::_softmax", OfWiderResult},
-      {"aten::addmm", OfAddend},
-      {"aten::bernoulli.p", IsNoProbability},
-      {"aten::bucketize.Scalar", OfMatrix<1>},
-      {"aten::bucketize.Tensor", OfMatrix<1>},
-      {"aten::convolution", OfConvolution},
-      {"aten::cummax", HasForeignDim<1>},
-      {"aten::cummin", HasForeignDim<1>},
-      {"aten::diagonal_scatter", OfDiagonalScatter},
-      {"aten::embedding", OfEmptyTable},
-      {"aten::gelu", OfUnknownForm},
-      {"aten::gelu_backward", OfUnknownForm},
-      {"aten::ge.Scalar", OfComplex},
-      {"aten::ge.Tensor", OfComplex},
-      {"aten::gt.Scalar", OfComplex},
-      {"aten::gt.Tensor", OfComplex},
-      {"aten::le.Scalar", OfComplex},
-      {"aten::le.Tensor", OfComplex},
-      {"aten::lt.Scalar", OfComplex},
-      {"aten::lt.Tensor", OfComplex},
-      {"aten::huber_loss", OfHuber},
-      {"aten::igamma", OfNoFloats},
-      {"aten::igammac", OfNoFloats},
-      {"aten::im2col", OfNegativePadding},
-      {"aten::index_fill.int_Scalar", OfNarrowIndex},
-      {"aten::index_fill.int_Tensor", OfNarrowIndex},
-      {"aten::index_put", OfIndices},
-      {"aten::index_select", OfSelection},
-      {"aten::masked_scatter", OfMask},
-      {"aten::max", OfNothing},
-      {"aten::median.dim", OfEmptyDim},
-      {"aten::min", OfNothing},
-      {"aten::mode", OfEmptyDim},
-      {"aten::multi_margin_loss", OfNarrowClasses</*kTakesBytes=*/false>},
-      {"aten::mvlgamma", OfMultivariateGamma},
-      {"aten::nanmedian.dim", OfEmptyDim},
-      {"aten::native_batch_norm", OfMixedDtypes<1, 4>},
-      {"aten::native_group_norm", OfMixedDtypes<1, 2>},
-      {"aten::native_layer_norm", OfMixedDtypes<2, 3>},
-      {"aten::nll_loss2d_forward", OfNarrowClasses</*kTakesBytes=*/true>},
-      {"aten::one_hot", HasNoClasses},
-      {"aten::put", OfPlaces},
-      {"aten::randint", BelowHigh<0>},
-      {"aten::randint.generator", BelowHigh<0>},
-      {"aten::randint.low", FromLow<0>},
-      {"aten::randint.low_generator", FromLow<0>},
-      {"aten::randint_like", BelowHigh<1>},
-      {"aten::randint_like.generator", BelowHigh<1>},
-      {"aten::randint_like.low_dtype", FromLow<1>},
-      {"aten::randint_like.low_generator_dtype", FromLow<1>},
-      {"aten::random.from", FromLow<1>},
-      {"aten::random.to", BelowHigh<1>},
-      {"aten::randperm", OfPermutation},
-      {"aten::randperm.generator", OfPermutation},
-      {"aten::segment_reduce", OfNoLengths},
-      {"aten::select_scatter", OfSelectScatter},
-      {"aten::slice_scatter", OfSliceScatter},
-      {"aten::sort", HasForeignDim<1>},
-      {"aten::uniform", OfUniform},
-  };
-  const auto found = table->find(op);
-  return found == table->end() ? nullptr : found->second;
+Predicate FindPredicate(std::string_view name) {
+  static constexpr auto kPredicates = std::to_array<std::pair<std::string_view, Predicate>>({
+      {"bad_delta", HasBadDelta},
+      {"bad_interval", HasBadInterval},
+      {"bad_order", HasBadOrder},
+      {"boundary_matrix", HasBoundaryMatrix},
+      {"complex", HasComplex},
+      {"empty_dim", HasEmptyDim},
+      {"empty_range", HasEmptyRange},
+      {"empty_table", HasEmptyTable},
+      {"foreign_dim", HasForeignDim},
+      {"foreign_slice", HasForeignSlice},
+      {"inexact_numbers", HasInexactNumbers},
+      {"misfit_addend", HasMisfitAddend},
+      {"misfit_convolution", IsMisfitConvolution},
+      {"misfit_diagonal", HasMisfitDiagonal},
+      {"misfit_indices", HasMisfitIndices},
+      {"misfit_places", HasMisfitPlaces},
+      {"misfit_row", HasMisfitRow},
+      {"misfit_selection", HasMisfitSelection},
+      {"narrow_classes", HasNarrowClasses</*kTakesBytes=*/false>},
+      {"narrow_index", HasNarrowIndex},
+      {"negative_padding", HasNegativePadding},
+      {"no_bytes_or_longs", HasNarrowClasses</*kTakesBytes=*/true>},
+      {"no_classes", HasNoClasses},
+      {"no_elements", HasNoElements},
+      {"no_floats", HasNoFloats},
+      {"no_lengths", HasNoLengths},
+      {"no_probability", HasNoProbability},
+      {"non_bool_mask", HasNonBoolMask},
+      {"unknown_approximation", HasUnknownApproximation},
+      {"wider_result", HasWiderResult},
+  });
+  if (name.empty()) return nullptr;
+  for (const auto& [known, predicate] : kPredicates) {
+    if (known == name) return predicate;
+  }
+  TORCH_CHECK(false, "csrc/infer/refused_calls.cc has no predicate ", name, ".");
 }
 
 bool IsBool(const c10::IValue& value) {
@@ -473,8 +454,9 @@ bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand
     return true;
   if (!HaveOneDtype(info, arguments)) return true;
   if (IsEmptyImage(info.name, arguments)) return true;
-  const Refuses refuses = FindRefusal(info.name);
-  return refuses != nullptr && refuses(arguments, LimitsOf(dtype));
+  if (HasMixedDtypes(info, arguments)) return true;
+  const Predicate predicate = FindPredicate(facts.refused_if);
+  return predicate != nullptr && predicate(info, arguments, LimitsOf(dtype));
 }
 
 }  // namespace torch_xla_lite::dispatch

@@ -25,6 +25,8 @@ struct OpFacts {
   std::string_view refuses = {};
   std::string_view refuses_results = {};
   std::string_view one_dtype = {};
+  std::string_view dtype_of_input = {};
+  std::string_view refused_if = {};
   std::string_view divides = {};
   bool casts_numbers = false;
   std::optional<std::string_view> shares = std::nullopt;
