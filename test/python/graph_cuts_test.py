@@ -129,6 +129,24 @@ def test_a_loop_without_an_optimizer_settles_into_a_few_graphs(period):
     assert [float(value) for value in values] == pytest.approx([expected] * 4, rel=1e-6)
 
 
+WRITES = """
+out, x = torch.zeros(8, 4, device="jax"), torch.ones(8, 4, device="jax")
+for count in (60, 600):
+    torch_xla_lite.debug.reset_metrics()
+    for i in range(count):
+        out[i % 8] = x[i % 8] * i
+    print(torch_xla_lite.debug.metrics()["compiles"], *out[:, 0].tolist())
+"""
+
+
+def test_more_writes_in_a_loop_are_not_more_graphs():
+    found = run(WRITES, TORCH_XLA_LITE_PENDING_LIMIT="20", TORCH_XLA_LITE_COMPILE="first")
+    few, many = found[:9], found[9:]
+    assert 1 <= int(few[0]) <= 5
+    assert int(many[0]) <= 2
+    assert [float(x) for x in many[1:]] == [592, 593, 594, 595, 596, 597, 598, 599]
+
+
 def test_without_a_limit_only_a_read_runs_the_loop():
     code = LOOP.format(period=3, rounds=40)
     assert run(code, TORCH_XLA_LITE_PENDING_LIMIT="0")[:2] == ["0", "0"]

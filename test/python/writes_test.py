@@ -133,6 +133,12 @@ def test_out_writes_into_the_tensor():
     assert out.tolist() == [2, 2]
 
 
+def test_one_tensor_does_not_take_results_of_different_sizes():
+    x = torch.ones(2, 3, device="jax")
+    with pytest.raises(RuntimeError, match="one tensor cannot hold several results"):
+        torch.linalg.svd(torch.ones(2, 3, device="jax"), out=(x, x, x))
+
+
 def test_out_writes_through_a_view():
     base = torch.zeros(2, 2, device="jax")
     torch.add(torch.ones(2, device="jax"), 1, out=base[1])

@@ -18,6 +18,7 @@
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
+#include "torch_xla_lite/csrc/record/cpu_fallback.h"
 #include "torch_xla_lite/csrc/record/record.h"
 #include "torch_xla_lite/csrc/record/typed_kernel.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -46,6 +47,37 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
   std::unordered_map<c10::OperatorName, std::unique_ptr<RecordKernel>> kernels_
       LITE_GUARDED_BY(mutex_);
 };
+
+// Runs an op on copies of its arguments on the CPU.
+class CpuKernel final : public c10::OperatorKernel {
+ public:
+  explicit CpuKernel(const c10::OperatorHandle& op) : info_(op, {}) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    RunOnCpu(info_, stack);
+  }
+
+ private:
+  const OpInfo info_;
+};
+
+// Composite ops whose kernels compute in the memory of their arguments, which is not there.
+bool ReadsMemory(const std::string& name) {
+  static const auto* readers = new std::unordered_set<std::string>{
+      "aten::_reshape_from_tensor",
+      "aten::_saturate_weight_to_fp16",
+      "aten::_sobol_engine_draw",
+      "aten::_sobol_engine_ff_",
+      "aten::_sobol_engine_initialize_state_",
+      "aten::_sobol_engine_scramble_",
+      "aten::choose_qparams_optimized",
+  };
+  return readers->contains(name);
+}
+
+// Composite ops that compute with weights of quantized modules.
+bool IsQuantized(const std::string& name) {
+  return name.starts_with("aten::fbgemm_") || name.starts_with("aten::quantized_");
+}
 
 bool IsRecorded(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
@@ -128,8 +160,17 @@ void RegisterKernels() {
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!name.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findSchema(name);
-    if (!op || !IsRecorded(*op)) continue;
+    if (!op) continue;
     const std::string full = FullName(name);
+    if (!IsRecorded(*op)) {
+      if (ReadsMemory(name.name)) {
+        aten->impl(full.c_str(),
+                   torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>(*op)));
+      } else if (IsQuantized(name.name)) {
+        aten->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>());
+      }
+      continue;
+    }
     if (done.contains(full)) continue;
     if (RegisterTypedKernels(*op, full, aten, autograd)) continue;
     aten->impl(full.c_str(),

@@ -191,6 +191,9 @@ void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
                    c10::ArrayRef<c10::IValue> arguments) {
   ForEachWritten(info, signature, arguments,
                  [&](const at::Tensor& tensor, at::IntArrayRef sizes) { tensor.resize_(sizes); });
+  TORCH_CHECK(OutputsFit(info, signature, arguments),
+              "one tensor cannot hold several results of different sizes (in ", info.name,
+              ").\nPass a tensor for each:  out=(a, b)");
 }
 
 // Gives a result the strides that the arguments ask for.
