@@ -20,7 +20,7 @@ import pytest
 
 from bazel.pybuild.dist import archive, metadata, wheel_format
 from test.build.environments import environment
-from test.build.nested import Nested
+from test.build.nested import NOTHING, Nested
 
 _TESTDATA = Path(__file__).parent / "testdata"
 # A module that says what the library says, without the cost of pybind11. What is weak in it, the
@@ -250,10 +250,22 @@ def test_an_isolated_build_installs_pybind11_if_it_is_missing(
 
 
 @pytest.mark.nightly
+def test_nothing_of_an_isolated_build_is_needed_after_it(tree: Nested, without_pybind11: Path):
+    links = without_pybind11.parents[2] / "links"
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(links)}
+    words = (without_pybind11, "-m", "pip", "install", "--no-deps", "-e", tree.root)
+    _must(tree.run(*words, **offline))
+    assert "pip-build-env" not in (tree.root / ".bazelrc.generated").read_text()
+    _must(tree.run(without_pybind11, "setup.py", "develop"))
+    assert tree.report()["actions"] == NOTHING
+
+
+@pytest.mark.nightly
 def test_front_ends_with_an_isolated_interpreter_get_an_error_with_their_option(
     tree: Nested, python: Path
 ):
-    uv = _uv(tree, python, ".")
+    # Without the setting of pyproject.toml, as where the tree is a dependency.
+    uv = _uv(tree, python, "--no-config", ".")
     build = tree.run(tree.python, "-m", "build", "--wheel", PIP_NO_INDEX="1")
     for process, option in ((uv, "--no-build-isolation"), (build, "--no-isolation")):
         assert process.returncode != 0
@@ -263,7 +275,8 @@ def test_front_ends_with_an_isolated_interpreter_get_an_error_with_their_option(
 
 @pytest.mark.nightly
 def test_uv_installs_without_isolation(tree: Nested, python: Path, tmp_path: Path):
-    _must(_uv(tree, python, "--no-build-isolation", "."))
+    # pyproject.toml says so to uv.
+    _must(_uv(tree, python, "."))
     assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
 
 
