@@ -46,17 +46,6 @@ bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
   return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
 }
 
-// Whether the out= tensors have the sizes of the results.
-bool OutputsFit(const OpInfo& info, const OpSignature& signature,
-                c10::ArrayRef<c10::IValue> arguments) {
-  if (!info.has_out) return true;
-  bool fit = true;
-  ForEachWritten(info, signature, arguments, [&](const at::Tensor& tensor, at::IntArrayRef sizes) {
-    fit = fit && tensor.sizes() == sizes;
-  });
-  return fit;
-}
-
 Verdict VerdictOf(Call::Status status) {
   switch (status) {
     case Call::Status::kOk:
@@ -70,6 +59,16 @@ Verdict VerdictOf(Call::Status status) {
 }
 
 }  // namespace
+
+bool OutputsFit(const OpInfo& info, const OpSignature& signature,
+                c10::ArrayRef<c10::IValue> arguments) {
+  if (!info.has_out) return true;
+  bool fit = true;
+  ForEachWritten(info, signature, arguments, [&](const at::Tensor& tensor, at::IntArrayRef sizes) {
+    fit = fit && tensor.sizes() == sizes;
+  });
+  return fit;
+}
 
 Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call) {
   if (info.options >= 0 && KeyOfOptions(info, arguments) != c10::DispatchKey::PrivateUse1)

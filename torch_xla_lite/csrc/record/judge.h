@@ -54,6 +54,10 @@ Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
 // The key of the kernel that makes a tensor with the options of a call.
 c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
+// Whether the out= tensors have the sizes of the results.
+bool OutputsFit(const OpInfo& info, const tensor::OpSignature& signature,
+                c10::ArrayRef<c10::IValue> arguments);
+
 // How many outputs of a call are new values of its arguments; they are the last ones.
 uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
