@@ -39,6 +39,18 @@ def test_the_interpreter_is_this_one_under_each_of_its_names():
     assert Path(facts.python_executable()).name in ("python", "python3")
 
 
+def test_a_file_that_has_its_old_time_again_has_changed(tmp_path: Path):
+    file = tmp_path / "compiler"
+    file.write_text("old")
+    os.utime(file, (1, 1))
+    before = facts.times([file])
+    changed_ns = file.stat().st_ctime_ns
+    while file.stat().st_ctime_ns == changed_ns:
+        file.write_text("new")
+        os.utime(file, (1, 1))
+    assert facts.times([file]) != before
+
+
 def test_repository_rules_learn_what_they_depend_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(packages, "buildgrid", lambda: "buildgrid==0.4.4\n")
     lines = _settings(dict(os.environ))

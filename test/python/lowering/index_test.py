@@ -43,6 +43,11 @@ def test_accumulating_counts_every_repetition():
     check(aten.index_put, X, [torch.tensor([1, 1, 1])], torch.ones(3, 5, 6), True)
 
 
+def test_accumulated_bools_stay_true():
+    values = torch.tensor([False, True, False])
+    check(aten.index_put, torch.arange(4) > 1, [torch.tensor([3, 0, 1])], values, True)
+
+
 @pytest.mark.parametrize("dim", [0, -1])
 def test_slices_by_index(dim):
     index = indices(3)
