@@ -34,12 +34,12 @@ def failing(path: Path, old: str, new: str) -> str:
         if value.lower() in ("true", "yes", "on", "1")
     }
     files = [c.name for c in obstacles.changes(path, old, new) if c.new_mode[:3] == "100"]
-    if not required or not files:
+    git_dir = git.git_dir(path).resolve()
+    if not required or not files or not (git_dir / "index").exists():
         return ""
     # What lies outside of a sparse checkout is not written.
     outside = {n[2:] for n in git.names(path, "ls-files", "-v", "-z") if n[0] == "S"}
     changed = [name for name in files if name not in outside]
-    git_dir = git.git_dir(path).resolve()
     with tempfile.TemporaryDirectory(dir=git_dir, prefix="update-repos-") as folder:
         # A copy of the index, so that only trees that differ are read.
         environ = {"GIT_INDEX_FILE": shutil.copy(git_dir / "index", folder)}

@@ -63,7 +63,9 @@ def test_another_version_is_named_beside_the_accepted_ones(name: str, version: s
     assert error.value.remedy.endswith("export TORCH_XLA_LITE_ANY_VERSION=1")
 
 
-@pytest.mark.parametrize("folder", ["build-env-a1b2c3d_", "tmpa1b2c3d_/.venv", "uv/builds/.tmp1"])
+@pytest.mark.parametrize(
+    "folder", ["build-env-a1b2c3d_", "tmpa1b2c3d_/.venv", "uv/builds/.tmp1", ".tmpA1b2C3/builds-v0"]
+)
 def test_an_environment_of_one_build_cannot_get_torch_and_the_error_names_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ):
@@ -74,7 +76,16 @@ def test_an_environment_of_one_build_cannot_get_torch_and_the_error_names_the_op
         preflight.check_packages(_WANTED, {})
     for command in ("uv pip install --no-build-isolation", "python -m build --no-isolation"):
         assert command in error.value.remedy
-    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / folder))
+
+
+@pytest.mark.parametrize("folder", ["environment", "build-env-a1b2c3d_"])
+def test_an_environment_of_a_person_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+):
+    monkeypatch.setattr("sys.prefix", str(tmp_path / folder))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    if "build" in folder:
+        monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / folder))
     with pytest.raises(BuildError, match="torch is not installed for ") as error:
         preflight.check_packages(_WANTED, {})
     assert "isolation" not in error.value.remedy

@@ -360,7 +360,8 @@ def test_names_of_files_break_no_row_of_the_table(world: World):
     assert f"skipped: in the way: {named}\n" in out
     assert f"a: files: {named}\n" in out
     assert all(
-        line.startswith(("Result", "repository", "a", "Plan")) for line in out.split("\n")[:-1]
+        line.startswith(("Result", "repository", "a", "Plan", "  "))
+        for line in out.split("\n")[:-1]
     )
 
 

@@ -59,23 +59,23 @@ def search_path() -> list[str]:
 def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
     """Whether a front end made an environment for one build, and deletes it after that.
 
-    It is told by its place: a folder of Python's `tempfile`, which `python -m build` and poetry
-    use, or uv's cache. One that is active is a person's.
+    It is told by its place: uv's cache, or a folder with a random name among temporary ones, which
+    `python -m build` and poetry make. One there that is active is a person's.
     """
-    active = environ.get("VIRTUAL_ENV")
-    if active and os.path.realpath(active) == os.path.realpath(prefix):
-        return False
-    cache = environ.get("UV_CACHE_DIR") or Path(
-        environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "uv"
-    )
     place = Path(os.path.realpath(prefix))
-    if place.is_relative_to(os.path.realpath(cache)):
+    cache = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if place.is_relative_to(os.path.realpath(environ.get("UV_CACHE_DIR") or f"{cache}/uv")):
         return True
     for folder in (environ.get("TMPDIR"), environ.get("TEMP"), environ.get("TMP"), "/tmp"):
         temporary = os.path.realpath(folder or "/tmp")
         if place.is_relative_to(temporary) and str(place) != temporary:
-            # tempfile ends a name with eight random characters.
-            return bool(re.fullmatch(r".*[a-z0-9_]{8}", place.relative_to(temporary).parts[0]))
+            name = place.relative_to(temporary).parts[0]
+            # uv without a cache, which sets VIRTUAL_ENV, too; then Python's tempfile.
+            if re.fullmatch(r"\.tmp\w{6}", name):
+                return True
+            active = environ.get("VIRTUAL_ENV")
+            is_random = re.fullmatch(r"(tmp|.*-)[a-z0-9_]{8}", name)
+            return bool(is_random) and not (active and os.path.realpath(active) == str(place))
     return False
 
 

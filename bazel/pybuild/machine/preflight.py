@@ -37,7 +37,6 @@ _FEATURES = """\
 #include <bit>
 #include <compare>
 #include <concepts>
-#include <ranges>
 #include <span>
 #include <string>
 static_assert(std::integral<int> && std::bit_cast<unsigned>(1.0f) != 0);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/hash.h"
@@ -122,7 +121,8 @@ std::vector<uint64_t> StructureOf(std::span<const uint64_t> key) {
     std::vector<std::array<uint64_t, 2>> roots;
     for (size_t i = first; i < key.size(); i += 2) roots.push_back({key[i], key[i + 1]});
     std::ranges::sort(roots);
-    std::ranges::copy(std::views::join(roots), structure.begin() + first);
+    auto place = structure.begin() + first;
+    for (const auto& root : roots) place = std::ranges::copy(root, place).out;
   }
   return structure;
 }
