@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +109,7 @@ def check_version(
     if found != wanted:
         raise ImportError(
             f"torch_xla_lite was built for {package} {wanted} but {package} {found} is installed.\n"
-            f"{build_it(f'for this {package}', install=package)}"
+            f"{build_it(f'for this {package}', install=package, found=found)}"
         )
 
 
@@ -123,15 +124,23 @@ def _public(version: str) -> str:
     return version.partition("+")[0]
 
 
-def build_it(how: str = "", install: str = "") -> str:
+def build_it(how: str = "", install: str = "", found: str = "") -> str:
     """The last line of an error: the command to run, in a checkout or with an installed wheel.
 
     Args:
       how: such as "again", for a checkout.
       install: the package of another version beside an installed wheel; empty to reinstall the
         wheel itself.
+      found: the version of that package that is installed.
     """
     if (PACKAGE.parent / "setup.py").exists():
+        accepted = _accepted(install) if found else ""
+        if accepted and not _is_among(found, accepted):
+            # `develop` would refuse this one, as bazel/pybuild/machine/preflight.py does.
+            return (
+                f"Use an environment with {install}{accepted}, or try to build for this one:  "
+                "TORCH_XLA_LITE_ANY_VERSION=1 python setup.py develop"
+            )
         verb = {"": "Build it", "again": "Build it again"}.get(how, f"Rebuild it {how}")
         return f"{verb}:  python setup.py develop"
     if install:
@@ -140,6 +149,22 @@ def build_it(how: str = "", install: str = "") -> str:
             "python setup.py bdist_wheel"
         )
     return f"Reinstall it:  python -m pip install --force-reinstall --no-deps {_wheels()}"
+
+
+def _accepted(package: str) -> str:
+    """The versions that a build takes, such as >=2.13,<2.16, by the checkout's pyproject.toml;
+    empty if it does not say."""
+    file = PACKAGE.resolve().parent / "pyproject.toml"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    found = re.search(rf'"{package}(>=[^"]*)"', text)
+    return found[1] if found else ""
+
+
+def _is_among(version: str, accepted: str) -> bool:
+    """Whether a version is in a range of minor versions: first ones inclusive, last exclusive."""
+    first, end = (tuple(map(int, part.split("."))) for part in re.findall(r"[\d.]+", accepted))
+    number = tuple(int(part) for part in version.split(".")[:2])
+    return first <= number < end
 
 
 def _wheels() -> str:

@@ -25,7 +25,7 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ import torch._tensor_str
 
 from . import _XLAC
 from .device import NAME
+
+_Tensor = torch.Tensor
 
 
 class _OnDeviceJax(type(torch.Tensor)):  # type: ignore[misc]
@@ -56,13 +58,22 @@ class XLATensor2(torch.Tensor, metaclass=_OnDeviceJax):
         XLATensor2([1.0, 2.0])
     """
 
-    def __new__(cls, data: Any) -> torch.Tensor:  # type: ignore[misc]
+    def __new__(cls, data: Any) -> XLATensor2:
         import jax
 
         if isinstance(data, jax.Array):
             _check_usable(data)
-            return _XLAC.from_jax(data, _placement(data))
-        return torch.as_tensor(data, device=NAME)
+            return _XLAC.from_jax(data, _placement(data))  # type: ignore[return-value]
+        return torch.as_tensor(data, device=NAME)  # type: ignore[return-value]
+
+    if TYPE_CHECKING:
+        # All tensors have these. Type checkers know torch's own class as torch declares it, so a
+        # program asks isinstance(tensor, XLATensor2) first.
+        is_jax: bool
+
+        def jax(self, device: int | None = None, non_blocking: bool = False) -> XLATensor2: ...
+
+        def torch(self) -> _Tensor: ...
 
 
 def _check_usable(array: Any) -> None:

@@ -1,5 +1,6 @@
 """Packages with C++ and CUDA code, built and run against an installed torch_xla_lite."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -396,3 +397,29 @@ def test_a_library_finds_the_bridge_beside_which_it_is_installed(
         "-c", f"import ctypes, torch; ctypes.CDLL({file!r})", cwd=installed.site
     )
     assert process.returncode == 0, process.stderr
+
+
+@pytest.mark.nightly
+def test_the_package_of_the_page_can_be_built_and_used(installed: Installed, tmp_path: Path):
+    page = Path("docs/extensions.md").read_text()
+    for name, content in re.findall(r"^```\w+\n(?:#|//) (\S+\.\w+)\n(.*?)^```$", page, re.M | re.S):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    installed.install(".", cwd=tmp_path)
+    program = tmp_path / "elsewhere" / "program.py"
+    program.parent.mkdir()
+    program.write_text("""
+import json, torch, mine
+x = torch.tensor([1.0, -3.0], device="jax")
+values = {str(y.dtype): mine.softsign(y).tolist() for y in (x, x.double())}
+try:
+    mine.softsign(x.half())
+except TypeError as error:
+    values["refused"] = str(error)
+print(json.dumps(values))
+""")
+    assert installed.facts(program) == {
+        "torch.float32": [0.5, -0.75],
+        "torch.float64": [0.5, -0.75],
+        "refused": "mine::softsign: expected float32 or float64, found torch.float16",
+    }

@@ -10,7 +10,7 @@ import torch
 
 from bazel.pybuild.variables import VARIABLES
 from test.python.copies import change, copy_of_the_package
-from torch_xla_lite import _build_info, _variables
+from torch_xla_lite import _build_info, _preflight, _variables
 
 
 def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str) -> str:
@@ -42,6 +42,23 @@ def test_another_torch_is_an_error_that_ends_in_the_command(tmp_path):
         f"ImportError: torch_xla_lite was built for torch 2.12.1 but torch {installed} is "
         "installed.\nRebuild it for this torch:  python setup.py develop"
     )
+
+
+def test_a_torch_that_no_build_takes_is_named_as_the_build_names_it(tmp_path):
+    change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.0.0")
+    (tmp_path / "pyproject.toml").write_text('dependencies = ["jax>=0.1", "torch>=2.0,<2.2"]')
+    assert import_it(tmp_path).endswith(
+        "Use an environment with torch>=2.0,<2.2, or try to build for this one:  "
+        "TORCH_XLA_LITE_ANY_VERSION=1 python setup.py develop"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "is_among"),
+    [("2.12.1", False), ("2.13.0", True), ("2.15.9", True), ("2.16.0", False)],
+)
+def test_a_build_takes_a_range_of_versions(version, is_among):
+    assert _preflight._is_among(version, ">=2.13,<2.16") == is_among
 
 
 def test_another_build_of_the_same_torch_is_no_error(tmp_path):
