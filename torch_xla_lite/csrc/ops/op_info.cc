@@ -149,6 +149,29 @@ bool IsIndexList(const c10::Argument& argument) {
          argument.type()->containedType(0)->kind() == c10::TypeKind::OptionalType;
 }
 
+// The argument that a result is, if the op writes to it; otherwise -1.
+int WrittenSource(const c10::FunctionSchema& schema, const c10::Argument& result) {
+  int source = -1;
+  if (result.alias_info() == nullptr) return source;
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const auto* info = schema.arguments()[i].alias_info();
+    if (info == nullptr || info->beforeSets() != result.alias_info()->beforeSets()) continue;
+    if (info->isWrite()) source = static_cast<int>(i);
+  }
+  return source;
+}
+
+// By the schema alone.
+OpInfo::Kind KindOf(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  if (op.hasTag(at::Tag::inplace_view)) return OpInfo::Kind::kInplaceView;
+  if (Mutates(schema)) return OpInfo::Kind::kMutating;
+  const bool is_view = std::ranges::any_of(schema.returns(), [&](const c10::Argument& result) {
+    return result.alias_info() != nullptr && WrittenSource(schema, result) < 0;
+  });
+  return is_view ? OpInfo::Kind::kView : OpInfo::Kind::kFunctional;
+}
+
 bool IsTensorResult(const c10::Argument& result) {
   return ElementType(result.type())->kind() == c10::TypeKind::TensorType;
 }
@@ -170,33 +193,9 @@ bool IsMadeOfOthers(const c10::OperatorHandle& op) {
 }
 
 OpInfo::OpInfo(const c10::OperatorHandle& op, const RegisteredOps& registered)
-    : op(op), name(FullName(op.operator_name())) {
+    : op(op), name(FullName(op.operator_name())), kind(KindOf(op)) {
+  ReadSchema();
   const c10::FunctionSchema& schema = op.schema();
-  for (const auto& argument : schema.arguments()) {
-    if (IsWritten(argument)) mutated.push_back(static_cast<int>(arguments.size()));
-    arguments.push_back(AnalyzeArgument(argument));
-    has_out |= arguments.back().role == Role::kOut;
-  }
-  bool is_view = false;
-  for (const auto& result : schema.returns()) {
-    int source = -1;
-    if (result.alias_info() != nullptr) {
-      for (size_t i = 0; i < arguments.size(); ++i) {
-        const auto* info = schema.arguments()[i].alias_info();
-        if (info == nullptr || info->beforeSets() != result.alias_info()->beforeSets()) continue;
-        if (info->isWrite()) source = static_cast<int>(i);
-      }
-      is_view |= source < 0;
-    }
-    results.push_back(source);
-  }
-  if (op.hasTag(at::Tag::inplace_view)) {
-    kind = Kind::kInplaceView;
-  } else if (!mutated.empty()) {
-    kind = Kind::kMutating;
-  } else if (is_view) {
-    kind = Kind::kView;
-  }
   if (kind == Kind::kInplaceView || kind == Kind::kMutating) {
     if (auto functional = FunctionalForm(schema)) {
       name = *functional;
@@ -205,54 +204,75 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, const RegisteredOps& registered)
     }
   }
   if (!std::ranges::all_of(schema.returns(), IsTensorResult)) kind = Kind::kOnCpu;
-
-  writes_lists = kind == Kind::kMutating && !has_out &&
-                 schema.arguments()[mutated[0]].type()->kind() == c10::TypeKind::ListType;
   facts = &FactsOf(name);
-  const auto functional = FindOp(name);
-  const bool is_pointwise = functional && functional->hasTag(at::Tag::pointwise);
-  for (size_t i = 0; kind == Kind::kMutating && functional && i < arguments.size(); ++i) {
-    if (arguments[i].role != Role::kTensor) continue;
-    const bool is_written = std::ranges::find(mutated, i) != mutated.end();
-    if (!is_written)
-      arguments[i].sharing = SharingOf(*facts, is_pointwise, schema.arguments()[i].name());
-    if (!is_written && writes_lists && name.starts_with("aten::_foreach_"))
-      arguments[i].sharing = Sharing::kSame;
-    limits_sharing |= arguments[i].sharing != Sharing::kAny;
-  }
-  ranged_numbers = FindRangedNumbers(schema, *facts);
-  is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   const auto added = registered.find(name);
   is_lowered = facts->is_lowered || added != registered.end();
   has_runtime_scalars =
       is_lowered && !(added != registered.end() ? added->second : facts->constants);
+  is_random = op.hasTag(at::Tag::nondeterministic_seeded);
+  // An ATen kernel would draw from the CPU's generator whenever the graph runs.
+  if (is_random && !is_lowered) kind = Kind::kOnCpu;
+  ReadFacts();
+  ReadSharing();
+}
+
+void OpInfo::ReadSchema() {
+  const c10::FunctionSchema& schema = op.schema();
+  for (const auto& argument : schema.arguments()) {
+    if (IsWritten(argument)) mutated.push_back(static_cast<int>(arguments.size()));
+    arguments.push_back(AnalyzeArgument(argument));
+    has_out |= arguments.back().role == Role::kOut;
+  }
+  for (const auto& result : schema.returns()) results.push_back(WrittenSource(schema, result));
+  takes_cpu_indices = std::ranges::any_of(schema.arguments(), IsIndexList);
+  if (schema.argumentIndexWithName("device") && schema.argumentIndexWithName("pin_memory")) {
+    options = schema.argumentIndexWithName("layout").value_or(-1);
+  }
+}
+
+void OpInfo::ReadFacts() {
+  const c10::FunctionSchema& schema = op.schema();
+  ranged_numbers = FindRangedNumbers(schema, *facts);
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = schema.arguments()[i].name();
-    const bool is_runtime_float = HasWord(facts->runtime_floats, argument);
-    arguments[i].negative_is_constant |= HasWord(facts->negative, argument);
+    const c10::Argument& argument = schema.arguments()[i];
+    arguments[i].negative_is_constant |= HasWord(facts->negative, argument.name());
     // Overloads with a tensor as `lr` have the same lowering.
-    if (!is_runtime_float || arguments[i].role == Role::kTensor) continue;
+    if (!HasWord(facts->runtime_floats, argument.name()) || arguments[i].role == Role::kTensor)
+      continue;
     arguments[i].role = Role::kScalar;
     // Zero turns a term off, but for the rate of a schedule that starts there. A default is what
     // most programs have.
-    const auto& standard = schema.arguments()[i].default_value();
+    const auto& standard = argument.default_value();
     const bool has_default = standard && standard->isDouble();
-    if (argument != "lr") arguments[i].constant = has_default ? standard->toDouble() : 0;
+    if (argument.name() != "lr") arguments[i].constant = has_default ? standard->toDouble() : 0;
   }
-  // An ATen kernel would draw from the CPU's generator whenever the graph runs.
-  if (is_random && !is_lowered) kind = Kind::kOnCpu;
-  takes_cpu_indices = std::ranges::any_of(schema.arguments(), IsIndexList);
   if (kind == Kind::kFunctional && results.size() == 1) {
     const std::string given(facts->strides.empty() ? "memory_format" : facts->strides);
     layout = schema.argumentIndexWithName(given).value_or(-1);
   }
-  if (schema.argumentIndexWithName("device") && schema.argumentIndexWithName("pin_memory")) {
-    options = schema.argumentIndexWithName("layout").value_or(-1);
+  if (const auto functional = FindOp(name); is_lowered && functional) {
+    index = FindIndexArguments(*functional);
   }
-  if (is_lowered && functional) index = FindIndexArguments(*functional);
   if (index) {
     arguments[index->start].role = Role::kStart;
     if (index->end >= 0) arguments[index->end].role = Role::kEnd;
+  }
+}
+
+void OpInfo::ReadSharing() {
+  const auto functional = FindOp(name);
+  if (kind != Kind::kMutating || !functional) return;
+  const auto& declared = op.schema().arguments();
+  writes_lists = !has_out && declared[mutated[0]].type()->kind() == c10::TypeKind::ListType;
+  const bool goes_through_lists = writes_lists && name.starts_with("aten::_foreach_");
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_written = std::ranges::find(mutated, i) != mutated.end();
+    if (arguments[i].role != Role::kTensor || is_written) continue;
+    arguments[i].sharing =
+        goes_through_lists
+            ? Sharing::kSame
+            : SharingOf(*facts, functional->hasTag(at::Tag::pointwise), declared[i].name());
+    limits_sharing |= arguments[i].sharing != Sharing::kAny;
   }
 }
 

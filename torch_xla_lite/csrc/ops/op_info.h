@@ -115,6 +115,11 @@ struct OpInfo {
   int layout = -1;
   // The first of the arguments layout, device, pin_memory, which say where the result is, or -1.
   int options = -1;
+
+ private:
+  void ReadSchema();
+  void ReadFacts();
+  void ReadSharing();
 };
 
 }  // namespace torch_xla_lite::dispatch
