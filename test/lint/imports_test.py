@@ -98,7 +98,7 @@ _TABLE = [
     (_PACKAGE, ["sharding.py", "torch_hooks/torchscript.py", "commands"]),
     (_PACKAGE, ["batches.py", "checkpoint.py"]),
     (_PACKAGE, ["__init__.py", "__main__.py", "examples"]),
-    ("scripts/repos", ["git.py"]),
+    ("scripts/repos", ["git.py", "progress.py"]),
     ("scripts/repos", ["journal.py", "model.py", "network.py"]),
     ("scripts/repos", [""]),
     ("scripts/repos", ["report.py", "undo.py"]),

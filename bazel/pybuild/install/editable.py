@@ -203,7 +203,7 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
 
 
 def uninstall(site: Path) -> list[Path]:
-    """Removes the editable install of any tree, and returns what was removed."""
+    """Removes the editable install of any tree, for `develop --uninstall`; returns what it was."""
     removed = []
     for info in filter(_is_editable, installed(site)):
         listed = [line.rpartition(",,")[0] for line in (info / "RECORD").read_text().splitlines()]

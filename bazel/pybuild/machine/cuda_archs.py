@@ -75,7 +75,7 @@ def _entries(text: str | None, known: list[str]) -> list[str]:
         "common": [number for number in COMMON if number in everything],
     }
     entries: list[str] = []
-    for entry in re.split(r"[;\s]+", (text or "Common").strip("; \t\n")):
+    for entry in re.split(r"[;\s]+", (text or "").strip("; \t\n") or "Common"):
         numbers = groups.get(entry.lower())
         if numbers:
             # As in PyTorch, the last one also has PTX, for later GPUs.

@@ -66,7 +66,7 @@ def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
     cache = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if place.is_relative_to(os.path.realpath(environ.get("UV_CACHE_DIR") or f"{cache}/uv")):
         return True
-    for folder in (environ.get("TMPDIR"), environ.get("TEMP"), environ.get("TMP"), "/tmp"):
+    for folder in (environ.get("TMPDIR"), "/tmp"):
         temporary = os.path.realpath(folder or "/tmp")
         if place.is_relative_to(temporary) and str(place) != temporary:
             name = place.relative_to(temporary).parts[0]

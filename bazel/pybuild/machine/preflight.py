@@ -113,7 +113,8 @@ def check_packages(pins: Mapping[str, str], installed: Mapping[str, packages.Pac
             "This environment is deleted after the build. Use your own, which has torch:\n"
             "  uv pip install --no-build-isolation .       (or -e .)\n"
             "  python -m build --no-isolation\n"
-            "  poetry run python setup.py bdist_wheel      (or develop)",
+            "  poetry install --no-root && poetry run python setup.py develop\n"
+            "  pdm install --no-self && pdm run python setup.py develop",
         )
     requirements = [f"{name}=={pins[name]}" if name in pins else name for name in missing]
     raise BuildError(problem, f"Install it:  {packages.install_command(requirements)}")
@@ -216,7 +217,7 @@ def check_compiler(environ: Mapping[str, str]) -> None:
     if code:
         lines = "".join(f"\n  {line}" for line in output.splitlines()[:5])
         reason = f"it said:{lines}" if output else f"it exits with {code}, without a message."
-        problem = f"The compiler {compiler} cannot compile C++20 as it is used here; {reason}"
+        problem = f"The compiler {compiler} cannot compile C++20; {reason}"
         raise BuildError(f"{problem}\nIt has to be {_COMPILERS} or newer.", remedy)
 
 
