@@ -364,6 +364,10 @@ def empty(*size, dtype=torch.float32):
     return torch.empty(*size, device="jax", dtype=dtype)
 
 
+def seeded():
+    return torch.Generator("jax").manual_seed(5)
+
+
 RATES = torch.linspace(0.1, 2, 45).view(5, 9)
 DRAWS = {
     "dropout": lambda: torch.native_dropout(torch.ones(7, 33).jax().t(), 0.3, True),
@@ -383,6 +387,12 @@ DRAWS = {
     "randint": lambda: torch.randint(10, (99,), device="jax"),
     "randint from below zero": lambda: torch.randint(-(2**62), 2**63 - 1, (99,), device="jax"),
     "randint of a byte": lambda: torch.randint(5, 250, (99,), device="jax", dtype=torch.uint8),
+    "with a generator": lambda: (
+        torch.rand(9, device="jax", generator=seeded()),
+        torch.randint(10, (99,), device="jax", generator=seeded()),
+        torch.randint(-3, 5, (99,), device="jax", generator=seeded()),
+        torch.randperm(9, device="jax", generator=seeded()),
+    ),
     "randint like": lambda: torch.randint_like(empty(99), -3, 5),
     "random of int16": lambda: empty(99, dtype=torch.int16).random_(),
     "random of int64": lambda: empty(99, dtype=torch.int64).random_(),
