@@ -75,9 +75,9 @@ def _check_replaceable(op: str, existing: registry.Lowering, constants: bool) ->
     """Raises LoweringError if a lowering cannot take the place of one that there is."""
     if op not in registry.registered_by_users():
         raise registry.LoweringError(f"{op} has a lowering already: {existing.fn}")
-    if existing.constants != constants:
+    if existing.facts.constants != constants:
         raise registry.LoweringError(
-            f"{op} was registered with constants={existing.constants}, and calls of it may be "
+            f"{op} was registered with constants={existing.facts.constants}, and calls of it may be "
             f"recorded.\nRegister it so again, or restart Python to change it:  "
-            f'register_lowering("{op}", constants={existing.constants})'
+            f'register_lowering("{op}", constants={existing.facts.constants})'
         )

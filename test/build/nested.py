@@ -79,7 +79,8 @@ class Nested:
         package = self.root / "torch_xla_lite"
         package.mkdir()
         shutil.copy2(_SMALL / "BUILD.bazel.txt", package / "BUILD.bazel")
-        (package / "__init__.py").write_text("")
+        for name in ("__init__.py", "autoload.py"):
+            (package / name).write_text("")
         self.write("include/torch_xla_lite/one.h", "int one();\n")
         self.write("one.cc", "int one() { return 1; }\n")
         self.write("two.cc", "int one();\nint two() { return one() + 1; }\n")
