@@ -75,9 +75,10 @@ def _check_replaceable(op: str, existing: registry.Lowering, constants: bool) ->
     """Raises LoweringError if a lowering cannot take the place of one that there is."""
     if op not in registry.registered_by_users():
         raise registry.LoweringError(f"{op} has a lowering already: {existing.fn}")
-    if existing.facts.constants != constants:
+    before = existing.facts.constants
+    if before != constants:
         raise registry.LoweringError(
-            f"{op} was registered with constants={existing.facts.constants}, and calls of it may be "
-            f"recorded.\nRegister it so again, or restart Python to change it:  "
-            f'register_lowering("{op}", constants={existing.facts.constants})'
+            f"{op} was registered with constants={before}, and calls of it may be recorded.\n"
+            "Register it so again, or restart Python to change it:  "
+            f'register_lowering("{op}", constants={before})'
         )
