@@ -72,7 +72,10 @@ def test_a_new_shape_of_each_kind_compiles_nothing(name: str):
 
 
 def samples(op: Any, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Sample inputs of the database, with other numbers for the sizes that it names."""
+    """Sample inputs of the database, with other numbers for the sizes that it names.
+
+    None if the generator has constants of its own, which fit the database's numbers only.
+    """
     for name, module in sys.modules.items():
         if name.startswith("torch.testing._internal"):
             for constant, size in sizes.items():
@@ -83,7 +86,10 @@ def samples(op: Any, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> 
     if is_float and op.supports_autograd:
         mode = "backward"
     job = op_coverage.Job(op.name, mode, dtype)
-    return list(op_coverage._samples(op, job, limit=4))
+    try:
+        return list(op_coverage._samples(op, job, limit=4))
+    except Exception:
+        return []
 
 
 def run(op: Any, sample: Any) -> int:
@@ -100,11 +106,13 @@ def run(op: Any, sample: Any) -> int:
 
 @pytest.mark.nightly
 def test_a_new_shape_of_no_op_of_the_database_compiles_anything(monkeypatch: pytest.MonkeyPatch):
-    compiled = {}
+    compiled, count = {}, 0
     for name, op in op_coverage._database().items():
         for sample in samples(op, {"S": 5, "M": 10}, monkeypatch):
             run(op, sample)
         counts = [run(op, sample) for sample in samples(op, {"S": 6, "M": 11}, monkeypatch)]
+        count += bool(counts)
         if any(counts):
             compiled[name] = counts
     assert compiled == {}
+    assert count > 650
