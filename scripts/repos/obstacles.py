@@ -70,11 +70,20 @@ def changes(path: Path, old: str, new: str) -> list[Change]:
 
 
 def _renamed(path: Path, old: str, new: str, local: LocalWork) -> Iterator[tuple[str, str]]:
-    """Submodules that get another path and another commit, and have local changes."""
+    """Submodules that get another path and cannot be moved there.
+
+    Those with a git folder in their own folder, which git knows by no other place; those that get
+    another commit, too, and have local changes.
+    """
     after = {name: (place, commit) for place, (name, commit) in inspect.recorded(path, new).items()}
     for place, (name, commit) in inspect.recorded(path, old).items():
         now_at, now = after.get(name, (place, commit))
-        if now_at != place and now != commit and (problem := _problem(path, place, local)):
+        if now_at == place or not git.is_checkout(path / place):
+            continue
+        if (path / place / ".git").is_dir():
+            absorb = git.shell_command(path, "submodule", "absorbgitdirs", place)
+            yield place, f"moves to {now_at}, and its git folder is in it; first:  {absorb}"
+        elif now != commit and (problem := _problem(path, place, local)):
             yield place, problem
 
 

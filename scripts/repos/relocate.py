@@ -76,7 +76,10 @@ def follow_addresses(path: Path, old: str, new: str, record: journal.Record) -> 
 def set_setting(record: journal.Record, change: journal.Change) -> bool:
     """Replaces the value of a setting, if it is still the old one of the change."""
     folder = Path(change.path)
-    if dict(git.config(folder, "--local")).get(change.ref) != change.old:
+    now = dict(git.config(folder, "--local")).get(change.ref, "")
+    if now == change.new:
+        return True
+    if now != (change.old or ""):
         return False
     record.add(change)
     git.ask(folder, "config", "--local", change.ref, change.new)

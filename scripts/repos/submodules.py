@@ -100,6 +100,10 @@ def follow(path: Path, record: journal.Record, settings: Settings) -> list[str]:
         # Before `init`, which writes settings.
         place, commit = str(path / name), followers.records[name][1]
         record.add(journal.Change("submodule", None, commit, path=place))
+        for key, value in git.config(path, "--local"):
+            # The user's, which `deinit` would remove with ours.
+            if key.startswith(f"submodule.{followers.records[name][0]}."):
+                record.add(journal.Change("setting", value, "", key, str(path)))
     if new_ones:
         git.ask(path, "--literal-pathspecs", "submodule", "init", "--", *new_ones)
     with ThreadPoolExecutor(settings.jobs) as pool:

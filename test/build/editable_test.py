@@ -127,6 +127,15 @@ def test_its_commands_run_in_an_environment_whose_path_has_spaces(
     assert (process.returncode, process.stdout) == (3, "a b|c\n"), process.stderr
 
 
+def test_uninstall_removes_all_of_it_and_nothing_else(root: Path, site: Path):
+    (site / "mine.py").touch()
+    editable.install(root, site, site.parent / "bin")
+    assert editable.uninstall(site)
+    assert [entry.name for entry in site.iterdir()] == ["mine.py"]
+    assert list((site.parent / "bin").iterdir()) == []
+    assert editable.uninstall(site) == []
+
+
 def test_a_lost_finder_is_noticed(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     (site / editable.FINDER).unlink()

@@ -24,9 +24,11 @@ A failure names its cells, with the command that runs each of them alone.
 
 import collections
 import concurrent.futures
+import dataclasses
 import fnmatch
 import itertools
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -320,6 +322,8 @@ class Group:
     def _judge(
         self, cell: Cell, repo: Repo, report: dict[str, Any], was: Snapshot, now: Snapshot
     ) -> list[str]:
+        if "repo/moved" in now.checkouts and "repo/s" in was.checkouts:
+            was = _renamed(was)
         wrong = [*losses(was, now), *self._judge_status(cell, repo, report, was, now)]
         return [*wrong, f"reported: {report['status']}, {report['reason']}"] if wrong else []
 
@@ -356,6 +360,21 @@ class Group:
             yield "nothing is in the way, so it has to be updated"
         if acting and clean:
             yield from _judge_submodules(now)
+
+
+def _renamed(was: Snapshot) -> Snapshot:
+    """The snapshot with the submodule s at the path to which the tool moves it."""
+
+    def place(name: str) -> str:
+        return re.sub(r"^repo/s(?=/|$)", "repo/moved", name)
+
+    files = {place(name): file for name, file in was.files.items()}
+    checkouts = {
+        place(name): dataclasses.replace(checkout, store=place(checkout.store))
+        for name, checkout in was.checkouts.items()
+    }
+    stores = {place(name): store for name, store in was.stores.items()}
+    return dataclasses.replace(was, files=files, checkouts=checkouts, stores=stores)
 
 
 def _judge_files(was: Snapshot, now: Snapshot) -> Iterator[str]:
