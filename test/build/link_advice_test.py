@@ -57,7 +57,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def _python(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
-    files = inputs("pyproject.toml", "requirements.txt", "setup.py", "bazel/pybuild")
+    files = inputs("pyproject.toml", "requirements.txt", "setup.py", "bazel/pybuild", "third_party")
     root = copied(Path(environ["HOME"]) / "tree", files)
     return subprocess.run(
         [Path(environ["HOME"]) / "environment" / "bin" / "python", *arguments],
