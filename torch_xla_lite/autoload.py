@@ -15,6 +15,7 @@ has loaded the package before: torch.Generator, torch.Stream and torch.Event of 
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import types
@@ -187,9 +188,7 @@ class _UnloadedDevice(types.ModuleType):
 
 def _loaded() -> types.ModuleType:
     """The device module of the package. Raises ImportError if the package cannot be loaded."""
-    import torch_xla_lite
-
-    return torch_xla_lite.device
+    return importlib.import_module("torch_xla_lite.device")
 
 
 def _is_loaded() -> bool:

@@ -42,7 +42,7 @@ _TABLE = [
     ("torch_xla_lite/lowering", [""]),
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
-    (_PACKAGE, ["_caches.py", "_preflight.py", "_rebuild.py", "_variables.py"]),
+    (_PACKAGE, ["_caches.py", "_preflight.py", "_rebuild.py", "_variables.py", "autoload.py"]),
     (_PACKAGE, ["compiler/__init__.py", "distributed.py", "torch_hooks/__init__.py"]),
     (
         _PACKAGE,
@@ -71,6 +71,7 @@ _TABLE = [
             "torch_hooks/meta_functions.py",
         ],
     ),
+    (_PACKAGE, ["edited_lowerings.py", "tables.py", "trainers.py"]),
     (_PACKAGE, ["custom_ops.py", "debug/__init__.py", "tensor.py", "utils"]),
     (
         _PACKAGE,
