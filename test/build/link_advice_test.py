@@ -13,6 +13,7 @@ from bazel.pybuild.machine import preflight
 from test.build.environments import environment
 from test.build.toolkit import write_toolkit
 from test.build.tree import copied, inputs
+from third_party.torch import layers
 
 # Python runs it at its start.
 _ARM = """
@@ -37,7 +38,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
     environment(tmp_path / "environment")
     (site,) = tmp_path.glob("environment/lib/python3*/site-packages")
     # Files that every torch has.
-    for name in preflight._FILES["torch"]:
+    headers = [f"include/{header}" for header in layers.missing(site / "torch" / "include")]
+    for name in (*preflight._FILES["torch"], *headers):
         (site / "torch" / name).parent.mkdir(parents=True, exist_ok=True)
         (site / "torch" / name).touch()
     (site / "torch" / "version.py").write_text("cuda = '13.0'\nhip = None\n")
