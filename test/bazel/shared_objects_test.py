@@ -87,8 +87,8 @@ def test_a_python_exception_passes_through_the_bridge_and_torch_unchanged(monkey
     def can_interpret() -> bool:
         raise KeyError("from Python")
 
-    compiler = torch_xla_lite.compiler
-    monkeypatch.setattr(compiler, "_can_interpret", can_interpret)
+    compiler = torch_xla_lite.compiler.compiler
+    monkeypatch.setattr(compiler.Compiler, "can_interpret", can_interpret)
     compiler.register()
     try:
         with pytest.raises(KeyError, match="from Python"):

@@ -26,7 +26,7 @@ def _nightly(*values: object) -> object:
 def tree(tmp_path: Path) -> Path:
     """A copy of what setup.py itself consists of; there is nothing that Bazel could build."""
     names = ["LICENSE", "pyproject.toml", "requirements.txt", "setup.py", "bazel/source_files.bzl"]
-    folder = copied(tmp_path / "tree", inputs(*names, "bazel/pybuild"))
+    folder = copied(tmp_path / "tree", inputs(*names, "bazel/pybuild", "third_party"))
     (tmp_path / "home").mkdir()
     (tmp_path / "bin").mkdir()
     bazel = tmp_path / "bin" / "bazel"
