@@ -300,7 +300,7 @@ PYTHON_DEPS = {
         "nightly": ["autoload_test", "compilation_cache_test", "data_pointers_test", "digits_test", "errors_test",
             "installed_wheel_test", "jax_calls_test", "memory_test", "new_shapes_test", "op_coverage_test",
             "processes_test", "quantization_test", "saving_test", "special_values_test", "torchscript_test",
-            "training_test", "types_test"],
+            "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -43,7 +43,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.nightly
 def test_mypy_knows_the_names(folder: Path):
     pytest.importorskip("mypy")
     # Errors of this package's own files are not the program's.
@@ -60,7 +59,6 @@ def test_mypy_knows_the_names(folder: Path):
     assert 'incompatible type "str"; expected "int"' in line
 
 
-@pytest.mark.nightly
 def test_pyright_knows_the_names(folder: Path):
     pyright = shutil.which("pyright")
     if pyright is None:
