@@ -109,12 +109,12 @@ def _is_wanted(environ: Any, backends: list[str]) -> bool:
     asked = environ.get(VARIABLE)
     if asked in ("0", "1"):
         return asked == "1"
-    if _is_device_of_trainers(environ):
+    if is_device_of_trainers(environ):
         return True
     return not _has_another_accelerator() and set(backends) <= {__name__}
 
 
-def _is_device_of_trainers(environ: Any) -> bool:
+def is_device_of_trainers(environ: Any) -> bool:
     """Whether accelerate, and transformers' Trainer, use the device."""
     return environ.get("ACCELERATE_TORCH_DEVICE", "").partition(":")[0] == NAME
 
@@ -138,7 +138,7 @@ def _register() -> None:
     torch.jax = sys.modules[f"torch.{NAME}"] = _UnloadedDevice(f"torch.{NAME}", __doc__)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
     torch.nn.Module._apply = _loading(torch.nn.Module._apply)
-    if _is_device_of_trainers(os.environ):
+    if is_device_of_trainers(os.environ):
         sys.meta_path.insert(0, _BeforeTrainers())
 
 

@@ -22,8 +22,7 @@ _FOLDER = "torch_xla_lite/lowering"
 
 def register() -> None:
     """Uses the edited lowerings of a checkout. Does nothing for an installed wheel."""
-    # An editable install reaches the package by a link.
-    root = _preflight.PACKAGE.resolve().parent
+    root = _preflight.PACKAGE.parent
     if (root / ".git").exists() and _is_newer_than_build(root):
         use(ops(root))
 

@@ -50,7 +50,7 @@ PYTHON_DEPS = {
         "tables": [],
         "tensor": [":device", ":placements", "//torch_xla_lite/compiler:index_errors"],
         "torch_functions": [":capture", ":jax_functions", ":tensor", "//torch_xla_lite/lowering:registry"],
-        "trainers": [":device"],
+        "trainers": [":autoload"],
     },
     "torch_xla_lite/commands": {
         "__init__": [],

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from .device import NAME
+from .autoload import NAME, is_device_of_trainers
 
 
 def register() -> None:
@@ -55,11 +55,6 @@ class _AfterImport:
         return spec
 
 
-def _is_chosen() -> bool:
-    """Whether accelerate, and the Trainer through it, use the device."""
-    return os.environ.get("ACCELERATE_TORCH_DEVICE", "").partition(":")[0] == NAME
-
-
 def _change_accelerate(accelerator: types.ModuleType) -> None:
     """Adds the device to those that may compute in float16, a constant of Accelerator.__init__, and
     gives it a scaler of gradients: the function has that of CUDA for devices that it does not
@@ -78,7 +73,7 @@ def _change_accelerate(accelerator: types.ModuleType) -> None:
     get_grad_scaler = accelerator.get_grad_scaler
 
     def get_scaler(distributed_type: Any = None, **options: Any) -> torch.amp.GradScaler:
-        if _is_chosen():
+        if is_device_of_trainers(os.environ):
             return torch.amp.GradScaler(NAME, **options)
         return get_grad_scaler(distributed_type, **options)
 
@@ -93,7 +88,7 @@ def _change_transformers(import_utils: types.ModuleType) -> None:
         return
 
     def is_available() -> bool:
-        return _is_chosen() or original()
+        return is_device_of_trainers(os.environ) or original()
 
     for module in list(sys.modules.values()):
         # Not by getattr, which would import what transformers imports late.

@@ -158,7 +158,7 @@ def use_lowerings(*ops: str) -> None:
             "Name it as in its decorator:  "
             'torch_xla_lite.debug.use_lowerings("aten::add.Tensor")'
         )
-    edited_lowerings.use(ops or edited_lowerings.ops(_preflight.PACKAGE.resolve().parent))
+    edited_lowerings.use(ops or edited_lowerings.ops(_preflight.PACKAGE.parent))
 
 
 def shardings(module: torch.nn.Module) -> str:

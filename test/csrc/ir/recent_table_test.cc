@@ -62,6 +62,15 @@ TEST(RecentTable, WhatIsLookedUpStaysBeforeWhatIsNot) {
   }
 }
 
+TEST(RecentTable, WhatIsNotLookedUpIsForgottenWhereverItIs) {
+  RecentTable<Number> table(128);
+  constexpr uint64_t kLastSlot = 254;
+  Insert(table, kLastSlot);
+  // These have the first slots.
+  for (uint64_t i = 0; i < 1000; ++i) Insert(table, 256 * i);
+  EXPECT_EQ(Find(table, kLastSlot), nullptr);
+}
+
 TEST(RecentTable, ClearingDropsAll) {
   RecentTable<Number> table(8);
   const Ref<Number> one = Insert(table, 1);

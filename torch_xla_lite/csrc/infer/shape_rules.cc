@@ -76,10 +76,7 @@ Results Elementwise(Arguments arguments) {
   auto dtype = c10::ScalarType::Undefined;
   bool has_dims = false, has_number = false;
   for (const c10::IValue& value : arguments) {
-    if (value.isString()) {
-      // Of gelu.
-      if (value.toStringView() != "none" && value.toStringView() != "tanh") return {};
-    } else if (value.isScalar()) {
+    if (value.isScalar()) {
       if (value.isComplexDouble()) return {};
     } else if (value.isTensor() && value.toTensor().defined()) {
       const Tensor& tensor = value.toTensor();

@@ -144,13 +144,6 @@ inline T MaxOf(const T* x, int64_t n) {
 }
 
 template <typename T>
-inline T SumOf(const T* x, int64_t n, T sum = 0) {
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
-}
-
-template <typename T>
 inline T SumOfExp(const T* x, int64_t n, T shift, T sum) {
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += Exp(x[i] - shift);
@@ -182,9 +175,6 @@ inline void ScaledExpOf(const T* x, int64_t n, T shift, T scale, T* out) {
 
 LITE_CLONES float Max(const float* x, int64_t n) { return MaxOf(x, n); }
 LITE_CLONES double Max(const double* x, int64_t n) { return MaxOf(x, n); }
-
-LITE_CLONES float Sum(const float* x, int64_t n) { return SumOf(x, n); }
-LITE_CLONES double Sum(const double* x, int64_t n) { return SumOf(x, n); }
 
 LITE_CLONES float ExpSum(const float* x, int64_t n, float shift) { return ExpSumOf(x, n, shift); }
 LITE_CLONES double ExpSum(const double* x, int64_t n, double shift) {

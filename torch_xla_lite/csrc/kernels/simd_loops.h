@@ -32,9 +32,6 @@ double ExpSum(const double* x, int64_t n, double shift);
 void ScaledExp(const float* x, int64_t n, float shift, float scale, float* out);
 void ScaledExp(const double* x, int64_t n, double shift, double scale, double* out);
 
-float Sum(const float* x, int64_t n);
-double Sum(const double* x, int64_t n);
-
 void Widen(const BFloat16* x, int64_t n, float* out);
 void Widen(const Half* x, int64_t n, float* out);
 
