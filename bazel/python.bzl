@@ -168,6 +168,9 @@ def lite_py_files(
         make(name = name, **more)
         if [source for source in sources if source in nightly]:
             more["tags"] = more.get("tags", []) + ["nightly"]
+            more["timeout"] = "eternal"
+            if families:  # All: it runs each night anyway.
+                more["deps"].append("//torch_xla_lite")
             base = name[:-len("_test")] if name.endswith("_test") else name
             make(name = base + "_nightly_test", args = ["-m", "nightly"], **more)
     if group:

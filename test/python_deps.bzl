@@ -287,7 +287,7 @@ PYTHON_DEPS = {
         "torch_functions_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "torchscript_test": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__"],
         "traces_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache"],
-        "trainers_test": [":programs", "//test/models:libraries", "//torch_xla_lite:__init__",
+        "trainers_test": [":programs", "//bazel:pytest_plugin", "//test/models:libraries", "//torch_xla_lite:__init__",
             "//torch_xla_lite:lightning", "//torch_xla_lite:trainers"],
         "training_test": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:models"],
         "transforms_test": ["//torch_xla_lite:__init__"],
@@ -300,7 +300,7 @@ PYTHON_DEPS = {
         "nightly": ["autoload_test", "compilation_cache_test", "data_pointers_test", "digits_test", "errors_test",
             "installed_wheel_test", "jax_calls_test", "memory_test", "new_shapes_test", "op_coverage_test",
             "processes_test", "quantization_test", "saving_test", "special_values_test", "torchscript_test",
-            "training_test"],
+            "trainers_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],

@@ -332,6 +332,7 @@ def ops_of_torchvision(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("ops_of_torchvision")
 def test_detection_is_that_of_the_cpu() -> None:
     model = make(small_detector)

@@ -313,16 +313,15 @@ def test_a_wheel_takes_the_place_of_an_editable_install_and_the_reverse(
 ):
     made = _wheel(tree, tmp_path)
     _must(tree.run(python, "setup.py", "develop"))
+    developed = _installed(python)
     said = _pip(tree, python, "install", made)
     assert "Found existing installation: torch_xla_lite 0.1.0" in said
-    assert _installed(python) == ["torch_xla_lite", "torch_xla_lite-0.1.0.dist-info"]
+    of_wheel = ["torch_xla_lite", "torch_xla_lite-0.1.0.dist-info", "torch_xla_lite_autoload.py"]
+    assert _installed(python) == of_wheel
     assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
     _follow_remedy(tree, tree.run(python, "setup.py", "develop"))
     _must(tree.run(python, "setup.py", "develop"))
-    assert _installed(python) == [
-        "__editable__.torch_xla_lite.pth",
-        "torch_xla_lite-0.1.0.dist-info",
-    ]
+    assert _installed(python) == developed
     assert _ask(python, tmp_path)[1].is_relative_to(tree.root)
 
 
