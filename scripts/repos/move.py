@@ -79,7 +79,8 @@ def finish_checkout(place: Path, commit: str) -> None:
 
 def _remove_written(path: Path, names: Iterable[str], commit: str) -> None:
     """Removes files of a commit that git wrote, in part when the disk was full."""
-    for name in names:
+    # Attributes last: git converts the others as they say.
+    for name in sorted(names, key=lambda name: Path(name).name == ".gitattributes"):
         file = path / name
         if not os.path.lexists(file):
             continue

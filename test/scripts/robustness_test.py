@@ -182,12 +182,18 @@ exec {git} "$@"
 """
 
 
-def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(world: World):
+@pytest.mark.parametrize("attributes", ["of the old commit", "of the new one"])
+def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(
+    world: World, attributes: str
+):
     server = world.server("a")
-    server.commit(".gitattributes", "large text eol=crlf\n")
+    if attributes == "of the old commit":
+        server.commit(".gitattributes", "large text eol=crlf\n")
     server.commit("large", "old\n")
     server.commit("z", "old\n")
     clone = world.clone(server, "a")
+    if attributes == "of the new one":
+        server.commit(".gitattributes", "large text eol=crlf\n")
     server.commit("added", "x" * 100_000)
     server.commit("large", "y\n" * 50_000)
     assert world.run("--plan").code == 0
