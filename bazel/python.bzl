@@ -169,8 +169,8 @@ def lite_py_files(
         if [source for source in sources if source in nightly]:
             more["tags"] = more.get("tags", []) + ["nightly"]
             more["timeout"] = "eternal"
-            if families:  # All: it runs each night anyway.
-                more["deps"].append("//torch_xla_lite")
+            if "//torch_xla_lite:__init__" in deps and "//torch_xla_lite" not in deps:
+                more["deps"].append("//torch_xla_lite")  # With all lowerings: it runs each night anyway.
             base = name[:-len("_test")] if name.endswith("_test") else name
             make(name = base + "_nightly_test", args = ["-m", "nightly"], **more)
     if group:
