@@ -68,7 +68,8 @@ CC_DEPS = {
     },
     "torch_xla_lite/csrc/interpreter": {
         "completion": (["completion.cc", "completion.h"], ["@torch//:core"]),
-        "cpu_call": (["cpu_call.cc", "cpu_call.h"], [":completion", ":draw", ":opmath", ":recurrence",
+        "conditions": (["conditions.cc", "conditions.h"], ["@torch//:core"]),
+        "cpu_call": (["cpu_call.cc", "cpu_call.h"], [":completion", ":conditions", ":draw", ":opmath", ":recurrence",
             ":recurrent_cell", "//torch_xla_lite/csrc/ir:shape", "//torch_xla_lite/csrc/ir:signature",
             "//torch_xla_lite/csrc/ops:call", "//torch_xla_lite/csrc/ops:decode",
             "//torch_xla_lite/csrc/ops:kernel_keys", "//torch_xla_lite/csrc/ops:map_tensors",

@@ -72,7 +72,8 @@ def sub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array
     return lax.sub(a, scaled(b, alpha))
 
 
-@lower("aten::rsub.Tensor", "aten::rsub.Scalar", rounds="numbers")
+@lower("aten::rsub.Tensor", rounds="numbers")
+@lower("aten::rsub.Scalar", rounds="numbers", results="elementwise")
 def rsub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.sub(b, scaled(a, alpha))
@@ -90,8 +91,14 @@ def div(self: Operand, other: Operand, *, outs) -> jax.Array:
     return target.divide(*_wide_pair(self, other, outs[0]))
 
 
-@lower("aten::div.Tensor_mode", refuses="bc", divides="integers", rounds="operands")
-@lower("aten::div.Scalar_mode", divides="integers")
+@lower(
+    "aten::div.Tensor_mode",
+    refuses="bc",
+    divides="integers",
+    rounds="operands",
+    kernel_needs="quotients",
+)
+@lower("aten::div.Scalar_mode", divides="integers", kernel_needs="quotients")
 def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) -> jax.Array:
     if rounding_mode is None:
         return div(self, other, outs=outs)
@@ -371,7 +378,7 @@ def gcd(self: Operand, other: Operand, *, outs) -> jax.Array:
     return _gcd(*_pair(self, other, outs[0]))
 
 
-@lower("aten::lcm", refuses="fhcb")
+@lower("aten::lcm", refuses="fhcb", kernel_needs="multiples")
 def lcm(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _pair(self, other, outs[0])
     divisor = _gcd(a, b)
@@ -444,7 +451,7 @@ def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
     return lax.complex(lax.mul(r, lax.cos(phi)), lax.mul(r, lax.sin(phi)))
 
 
-@lower("aten::_prelu_kernel", refuses="biuc")
+@lower("aten::_prelu_kernel", refuses="biuc", results="elementwise")
 def prelu(self: jax.Array, weight: jax.Array) -> jax.Array:
     positive = lax.gt(self, lax.full_like(self, 0))
     return lax.select(positive, self, lax.mul(self, broadcast(weight, self.shape)))

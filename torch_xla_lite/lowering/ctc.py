@@ -16,7 +16,7 @@ from torch_xla_lite.lowering.registry import lower
 _IMPOSSIBLE = -1e30
 
 
-@lower("aten::_ctc_loss.Tensor")
+@lower("aten::_ctc_loss.Tensor", kernel_needs="labels")
 def ctc_loss(
     log_probs: jax.Array,
     targets: jax.Array,
@@ -39,7 +39,7 @@ def ctc_loss(
     return _loss(emissions, states, input_lengths, target_lengths)
 
 
-@lower("aten::_ctc_loss_backward.Tensor")
+@lower("aten::_ctc_loss_backward.Tensor", kernel_needs="labels_of_backward")
 def ctc_loss_backward(
     grad: jax.Array,
     log_probs: jax.Array,

@@ -146,7 +146,7 @@ def _fit(x: jax.Array, like: jax.Array) -> jax.Array:
     return x if x.shape == like.shape else like
 
 
-@lower("aten::_embedding_bag_dense_backward")
+@lower("aten::_embedding_bag_dense_backward", kernel_needs="rows")
 def embedding_bag_dense_backward(
     grad: jax.Array,
     indices: jax.Array,
@@ -210,7 +210,7 @@ def embedding_bag_backward(
     )
 
 
-@lower("aten::_embedding_bag_per_sample_weights_backward")
+@lower("aten::_embedding_bag_per_sample_weights_backward", kernel_needs="rows_of_weight")
 def embedding_bag_per_sample_weights_backward(
     grad: jax.Array,
     weight: jax.Array,

@@ -29,15 +29,9 @@ def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
     return lax.full(outs[0].shape, 0, outs[0].dtype)
 
 
-@lower(
-    "aten::empty.memory_format",
-    "aten::empty_like",
-    "aten::new_empty",
-    "aten::new_zeros",
-    "aten::zeros",
-    "aten::zeros_like",
-    zeros=True,
-)
+@lower("aten::empty.memory_format", "aten::new_empty", "aten::new_zeros", "aten::zeros", zeros=True)
+@lower("aten::zeros_like", zeros=True, results="like")
+@lower("aten::empty_like", zeros=True, results="like")
 @lower("aten::empty_permuted", zeros=True, by_value=False)
 @lower("aten::empty_strided", zeros=True, strides="stride")
 @lower("aten::new_empty_strided", zeros=True, strides="stride", by_value=False)
@@ -46,7 +40,8 @@ def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> 
     return _zeros(outs)
 
 
-@lower("aten::new_ones", "aten::ones", "aten::ones_like")
+@lower("aten::new_ones", "aten::ones")
+@lower("aten::ones_like", results="like")
 def ones(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
     return lax.full(outs[0].shape, 1, outs[0].dtype)
 
@@ -56,7 +51,8 @@ def full_(size: list[int], fill_value: Operand, *, dtype=None, outs) -> jax.Arra
     return full(outs[0].shape, fill_value, outs[0].dtype)
 
 
-@lower("aten::full_like", "aten::fill.Scalar", "aten::fill.Tensor")
+@lower("aten::fill.Scalar", "aten::fill.Tensor")
+@lower("aten::full_like", results="like")
 def full_like(self: jax.Array, value: Operand, *, dtype=None, outs) -> jax.Array:
     return full(outs[0].shape, value, outs[0].dtype)
 
@@ -73,17 +69,17 @@ def scalar_tensor(s: Operand, *, dtype=None, outs) -> jax.Array:
     return full((), s, outs[0].dtype)
 
 
-@lower("aten::arange", constants=True, refuses="c")
+@lower("aten::arange", constants=True, refuses="c", results="range")
 def arange_end(end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(0, 1, outs[0])
 
 
-@lower("aten::arange.start", constants=True, refuses="c")
+@lower("aten::arange.start", constants=True, refuses="c", results="range")
 def arange_start(start: Number, end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(start, 1, outs[0])
 
 
-@lower("aten::arange.start_step", constants=True, refuses="c")
+@lower("aten::arange.start_step", constants=True, refuses="c", results="range")
 def arange(start: Number, end: Number, step: Number = 1, *, dtype=None, outs) -> jax.Array:
     return _steps(start, step, outs[0])
 

@@ -43,6 +43,8 @@ class Facts:
         None: those of pointwise ops the same elements, those of others all.
 
     What its results are:
+      results: the name of the rule for their shapes, a function of csrc/infer/shape_rules.cc, where
+        torch has no meta function in C++.
       zeros: all zeros, as uninitialised memory is here.
       strides: the argument that has the strides of the result.
 
@@ -53,6 +55,9 @@ class Facts:
       by_value: the result depends on nothing but values. If not, the op is compiled.
       writes_statistics: the kernel writes to running_mean and running_var, which its schema does
         not mark as written.
+      kernel_needs: the name of what the kernel does not check of the values of its operands, although
+        it reads or writes other memory, or ends the process, if it is not so; a function of
+        csrc/interpreter/conditions.cc.
       rounds: 16-bit kernels round "operands" of other dtypes, or those and "numbers", to 16 bits
         first. In compiled graphs only the result is rounded.
     """
@@ -69,10 +74,12 @@ class Facts:
     divides: str = ""
     casts_numbers: bool = False
     shares: str | None = None
+    results: str = ""
     zeros: bool = False
     strides: str = ""
     any_strides: bool = False
     dense_operand: bool = False
     by_value: bool = True
     writes_statistics: bool = False
+    kernel_needs: str = ""
     rounds: str = ""

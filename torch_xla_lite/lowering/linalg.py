@@ -351,7 +351,7 @@ def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
     return values, vectors
 
 
-@lower("aten::_linalg_eigvals", refuses="biuh")
+@lower("aten::_linalg_eigvals", refuses="biuh", kernel_needs="finite")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
     _check_finite(self, "torch.linalg.eigvals")
     only_values = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}

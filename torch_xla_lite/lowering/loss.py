@@ -48,7 +48,7 @@ def mse_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.
     return _reduced(lax.mul(difference, difference), reduction)
 
 
-@lower("aten::mse_loss_backward")
+@lower("aten::mse_loss_backward", results="loss_backward")
 def mse_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int
 ) -> jax.Array:
@@ -71,7 +71,7 @@ def smooth_l1_loss(
     return _reduced(lax.select(lax.lt(size, lax.full_like(size, beta)), inner, outer), reduction)
 
 
-@lower("aten::smooth_l1_loss_backward")
+@lower("aten::smooth_l1_loss_backward", results="loss_backward")
 def smooth_l1_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int, beta: float
 ) -> jax.Array:
@@ -85,7 +85,13 @@ def smooth_l1_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::huber_loss", refuses="biuc", one_dtype="self target", refused_if="bad_delta")
+@lower(
+    "aten::huber_loss",
+    refuses="biuc",
+    one_dtype="self target",
+    refused_if="bad_delta",
+    results="loss",
+)
 def huber_loss(
     self: jax.Array, target: jax.Array, reduction: int = _MEAN, delta: float = 1.0
 ) -> jax.Array:
@@ -97,7 +103,7 @@ def huber_loss(
     return _reduced(lax.select(lax.le(size, lax.full_like(size, delta)), inner, outer), reduction)
 
 
-@lower("aten::huber_loss_backward")
+@lower("aten::huber_loss_backward", results="loss_backward")
 def huber_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int, delta: float
 ) -> jax.Array:
@@ -130,7 +136,7 @@ def _weighted(loss: jax.Array, weight: jax.Array | None) -> jax.Array:
     )
 
 
-@lower("aten::binary_cross_entropy", refuses="biuc", one_dtype="self target weight")
+@lower("aten::binary_cross_entropy", refuses="biuc", one_dtype="self target weight", results="loss")
 def binary_cross_entropy(
     self: jax.Array, target: jax.Array, weight: jax.Array | None = None, reduction: int = _MEAN
 ) -> jax.Array:
@@ -147,7 +153,7 @@ def binary_cross_entropy(
     return _reduced(_weighted(loss, weight), reduction)
 
 
-@lower("aten::binary_cross_entropy_backward")
+@lower("aten::binary_cross_entropy_backward", results="loss_backward")
 def binary_cross_entropy_backward(
     grad_output: jax.Array,
     self: jax.Array,
@@ -162,7 +168,7 @@ def binary_cross_entropy_backward(
     return lax.mul(slope, _spread_grad(grad_output, p.shape, reduction, p.dtype))
 
 
-@lower("aten::binary_cross_entropy_with_logits", refuses="biuc")
+@lower("aten::binary_cross_entropy_with_logits", refuses="biuc", results="loss")
 def binary_cross_entropy_with_logits(
     self: jax.Array,
     target: jax.Array,
@@ -277,7 +283,13 @@ def nll_loss_backward(
     return lax.select(_one_hot(target, x.shape, dim), spread, lax.full_like(x, 0))
 
 
-@lower("aten::multi_margin_loss", constants=True, refuses="biuc", refused_if="narrow_classes")
+@lower(
+    "aten::multi_margin_loss",
+    constants=True,
+    refuses="biuc",
+    refused_if="narrow_classes",
+    kernel_needs="any_rows",
+)
 def multi_margin_loss(
     self: jax.Array,
     target: jax.Array,

@@ -169,7 +169,9 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
     return convert(product, x.dtype)
 
 
-@lower("aten::linear", refuses="b", one_dtype="input weight bias", any_strides=True)
+@lower(
+    "aten::linear", refuses="b", one_dtype="input weight bias", any_strides=True, results="linear"
+)
 def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     if weight.ndim == 1:
         weight, bias = weight[None], bias if bias is None else lax.reshape(bias, (1,))

@@ -110,6 +110,7 @@ def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | No
     refuses="biuc",
     writes_statistics=True,
     dtype_of_input="weight bias running_mean running_var",
+    results="batch_norm",
 )
 def native_batch_norm(
     input: jax.Array,
@@ -129,7 +130,7 @@ def native_batch_norm(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2])
 
 
-@lower("aten::_native_batch_norm_legit.no_stats")
+@lower("aten::_native_batch_norm_legit.no_stats", results="batch_norm")
 def native_batch_norm_no_stats(
     input: jax.Array,
     weight: jax.Array | None,
@@ -166,6 +167,7 @@ def native_batch_norm_no_training(
 @lower(
     "aten::_native_batch_norm_legit_functional",
     dtype_of_input="weight bias running_mean running_var",
+    results="batch_norm",
 )
 def native_batch_norm_functional(
     input: jax.Array,
@@ -225,7 +227,7 @@ def _reserve(out: jax.ShapeDtypeStruct | None) -> jax.Array | None:
     return None if out is None else lax.full(out.shape, 0, out.dtype)
 
 
-@lower("aten::native_batch_norm_backward")
+@lower("aten::native_batch_norm_backward", results="batch_norm_backward")
 def native_batch_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,
@@ -299,7 +301,7 @@ def _rows(x: jax.Array, lead: int) -> tuple[int, ...]:
     return tuple(range(lead, x.ndim))
 
 
-@lower("aten::native_layer_norm", dtype_of_input="weight bias")
+@lower("aten::native_layer_norm", dtype_of_input="weight bias", results="layer_norm")
 def native_layer_norm(
     input: jax.Array,
     normalized_shape: list[int],
@@ -326,7 +328,7 @@ def layer_norm(
     return _affine(lax.mul(offset, _at(rstd, x, outer)), weight, bias, rows), center, rstd
 
 
-@lower("aten::native_layer_norm_backward")
+@lower("aten::native_layer_norm_backward", results="layer_norm_backward")
 def native_layer_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,
@@ -359,7 +361,7 @@ def native_layer_norm_backward(
 # Group norm: [N, C, *spatial] viewed as [N, groups, C / groups · spatial].
 
 
-@lower("aten::native_group_norm", refuses="c", dtype_of_input="weight bias")
+@lower("aten::native_group_norm", refuses="c", dtype_of_input="weight bias", results="group_norm")
 def native_group_norm(
     input: jax.Array,
     weight: jax.Array | None,
@@ -376,7 +378,7 @@ def native_group_norm(
     return lax.reshape(output, input.shape), center, rstd
 
 
-@lower("aten::native_group_norm_backward")
+@lower("aten::native_group_norm_backward", results="group_norm_backward")
 def native_group_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,

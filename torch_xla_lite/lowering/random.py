@@ -36,7 +36,8 @@ def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax
     return lax.lt(jax.random.bits(key, shape, np.uint32), lax.full(shape, threshold, np.uint32))
 
 
-@lower("aten::native_dropout", "aten::_fused_dropout")
+@lower("aten::_fused_dropout")
+@lower("aten::native_dropout", results="dropout")
 def native_dropout(
     input: jax.Array, p: float, train: bool | None = True, *, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -49,7 +50,7 @@ def native_dropout(
     return lax.select(mask, scaled, lax.full_like(scaled, 0)), mask
 
 
-@lower("aten::native_dropout_backward")
+@lower("aten::native_dropout_backward", results="dropout_backward")
 def native_dropout_backward(
     grad_output: jax.Array, mask: jax.Array, scale: float, *, outs: Outs
 ) -> jax.Array:

@@ -52,7 +52,8 @@ def divided_by_count(total: jax.Array, count: int) -> jax.Array:
     return target.divide(total, lax.full_like(total, divisor))
 
 
-@lower("aten::sum", "aten::sum.dim_IntList", any_strides=True)
+@lower("aten::sum.dim_IntList", any_strides=True)
+@lower("aten::sum", any_strides=True, results="sum")
 def sum_(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -71,7 +72,8 @@ def nansum(
     return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
 
 
-@lower("aten::mean", "aten::mean.dim", any_strides=True)
+@lower("aten::mean.dim", any_strides=True)
+@lower("aten::mean", any_strides=True, results="mean")
 def mean(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -276,7 +278,7 @@ def std_mean(
     return lax.sqrt(variance), center
 
 
-@lower("aten::logsumexp")
+@lower("aten::logsumexp", results="logsumexp")
 def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     if is_complex(x.dtype):

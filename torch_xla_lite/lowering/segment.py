@@ -20,7 +20,7 @@ _REDUCTIONS = {
 _COMBINE = {"sum": lax.add, "mean": lax.add, "max": lax.max, "min": lax.min}
 
 
-@lower("aten::segment_reduce", constants=True, refused_if="no_lengths")
+@lower("aten::segment_reduce", constants=True, refused_if="no_lengths", kernel_needs="segments")
 def segment_reduce(
     data: jax.Array,
     reduce: str,
@@ -44,7 +44,7 @@ def segment_reduce(
     return convert(jnp.where(rows > 0, reduced / rows, empty), data.dtype)
 
 
-@lower("aten::_segment_reduce_backward", constants=True)
+@lower("aten::_segment_reduce_backward", constants=True, kernel_needs="segments_of_backward")
 def segment_reduce_backward(
     grad: jax.Array,
     output: jax.Array,

@@ -309,7 +309,8 @@ def _grid_sampler(
     return jax.vmap(one)(opmath(input), opmath(grid))
 
 
-@lower("aten::grid_sampler_2d", "aten::grid_sampler_3d", refuses="biuc", one_dtype="input grid")
+@lower("aten::grid_sampler_3d", refuses="biuc", one_dtype="input grid")
+@lower("aten::grid_sampler_2d", refuses="biuc", one_dtype="input grid", results="grid")
 @lower("aten::_grid_sampler_2d_cpu_fallback")
 def grid_sampler(
     input: jax.Array,

@@ -113,19 +113,18 @@ Results FactoryLike(Arguments arguments) {
 }
 
 // aten::arange of whole numbers, which most programs call: torch's function of Python takes 0.4 s
-// when it is called first, because it imports sympy.
-template <int kNumbers>
+// when it is called first, because it imports sympy. (end or start, end or start, end, step, dtype,
+// layout, device, pin_memory)
 Results Range(Arguments arguments) {
-  const Arguments numbers = arguments.slice(0, kNumbers), options = arguments.slice(kNumbers);
-  for (const c10::IValue& number : numbers) {
-    if (!number.isInt()) return {};
-  }
-  const int64_t start = kNumbers == 1 ? 0 : numbers[0].toInt();
-  const int64_t end = numbers[kNumbers == 1 ? 0 : 1].toInt();
-  const int64_t step = kNumbers == 3 ? numbers[2].toInt() : 1;
+  const Arguments numbers = arguments.slice(0, arguments.size() - 4);
+  if (!std::ranges::all_of(numbers, &c10::IValue::isInt)) return {};
+  const int64_t start = numbers.size() == 1 ? 0 : numbers[0].toInt();
+  const int64_t end = numbers[numbers.size() == 1 ? 0 : 1].toInt();
+  const int64_t step = numbers.size() == 3 ? numbers[2].toInt() : 1;
   int64_t size;
   if (step <= 0 || end < start || __builtin_sub_overflow(end, start, &size)) return {};
-  const auto dtype = options[0].isNone() ? at::kLong : options[0].toScalarType();
+  const c10::IValue& option = arguments[numbers.size()];
+  const auto dtype = option.isNone() ? at::kLong : option.toScalarType();
   return {{Meta({size / step + (size % step != 0)}, dtype)}};
 }
 
@@ -225,14 +224,14 @@ Results LayerNormBackward(Arguments arguments) {
   return NormGradients(input, arguments[5], shape, arguments[7]);
 }
 
-// Batch norms: (input, weight, bias, ...), where the numbers begin at `first`.
-template <size_t first>
+// (input, weight, bias, running statistics if there are any, training, ...)
 Results BatchNorm(Arguments arguments) {
   const Tensor& input = arguments[0].toTensor();
   if (!IsWideFloat(input) || input.dim() < 2 || input.numel() == 0) return {};
   const c10::ScalarType dtype = input.scalar_type();
   const int64_t channels = input.size(1);
-  for (const c10::IValue& value : arguments.slice(1, first - 1)) {
+  for (const c10::IValue& value : arguments.slice(1)) {
+    if (value.isBool()) break;
     if (!Fits(value, dtype, {channels})) return {};
   }
   return {{Like(input), Meta({channels}, dtype), Meta({channels}, dtype)}};
@@ -294,21 +293,20 @@ Results GridSampler2d(Arguments arguments) {
 }
 
 // (self, target, optional weights, reduction, ...)
-template <size_t reduction>
 Results Loss(Arguments arguments) {
   const Tensor& self = arguments[0].toTensor();
-  const int64_t how = arguments[reduction].toInt();
+  const auto* reduction = std::ranges::find_if(arguments, &c10::IValue::isInt);
+  const int64_t how = reduction->toInt();
   if (!IsFloat(self) || !IsLike(arguments[1], self) || how < 0 || how > 2) return {};
-  for (const c10::IValue& weight : arguments.slice(2, reduction - 2)) {
-    if (!Fits(weight, self.scalar_type(), self.sizes())) return {};
+  for (const c10::IValue* weight = &arguments[2]; weight < reduction; ++weight) {
+    if (!Fits(*weight, self.scalar_type(), self.sizes())) return {};
   }
   return {{Meta(how == 0 ? self.sizes() : at::IntArrayRef(), self.scalar_type())}};
 }
 
 // (grad_output, self, target, optional weight, reduction, ...)
-template <size_t reduction>
 Results LossBackward(Arguments arguments) {
-  const Results loss = Loss<reduction - 1>(arguments.slice(1));
+  const Results loss = Loss(arguments.slice(1));
   if (!loss || !IsLike(arguments[0], (*loss)[0].toTensor())) return {};
   return {{Like(arguments[1].toTensor())}};
 }
@@ -334,52 +332,36 @@ Results LogSumExp(Arguments arguments) {
   return By("aten::amax", arguments.vec());
 }
 
-Rule FindRule(std::string_view op) {
+// By the names in the facts of ops.
+Rule FindRule(std::string_view name) {
   static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
-      {"aten::_native_batch_norm_legit_functional", BatchNorm<5>},
-      {"aten::_native_batch_norm_legit.no_stats", BatchNorm<3>},
-      {"aten::_prelu_kernel", Elementwise},
-      {"aten::_safe_softmax", Softmax},
-      {"aten::abs", Elementwise},
-      {"aten::arange", Range<1>},
-      {"aten::arange.start", Range<2>},
-      {"aten::arange.start_step", Range<3>},
-      {"aten::binary_cross_entropy", Loss<3>},
-      {"aten::binary_cross_entropy_backward", LossBackward<4>},
-      {"aten::binary_cross_entropy_with_logits", Loss<4>},
-      {"aten::empty_like", FactoryLike},
-      {"aten::full_like", FactoryLike},
-      {"aten::grid_sampler_2d", GridSampler2d},
-      {"aten::hardswish", Elementwise},
-      {"aten::hardswish_backward", Elementwise},
-      {"aten::hardtanh", Elementwise},
-      {"aten::hardtanh_backward", Elementwise},
-      {"aten::huber_loss", Loss<2>},
-      {"aten::huber_loss_backward", LossBackward<3>},
-      {"aten::linear", Linear},
-      {"aten::logsumexp", LogSumExp},
-      {"aten::masked_fill.Scalar", MaskedFill},
-      {"aten::mean", Mean},
-      {"aten::mish_backward", Elementwise},
-      {"aten::mse_loss_backward", LossBackward<3>},
-      {"aten::native_batch_norm", BatchNorm<5>},
-      {"aten::native_batch_norm_backward", BatchNormBackward},
-      {"aten::native_dropout", Dropout},
-      {"aten::native_dropout_backward", DropoutBackward},
-      {"aten::native_group_norm", GroupNorm},
-      {"aten::native_group_norm_backward", GroupNormBackward},
-      {"aten::native_layer_norm", LayerNorm},
-      {"aten::native_layer_norm_backward", LayerNormBackward},
-      {"aten::ones_like", FactoryLike},
-      {"aten::relu", Elementwise},
-      {"aten::rsub.Scalar", Elementwise},
-      {"aten::smooth_l1_loss_backward", LossBackward<3>},
-      {"aten::sum", Sum},
-      {"aten::where.self", Where},
-      {"aten::zeros_like", FactoryLike},
+      {"", nullptr},
+      {"batch_norm", BatchNorm},
+      {"batch_norm_backward", BatchNormBackward},
+      {"dropout", Dropout},
+      {"dropout_backward", DropoutBackward},
+      {"elementwise", Elementwise},
+      {"grid", GridSampler2d},
+      {"group_norm", GroupNorm},
+      {"group_norm_backward", GroupNormBackward},
+      {"layer_norm", LayerNorm},
+      {"layer_norm_backward", LayerNormBackward},
+      {"like", FactoryLike},
+      {"linear", Linear},
+      {"logsumexp", LogSumExp},
+      {"loss", Loss},
+      {"loss_backward", LossBackward},
+      {"masked_fill", MaskedFill},
+      {"mean", Mean},
+      {"range", Range},
+      {"softmax", Softmax},
+      {"sum", Sum},
+      {"where", Where},
   });
-  const auto* found = std::ranges::find(kRules, op, &std::pair<std::string_view, Rule>::first);
-  return found == kRules.end() ? nullptr : found->second;
+  for (const auto& [known, rule] : kRules) {
+    if (known == name) return rule;
+  }
+  TORCH_CHECK(false, "csrc/infer/shape_rules.cc has no rule ", name, ".");
 }
 
 }  // namespace
@@ -389,7 +371,7 @@ bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack) {
   if (info.has_out || !op) return false;
   torch::jit::Stack results = *stack;
   if (!CallMetaFunction(*op, &results)) {
-    const Rule rule = FindRule(info.name);
+    const Rule rule = FindRule(info.facts->results);
     if (rule == nullptr) return false;
     auto found = rule(*stack);
     if (!found) return false;

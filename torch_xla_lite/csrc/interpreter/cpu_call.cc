@@ -6,12 +6,12 @@
 #include <c10/util/complex.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/interpreter/conditions.h"
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
@@ -140,89 +140,6 @@ Kernel FindKernel(std::string_view op) {
   return nullptr;
 }
 
-// The loss of no rows is memory that nothing has written to.
-bool HasRows(const torch::jit::Stack& stack) { return stack[0].toTensor().numel() > 0; }
-
-// Whether all elements are in [0, size).
-bool AreIndices(const at::Tensor& tensor, int64_t size) {
-  return tensor.ge(0).logical_and(tensor.lt(size)).all().item<bool>();
-}
-
-// Whether an int32 or int64 among the elements is the smallest one.
-bool HasSmallest(const at::Tensor& tensor) {
-  const c10::ScalarType dtype = tensor.scalar_type();
-  if (dtype == at::kInt) return tensor.eq(std::numeric_limits<int32_t>::min()).any().item<bool>();
-  return dtype == at::kLong && tensor.eq(std::numeric_limits<int64_t>::min()).any().item<bool>();
-}
-
-// (self, other, *, rounding_mode): the smallest integer divided by -1 ends the process.
-bool HasQuotients(const torch::jit::Stack& stack) {
-  const at::Tensor self = stack[0].toTensor();
-  const bool is_truncated = stack[2].isString() && stack[2].toStringRef() == "trunc";
-  if (!is_truncated || !HasSmallest(self)) return true;
-  return stack[1].isTensor() ? !stack[1].toTensor().eq(-1).any().item<bool>()
-                             : !stack[1].toScalar().equal(-1);
-}
-
-// (self, other): it is divided by their greatest common divisor, which may be -1.
-bool HasMultiples(const torch::jit::Stack& stack) {
-  return !HasSmallest(stack[0].toTensor()) && !HasSmallest(stack[1].toTensor());
-}
-
-// LAPACK ends the process for some of the other matrices. torch checks those of linalg_eig only.
-bool IsFinite(const torch::jit::Stack& stack) {
-  return stack[0].toTensor().isfinite().all().item<bool>();
-}
-
-// (.., log_probs, targets, ..)
-template <int kLogProbs>
-bool AreLabels(const torch::jit::Stack& stack) {
-  return AreIndices(stack[kLogProbs + 1].toTensor(), stack[kLogProbs].toTensor().size(2));
-}
-
-// (grad, indices, offset2bag, bag_size, maximum_indices, num_weights, ..)
-bool AreRows(const torch::jit::Stack& stack) {
-  return AreIndices(stack[1].toTensor(), stack[5].toInt());
-}
-
-// (grad, weight, indices, ..)
-bool AreRowsOfWeight(const torch::jit::Stack& stack) {
-  return AreIndices(stack[2].toTensor(), stack[1].toTensor().size(0));
-}
-
-// (.., data, reduce, lengths, .., offsets, axis, ..): torch's kernel checks lengths alone, and not
-// if it is told that they are right.
-template <int kData, int kLengths, int kOffsets>
-bool AreSegments(const torch::jit::Stack& stack) {
-  const int64_t rows = stack[kData].toTensor().size(stack[kOffsets + 1].toInt());
-  const auto given = [&](int i) { return stack[i].isTensor() && stack[i].toTensor().defined(); };
-  if (given(kLengths)) {
-    const at::Tensor lengths = stack[kLengths].toTensor();
-    if (!AreIndices(lengths, rows + 1) || !AreIndices(lengths.sum(-1), rows + 1)) return false;
-  }
-  if (!given(kOffsets)) return true;
-  const at::Tensor offsets = stack[kOffsets].toTensor();
-  return AreIndices(offsets, rows + 1) && offsets.diff().ge(0).all().item<bool>();
-}
-
-using Condition = bool (*)(const torch::jit::Stack&);
-
-// What torch's kernel does not check, although it reads or writes other memory, or ends the
-// process, if it is not so.
-Condition FindCondition(std::string_view op) {
-  if (op == "aten::_ctc_loss.Tensor") return AreLabels<0>;
-  if (op == "aten::_ctc_loss_backward.Tensor") return AreLabels<1>;
-  if (op == "aten::_embedding_bag_dense_backward") return AreRows;
-  if (op == "aten::_embedding_bag_per_sample_weights_backward") return AreRowsOfWeight;
-  if (op == "aten::_linalg_eigvals") return IsFinite;
-  if (op == "aten::_segment_reduce_backward") return AreSegments<2, 4, 5>;
-  if (op == "aten::div.Scalar_mode" || op == "aten::div.Tensor_mode") return HasQuotients;
-  if (op == "aten::lcm") return HasMultiples;
-  if (op == "aten::multi_margin_loss") return HasRows;
-  if (op == "aten::segment_reduce") return AreSegments<0, 2, 4>;
-  return nullptr;
-}
-
 }  // namespace
 
 CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
@@ -238,7 +155,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   if (!op_) return;
   is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
-  condition_ = FindCondition(name);
+  condition_ = FindCondition(facts.kernel_needs);
   complete_ = FindCompletion(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
   if (draw_ == nullptr && !HasKernel()) return;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/completion.h"
+#include "torch_xla_lite/csrc/interpreter/conditions.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/ops/decode.h"
@@ -72,8 +73,8 @@ class CpuCall final : public ir::Signature::Derived {
   mutable bool has_given_up_ = false;  // Guarded by the sync lock, as all that is derived.
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
-  // A precondition that torch's kernel does not check.
-  bool (*condition_)(const torch::jit::Stack&) = nullptr;
+  // What torch's kernel does not check.
+  Condition condition_ = nullptr;
   Completion complete_ = nullptr;
   // Draws the numbers of a random op.
   Draw draw_ = nullptr;

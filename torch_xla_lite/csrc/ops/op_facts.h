@@ -30,12 +30,14 @@ struct OpFacts {
   std::string_view divides = {};
   bool casts_numbers = false;
   std::optional<std::string_view> shares = std::nullopt;
+  std::string_view results = {};
   bool zeros = false;
   std::string_view strides = {};
   bool any_strides = false;
   bool dense_operand = false;
   bool by_value = true;
   bool writes_statistics = false;
+  std::string_view kernel_needs = {};
   std::string_view rounds = {};
 };
 
