@@ -55,8 +55,8 @@ class Facts:
       by_value: the result depends on nothing but values. If not, the op is compiled.
       writes_statistics: the kernel writes to running_mean and running_var, which its schema does
         not mark as written.
-      kernel_needs: the name of what the kernel does not check of the values of its operands, although
-        it reads or writes other memory, or ends the process, if it is not so; a function of
+      kernel_needs: the name of what the kernel does not check of its operands' values, although it
+        reads or writes other memory, or ends the process, if it is not so; a function of
         csrc/interpreter/conditions.cc.
       rounds: 16-bit kernels round "operands" of other dtypes, or those and "numbers", to 16 bits
         first. In compiled graphs only the result is rounded.
