@@ -119,7 +119,8 @@ PYTHON_DEPS = {
         "nightly": ["extension_test", "public_headers_test", "workspace_test"],
     },
     "test/lint": {
-        "build_files_test": [":source_tree", "//scripts:__init__", "//scripts:cc_deps", "//scripts:python_deps"],
+        "build_files_test": [":source_tree", "//scripts:__init__", "//scripts:cc_deps", "//scripts:python_deps",
+            "//third_party/torch:layers"],
         "docs_test": [":source_tree", "//bazel/pybuild/dist:metadata"],
         "imports_test": [":source_tree"],
         "layering_test": [":source_tree"],

@@ -1,12 +1,14 @@
 """BUILD files: they load rules from defs.bzl only, name every source file, and are complete."""
 
 import re
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from scripts import cc_deps, python_deps
 from test.lint.source_tree import ROOT, expect_none, files, text
+from third_party.torch import layers
 
 _BUILD_FILES = files("BUILD.bazel")
 _LOAD = re.compile(r'^load\(\s*"([^"]+)"', re.MULTILINE)
@@ -37,6 +39,28 @@ def test_generated_lists_are_current(script):
     if outdated := python_deps.outdated(ROOT, script.texts):
         remedy = f"Write them again:  python {script.__name__.replace('.', '/')}.py"
         pytest.fail(f"Out of date: {', '.join(outdated)}\n{remedy}", pytrace=False)
+
+
+def test_headers_of_torch_are_in_the_layers_of_their_targets():
+    # Outside of a sandbox a compiler finds all headers of torch.
+    include = Path(sysconfig.get_path("purelib"), "torch", "include")
+    roots = {layer.name: set(layer.roots) for layer in layers.LAYERS}
+    reached = {
+        layer.name.lower(): layers.closure(
+            include, roots[layer.name].union(*map(roots.get, layer.below))
+        )
+        for layer in layers.LAYERS
+    }
+    sources = [file for file in files(".cc", ".h") if "csrc" in file.parts]
+    headers = {
+        file: re.findall(r"(?m)^#include <(ATen/.*|torch/.*)>", text(file)) for file in sources
+    }
+    expect_none(
+        f"{file}: {header} is in no layer of its target (third_party/torch/layers.py)"
+        for file in sources
+        for header in headers[file]
+        if not any(header in reached[name] for name in layers.highest(headers[file]))
+    )
 
 
 def _is_named(file: Path) -> bool:

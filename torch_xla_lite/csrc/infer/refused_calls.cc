@@ -1,6 +1,5 @@
 #include "torch_xla_lite/csrc/infer/refused_calls.h"
 
-#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/util/BFloat16.h>
@@ -228,7 +227,11 @@ bool HasMixedDtypes(const OpInfo& info, Arguments arguments) {
 // (self, mat1, mat2, ...). The sum is broadcast.
 bool HasMisfitAddend(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &self = arguments[0].toTensor(), &left = arguments[1].toTensor();
-  return !at::is_expandable_to(self.sizes(), {left.size(0), arguments[2].toTensor().size(1)});
+  const std::array sizes = {left.size(0), arguments[2].toTensor().size(1)};
+  const auto fits = [&](int64_t dim) {
+    return self.size(-dim) == 1 || self.size(-dim) == sizes[2 - dim];
+  };
+  return self.dim() > 2 || (self.dim() > 1 && !fits(2)) || (self.dim() > 0 && !fits(1));
 }
 
 // (self, dim, half_to_float): on CUDA only.
