@@ -1,4 +1,5 @@
-"""Checks which headers each layer of the C++ code includes, and the include guards."""
+"""Checks which headers each layer of the C++ code includes, the include guards, and that no file
+lists ops."""
 
 import re
 from pathlib import Path
@@ -86,6 +87,20 @@ def test_a_layer_includes_only_external_headers_that_it_may_use():
         for file, header in _INCLUDES
         for prefix, layers in _OUTSIDE.items()
         if _in_package(file) and header.startswith(prefix) and _layer(file) not in layers
+    )
+
+
+# Its kernels and draws are found by the names of their ops; the table is generated.
+_NAMES_OPS = re.compile(r"/explicit/|draw|/op_table\.h$")
+
+
+def test_the_facts_of_ops_stand_in_the_decorators_of_their_lowerings():
+    # A longer list of ops in C++ is a fact that has no name yet.
+    literals = {file: re.findall(r'"(?:aten|torch_xla_lite)::', text(file)) for file in _CPP}
+    expect_none(
+        f"{file}: {len(found)} names of ops; add a fact to torch_xla_lite/lowering/facts.py"
+        for file, found in literals.items()
+        if _in_package(file) and len(found) > 10 and not _NAMES_OPS.search(file.as_posix())
     )
 
 
