@@ -338,8 +338,8 @@ def test_a_wrong_token_reads_nothing(tree: Tree, right: Built, cache: Server, pr
     variables = {**cache.variables(writes=False), "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN": "wrong"}
     built = tree.build(**variables)
     line = "torch_xla_lite: the remote cache is not used: it answers 401 Unauthorized"
-    # With gRPC, only Bazel shows the token, and what it says depends on its version.
-    assert built.said == [line] if protocol == "http" else built.said[-1].startswith(line[:32])
+    # With gRPC, only Bazel shows the token; some versions warn, and some fail until it is not used.
+    assert built.said == [line] if protocol == "http" else any("401" in said for said in built.said)
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
 
 
