@@ -322,6 +322,14 @@ def test_ctc_loss_of_what_cannot_be_aligned_is_infinite():
         torch.testing.assert_close(x.grad.cpu(), y.grad, equal_nan=True)
 
 
+def test_ctc_loss_of_an_infinite_probability_is_not_a_number():
+    log_probs, lengths = torch.full((3, 1, 2), torch.inf), torch.tensor([3])
+    labels = torch.ones(1, 1, dtype=torch.long)
+    arguments = (log_probs, labels, lengths, torch.tensor([1]))
+    assert F.ctc_loss(*arguments).isnan()
+    assert F.ctc_loss(*(x.jax() for x in arguments)).isnan()
+
+
 def test_ctc_loss_of_joined_targets_and_of_one_sequence():
     log_probs, labels = torch.randn(10, 2, 5).log_softmax(-1), torch.tensor([1, 2, 2, 3])
     got = F.ctc_loss(log_probs.jax(), labels.jax(), (10, 9), (3, 1))

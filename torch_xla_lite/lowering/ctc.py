@@ -89,7 +89,9 @@ def _states(labels: jax.Array, blank: int) -> jax.Array:
 def _emissions(log_probs: jax.Array, states: jax.Array) -> jax.Array:
     """The log probability of each state at each step, `[steps, batch, states]`."""
     index = jnp.broadcast_to(states, (log_probs.shape[0], *states.shape))
-    return jnp.maximum(jnp.take_along_axis(log_probs, index, axis=2, mode="clip"), _IMPOSSIBLE)
+    chosen = jnp.take_along_axis(log_probs, index, axis=2, mode="clip")
+    # torch's kernel subtracts the largest one before it takes exponentials: inf - inf.
+    return jnp.where(chosen == np.inf, np.nan, jnp.maximum(chosen, _IMPOSSIBLE))
 
 
 def _loss(

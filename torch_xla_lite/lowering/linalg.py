@@ -347,15 +347,28 @@ def linalg_eigh(
 @lower("aten::linalg_eig", refuses="biuh")
 def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
     _check_finite(self, "torch.linalg.eig")
-    values, vectors = lax.linalg.eig(self, compute_left_eigenvectors=False)
-    return values, vectors
+    return tuple(_eig(self, compute_left_eigenvectors=False))
 
 
 @lower("aten::_linalg_eigvals", refuses="biuh", kernel_needs="finite")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
     _check_finite(self, "torch.linalg.eigvals")
     only_values = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
-    return lax.linalg.eig(self, **only_values)[0]
+    return _eig(self, **only_values)[0]
+
+
+def _eig(x: jax.Array, **which: bool) -> list[jax.Array]:
+    """`lax.linalg.eig` of matrices scaled by powers of two, which rounds nothing.
+
+    LAPACK scales a matrix whose largest element is beyond [9e-13, 1.1e12] (float32), and scipy's,
+    which jax calls, does not scale the eigenvalues back.
+    """
+    info = jnp.finfo(x.dtype)
+    largest = jnp.max(jnp.abs(x), axis=(-2, -1), initial=0, keepdims=True)
+    bounded = jnp.clip(largest, info.tiny, info.max / 8)  # 1 / scale is a normal number.
+    scale = lax.reduce_precision(bounded, info.nexp, 0)
+    values, *vectors = lax.linalg.eig(x * (1 / scale).astype(x.dtype), **which)
+    return [values * scale[..., 0].astype(values.dtype), *vectors]
 
 
 def _check_finite(x: jax.Array, function: str) -> None:

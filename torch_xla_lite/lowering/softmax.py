@@ -72,7 +72,7 @@ def softmax_backward(
     dims = _along(y, dim)
     product = lax.mul(grad, y)
     total = lax.reduce_sum(product, dims) if dims else product
-    return lax.sub(product, lax.mul(y, _spread(total, dims, y.shape)))
+    return lax.mul(y, lax.sub(grad, _spread(total, dims, y.shape)))
 
 
 @lower("aten::_log_softmax_backward_data")

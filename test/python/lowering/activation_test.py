@@ -124,6 +124,8 @@ def test_softmax_backward():
     y = torch.softmax(torch.randn(3, 5), 1)
     check(aten._softmax_backward_data, torch.randn(3, 5), y, 1, torch.float32)
     check(aten._log_softmax_backward_data, torch.randn(3, 5), y.log(), 1, torch.float32)
+    infinite = torch.tensor([[torch.inf, 1.0]])
+    check(aten._softmax_backward_data, -torch.ones(1, 2), infinite, 1, torch.float32)
 
 
 def test_safe_softmax_of_a_hidden_row_is_zero():

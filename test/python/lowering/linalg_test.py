@@ -67,6 +67,17 @@ def test_eigenvalues_and_singular_values():
     close(aten._linalg_svd, torch.randn(5, 3), False, False)
 
 
+@pytest.mark.parametrize("scale", [0, 1e-30, 1, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+@pytest.mark.parametrize("op", [aten._linalg_eigvals, aten.linalg_eig])
+def test_eigenvalues_of_matrices_of_any_scale(op, dtype, scale):
+    x = scale * torch.randn(2, 4, 4, dtype=dtype)
+    expected = flat(op(x))
+    values = run(op, x, expected=expected)[0]
+    distances = (values[:, :, None] - expected[0][:, None]).abs()
+    assert distances.min(-1).values.max() <= 1e-4 * scale
+
+
 def test_cross_product_and_matrix_exponential():
     close(aten.linalg_cross, torch.randn(3, 4), torch.randn(3, 4), dim=0)
     close(aten.linalg_matrix_exp, A / 4)
