@@ -14,7 +14,7 @@ mode.
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -211,17 +211,28 @@ class _Capture:
         # The inputs that gradients are wanted for, and the results that have some.
         self._wanted: list[int] = []
         self._differentiable: list[int] = []
-        record = self._with_gradients if gradient == "torch" else self._record
-        self._captured: Captured = capture.capture(lambda x: record(fn, x), inputs, name)
-        self.is_random = self._captured.is_random
-        self.call = self._custom_vjp() if self._differentiable else self._plain
+        no_gradient: Exception | None = None
+        if gradient == "torch":
+            try:
+                captured = capture.capture(lambda x: self._with_gradients(fn, x), inputs, name)
+            except Exception as error:
+                # That of the function, or its gradient needs a value or does not exist.
+                no_gradient = error
+        if gradient == "jax" or no_gradient is not None:
+            captured = capture.capture(lambda x: self._record(fn, x), inputs, name)
+        self._captured: Captured = captured
+        self.is_random = captured.is_random
+        if no_gradient is not None:
+            self.call = _without_gradient(self._plain, no_gradient)
+        else:
+            self.call = self._custom_vjp() if self._differentiable else self._plain
 
     def _plain(self, rng: jax.Array | None, *arrays: jax.Array) -> list[jax.Array]:
         return self._captured(arrays, rng)[: self._num_results]
 
     def _record(self, fn: Callable, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         with torch.no_grad():
-            results, self.tree = jax.tree.flatten(fn(tensors))
+            results, self.tree = jax.tree.flatten(_known_to_jax(fn(tensors)))
         results = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in results]
         self._num_results = len(results)
         return results
@@ -233,7 +244,7 @@ class _Capture:
         with torch.enable_grad():
             # Copies, because a function may write to its arguments, and not to leaves.
             given = [x.clone() if i in self._wanted else x for i, x in enumerate(tensors)]
-            results, self.tree = jax.tree.flatten(fn(given))
+            results, self.tree = jax.tree.flatten(_known_to_jax(fn(given)))
         results = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in results]
         self._num_results = len(results)
         self._differentiable = [i for i, x in enumerate(results) if x.requires_grad]
@@ -250,7 +261,8 @@ class _Capture:
 
     def _custom_vjp(self) -> Callable:
         captured, count = self._captured, self._num_results
-        forward = captured.needed(range(count))
+        # The gradient of an argument may need it although no result does.
+        forward = captured.needed(range(count)) | captured.inputs(self._num_inputs)
         backward = captured.needed(range(count, len(captured.outputs))) - forward
         saved = captured.crossing(forward, backward)
 
@@ -283,6 +295,29 @@ class _Capture:
 
         call.defvjp(call_fwd, call_bwd)
         return call
+
+
+def _without_gradient(function: Callable, error: Exception) -> Callable:
+    """A function that raises an error where it is differentiated."""
+    call = jax.custom_vjp(function)
+
+    def raise_error(*_: Any) -> Any:
+        raise error
+
+    call.defvjp(raise_error, raise_error)
+    return call
+
+
+def _known_to_jax(results: Any) -> Any:
+    """Results with dicts in place of mappings that are no pytrees of jax, as libraries of models
+    give them."""
+
+    def known(leaf: Any) -> Any:
+        if isinstance(leaf, Mapping):
+            return {name: _known_to_jax(value) for name, value in leaf.items()}
+        return leaf
+
+    return jax.tree.map(known, results)
 
 
 def _conjugate(gradient: jax.Array) -> jax.Array:

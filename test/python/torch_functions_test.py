@@ -117,6 +117,46 @@ def test_random_numbers_are_of_the_key():
         fn({}, {}, jnp.ones(50))
 
 
+def test_a_function_whose_gradient_does_not_exist_runs_all_the_same():
+    def halves(x: jax.Array) -> jax.Array:
+        return call_torch(lambda x: x // 2, x)
+
+    assert jax.jit(halves)(jnp.arange(4.0)).tolist() == [0, 0, 1, 1]
+    with pytest.raises(RuntimeError, match=r"derivative for aten::floor_divide is not implemented"):
+        jax.grad(lambda x: halves(x).sum())(jnp.arange(4.0))
+
+
+def test_a_gradient_that_needs_a_value_is_a_graph_break_where_it_is_wanted():
+    def largest(x: jax.Array) -> jax.Array:
+        return call_torch(lambda x: x.max(), x)
+
+    assert largest(jnp.arange(4.0)) == 3
+    with pytest.raises(GraphBreak, match="a value is read"):
+        jax.grad(largest)(jnp.arange(4.0))
+
+
+def test_an_argument_whose_values_are_not_used_has_the_gradient_zero():
+    def loss(x: jax.Array, like: jax.Array) -> jax.Array:
+        return (call_torch(torch.Tensor.view_as, x, like) ** 2).sum()
+
+    found = jax.grad(loss, (0, 1))(jnp.ones(4), jnp.ones((2, 2)))
+    assert [x.tolist() for x in found] == [[2, 2, 2, 2], [[0, 0], [0, 0]]]
+
+
+def test_a_tensor_that_a_module_keeps_fails_when_it_is_read_and_no_other_graph():
+    class Keeper(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.kept = x + 1
+            return self.kept * 2
+
+    module = Keeper()
+    fn, _ = to_jax(module)
+    assert fn({}, {}, jnp.ones(2))[0].tolist() == [4, 4]
+    torch_xla_lite.sync()
+    with pytest.raises(RuntimeError, match=r"function that was captured is used outside"):
+        module.kept.tolist()
+
+
 def test_a_capture_leaves_the_generator_and_what_is_recorded_as_they_were():
     torch.jax.manual_seed(0)
     expected = torch.rand(3, device="jax").tolist()
@@ -190,6 +230,7 @@ def test_torch_and_jax_in_each_other():
 RULES = {
     "max_pool2d": lambda x: nn.functional.max_pool2d(x.reshape(1, 2, 6, 6), 3, 2, 1),
     "dilated max_pool1d": lambda x: nn.functional.max_pool1d(x.reshape(1, 2, 36), 3, 2, 1, 2),
+    "max of a dimension": lambda x: x.reshape(2, 4, 9).max(1).values,
     "conv_transpose2d": lambda x: nn.functional.conv_transpose2d(
         x[:36].reshape(1, 1, 6, 6), x[36:].reshape(1, 4, 3, 3), stride=2
     ),
