@@ -134,6 +134,7 @@ PYTHON_DEPS = {
     },
     "test/mesh": {
         "checkpoint_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite:sharding"],
+        "communication_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:communication"],
         "devices": [],
         "kernels_on_mesh_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__",
             "//torch_xla_lite:ops"],
@@ -144,7 +145,8 @@ PYTHON_DEPS = {
             "//torch_xla_lite/debug:new_graphs"],
         "placements_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__",
             "//torch_xla_lite:sharding"],
-        "processes_test": ["//test/python:programs", "//torch_xla_lite:__init__", "//torch_xla_lite:launch"],
+        "processes_test": ["//test/python:programs", "//torch_xla_lite:__init__", "//torch_xla_lite:distributed",
+            "//torch_xla_lite:launch"],
         "training": ["//torch_xla_lite:__init__"],
         "transformer": [],
         "nightly": ["checkpoint_test", "libraries_test", "modes_test", "processes_test"],
