@@ -214,19 +214,6 @@ def test_an_upgrade_of_any_package_runs_tests_again(tree: Nested):
     assert _tested(tree) == {"pool_test", "reduce_test"}
 
 
-@pytest.mark.nightly
-def test_the_binary_log_says_the_same_as_json(tree: Nested):
-    def log(name: str, *options: str) -> list[execution_log.Spawn]:
-        assert tree.bazel("clean").returncode == 0
-        process = tree.bazel("build", "--disk_cache=", *options, "//torch_xla_lite:outputs")
-        assert process.returncode == 0, process.stderr
-        return sorted(execution_log.read(tree.root / name), key=lambda spawn: spawn.outputs)
-
-    # Bazel 7 writes one of them.
-    of_json = log("build/execution.json", "--execution_log_json_file=build/execution.json")
-    assert log(str(execution_log.FILE), "--config=report") == of_json != []
-
-
 def test_a_new_source_compiles_itself_and_half_of_the_log_of_that_is_read(tree: Nested):
     tree.write("leaf_more.cc", "namespace torch_xla_lite { int Logged() { return 1; } }\n")
     assert _build(tree) == {"leaf_more.o"} | _LINKED
