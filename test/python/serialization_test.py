@@ -152,3 +152,25 @@ def test_training_goes_on_after_loading():
     model.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     assert [step(model, optimizer) for _ in range(3)] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.nightly
+def test_a_checkpoint_is_written_while_training_goes_on(tmp_path, monkeypatch):
+    from torch.distributed import checkpoint  # It takes seconds.
+
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    try:
+        model = torch.nn.Linear(3, 2).to("jax")
+        expected = model.weight.tolist()
+        saved = checkpoint.async_save(model.state_dict(), checkpoint_id=tmp_path / "checkpoint")
+        torch.nn.init.zeros_(model.weight)
+        saved.result()
+        state = model.state_dict()
+        checkpoint.load(state, checkpoint_id=tmp_path / "checkpoint")
+    finally:
+        torch.distributed.destroy_process_group()
+    assert state["weight"].device.type == "jax"
+    assert state["weight"].tolist() == expected
