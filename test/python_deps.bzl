@@ -220,6 +220,7 @@ PYTHON_DEPS = {
         "exchange_test": ["//torch_xla_lite:__init__"],
         "export_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:export", "//torch_xla_lite/lowering:registry",
             "//torch_xla_lite/lowering:target"],
+        "exportable_steps_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:export"],
         "ffi_test": ["//torch_xla_lite/lowering:ffi"],
         "flex_attention_test": ["//torch_xla_lite:__init__"],
         "flops_test": ["//torch_xla_lite:__init__"],

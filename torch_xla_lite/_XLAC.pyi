@@ -59,6 +59,10 @@ def captured_graph() -> tuple:
     """The pending graph with all that it runs on: steps and roots as in pending_graph(), the jax
     arrays of its leaves, and the bits of its runtime scalars."""
 
+def abandon_pending() -> None:
+    """Leaves what the calling thread has recorded out of all syncs: a tensor of it is computed, or
+    fails, when it is read or needed."""
+
 def refuse_reads(refuses: bool) -> bool:
     """Whether the calling thread gets an error, and starts no graph, where a value is needed that
     is not computed. Returns whether it got one since this was set last."""

@@ -40,10 +40,12 @@ class Captured:
     Attributes:
       is_random: whether it draws random numbers.
       outputs: the step of each output.
+      constants: the arrays that it needs beside its arguments, by step.
+      keeps_others: whether something holds a tensor that it computed and does not give.
     """
 
     def __init__(self, graph: tuple, num_outputs: int) -> None:
-        steps, _, self._leaves, scalars = graph
+        steps, roots, leaves, scalars = graph
         self._calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
         self._scalars = np.array(scalars, np.uint64).view(np.int32).reshape(-1, 2)
         self._inputs: dict[int, int] = {}
@@ -55,11 +57,27 @@ class Captured:
                 self.outputs[_index(call)] = step
         self._all = self.needed(range(num_outputs))
         self.is_random = any(self._is_random(step) for step in self._all)
+        places = [step for step, call in enumerate(self._calls) if call is None]
+        self.constants = {
+            step: leaf for step, leaf in zip(places, leaves, strict=True) if step in self._all
+        }
+        self.keeps_others = any(step not in self.outputs for step, *_ in roots)
 
-    def __call__(self, arguments: Sequence[Any], key: jax.Array | None = None) -> list[Any]:
-        """The outputs, for arrays in place of the stand-ins."""
-        results = self.run(dict(enumerate(arguments)), key, self._all, {})
+    def __call__(
+        self,
+        arguments: Sequence[Any],
+        key: jax.Array | None = None,
+        constants: Mapping[int, Any] | None = None,
+    ) -> list[Any]:
+        """The outputs, for arrays in place of the stand-ins, and of some constants."""
+        given = {step: {0: value} for step, value in (constants or {}).items()}
+        results = self.run(dict(enumerate(arguments)), key, self._all, given)
         return [results[step][0] for step in self.outputs]
+
+    def input_of(self, output: int) -> int | None:
+        """The index of the stand-in that an output is; None if the output is computed."""
+        call = self._calls[self.outputs[output]]
+        return None if call is None else self._inputs.get(call.operands[0][0])
 
     def needed(self, outputs: Iterable[int]) -> set[int]:
         """The steps that some outputs need."""
@@ -72,6 +90,10 @@ class Captured:
                 call = self._calls[step]
                 missing += [] if call is None else [operand for operand, _ in call.operands]
         return found
+
+    def inputs(self, count: int) -> set[int]:
+        """The steps of the first stand-ins."""
+        return {step for step, index in self._inputs.items() if index < count}
 
     def crossing(self, first: set[int], then: set[int]) -> list[tuple[int, int]]:
         """The results of the first steps that are operands of the others: (step, output)."""
@@ -100,11 +122,10 @@ class Captured:
         # jax traces the rules of custom_vjp after the function: each sets what it needs itself.
         with target.portable(), jax.enable_x64(True):
             scalars = Scalars.unpack(jnp.asarray(self._scalars))
-            results: Results = dict(given)
-            leaves = iter(self._leaves)
+            constants = {step: {0: value} for step, value in self.constants.items()}
+            results: Results = {**constants, **given}
             for step, call in enumerate(self._calls):
                 if call is None:
-                    results[step] = {0: next(leaves)}
                     continue
                 own = scalars.take(call.num_scalars)
                 if step not in steps or step in given:
@@ -193,8 +214,11 @@ def _capture(
                 torch.ops.torch_xla_lite.capture_output(x.detach().to("jax"), i)
                 for i, x in enumerate(results)
             ]
+        del results  # What is alive then is an output, or something else holds it.
         return Captured(_XLAC.captured_graph(), len(outputs))
     finally:
+        # A module may keep a tensor, such as an attention map, which must not fail later graphs.
+        _XLAC.abandon_pending()
         _XLAC.set_rng_state(*random_state)
 
 

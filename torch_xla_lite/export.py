@@ -1,8 +1,10 @@
-"""Exports a program of torch.export, so that it runs with jax alone.
+"""Exports a model or a training step, so that it runs with jax alone.
 
     program = torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},))
     exported = export(program)
     exported.save("served/")            # program.bin, weights.safetensors, meta.json
+
+    exported = export(step, (x, y), state={"model": model, "optimizer": optimizer})
 
     # Elsewhere, where jax is and torch need not be:
     program = jax.export.deserialize(bytearray(pathlib.Path("served/program.bin").read_bytes()))
@@ -16,21 +18,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.export
 import jaxlib
 import numpy as np
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
-from torch.utils import _pytree
 
 from . import __config__
-from .fx_functions import FxFunction, UnsupportedNode
-from .lowering import decomposition, registry, target
+from .exportable import Exportable
+from .exportable_graphs import exportable_graph
+from .exportable_steps import exportable_step
+from .fx_functions import UnsupportedNode
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -40,21 +42,28 @@ class Exported:
     """A program for jax, and what it needs.
 
     Attributes:
-      program: a function of the weights, by name, and the inputs.
-      weights: parameters, buffers and constants, by the names that they have in the module.
+      program: a function of the weights, by name, and the inputs; of the inputs alone if the
+        weights are inside.
+      weights: parameters, buffers, states of optimizers and constants, by their names; none if
+        they are inside.
       inputs: name, dtype and shape of each input; sizes that may vary are symbols.
+      updates: names of the weights that the program gives new values of. Then its result is
+        (results, {name: value}).
     """
 
     program: jax.export.Exported
     weights: Mapping[str, np.ndarray]
     inputs: Sequence[Mapping[str, Any]]
+    updates: Sequence[str] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on jax arrays, for tests."""
-        return self.program.call(dict(self.weights), *args, **kwargs)
+        weights = (dict(self.weights),) if self.weights else ()
+        return self.program.call(*weights, *args, **kwargs)
 
     def save(self, folder: str | Path) -> None:
-        """Writes `program.bin`, `weights.safetensors` and `meta.json` to a folder.
+        """Writes `program.bin`, `weights.safetensors` and `meta.json` to a folder. There is no file
+        of weights if there are none beside the program.
 
         Raises:
           ImportError: flatbuffers or safetensors is not installed.
@@ -72,12 +81,14 @@ class Exported:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.bin").write_bytes(program)
-        save_file(dict(self.weights), folder / "weights.safetensors")
+        if self.weights:
+            save_file(dict(self.weights), folder / "weights.safetensors")
         (folder / "meta.json").write_text(json.dumps(self._meta(), indent=1) + "\n")
 
     def _meta(self) -> dict[str, Any]:
         return {
             "inputs": list(self.inputs),
+            "updates": list(self.updates),
             "platforms": list(self.program.platforms),
             "calling_convention": self.program.calling_convention_version,
             "versions": {
@@ -90,170 +101,78 @@ class Exported:
 
 
 def export(
-    program: torch.export.ExportedProgram, *, platforms: Sequence[str] = PLATFORMS
+    program: torch.export.ExportedProgram | Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    state: Mapping[str, Any] | None = None,
+    platforms: Sequence[str] = PLATFORMS,
+    weights: Literal["beside", "inside"] = "beside",
 ) -> Exported:
-    """A program of torch.export as a program for jax.
+    """A program of torch.export, or a function of tensors, as a program for jax.
 
     Integers of 64 bits and float64 become 32 bits at the boundary, because jax has no others by
     default; inside, the program computes with the dtypes of torch. An index out of range is not
     reported: reading takes the nearest element, writing is left out.
 
+    A function, such as a module or a training step, is captured: recorded once on tensors without
+    values, for the sizes of the example inputs. It may update its state. If it draws random
+    numbers, the program has a further input `rng`, the data of a key of jax: `uint32[2]`.
+
     Args:
-      program: of an inference: it must not update buffers or inputs, nor draw random numbers.
+      program: one of torch.export must be an inference: not update buffers or inputs, nor draw
+        random numbers. A function gives tensors in dicts, lists and tuples.
+      args, kwargs: example inputs of a function: tensors in dicts, lists and tuples.
+      state: what a function reads and updates: modules, optimizers, and other objects that have a
+        `state_dict()`, or tensors in dicts and lists. The names of its tensors begin with those
+        given here. A module that is exported is its own state. Gradients are no state.
       platforms: those that the program can run on.
+      weights: "beside": arguments of the program. "inside": constants of it, which takes a few
+        seconds longer to compile.
 
     Raises:
+      GraphBreak: a function reads a value.
       UnsupportedNode: an operation has no lowering that all platforms have.
-      ValueError: the program is no inference, or an op calls code outside XLA.
+      ValueError: the program is no inference, an op calls code outside XLA, or the state is not
+        all that a function updates.
     """
-    program = program.run_decompositions(_table(program))
-    _check_is_inference(program)
-    function = FxFunction(program.graph_module)
-    if function.is_random:
-        raise ValueError(
-            "the program draws random numbers, as dropout does.\n"
-            "Export the module for inference:  model.eval()"
-        )
-    specs = program.graph_signature.input_specs
-    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
-    weights = {
-        spec.target: _array(_tensor_of(program, spec.target))
-        for spec in specs
-        if spec.kind is not InputKind.USER_INPUT
-    }
-    dtypes = [
-        registry.OF_TORCH.get(getattr(n.meta.get("val"), "dtype", None)) for n in placeholders
-    ]
+    if isinstance(program, torch.export.ExportedProgram):
+        source = exportable_graph(program)
+    else:
+        source = exportable_step(program, args, kwargs or {}, state or {})
+    if weights == "inside":
+        return _export(_with_weights_inside(source), platforms)
+    return _export(source, platforms)
 
-    def call(weights: dict[str, jax.Array], *args: Any, **kwargs: Any) -> Any:
-        # In torch's order: jax sorts the keys of dicts.
-        user_inputs = iter(program.call_spec.in_spec.flatten_up_to((args, kwargs)))
-        values = []
-        for spec, dtype in zip(specs, dtypes, strict=True):
-            is_weight = spec.kind is not InputKind.USER_INPUT
-            value = weights[spec.target] if is_weight else next(user_inputs)
-            if isinstance(spec.arg, ConstantArgument):
-                value = spec.arg.value
-            values.append(value if dtype is None else value.astype(dtype))
-        with target.portable():
-            outputs = function(*values)
-        outputs = [narrowed(x) if isinstance(x, jax.Array) else x for x in outputs]
-        return _plain(_pytree.tree_unflatten(outputs, program.call_spec.out_spec))
 
-    structs, described = _inputs(program, placeholders)
-    args, kwargs = _pytree.tree_unflatten(structs, program.call_spec.in_spec)
-    of_weights = {name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in weights.items()}
+def _export(source: Exportable, platforms: Sequence[str]) -> Exported:
+    call = jax.jit(source.call if source.weights else _without_weights(source.call))
+    structs = {name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in source.weights.items()}
+    args = (structs, *source.args) if structs else source.args
     with jax.enable_x64(True):
         try:
-            exported = jax.export.export(jax.jit(call), platforms=platforms)(
-                of_weights, *args, **kwargs
-            )
+            program = jax.export.export(call, platforms=platforms)(*args, **source.kwargs)
         except ValueError as error:
             raise _explained(error) from error
-    return Exported(exported, weights, described)
+    return Exported(program, source.weights, source.inputs, source.updates)
 
 
-def narrowed(x: jax.Array) -> jax.Array:
-    """A value in the dtype that jax has for it by default."""
-    return x.astype(narrow(x.dtype))
+def _without_weights(call: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: call({}, *args, **kwargs)
 
 
-def narrow(dtype: np.dtype) -> np.dtype:
-    """The dtype that jax has by default in place of one of 64 bits, or of two of these."""
-    return np.dtype(_NARROW.get(np.dtype(dtype).name, dtype))
-
-
-_NARROW = {
-    "int64": "int32",
-    "uint64": "uint32",
-    "float64": "float32",
-    "complex128": "complex64",
-}
-
-
-def _table(program: torch.export.ExportedProgram) -> dict[Any, Any]:
-    """torch's decompositions of the ops that have no lowering here."""
-    table = torch.export.default_decompositions()
-    for op in list(table):
-        if registry.find(op.name()) is not None:
-            del table[op]
-    return table
-
-
-def _check_is_inference(program: torch.export.ExportedProgram) -> None:
-    kinds = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
-    updated = [
-        spec.target or spec.arg.name
-        for spec in program.graph_signature.output_specs
-        if spec.kind not in kinds
-    ]
-    if updated:
+def _with_weights_inside(source: Exportable) -> Exportable:
+    if source.updates:
         raise ValueError(
-            f"the program updates {', '.join(updated)}, which would be lost.\n"
-            "Export the module for inference:  model.eval()"
+            f"the program updates {', '.join(source.updates)}, which cannot be constants of it.\n"
+            'Leave them beside it:  export(..., weights="beside")'
         )
 
+    def call(_: dict, *args: Any, **kwargs: Any) -> Any:
+        weights = {name: jax.numpy.asarray(x) for name, x in source.weights.items()}
+        return source.call(weights, *args, **kwargs)
 
-def _tensor_of(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
-    """A parameter, buffer or constant."""
-    found = program.state_dict.get(name)
-    return program.constants[name] if found is None else found
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    array = np.asarray(decomposition.as_array(tensor.detach().cpu()))
-    return array.astype(narrow(array.dtype))
-
-
-def _inputs(
-    program: torch.export.ExportedProgram, placeholders: Sequence[torch.fx.Node]
-) -> tuple[list[Any], list[dict[str, Any]]]:
-    """What jax traces the inputs of the user with, in order, and a description of each."""
-    scope = jax.export.SymbolicScope(_constraints(program))
-    structs: list[Any] = []
-    described: list[dict[str, Any]] = []
-    for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
-        if spec.kind is not InputKind.USER_INPUT:
-            continue
-        example = node.meta.get("val")
-        if not isinstance(example, torch.Tensor):
-            structs.append(example if spec.arg is None else getattr(spec.arg, "value", example))
-            continue
-        sizes = [
-            str(getattr(size, "node", None).expr if isinstance(size, torch.SymInt) else size)
-            for size in example.shape
-        ]
-        shape = jax.export.symbolic_shape(",".join(sizes), scope=scope) if sizes else ()
-        dtype = narrow(registry.OF_TORCH[example.dtype])
-        structs.append(jax.ShapeDtypeStruct(shape, dtype))
-        described.append({"name": spec.arg.name, "dtype": dtype.name, "shape": sizes})
-    return structs, described
-
-
-def _constraints(program: torch.export.ExportedProgram) -> list[str]:
-    """The ranges of the sizes that may vary, as jax writes them."""
-    found = []
-    for symbol, limits in program.range_constraints.items():
-        if not symbol.is_Symbol:
-            continue
-        if limits.lower.is_Integer and int(limits.lower) > 1:
-            found.append(f"{symbol} >= {int(limits.lower)}")
-        if limits.upper.is_Integer:
-            found.append(f"{symbol} <= {int(limits.upper)}")
-    return found
-
-
-def _plain(value: Any) -> Any:
-    """Results in dicts, lists and tuples, which jax can write; other containers become dicts."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return (
-            type(value)(map(_plain, value))
-            if type(value) in (list, tuple)
-            else tuple(map(_plain, value))
-        )
-    return value
+    return dataclasses.replace(source, call=call, weights={})
 
 
 def _explained(error: ValueError) -> Exception:

@@ -14,7 +14,7 @@ mode.
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -221,7 +221,7 @@ class _Capture:
 
     def _record(self, fn: Callable, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         with torch.no_grad():
-            results, self.tree = jax.tree.flatten(fn(tensors))
+            results, self.tree = jax.tree.flatten(_known_to_jax(fn(tensors)))
         results = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in results]
         self._num_results = len(results)
         return results
@@ -233,7 +233,7 @@ class _Capture:
         with torch.enable_grad():
             # Copies, because a function may write to its arguments, and not to leaves.
             given = [x.clone() if i in self._wanted else x for i, x in enumerate(tensors)]
-            results, self.tree = jax.tree.flatten(fn(given))
+            results, self.tree = jax.tree.flatten(_known_to_jax(fn(given)))
         results = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in results]
         self._num_results = len(results)
         self._differentiable = [i for i, x in enumerate(results) if x.requires_grad]
@@ -250,7 +250,8 @@ class _Capture:
 
     def _custom_vjp(self) -> Callable:
         captured, count = self._captured, self._num_results
-        forward = captured.needed(range(count))
+        # The gradient of an argument may need it although no result does.
+        forward = captured.needed(range(count)) | captured.inputs(self._num_inputs)
         backward = captured.needed(range(count, len(captured.outputs))) - forward
         saved = captured.crossing(forward, backward)
 
@@ -283,6 +284,18 @@ class _Capture:
 
         call.defvjp(call_fwd, call_bwd)
         return call
+
+
+def _known_to_jax(results: Any) -> Any:
+    """Results with dicts in place of mappings that are no pytrees of jax, as libraries of models
+    give them."""
+
+    def known(leaf: Any) -> Any:
+        if isinstance(leaf, Mapping):
+            return {name: _known_to_jax(value) for name, value in leaf.items()}
+        return leaf
+
+    return jax.tree.map(known, results)
 
 
 def _conjugate(gradient: jax.Array) -> jax.Array:

@@ -117,6 +117,28 @@ def test_random_numbers_are_of_the_key():
         fn({}, {}, jnp.ones(50))
 
 
+def test_an_argument_whose_values_are_not_used_has_the_gradient_zero():
+    def loss(x: jax.Array, like: jax.Array) -> jax.Array:
+        return (call_torch(torch.Tensor.view_as, x, like) ** 2).sum()
+
+    found = jax.grad(loss, (0, 1))(jnp.ones(4), jnp.ones((2, 2)))
+    assert [x.tolist() for x in found] == [[2, 2, 2, 2], [[0, 0], [0, 0]]]
+
+
+def test_a_tensor_that_a_module_keeps_fails_when_it_is_read_and_no_other_graph():
+    class Keeper(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.kept = x + 1
+            return self.kept * 2
+
+    module = Keeper()
+    fn, _ = to_jax(module)
+    assert fn({}, {}, jnp.ones(2))[0].tolist() == [4, 4]
+    torch_xla_lite.sync()
+    with pytest.raises(RuntimeError, match=r"function that was captured is used outside"):
+        module.kept.tolist()
+
+
 def test_a_capture_leaves_the_generator_and_what_is_recorded_as_they_were():
     torch.jax.manual_seed(0)
     expected = torch.rand(3, device="jax").tolist()

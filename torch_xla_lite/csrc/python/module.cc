@@ -31,6 +31,7 @@
 #include "torch_xla_lite/csrc/record/record.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/graph_runner.h"
+#include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace py = pybind11;
@@ -68,6 +69,15 @@ py::tuple CapturedGraph() {
   for (size_t i = 0; i < graph.leaves.size(); ++i) leaves.append(executor.ArrayOf(graph.data(i)));
   auto [steps, roots] = DescribeGraph(graph);
   return py::make_tuple(steps, roots, leaves, graph.scalars);
+}
+
+// Leaves the pending values of this thread out of all syncs: each is computed, or fails, when it is
+// read or needed.
+void AbandonPending() {
+  const runtime::RecordScope scope;
+  for (runtime::LiveValue* place : runtime::PendingValues()) {
+    if (place->IsOfThisThread()) place->Unlink();
+  }
 }
 
 // Microseconds that the pending graph takes: interpreted, compiling it, loading it, executed.
@@ -203,6 +213,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("use_in_this_process", &UseInThisProcess);
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("captured_graph", &CapturedGraph);
+  module.def("abandon_pending", &AbandonPending);
   module.def(
       "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
       py::arg("refuses"));
