@@ -15,7 +15,8 @@ import jax
 import torch
 
 from .jax_calls import call_jax
-from .torch_functions import MissingKey, function_of
+from .recorded_modules import RecordedModule
+from .torch_functions import MissingKey
 
 
 class PureModule(torch.nn.Module):
@@ -24,13 +25,12 @@ class PureModule(torch.nn.Module):
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
         self.module = module
-        self._function = function_of(module, "torch")
+        self._recorded = RecordedModule(module)
         # Whether the module draws random numbers, by training.
         self._is_random: dict[bool, bool] = {}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        params = dict(self.module.named_parameters())
-        buffers = dict(self.module.named_buffers())
+        params, buffers = self._recorded.state()
         # torch's dtypes: those of 64 bits stay.
         with jax.enable_x64(True):
             try:
@@ -50,14 +50,15 @@ class PureModule(torch.nn.Module):
             rng = torch.randint(2**32, (2,), dtype=torch.int64, device=device).to(torch.uint32)
         # Copies, because the gradient needs the values before they are updated.
         before = {name: value.clone() for name, value in buffers.items()}
-        return call_jax(self._function, params, before, *args, rng=rng, **kwargs)
+        return call_jax(self._recorded.function(), params, before, *args, rng=rng, **kwargs)
 
 
 def pure(module: torch.nn.Module) -> PureModule:
     """A module that is called as one op.
 
     Its Python code runs once for each signature of the arguments, as in `to_jax`, so it must not
-    depend on values, and what it does besides computing does not happen again.
+    depend on values, and what it does besides computing does not happen again. Its parts, and the
+    names of their parameters, are those that it has now.
 
     Args:
       module: on either device. The result has the same parameters and buffers.

@@ -18,7 +18,7 @@ import jax
 import torch
 
 from .jax_calls import call_jax
-from .torch_functions import function_of
+from .recorded_modules import RecordedModule
 
 
 class StackedLayers(torch.nn.Module):
@@ -50,8 +50,7 @@ class StackedLayers(torch.nn.Module):
                 _set(self.layer, name, torch.nn.Parameter(stacked, x.requires_grad))
             for name, _ in list(self.layer.named_buffers()):
                 _set(self.layer, name, torch.stack([layer.get_buffer(name) for layer in layers]))
-        self._function = function_of(self.layer, "torch")
-        self._loop = _Loop(self._function)
+        self._recorded = RecordedModule(self.layer, _Loop)
 
     def forward(self, x: Any, *args: Any) -> Any:
         """The result of the last layer.
@@ -60,13 +59,12 @@ class StackedLayers(torch.nn.Module):
           x: of the first layer; each later one takes the result of the one before.
           args: further arguments of each layer.
         """
-        params = dict(self.layer.named_parameters())
-        buffers = dict(self.layer.named_buffers())
+        params, buffers = self._recorded.state()
         # torch's dtypes: those of 64 bits stay.
         with jax.enable_x64(True):
             # Copies, because the gradient needs the values before they are updated.
             before = {name: value.clone() for name, value in buffers.items()}
-            result, updated = call_jax(self._loop, params, before, x, args)
+            result, updated = call_jax(self._recorded.function(), params, before, x, args)
         with torch.no_grad():
             for name, value in updated.items():
                 buffers[name].copy_(value)

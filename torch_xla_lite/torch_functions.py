@@ -211,10 +211,21 @@ class _Capture:
         # The inputs that gradients are wanted for, and the results that have some.
         self._wanted: list[int] = []
         self._differentiable: list[int] = []
-        record = self._with_gradients if gradient == "torch" else self._record
-        self._captured: Captured = capture.capture(lambda x: record(fn, x), inputs, name)
-        self.is_random = self._captured.is_random
-        self.call = self._custom_vjp() if self._differentiable else self._plain
+        no_gradient: Exception | None = None
+        if gradient == "torch":
+            try:
+                captured = capture.capture(lambda x: self._with_gradients(fn, x), inputs, name)
+            except Exception as error:
+                # That of the function, or its gradient needs a value or does not exist.
+                no_gradient = error
+        if gradient == "jax" or no_gradient is not None:
+            captured = capture.capture(lambda x: self._record(fn, x), inputs, name)
+        self._captured: Captured = captured
+        self.is_random = captured.is_random
+        if no_gradient is not None:
+            self.call = _without_gradient(self._plain, no_gradient)
+        else:
+            self.call = self._custom_vjp() if self._differentiable else self._plain
 
     def _plain(self, rng: jax.Array | None, *arrays: jax.Array) -> list[jax.Array]:
         return self._captured(arrays, rng)[: self._num_results]
@@ -284,6 +295,17 @@ class _Capture:
 
         call.defvjp(call_fwd, call_bwd)
         return call
+
+
+def _without_gradient(function: Callable, error: Exception) -> Callable:
+    """A function that raises an error where it is differentiated."""
+    call = jax.custom_vjp(function)
+
+    def raise_error(*_: Any) -> Any:
+        raise error
+
+    call.defvjp(raise_error, raise_error)
+    return call
 
 
 def _known_to_jax(results: Any) -> Any:

@@ -113,3 +113,23 @@ def test_new_sizes_compile_no_new_graph_of_torch():
 def test_an_option_is_refused():
     with pytest.raises(TypeError, match="has no options, got depth"):
         backend(torch.fx.symbolic_trace(nn.ReLU()), [], depth=1)
+
+
+@WRAPPERS
+def test_the_mode_of_a_module_may_change(wrap: Callable):
+    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).to("jax")
+    model, x = wrap(module), torch.tensor([[1.0, 2.0], [5.0, 7.0]], device="jax")
+    model(x)
+    for mode in (False, True):
+        model.train(mode)
+        expected = copy.deepcopy(module)(x)
+        torch.testing.assert_close(model(x).cpu(), expected.cpu())
+
+
+def test_a_copy_of_a_pure_module_is_one_of_its_own():
+    model = pure(nn.BatchNorm1d(2).to("jax"))
+    x = torch.tensor([[1.0, 2.0], [5.0, 7.0]], device="jax")
+    model(x)
+    copied = copy.deepcopy(model).eval()
+    assert copied(x).tolist() == copied.module(x).tolist() != model(x).tolist()
+    assert copied.module.num_batches_tracked.item() == 1

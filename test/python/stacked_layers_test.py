@@ -34,6 +34,16 @@ def test_results_gradients_and_buffers_are_those_of_the_layers(device: str):
         torch.testing.assert_close(stacked.layer[1].running_var[i].cpu(), layer[1].running_var)
 
 
+def test_the_mode_of_the_layers_may_change():
+    layers = blocks(2)
+    stacked = StackedLayers(layers)
+    x = torch.linspace(-1, 1, 20).reshape(5, 4)
+    stacked(x)
+    expected = nn.Sequential(*layers)
+    expected(x)
+    torch.testing.assert_close(stacked.eval()(x), expected.eval()(x))
+
+
 def test_layers_come_back():
     layers = blocks(3)
     back = StackedLayers(copy.deepcopy(layers)).to_layers()

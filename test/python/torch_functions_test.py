@@ -117,6 +117,24 @@ def test_random_numbers_are_of_the_key():
         fn({}, {}, jnp.ones(50))
 
 
+def test_a_function_whose_gradient_does_not_exist_runs_all_the_same():
+    def halves(x: jax.Array) -> jax.Array:
+        return call_torch(lambda x: x // 2, x)
+
+    assert jax.jit(halves)(jnp.arange(4.0)).tolist() == [0, 0, 1, 1]
+    with pytest.raises(RuntimeError, match=r"derivative for aten::floor_divide is not implemented"):
+        jax.grad(lambda x: halves(x).sum())(jnp.arange(4.0))
+
+
+def test_a_gradient_that_needs_a_value_is_a_graph_break_where_it_is_wanted():
+    def largest(x: jax.Array) -> jax.Array:
+        return call_torch(lambda x: x.max(), x)
+
+    assert largest(jnp.arange(4.0)) == 3
+    with pytest.raises(GraphBreak, match="a value is read"):
+        jax.grad(largest)(jnp.arange(4.0))
+
+
 def test_an_argument_whose_values_are_not_used_has_the_gradient_zero():
     def loss(x: jax.Array, like: jax.Array) -> jax.Array:
         return (call_torch(torch.Tensor.view_as, x, like) ** 2).sum()
@@ -212,6 +230,7 @@ def test_torch_and_jax_in_each_other():
 RULES = {
     "max_pool2d": lambda x: nn.functional.max_pool2d(x.reshape(1, 2, 6, 6), 3, 2, 1),
     "dilated max_pool1d": lambda x: nn.functional.max_pool1d(x.reshape(1, 2, 36), 3, 2, 1, 2),
+    "max of a dimension": lambda x: x.reshape(2, 4, 9).max(1).values,
     "conv_transpose2d": lambda x: nn.functional.conv_transpose2d(
         x[:36].reshape(1, 1, 6, 6), x[36:].reshape(1, 4, 3, 3), stride=2
     ),

@@ -4,6 +4,7 @@ As in torch, 16-bit floats are summed in float32, integers and bool in int64. `k
 at the end.
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -162,6 +163,23 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
     return value, convert(index, np.dtype(np.int64))
 
 
+# jax has no derivative of a reduction of values and positions.
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _differentiable_extreme(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array, jax.Array]:
+    return extreme_with_index(x, dim, largest)
+
+
+@_differentiable_extreme.defjvp
+def _tangent_of_extreme(
+    dim: int, largest: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, np.ndarray]]:
+    value, index = _differentiable_extreme(primals[0], dim, largest)
+    places = lax.expand_dims(index, (dim,))
+    tangent = jnp.take_along_axis(tangents[0], places, axis=dim, mode="clip")
+    no_tangent = np.zeros(index.shape, jax.dtypes.float0)
+    return (value, index), (lax.squeeze(tangent, (dim,)), no_tangent)
+
+
 def _worst(dtype: np.dtype, largest: bool) -> float | int:
     if is_integral(dtype):
         return int(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
@@ -172,7 +190,8 @@ def _indexed(self: jax.Array, dim: int, keepdim: bool, largest: bool):
     if self.ndim == 0:
         return self, lax.full((), 0, np.int64)
     dim = dim % self.ndim
-    value, index = extreme_with_index(self, dim, largest)
+    find = _differentiable_extreme if target.is_portable() else extreme_with_index
+    value, index = find(self, dim, largest)
     return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
