@@ -25,6 +25,8 @@ PYTHON_DEPS = {
         "edit_costs": ["//bazel/pybuild/machine:find_bazel"],
         "first": [":harness"],
         "harness": [],
+        "interop": [":compile", ":harness", "//torch_xla_lite:__init__", "//torch_xla_lite:export",
+            "//torch_xla_lite:stacked_layers"],
         "kernels": [":harness", ":runtime", "//torch_xla_lite/lowering:kernels"],
         "mesh": [":harness", "//torch_xla_lite:__init__"],
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],

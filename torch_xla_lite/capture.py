@@ -181,7 +181,7 @@ def capture(
 
     def work() -> None:
         try:
-            with settings, graph_breaks.refused(name):
+            with settings, _compiling, graph_breaks.refused(name):
                 done.append(_capture(fn, inputs))
         except BaseException as error:
             _release(error)
@@ -237,6 +237,32 @@ class _Settings:
 
     def __exit__(self, *_: object) -> None:
         """The thread ends."""
+
+
+class _Compiling:
+    """Makes `torch.compiler.is_compiling()` true, as torch.export does: libraries leave checks of
+    values out then. The flag is that of all threads, so the last capture that ends resets it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._before = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                self._before = torch.compiler._is_compiling_flag
+                torch.compiler._is_compiling_flag = True
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                torch.compiler._is_compiling_flag = self._before
+
+
+_compiling = _Compiling()
 
 
 def _release(error: BaseException | None) -> None:

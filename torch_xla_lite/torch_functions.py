@@ -121,16 +121,28 @@ def call_torch(fn: Callable, *args: Any, rng: jax.Array | None = None, **kwargs:
 _CALL_TORCH = "call_torch"
 
 
-def jax_view(x: torch.Tensor) -> jax.Array:
-    """The array behind a tensor, without a copy if it is on jax and jax has its dtype by default.
-    It has no gradient."""
+def jax_view(tree: Any) -> Any:
+    """The arrays behind tensors, without a copy if they are on jax and jax has their dtype by
+    default. They have no gradients.
+
+    Args:
+      tree: a tensor, or a pytree with tensors, such as a state_dict.
+    """
+    return jax.tree.map(lambda x: _array_of(x) if isinstance(x, torch.Tensor) else x, tree)
+
+
+def torch_view(tree: Any) -> Any:
+    """The tensors on jax of arrays, without a copy.
+
+    Args:
+      tree: an array, or a pytree with arrays.
+    """
+    return jax.tree.map(lambda x: XLATensor2(x) if isinstance(x, jax.Array) else x, tree)
+
+
+def _array_of(x: torch.Tensor) -> jax.Array:
     array = _XLAC.to_jax(x.detach().to("jax"))
     return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-
-
-def torch_view(array: jax.Array) -> torch.Tensor:
-    """The tensor on jax of an array, without a copy."""
-    return XLATensor2(array)
 
 
 class TorchFunction:

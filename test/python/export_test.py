@@ -97,6 +97,12 @@ def test_two_sizes_and_what_is_computed_of_them():
         assert_agrees(program(*(x.numpy() for x in inputs)), Pairs()(*inputs))
 
 
+def test_64_bits_are_32_bits_wide_at_the_boundary():
+    program = exported(Tokens(), example("tokens", 2), dynamic_shapes=({0: BATCH},))
+    found = [*program.program.in_avals, *program.program.out_avals, *program.weights.values()]
+    assert {x.dtype.name for x in found} == {"float32", "int32"}
+
+
 def test_arguments_keep_their_structure_and_names():
     class Weighted(nn.Module):
         def forward(self, x: dict, *, zeta: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:

@@ -159,6 +159,17 @@ def test_gradients_and_gradients_of_gradients_are_those_of_jax(device: str):
         assert y.item() == pytest.approx(of_jax(function, x, order), rel=1e-5)
 
 
+@DEVICES
+@pytest.mark.parametrize("twice", [False, True])
+def test_each_operand_has_its_own_gradient(device: str, twice: bool):
+    x, y, z = (
+        torch.tensor(value, device=device, requires_grad=value != 3) for value in (2.0, 3.0, 5.0)
+    )
+    result = call_jax(lambda x, y, z: x**2 * y * z, x, y, z)
+    found = torch.autograd.grad(result, (x, z), create_graph=twice)
+    assert [gradient.item() for gradient in found] == [60, 12]
+
+
 def test_the_gradient_of_complex_numbers_is_torch_s():
     z = torch.tensor([1 + 2j, 0.5 - 0.3j], requires_grad=True)
     w = z.detach().to("jax").requires_grad_()

@@ -135,6 +135,16 @@ def test_a_gradient_that_needs_a_value_is_a_graph_break_where_it_is_wanted():
         jax.grad(largest)(jnp.arange(4.0))
 
 
+def test_a_capture_looks_like_compiling_to_libraries():
+    def checked(x: torch.Tensor) -> torch.Tensor:
+        if not torch.compiler.is_compiling() and x.isnan().any():
+            raise ValueError("NaN")
+        return x * 2
+
+    assert call_torch(checked, jnp.ones(2)).tolist() == [2, 2]
+    assert not torch.compiler.is_compiling()
+
+
 def test_an_argument_whose_values_are_not_used_has_the_gradient_zero():
     def loss(x: jax.Array, like: jax.Array) -> jax.Array:
         return (call_torch(torch.Tensor.view_as, x, like) ** 2).sum()
