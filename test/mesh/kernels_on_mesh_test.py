@@ -69,6 +69,29 @@ def test_cross_entropy_runs_on_the_rows_of_a_device():
     assert txl.sharding.spec_of(spread.grad) == "P('data')"
 
 
+@pytest.mark.parametrize("options", [{"enable_gqa": True}, {"dropout_p": 0.5}])
+def test_attention_runs_on_the_heads_of_a_device(options: dict):
+    txl.set_mesh(jax.make_mesh((2, 4), ("data", "model")))
+    torch.manual_seed(0)
+    # Rows and heads are divided, and torch's matmul makes one dimension of both.
+    heads = 4 if "enable_gqa" in options else 8
+    tensors = [torch.randn(4, count, 6, 5) for count in (8, heads, heads)]
+    attend = nn.functional.scaled_dot_product_attention
+    results = []
+    for place in (lambda x: x.to("jax"), lambda x: txl.shard(x, "data", "model")):
+        spread = [place(x).requires_grad_() for x in tensors]
+        torch.manual_seed(1)
+        # Multiplied, so that nothing that is kept is a view of a merged product.
+        y = attend(*(x * 2 for x in spread), is_causal=True, **options) * 2
+        y.square().sum().backward()
+        txl.sync()
+        results.append([y.detach().cpu(), *(x.grad.cpu() for x in spread)])
+    for expected, result in zip(*results, strict=True):
+        torch.testing.assert_close(result, expected)
+    assert _kinds() <= {"all-reduce"}
+    assert txl.sharding.spec_of(y) == "P('data', 'model')"
+
+
 @torch.library.custom_op("mesh_test::ranks", mutates_args=(), device_types="cpu")
 def _ranks(x: torch.Tensor) -> torch.Tensor:
     return x.argsort(0).argsort(0)

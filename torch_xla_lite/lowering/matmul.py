@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
+from torch_xla_lite.lowering import merged_dims, target
 from torch_xla_lite.lowering.binary import scaled
 from torch_xla_lite.lowering.promotion import (
     Operand,
@@ -56,7 +56,13 @@ def mm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, o
 @lower("aten::bmm", refuses="b", one_dtype="self mat2", any_strides=True)
 @lower("aten::bmm.dtype")
 def bmm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
-    return dot(self, mat2, _BMM, outs[0].dtype)
+    apart = merged_dims.all_of([self, mat2])
+    if apart is None:
+        return dot(self, mat2, _BMM, outs[0].dtype)
+    batch = tuple(range(apart[0].ndim - 2))
+    contracted = ((len(batch) + 1,), (len(batch),))
+    product = dot(*apart, (contracted, (batch, batch)), outs[0].dtype)
+    return merged_dims.merge(convert(product, outs[0].dtype))
 
 
 @lower("aten::mv", refuses="b", one_dtype="self vec")

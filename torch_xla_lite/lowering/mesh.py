@@ -17,6 +17,8 @@ from typing import Any
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from torch_xla_lite.lowering import merged_dims
+
 _mesh: ContextVar[Mesh | None] = ContextVar("_mesh", default=None)
 # The ops of the graph that no rule divides, one for each call.
 _gathered: ContextVar[list[str] | None] = ContextVar("_gathered", default=None)
@@ -31,7 +33,8 @@ def on_mesh(mesh: Mesh | None) -> Iterator[list[str]]:
     gathered: list[str] = []
     mesh_before, gathered_before = _mesh.set(mesh), _gathered.set(gathered)
     try:
-        yield gathered
+        with merged_dims.remembered(mesh is not None):
+            yield gathered
     finally:
         _mesh.reset(mesh_before)
         _gathered.reset(gathered_before)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import ffi, target
+from torch_xla_lite.lowering import ffi, merged_dims, target
 from torch_xla_lite.lowering.promotion import canonical_dim, is_complex
 from torch_xla_lite.lowering.registry import Unsupported, lower, writes
 
@@ -54,7 +54,7 @@ def _overwritten(base: jax.Array, value: jax.Array, dim: int, start: Index) -> j
     "aten::unsqueeze_copy",
 )
 def view(self: jax.Array, *args: object, outs) -> jax.Array:
-    return lax.reshape(self, outs[0].shape)
+    return merged_dims.reshape(self, outs[0].shape)
 
 
 @writes(
@@ -156,7 +156,13 @@ def transpose(self: jax.Array, dim0: int, dim1: int) -> jax.Array:
         return self
     order = list(range(self.ndim))
     order[dim0], order[dim1] = order[dim1], order[dim0]
-    return lax.transpose(self, order)
+    transposed = lax.transpose(self, order)
+    apart = merged_dims.of(self)
+    if apart is None or order != [0, 2, 1]:
+        return transposed
+    leading = range(apart.ndim - 2)
+    matrices = lax.transpose(apart, (*leading, apart.ndim - 1, apart.ndim - 2))
+    return merged_dims.note(transposed, matrices)
 
 
 @writes("aten::transpose.int")
