@@ -26,6 +26,9 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
       spec: how the whole tensor is divided, as in `shard`; by default the first dimension, along
         all axes of the mesh.
 
+    Raises:
+      ValueError: the devices cannot share the rows evenly.
+
     Returns:
       The whole tensor, on `'jax'`. With one process it is `shard(tensor, *spec)`.
 
@@ -42,6 +45,8 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     # Where processes share rows, as those of tensor parallelism do, each has its own at first.
     spread = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
     is_shared = _processes_share_rows(place)
+    whole = (jax.process_count() * tensor.shape[0], *tensor.shape[1:])
+    sharding.check_spec(whole, (tuple(mesh.axis_names),) if is_shared else spec)
     rows = tensor.detach().cpu().contiguous().numpy().copy()
     with jax.enable_x64(True):
         array = jax.make_array_from_process_local_data(spread if is_shared else place, rows)

@@ -1,17 +1,21 @@
 """Counts the communication in a compiled program, for debug.collectives() and debug.metrics().
 
 of_program(compiled.as_text())     # {"all-gather": (37, 2_127_872), "all-reduce": (3, 2_127_882)}
+bytes_sent(compiled.as_text())     # {"all-gather": 1_861_888, "all-reduce": 3_723_794}
 """
 
 import collections
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 # As XLA names them; asynchronous ones have a start and an end.
 _KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter|collective-broadcast"
 _CALL = re.compile(rf"= (\S.*?) ({_KINDS})(-start)?\(")
 _ARRAY = re.compile(r"(pred|[a-z]+\d+)\w*\[([\d,]*)\]")
+
+# Of the devices of a mesh, those that differ in some axes only, or in a part of an axis.
+_ALONG_AXES = re.compile(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}")
 
 # Ops that every device has run on all of the data, and how often.
 gathered: collections.Counter[str] = collections.Counter()
@@ -21,11 +25,42 @@ def of_program(hlo: str) -> dict[str, tuple[int, int]]:
     """How many collectives of each kind a program has, and the bytes of their results that each
     device gets in one execution."""
     found: dict[str, tuple[int, int]] = {}
+    for kind, size, _ in _calls(hlo):
+        count, before = found.get(kind, (0, 0))
+        found[kind] = (count + 1, before + size)
+    return found
+
+
+def bytes_sent(hlo: str) -> dict[str, float]:
+    """The bytes that each device sends in one execution, by kind, where devices that communicate
+    form rings."""
+    found: collections.Counter[str] = collections.Counter()
+    for kind, size, line in _calls(hlo):
+        group = _size_of_group(line)
+        part = (group - 1) / group
+        factor = {"all-reduce": 2 * part, "reduce-scatter": group - 1, "collective-permute": 1}
+        found[kind] += size * factor.get(kind, part)
+    return dict(found)
+
+
+def _calls(hlo: str) -> Iterator[tuple[str, int, str]]:
+    """The collectives of a program: kind, bytes of the results on a device, the line."""
     for line in hlo.splitlines():
         if call := _CALL.search(line):
-            count, size = found.get(call[2], (0, 0))
-            found[call[2]] = (count + 1, size + sum(map(_num_bytes, _ARRAY.finditer(call[1]))))
-    return found
+            yield call[2], sum(map(_num_bytes, _ARRAY.finditer(call[1]))), line
+
+
+def _size_of_group(line: str) -> int:
+    """How many devices a collective connects."""
+    if of_mesh := _ALONG_AXES.search(line):
+        sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", of_mesh[1])}
+        axes = re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", of_mesh[2])
+        return math.prod(int(part or sizes[name]) for name, part in axes)
+    if by_shape := re.search(r"replica_groups=\[(?:\d+,)*(\d+)\]<=", line):
+        return int(by_shape[1])
+    if listed := re.search(r"replica_groups=\{\{([\d,]+)\}", line):
+        return listed[1].count(",") + 1
+    return 1
 
 
 def _num_bytes(array: re.Match[str]) -> int:

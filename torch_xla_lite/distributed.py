@@ -9,9 +9,10 @@ Start them by `python -m torch_xla_lite.launch -n 4 train.py` or by torchrun; ja
 variables. All record the same operations on tensors of the same shapes; each reads its own rows of
 a batch.
 
-A process that fails ends the others, whose last line names it and its cause. Programs are compared
-when they are compiled, and data that is on one device when it gets to all. With
-TORCH_XLA_LITE_CHECK_PROCESSES=1 programs are compared each time that they run.
+A process that fails ends the others, whose last line names it and its cause. One that lives and
+does nothing ends them after `_PATIENCE`. Programs are compared when they are compiled, and data
+that is on one device when it gets to all. With TORCH_XLA_LITE_CHECK_PROCESSES=1 programs are
+compared each time that they run.
 """
 
 from __future__ import annotations
@@ -28,33 +29,39 @@ import time
 import traceback
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
-from . import _variables
+from . import _variables, program_lines
 
 CHECK = "TORCH_XLA_LITE_CHECK_PROCESSES"
 
 # The exit status of a process that ends because another one failed, which says why.
 PEER_FAILED = 75
 
-# How long a process waits for what the others record, in seconds.
-_PATIENCE = 60
+# How long a process may do something else while others wait for it, in seconds: read data, or write
+# a checkpoint. torch.distributed takes as long for a hang.
+_PATIENCE = 600
 
 # A process is gone if it is silent for so long, in seconds.
 _HEARTBEAT = 10
 
 _FAILED = "torch_xla_lite/state/failed"
 _FINISHED = "torch_xla_lite/state/finished"
+# Of each process that has not gone on for a while: the number of its programs, and their last.
+_PROGRESS = "torch_xla_lite/progress"
 
 # How many programs for the mesh this process has run, and the line of the last one.
 _runs = 0
-_line = ""
+_line = "the start"
 
 # Since when this process has been waiting for the others in `_exchange`.
 _waits_since = math.inf
+
+# The status and the line of the last call of sys.exit.
+_exit: tuple[object, str] | None = None
 
 
 def initialize(
@@ -99,8 +106,15 @@ def initialize(
             f"who the processes are is unknown: {error}\n"
             "Start them:  python -m torch_xla_lite.launch -n 4 train.py"
         ) from None
+    except RuntimeError as error:
+        if "before any JAX" not in str(error):
+            raise
+        raise RuntimeError(
+            "the device was used before the processes were connected.\n"
+            "Call torch_xla_lite.distributed.initialize() once, at the start of the program"
+        ) from None
     if _state().num_processes > 1:
-        sys.excepthook = _end_all
+        sys.excepthook, sys.exit = _end_all, _exit_by  # type: ignore[assignment]
         threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes").start()
         # Before jax's own, which waits for all processes.
         atexit.register(_note_finished)
@@ -149,12 +163,27 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
         # Perhaps because another process has ended. That one says why, and `_watch` reads it.
         time.sleep(3)
     frames = traceback.extract_tb(trace)
+    frames = [frame for frame in frames if not program_lines.is_library(frame.filename)] or frames
     at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     traceback.print_exception(kind, error, trace)
     _fail(f"{_name()} failed: {kind.__name__}: {error}{at}")
 
 
-def _fail(message: str) -> None:
+def _exit_by(status: Any = None, /) -> NoReturn:
+    """Instead of sys.exit: remembers the line, for those that will miss this process."""
+    global _exit
+    caller = sys._getframe(1)
+    _exit = status, f"{caller.f_code.co_filename}:{caller.f_lineno}"
+    raise SystemExit(status)
+
+
+def _exit_status() -> int:
+    """The exit status if this process ends now, as far as sys.exit was called."""
+    status = _exit and _exit[0]
+    return status if isinstance(status, int) else int(status is not None)
+
+
+def _fail(message: str, status: int = 1) -> None:
     """Ends this process and tells the others why."""
     print(message, file=sys.stderr, flush=True)
     try:
@@ -164,15 +193,18 @@ def _fail(message: str) -> None:
     except Exception:
         pass  # The others will miss it.
     sys.stdout.flush()
-    os._exit(1)
+    os._exit(status)
 
 
 def _note_finished() -> None:
-    _state().client.key_value_set(f"{_FINISHED}/{_state().process_id}", str(_runs))
+    how = f"ended by sys.exit({_exit[0]!r}) at {_exit[1]}" if _exit and _exit[0] else "ended"
+    _state().client.key_value_set(f"{_FINISHED}/{_state().process_id}", f"{_runs} {how}")
 
 
 def _watch() -> None:
-    """Ends this process when another one has failed, or has ended before it ran all programs."""
+    """Ends this process when another one has failed, has ended before it ran all programs, or does
+    nothing while this one waits for it."""
+    runs, since, is_told = -1, 0.0, False
     while True:
         time.sleep(0.5)
         client = _state().client
@@ -190,18 +222,55 @@ def _watch() -> None:
                 continue
             if key.startswith(_FAILED):
                 _leave(value)
-            elif int(value) < _runs or time.monotonic() - _waits_since > 2:
+                continue
+            count, how = value.split(" ", 1)
+            if int(count) < _runs or time.monotonic() - _waits_since > 2:
                 _fail(
-                    f"process {who} ended after {value} programs of the mesh, and {_name()} goes "
-                    f"on: it needs {_line}"
+                    f"process {who} of {_state().num_processes} {how} after {count} programs of "
+                    f"the mesh, and {_name()} goes on: it needs {_line}",
+                    # It has a status of its own that says more.
+                    status=1 if how == "ended" else PEER_FAILED,
                 )
+        if runs != _runs:
+            runs, since, is_told = _runs, time.monotonic(), False
+        elif not is_told and time.monotonic() - since > 1:
+            # Not in each step: they are many, and so may be the processes.
+            _tell_progress(client)
+            is_told = True
+        elif time.monotonic() - since > _PATIENCE:
+            _check_progress(client)
+
+
+def _tell_progress(client: Any) -> None:
+    key = f"{_PROGRESS}/{_state().process_id}"
+    client.key_value_set(key, f"{_runs} {_line}", allow_overwrite=True)
+
+
+def _progress(client: Any) -> dict[int, tuple[int, str]]:
+    """The number of programs of each other process, and the last of them, as they were told."""
+    found = {}
+    for key, value in client.key_value_dir_get(_PROGRESS):
+        count, line = value.split(" ", 1)
+        found[int(key.rpartition("/")[2])] = int(count), line
+    found.pop(_state().process_id, None)
+    return found
+
+
+def _check_progress(client: Any) -> None:
+    """Ends all processes if one has not run the program that this one waits for."""
+    for process, (count, line) in _progress(client).items():
+        if count < _runs:
+            _fail(
+                f"{_name()} has waited {_PATIENCE} s in {_line} for process {process}, which lives "
+                f"and has run nothing since {line}"
+            )
 
 
 def _leave(message: str) -> None:
     if "_TORCH_XLA_LITE_LAUNCHED" not in os.environ:
         print(message, file=sys.stderr, flush=True)
     sys.stdout.flush()
-    os._exit(PEER_FAILED)
+    os._exit(_exit_status() or PEER_FAILED)
 
 
 # --- what must be alike ---------------------------------------------------------------------------
@@ -226,19 +295,37 @@ def _exchange(text: str, what: str) -> list[str]:
     _line, _waits_since = what, time.monotonic()
     try:
         for process in range(state.num_processes):
-            key = f"{folder}/{number}/{process}"
-            texts.append(client.blocking_key_value_get(key, _PATIENCE * 1000))
-    except Exception as error:
-        if "DEADLINE" not in str(error):
-            raise
-        raise RuntimeError(
-            f"{_name()} needs {what}, and process {len(texts)} has needed nothing new for "
-            f"{_PATIENCE} s: it runs another program, or has another batch size.\n"
-            "Find out which:  torch_xla_lite.debug.explain_recompile()"
-        ) from None
+            texts.append(_text_of(process, f"{folder}/{number}/{process}", what))
     finally:
         _waits_since = math.inf
     return texts
+
+
+def _text_of(process: int, key: str, what: str) -> str:
+    """What another process has set, as soon as it has.
+
+    Raises:
+      RuntimeError: it runs another program, or does nothing.
+    """
+    client = _state().client
+    while True:
+        try:
+            return client.blocking_key_value_get(key, 2_000)
+        except Exception as error:
+            if "DEADLINE" not in str(error):
+                raise
+        count, line = _progress(client).get(process, (0, "the start"))
+        if count > _runs:
+            raise RuntimeError(
+                f"{_name()} needs {what}, and process {process} runs {line}: it records other "
+                "operations, or has another batch size.\n"
+                "Find out which:  torch_xla_lite.debug.explain_recompile()"
+            )
+        if time.monotonic() - _waits_since > _PATIENCE:
+            raise RuntimeError(
+                f"{_name()} needs {what}, and process {process} has done nothing for {_PATIENCE} s "
+                f"since {line}"
+            )
 
 
 def require_same_program(description: str, line: str) -> None:
@@ -252,7 +339,7 @@ def require_same_program(description: str, line: str) -> None:
     for process, text in enumerate(texts):
         if text.split(" ")[:2] != ["program", digest]:
             raise RuntimeError(
-                f"{_name()} needs a program at {line}, and process {process} another one at "
+                f"{_name()} needs a program at {line}, and process {process} another one or data: "
                 f"{text.split(' ', 2)[2]}.\n"
                 "All processes must record the same operations on tensors of the same shapes"
             )
@@ -264,14 +351,15 @@ def require_same_data(array: np.ndarray) -> None:
     Raises:
       RuntimeError: it differs.
     """
+    file, number, _ = program_lines.place()
     digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
     shape = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-    texts = _exchange(f"data {digest} {shape}", f"a tensor {shape} on all devices")
-    for process, text in enumerate(texts):
-        if text != f"data {digest} {shape}":
+    what = f"a tensor {shape} on all devices at {file}:{number}"
+    for process, text in enumerate(_exchange(f"data {digest} {what}", what)):
+        kind, its_digest, its = text.split(" ", 2)
+        if (kind, its_digest) != ("data", digest) or shape not in its:
             raise RuntimeError(
-                f"a tensor {shape} that all devices need differs between {_name()} and process "
-                f"{process}.\n"
+                f"{_name()} needs {what}, and process {process} has other data: {its}.\n"
                 "If each has its own rows:  torch_xla_lite.from_process_local(x, 'data').  If one "
                 "is right, make it in all, for example by torch.manual_seed"
             )

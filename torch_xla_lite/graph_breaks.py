@@ -17,8 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from . import _XLAC
-from .debug import new_graphs
+from . import _XLAC, program_lines
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -123,7 +122,7 @@ def _graph_break(name: str, error: BaseException) -> GraphBreak | None:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not new_graphs.is_library(frame.filename)
+        if not program_lines.is_library(frame.filename)
     ]
     file, line = (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
     return GraphBreak(name, str(cause).partition(_MARK)[2].splitlines()[0], file, line)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from . import program_lines
 from .debug import new_graphs
 from .jax_programs import Traces
 
@@ -40,7 +41,7 @@ class _Owner(dict[Any, Traces]):
     __slots__ = ("place", "reference")
 
     reference: Any  # weak where that is possible
-    place: tuple[new_graphs.Place, str] | None  # where it was traced first
+    place: tuple[program_lines.Place, str] | None  # where it was traced first
 
 
 _lock = threading.Lock()
@@ -50,7 +51,7 @@ _owners: dict[int, _Owner] = {}
 _kept: collections.deque[int] = collections.deque()
 _by_code: collections.OrderedDict[Hashable, Traces] = collections.OrderedDict()
 # How many functions that were traced at a line no longer exist.
-_gone_from: collections.Counter[tuple[new_graphs.Place, str]] = collections.Counter()
+_gone_from: collections.Counter[tuple[program_lines.Place, str]] = collections.Counter()
 
 
 def unwrapped(fn: Callable, args: tuple, kwargs: dict) -> tuple[Callable, tuple, dict]:
@@ -80,7 +81,7 @@ def note_first_trace(fn: Callable) -> None:
         no longer exist.
     """
     name = name_of(fn)
-    place = new_graphs.place()
+    place = program_lines.place()
     known = _owners.get(id(getattr(fn, "__self__", fn)))
     if known is not None:
         known.place = place, name

@@ -92,7 +92,7 @@ def shard(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     Example:
       >>> h = torch_xla_lite.shard(h, "data", None, "model")
     """
-    _check_spec(tensor.shape, spec)
+    check_spec(tensor.shape, spec)
     if tensor.device.type != NAME:
         with whole_uploads():
             tensor = tensor.to(NAME)
@@ -113,7 +113,7 @@ full = replicate
 def shard_(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     """Moves the data of a tensor on `'jax'`, and of all its views, to where the spec says. What is
     written to it later stays there. It cannot be a view of another tensor."""
-    _check_spec(tensor.shape, spec)
+    check_spec(tensor.shape, spec)
     _XLAC.place(tensor.detach(), number_of_spec(spec, tensor.dim()))
     return tensor
 
@@ -149,17 +149,27 @@ def shard_module(
     if jax.process_count() > 1:
         _take_values_of_first_process([tensor for _, tensor in tensors])
     for name, tensor in tensors:
-        spec: Spec = next((tuple(spec) for rule, spec in rules if re.search(rule, name)), ())
-        try:
-            _check_spec(tensor.shape, spec)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        if fsdp is not None:
-            spec = _with_axis(tensor.shape, spec, fsdp)
-        shard_(tensor, *spec)
+        shard_(tensor, *spec_in_module(name, tensor, rules, fsdp=fsdp))
         if tensor.requires_grad and tensor.is_leaf:
-            _pin_gradient(tensor)
+            pin_gradient(tensor)
     return module
+
+
+def spec_in_module(
+    name: str, tensor: torch.Tensor, rules: Sequence[Rule], *, fsdp: str | None
+) -> Spec:
+    """How `shard_module` divides a parameter or buffer of this name.
+
+    Raises:
+      ValueError: a rule names an axis that the mesh has not, or that does not divide the dimension.
+    """
+    spec: Spec = next((tuple(spec) for rule, spec in rules if re.search(rule, name)), ())
+    try:
+        check_spec(tensor.shape, spec)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    is_divided = fsdp is not None and isinstance(tensor, torch.nn.Parameter)
+    return _with_axis(tensor.shape, spec, fsdp) if is_divided else spec
 
 
 def fully_shard(module: torch.nn.Module, *, axis: str | None = None) -> torch.nn.Module:
@@ -206,7 +216,8 @@ def _check_axes(names: Sequence[str], mesh: Mesh) -> None:
             raise ValueError(f"the mesh has the axes {tuple(mesh.shape)}, and no {name!r}")
 
 
-def _check_spec(shape: Sequence[int], spec: Sequence[Any]) -> None:
+def check_spec(shape: Sequence[int], spec: Sequence[Any]) -> None:
+    """Raises ValueError if a tensor of this shape cannot be divided so."""
     mesh = placements.mesh()
     if len(spec) > len(shape):
         raise ValueError(f"a spec of {len(spec)} dimensions for a tensor of {len(shape)}: {spec}")
@@ -299,7 +310,7 @@ def _from_torch(mesh: torch.distributed.DeviceMesh) -> Mesh:
 _gradient_hooks = WeakTensorKeyDictionary()
 
 
-def _pin_gradient(parameter: torch.Tensor) -> None:
+def pin_gradient(parameter: torch.Tensor) -> None:
     """Lets each gradient of a parameter be where the parameter is."""
 
     def keep(parameter: torch.Tensor) -> None:

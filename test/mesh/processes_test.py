@@ -2,7 +2,10 @@
 
 import itertools
 import json
+import os
 import re
+import socket
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from test.python import programs
-from torch_xla_lite import launch
+from torch_xla_lite import distributed, launch
 
 _PROGRAM = Path(__file__).with_name("training.py")
 STEPS = 3  # of that program
@@ -22,15 +25,14 @@ _SOON = 30
 @pytest.fixture
 def launched(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, float]]:
-    """Runs the program in so many processes: exit status, output and seconds."""
+) -> Callable[..., tuple[int, str]]:
+    """Runs the program in so many processes: exit status and output."""
 
-    def run(count: int, *arguments: str, **environ: str) -> tuple[int, str, float]:
+    def run(count: int, *arguments: str, **environ: str) -> tuple[int, str]:
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
-        start = time.monotonic()
         status = launch.run([*programs.python(), str(_PROGRAM), *arguments], count)
-        return status, "".join(capfd.readouterr()), time.monotonic() - start
+        return status, "".join(capfd.readouterr())
 
     return run
 
@@ -52,11 +54,11 @@ def test_processes_train_as_one_does(
     mode: str, count: int, attempts: list[str], tmp_path: Path, launched: Callable
 ):
     cache = {"TORCH_XLA_LITE_COMPILATION_CACHE": "1", "XDG_CACHE_HOME": str(tmp_path)}
-    status, output, _ = launched(1, mode)
+    status, output = launched(1, mode)
     assert status == 0, output
     ((expected, size, _),) = _results(output)
     for attempt in attempts:
-        status, output, _ = launched(count, mode, **cache)
+        status, output = launched(count, mode, **cache)
         assert status == 0, output
         results = _results(output)
         assert len(results) == count
@@ -70,12 +72,12 @@ def test_processes_train_as_one_does(
 @pytest.mark.nightly
 def test_a_checkpoint_is_restored_by_other_processes(tmp_path: Path, launched: Callable):
     pytest.importorskip("orbax.checkpoint")
-    status, output, _ = launched(2, "fsdp", SAVE=str(tmp_path / "two"))
+    status, output = launched(2, "fsdp", SAVE=str(tmp_path / "two"))
     assert status == 0, output
     found = []
     for count, mode in [(2, "fsdp"), (1, "dp"), (4, "tp+fsdp")]:
         places = {"LOAD": str(tmp_path / "two"), "SAVE": str(tmp_path / f"{count}")}
-        status, output, _ = launched(count, mode, **places)
+        status, output = launched(count, mode, **places)
         assert status == 0, output
         found += [losses for losses, _, _ in _results(output)]
     assert len(found) == 7
@@ -83,17 +85,17 @@ def test_a_checkpoint_is_restored_by_other_processes(tmp_path: Path, launched: C
         assert losses == pytest.approx(found[0], abs=1e-5)
 
 
-_ENDED = (
-    r"process {0} ended after \d+ programs of the mesh, and process . of 2 goes on: it needs .+"
-)
+_GOES_ON = r" after \d+ programs of the mesh, and process . of 2 goes on: it needs .+:\d+"
+_WAITS = r"process . of 2 (has waited 5 s in|needs) a .+ at .+:\d+.* process {0},? "
 CAUSES = {
     "raise": (1, r"process {0} of 2 failed: KeyError: 'lost' at .*training.py:\d+"),
-    "exit": (1, _ENDED),
-    "end": (1, _ENDED),
+    "exit": (3, r"process {0} of 2 ended by sys.exit\(3\) at .*training.py:\d+" + _GOES_ON),
+    "end": (1, "process {0} of 2 ended" + _GOES_ON),
+    "hang": (1, _WAITS + r"(which lives and has run|has done) nothing .*since .+"),
     "SIGKILL": (128 + 9, "process {0} of 2 was ended by SIGKILL"),
     "SIGTERM": (128 + 15, "process {0} of 2 was ended by SIGTERM"),
 }
-_DAILY = {("raise", 1, 1), ("end", 0, 1), ("SIGKILL", 0, 2)}
+_DAILY = {("raise", 1, 1), ("exit", 0, 1), ("hang", 1, 1), ("SIGKILL", 0, 2)}
 
 
 @pytest.mark.parametrize(
@@ -105,18 +107,20 @@ _DAILY = {("raise", 1, 1), ("end", 0, 1), ("SIGKILL", 0, 2)}
 )
 def test_a_process_that_fails_ends_all(failure: str, process: int, step: int, launched: Callable):
     wanted, message = CAUSES[failure]
-    status, output, seconds = launched(2, "fsdp", failure, str(process), str(step))
+    status, output = launched(2, "fsdp", failure, str(process), str(step))
     assert status == wanted, output
     assert re.search(message.format(process), output), output
     assert output.count("Traceback") <= 1, output
     assert "RESULT" not in output
-    assert seconds < 2 * _SOON  # with the start
+    failed_at = float(re.search(r"FAILS AT (.+)", output)[1])
+    assert time.time() - failed_at < _SOON
 
 
+_OTHER = r"process 1 of 2 needs a program at .+:\d+.*, and process 0 runs a program at .+:\d+"
 DIFFERENCES = {
-    "program": r"process \d needs a program at .*|process \d of 2 needs a program at .*:\d+",
-    "batch": r"needs a program at .*:\d+",
-    "data": r"a tensor float32\[512\] that all devices need differs .*",
+    "program": _OTHER,
+    "batch": _OTHER,
+    "data": r"needs a tensor float32\[512\] .+:\d+, and process \d has other data: .+:\d+",
 }
 
 
@@ -129,13 +133,63 @@ DIFFERENCES = {
     ],
 )
 def test_processes_that_differ_are_told(difference: str, launched: Callable):
-    status, output, _ = launched(2, "fsdp", difference, "1", "1")
+    status, output = launched(2, "fsdp", difference, "1", "1")
     assert status == 1, output
     assert re.search(DIFFERENCES[difference], output), output
     assert "RESULT" not in output
 
 
+@pytest.mark.nightly
+def test_a_batch_that_devices_cannot_share_is_refused(launched: Callable):
+    status, output = launched(2, "fsdp", "uneven")
+    assert status == 1, output
+    assert "dimension 0 has 12 elements, which 8 devices" in output
+    assert all(remedy in output for remedy in ("Pad it", "drop_last=True", "replicate(x)"))
+
+
+def test_the_variables_of_slurm_say_who_the_processes_are():
+    first_port = 61_440  # jax derives the port from the number of the job.
+    with socket.socket() as free:
+        port = next(p for p in range(first_port, 65_536) if _is_bound(free, p))
+    job = {
+        "SLURM_JOB_ID": str(port - first_port),
+        "SLURM_STEP_NODELIST": "127.0.0.1",
+        "SLURM_NTASKS": "2",
+        "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}",
+    }
+    command = [*programs.python(), str(_PROGRAM), "dp"]
+    processes = [
+        subprocess.Popen(
+            command,
+            env=os.environ | job | {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    (first,), (second,) = map(_results, outputs)
+    assert first[0] == second[0]
+
+
+def _is_bound(listener: socket.socket, port: int) -> bool:
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
+
+
+def test_torchrun_listens_on_the_port_that_it_names(monkeypatch: pytest.MonkeyPatch):
+    torchrun = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29400", "WORLD_SIZE": "8", "RANK": "3"}
+    for name, value in (torchrun | {"TORCHELASTIC_USE_AGENT_STORE": "True"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    expected = {"coordinator_address": "10.0.0.1:29401", "num_processes": 8, "process_id": 3}
+    assert distributed._from_torchrun() == expected
+
+
 def test_a_wrong_start_is_refused(launched: Callable):
-    status, output, _ = launched(1, "fsdp", TORCH_XLA_LITE_COMPILE="background")
+    status, output = launched(1, "fsdp", TORCH_XLA_LITE_COMPILE="background")
     assert status == 1
     assert "unset TORCH_XLA_LITE_COMPILE" in output

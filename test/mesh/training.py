@@ -5,11 +5,11 @@
 Prints the losses, and the counts of the runtime. Each process has 8 / n devices.
 """
 
-import contextlib
 import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 
 import jax
@@ -36,6 +36,10 @@ def _end_early() -> None:
     sys.exit(0)
 
 
+def _hang() -> None:
+    time.sleep(1_000)
+
+
 def _kill(number: signal.Signals) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
@@ -44,14 +48,18 @@ FAILURES = {
     "raise": _raise,
     "exit": _exit,
     "end": _end_early,
+    "hang": _hang,
     "SIGKILL": _kill(signal.SIGKILL),
     "SIGTERM": _kill(signal.SIGTERM),
 }
 
 
 def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -> None:
-    jax.config.update("jax_num_cpu_devices", 8 // int(os.environ["WORLD_SIZE"]))
+    count = os.environ.get("WORLD_SIZE") or os.environ["SLURM_NTASKS"]
+    jax.config.update("jax_num_cpu_devices", 8 // int(count))
     txl.distributed.initialize()
+    if failure == "hang":
+        txl.distributed._PATIENCE = 5
     grid = mode == "tp+fsdp"
     shape, axes = ((2, 4), ("data", "model")) if grid else ((8,), ("data",))
     txl.set_mesh(jax.make_mesh(shape, axes))
@@ -66,13 +74,16 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
     for step in range(STEPS):
         here = failure and jax.process_index() == int(process) and step == int(at_step)
         if here and failure in FAILURES:
+            print("FAILS AT", time.time(), flush=True)
             FAILURES[failure]()
         optimizer.zero_grad()
         tokens = torch.randint(VOCABULARY, (BATCH, LENGTH + 1), generator=draw)
         mine = tokens.chunk(jax.process_count())[jax.process_index()]
         if here and failure == "batch":
             mine = mine[:4]
-        x, y = (txl.from_process_local(part, "data") for part in (mine[:, :-1], mine[:, 1:]))
+        if failure == "uneven":
+            mine = mine[:6]
+        ((x, y),) = txl.shard_loader([(mine[:, :-1], mine[:, 1:])], "data")
         scores = model(x)
         if here and failure == "program":
             scores = scores * 2
@@ -87,7 +98,7 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
     if path := os.environ.get("SAVE"):
         txl.save_checkpoint(path, model, optimizer)
     weight = txl.full(model.head.weight.detach()).cpu()
-    with contextlib.suppress(ValueError):
+    if jax.process_index() == 0:
         print(model.head.weight)  # Needs no other process.
     print("RESULT", json.dumps([losses, weight.abs().sum().item(), txl.debug.metrics()]))
 

@@ -92,6 +92,7 @@ class Program:
         result.
       gathered: ops that each device of a mesh runs on all of the data, one for each call.
       targets: names of the custom calls in it.
+      collectives: of a program for a mesh, see communication.of_program.
       storable: whether its executables can be serialised.
     """
 
@@ -102,6 +103,7 @@ class Program:
     checks: tuple[tuple[int, str, str], ...]
     gathered: tuple[str, ...]
     targets: frozenset[str]
+    collectives: dict[str, tuple[int, int]]
     storable: bool = True
 
 
@@ -203,6 +205,7 @@ def store(key: str | None, program: Program) -> None:
         "checks": program.checks,
         "gathered": program.gathered,
         "targets": sorted(program.targets),
+        "collectives": program.collectives,
     }
     body = json.dumps(header).encode() + b"\n" + b"".join(data for data, _, _ in serialized)
     try:
@@ -243,6 +246,7 @@ def _deserialize(header: dict, executables: bytes, mesh: Mesh | None) -> Program
         checks=tuple((step, message, error) for step, message, error in header["checks"]),
         gathered=tuple(header["gathered"]),
         targets=names,
+        collectives={kind: (count, size) for kind, (count, size) in header["collectives"].items()},
     )
 
 

@@ -28,11 +28,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from .. import _XLAC, _variables, communication, distributed, jax_programs, placements
+from .. import (
+    _XLAC,
+    _variables,
+    communication,
+    distributed,
+    jax_programs,
+    placements,
+    program_lines,
+)
 from ..debug import new_graphs
-from ..debug.new_graphs import NewGraph, Place
+from ..debug.new_graphs import NewGraph
 from ..lowering import registry, target
 from ..placements import Root
+from ..program_lines import Place
 from . import compilation_cache, costs, foreign_code, graph_errors, index_errors, progress, tracing
 from .background import Worker
 from .compilation_cache import Program
@@ -55,7 +64,7 @@ def register() -> None:
 
 def _start_compile(steps: list[tuple], roots: list[Root], structure: int) -> Future[Compiled]:
     """Compiles a graph in the background, after those that came before."""
-    place = new_graphs.place()
+    place = program_lines.place()
 
     def compile_here() -> Compiled:
         _XLAC.set_is_compiler_thread()
@@ -161,7 +170,7 @@ def compile_graph(
             raise blamed from error
         if mesh is not None:
             graph.placements = _placements(program.executables[0], mesh, calls, leaves, roots)
-            graph.collectives = communication.of_program(program.executables[0].as_text())
+            graph.collectives = program.collectives
     function = program.executables[0]
     if program.order:
         function = foreign_code.joined(program.executables, program.order)
@@ -193,7 +202,9 @@ def _program(
         if (program := compilation_cache.load(key, mesh)) is not None:
             return program, True
     graph_of_jax = tracing.lower_graph(calls, leaves, roots, mesh)
-    hlo = "".join(part.as_text() for part in graph_of_jax.parts)
+    hlo = ""
+    if mesh is None or traces_first:
+        hlo = "".join(part.as_text() for part in graph_of_jax.parts)
     if traces_first:
         # With the description, because a program names ops and steps of its graph.
         key = _key(description + hlo, mesh)
@@ -202,6 +213,8 @@ def _program(
     executables, storable = compilation_cache.compile_parts(
         graph_of_jax.parts, target.compiler_options()
     )
+    # What partitioning adds is seen in the compiled text alone: custom calls, and collectives.
+    hlo = hlo if mesh is None else executables[0].as_text()
     program = Program(
         executables=executables,
         order=graph_of_jax.order,
@@ -209,7 +222,8 @@ def _program(
         foreign=graph_of_jax.foreign,
         checks=graph_of_jax.checks,
         gathered=graph_of_jax.gathered,
-        targets=compilation_cache.targets(hlo if mesh is None else executables[0].as_text()),
+        targets=compilation_cache.targets(hlo),
+        collectives={} if mesh is None else communication.of_program(hlo),
         storable=storable,
     )
     compilation_cache.store(key, program)
@@ -352,7 +366,7 @@ class Compiler:
     start_compile = staticmethod(_start_compile)
     can_interpret = staticmethod(_can_interpret)
     note_interpreted = staticmethod(new_graphs.note_interpreted)
-    is_library = staticmethod(new_graphs.is_library)
+    is_library = staticmethod(program_lines.is_library)
     upload = staticmethod(_upload)
     copy = staticmethod(_copy)
     place = staticmethod(placements.place)

@@ -16,17 +16,14 @@ import collections
 import contextlib
 import dataclasses
 import itertools
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-
-import torch
 
 from .. import _XLAC
 from ..placements import Root
+from ..program_lines import Place, place
 from . import graph_differences
 from .graph_differences import Graph
 
@@ -36,8 +33,6 @@ _MOST_OPS = 20_000
 
 # A line of the program that compiles so many graphs is worth a warning.
 _MANY = 10
-
-_LIBRARIES = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).parents[1]}/")
 
 
 class RecompilationWarning(UserWarning):
@@ -135,9 +130,6 @@ class Interpreted:
     seconds: float = 0.0  # in all
 
 
-# Where the program is: file, line and function.
-Place = tuple[str, int, str]
-
 # Guards what follows: graphs may be compiled in the background.
 _lock = threading.Lock()
 _history = _History()
@@ -228,22 +220,6 @@ def reset() -> None:
     with _lock:
         _history.clear()
         _new_graphs_of.clear()
-
-
-def is_library(file: str) -> bool:
-    """Whether the code of a file is that of torch, this package, or Python's own machinery."""
-    return file.startswith((*_LIBRARIES, "<frozen")) or file == contextlib.__file__
-
-
-def place() -> Place:
-    """Where the program is that needs a value now; outside torch and this package."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not is_library(file):
-            return file, frame.f_lineno, frame.f_code.co_name
-        frame = frame.f_back  # type: ignore[assignment]
-    return "", 0, ""
 
 
 def _text(file: str, line: int, function: str) -> str:

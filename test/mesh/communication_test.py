@@ -1,0 +1,34 @@
+"""The communication in the text of a compiled program."""
+
+import pytest
+
+from torch_xla_lite import communication
+
+GROUPS = {
+    "replica_groups={{0,1,2,3},{4,5,6,7}}": 4,
+    "replica_groups=[2,4]<=[8]": 4,
+    "replica_groups=[4,2]<=[2,4]T(1,0)": 2,
+    "replica_groups=mesh['axis_0'=2,'axis_1'=4] {'axis_1'}": 4,
+    "replica_groups=mesh['axis_0'=2,'axis_1'=4] {'axis_0','axis_1'}": 8,
+    "replica_groups=mesh['axis_0'=8] {'axis_0':(1)2}": 2,
+}
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_a_device_sends_what_a_ring_of_its_group_needs(groups: str):
+    size, part = 64, 1 - 1 / GROUPS[groups]
+    of_kind = {
+        "all-gather": size * part,
+        "all-to-all": size * part,
+        "all-reduce": 2 * size * part,
+        "reduce-scatter": size * (GROUPS[groups] - 1),
+    }
+    for kind, sent in of_kind.items():
+        line = f"  %x.1 = (f32[2,4]{{1,0}}, bf16[16]{{0}}) {kind}(%a, %b), channel_id=1, {groups}"
+        assert communication.bytes_sent(line) == {kind: sent}
+        assert communication.of_program(line) == {kind: (1, size)}
+
+
+def test_a_permutation_sends_what_it_gives():
+    line = "%p = f32[4]{0} collective-permute(%a), source_target_pairs={{0,1},{1,0}}"
+    assert communication.bytes_sent(f"{line}\n{line}") == {"collective-permute": 32}
