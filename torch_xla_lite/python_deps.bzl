@@ -155,7 +155,7 @@ PYTHON_DEPS = {
         "unary": [":promotion", ":registry", ":target"],
         "unlowered": [":facts"],
         "upsample": [":factories", ":matmul", ":promotion", ":registry", ":sparse_matrix"],
-        "views": [":ffi", ":merged_dims", ":mesh", ":promotion", ":registry", ":target"],
+        "views": [":ffi", ":merged_dims", ":promotion", ":registry", ":target"],
     },
     "torch_xla_lite/torch_hooks": {
         "__init__": [],
