@@ -12,7 +12,7 @@ from torch import nn
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
-from torch_xla_lite import debug
+from torch_xla_lite import communication, debug
 from torch_xla_lite.debug import new_graphs
 
 import jax  # isort: skip
@@ -105,8 +105,19 @@ def _num_donated() -> int:
     return sum(step[2] for step in steps if not isinstance(step[0], str))
 
 
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts of the programs that a test compiles for a mesh."""
+    texts: list[str] = []
+    of_program = communication.of_program
+    monkeypatch.setattr(
+        communication, "of_program", lambda hlo: texts.append(hlo) or of_program(hlo)
+    )
+    return texts
+
+
 @pytest.mark.parametrize("mode", MODES)
-def test_a_mode_trains_as_one_device_does(mode: str):
+def test_a_mode_trains_as_one_device_does(mode: str, compiled: list[str]):
     expected, _ = _on_one_device(None)
     model = _model(mode)
     optimizer = _adamw(model)
@@ -117,7 +128,9 @@ def test_a_mode_trains_as_one_device_does(mode: str):
     assert debug.metrics()["compiles"] == 1
     assert debug.metrics()["gathered"] == {}
     parameters = list(model.parameters())
-    assert _num_donated() == 3 * len(parameters)  # with both states
+    # With both states: the program that XLA made overwrites them, not only the graph.
+    num_aliases = compiled[-1].partition("\n")[0].count("-alias")
+    assert num_aliases == _num_donated() == 3 * len(parameters)
     for parameter in parameters:
         places = {txl.sharding.spec_of(x) for x in (parameter, parameter.grad)}
         places |= {txl.sharding.spec_of(optimizer.state[parameter]["exp_avg"])}
@@ -164,7 +177,9 @@ def test_an_option_trains_as_on_one_device(mode: str, option: str):
     txl.sync()
     debug.reset_metrics()
     losses = _losses(model, optimizer, **options)
-    # bfloat16 rounds sums that devices have computed in parts.
-    assert losses == pytest.approx(expected, abs=0.02 if option == "autocast" else 1e-5)
+    # Of tensor parallelism, bfloat16 rounds sums that devices have computed in parts.
+    is_rounded = option == "autocast" and mode.startswith("tp")
+    assert losses == pytest.approx(expected, abs=1e-3 if is_rounded else 1e-5)
     assert debug.metrics()["compiles"] == 1
-    assert _num_donated() == donated
+    states = 1 if option == "sgd" else 3
+    assert _num_donated() == donated == states * len(list(model.parameters()))

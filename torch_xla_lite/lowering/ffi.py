@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.mesh import partitioned
+from torch_xla_lite.lowering.mesh import elementwise
 
 _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
@@ -74,13 +74,12 @@ def store(value: jax.Array) -> jax.Array:
     """`value`, which XLA does not fuse with its uses; for use while `jax.jit` traces, on CPUs."""
     target.refuse_if_portable(_STORE)
     register()
-    dims = " ".join(f"d{dim}" for dim in range(value.ndim))
 
-    def kernel(arrays: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]) -> list:
-        return [jax.ffi.ffi_call(_STORE, outs[0], input_output_aliases={0: 0})(arrays[0])]
+    def call(x: jax.Array) -> jax.Array:
+        struct = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.ffi.ffi_call(_STORE, struct, input_output_aliases={0: 0})(x)
 
-    struct = jax.ShapeDtypeStruct(value.shape, value.dtype)
-    return partitioned(kernel, [value], [struct], takes=[dims], gives=[dims], along=dims)[0]
+    return elementwise(call, value)
 
 
 def lower_by_ffi(

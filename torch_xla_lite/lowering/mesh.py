@@ -111,6 +111,25 @@ def partitioned(
     return list(function(*operands))
 
 
+def elementwise(call: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+    """`call(x)`, of which each element depends on that of `x`; on a mesh run by each device on its
+    part. XLA may divide `x` along a part of an axis, too, for which jax has no name."""
+    if current() is None:
+        return call(x)
+    from jax.experimental.custom_partitioning import custom_partitioning
+
+    def partition(mesh: Mesh, arg_shapes: Sequence[Any], _: Any) -> tuple:
+        place = arg_shapes[0].sharding
+        return mesh, call, place, (place,)
+
+    dims = " ".join(f"d{dim}" for dim in range(x.ndim))
+    function = custom_partitioning(call)
+    function.def_partition(
+        partition=partition, sharding_rule=f"{dims} -> {dims}", decode_shardings=False
+    )
+    return function(x)
+
+
 def _axes(
     mesh: Mesh, takes: Sequence[str], operands: Sequence[Any], along: Sequence[str]
 ) -> dict[str, Any]:

@@ -1,0 +1,233 @@
+"""What each device of a mesh sends in a training step of a Llama of a billion parameters.
+
+    python -m scripts.bench.mesh_on_paper                    # some 20 minutes on two cores
+    python -m scripts.bench.mesh_on_paper --devices 64 --modes fsdp
+
+The model (1.24 billion parameters: the sizes of Llama 3.2 1B) and its states are shapes without
+data: the step is recorded and compiled as a program does it, for virtual devices of the CPU, and
+never run. What it sends is read from the compiled text. Layers are equal, so programs of one and of
+two layers tell what sixteen send.
+
+The ideal is that of rings in which all devices send at once, for n devices of which `t` share each
+matrix, parameters of P bytes, activations of A bytes after each layer, and L layers:
+
+    dp      each gradient is summed once:                          2 P (n - 1) / n
+    fsdp    parameters are gathered twice, gradients scattered:    3 P (n - 1) / n
+    tp      four sums for each layer, and two for the vocabulary:  (4 L + 2) 2 A (t - 1) / t,
+            and gradients among the n / t devices that have the same part
+
+XLA for CPUs merges no sums of parts: in `tp` the gradients of q, k and v are summed one by one, and
+those of gate and up. With --tpu the step is compiled for TPUs (v5p), whose XLA does. That needs no
+TPU, but `pip install libtpu`, and some ten minutes for each program.
+
+It needs transformers (test/models/requirements.txt).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+
+LAYERS, LENGTH, WIDTH = 16, 2048, 2048
+# Of tensor parallelism: as many as there are heads of keys.
+SHARE = 8
+
+RULES = [
+    (r"(q_proj|k_proj|v_proj|up_proj|gate_proj)\.weight", ("model", None)),
+    (r"(o_proj|down_proj)\.weight", (None, "model")),
+    (r"(embed_tokens|lm_head)\.weight", ("model", None)),
+]
+
+MODES = ("dp", "fsdp", "fsdp, outputs constrained", "tp")
+
+
+def main() -> None:
+    """Runs the command line."""
+    from scripts.bench import harness
+
+    parser = harness.arguments(__doc__)
+    parser.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--tpu", action="store_true", help="compile for TPUs, by libtpu")
+    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)  # mode, devices, layers
+    options = parser.parse_args()
+    if options.cell:
+        mode, devices, layers = options.cell
+        print(json.dumps(_sent(mode, int(devices), int(layers), tpu=options.tpu)))
+        return
+    report = harness.Report(harness.machine())
+    for devices in options.devices:
+        rows = [_row(mode, devices, options.tpu) for mode in options.modes]
+        name = "TPUs" if options.tpu else "devices"
+        report.add(f"Megabytes that each of {devices} {name} sends in a step", rows)
+    report.write(options.json)
+
+
+def _row(mode: str, devices: int, tpu: bool) -> Any:
+    from scripts.bench import harness
+
+    one, two = (_in_a_process(mode, devices, layers, tpu) for layers in (1, 2))
+    kinds = one["sent"].keys() | two["sent"].keys()
+    sent = {}
+    for kind in sorted(kinds):
+        first, second = one["sent"].get(kind, 0), two["sent"].get(kind, 0)
+        sent[kind] = (first + (LAYERS - 1) * (second - first)) / 1e6
+    size = one["parameters"] + (LAYERS - 1) * (two["parameters"] - one["parameters"])
+    ideal = _ideal(mode, devices, size) / 1e6
+    total = sum(sent.values())
+    return harness.Row(mode, "MB", {**sent, "all": total, "ideal": ideal}, total / ideal, 4 / 3)
+
+
+def _ideal(mode: str, devices: int, size: int) -> float:
+    """Bytes that a device sends at least, for parameters of `size` bytes."""
+    if mode != "tp":
+        return (2 if mode == "dp" else 3) * size * (devices - 1) / devices
+    activations = 4 * SHARE * LENGTH * WIDTH
+    groups = devices // SHARE
+    gradients = 2 * size / SHARE * (groups - 1) / groups
+    return (4 * LAYERS + 2) * 2 * activations * (SHARE - 1) / SHARE + gradients
+
+
+def _in_a_process(mode: str, devices: int, layers: int, tpu: bool) -> dict[str, Any]:
+    """`_sent` in a process of its own, because a process has one number of devices."""
+    command = [sys.executable, "-m", __spec__.name, "--cell", mode, str(devices), str(layers)]
+    command += ["--tpu"] if tpu else []
+    environ = {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",  # It looks for no TPU.
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "TORCH_XLA_LITE_SYNC_AFTER_STEP": "0",
+        "TORCH_XLA_LITE_PENDING_LIMIT": "0",
+    }
+    done = subprocess.run(command, env=os.environ | environ, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _sent(mode: str, devices: int, layers: int, *, tpu: bool) -> dict[str, Any]:
+    """The bytes that a device sends in a step, by kind, and those of the parameters."""
+    import torch_xla_lite as txl
+    from torch_xla_lite import _XLAC, communication
+    from torch_xla_lite.compiler import compiler, tracing
+    from torch_xla_lite.lowering import target
+
+    if mode == "tp":
+        txl.set_mesh(_mesh({"data": devices // SHARE, "model": SHARE}, tpu))
+        model = _without_data(_llama(layers), RULES, fsdp=None)
+    else:
+        txl.set_mesh(_mesh({"data": devices}, tpu))
+        model = _without_data(_llama(layers), [], fsdp=None if mode == "dp" else "data")
+    if mode.endswith("constrained"):
+        for module in (model.model.embed_tokens, *model.model.layers, model.lm_head):
+            txl.shard_output(module, "data")
+    optimizer = _optimizer(model)
+    tokens, labels = (_shape_alone((devices, LENGTH), torch.int64, ("data",)) for _ in range(2))
+
+    model(input_ids=tokens, labels=labels).loss.backward()
+    optimizer.step()
+    steps, roots = _XLAC.pending_graph()
+    calls, leaves = compiler._parts(steps)
+    with target.portable() if tpu else contextlib.nullcontext(), jax.enable_x64(True):
+        graph = tracing.lower_graph(calls, leaves, roots, compiler._mesh(calls, leaves))
+        (program,) = graph.parts
+        text = program.compile().as_text()
+    parameters = sum(parameter.nbytes for parameter in model.parameters())
+    return {"sent": communication.bytes_sent(text), "parameters": parameters}
+
+
+def _mesh(axes: dict[str, int], tpu: bool) -> jax.sharding.Mesh:
+    sizes, names = tuple(axes.values()), tuple(axes)
+    if not tpu:
+        return jax.make_mesh(sizes, names)
+    from jax.experimental import topologies
+
+    edge = round(math.prod(sizes) ** (1 / 3))
+    chips = topologies.get_topology_desc(f"v5p:{edge}x{edge}x{edge}", "tpu").devices
+    return jax.sharding.Mesh(np.array(chips).reshape(sizes), names)
+
+
+def _llama(layers: int) -> torch.nn.Module:
+    from scripts.bench import compile as compile_bench
+
+    compile_bench.import_torchvision()  # transformers imports it where it is installed.
+    import transformers
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    # By this name transformers does not look into the tokens for sequences that are packed.
+    transformers.AttentionInterface.register("causal", sdpa_attention_forward)
+    config = transformers.LlamaConfig(
+        vocab_size=128_256,
+        hidden_size=WIDTH,
+        intermediate_size=4 * WIDTH,
+        num_hidden_layers=layers,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        max_position_embeddings=LENGTH,
+        tie_word_embeddings=True,
+        use_cache=False,
+        attn_implementation="causal",
+    )
+    with torch.device("meta"):
+        return transformers.LlamaForCausalLM(config)
+
+
+def _without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torch.nn.Module:
+    """Places a model of device "meta" as `shard_module` does, by shapes alone."""
+    from torch_xla_lite import sharding
+
+    named = [*model.named_parameters(), *model.named_buffers()]
+    placed = {}
+    for name, tensor in named:
+        spec = sharding.spec_in_module(name, tensor, rules, fsdp=fsdp)
+        new = placed[tensor] = _shape_alone(tensor.shape, tensor.dtype, spec)
+        if isinstance(tensor, torch.nn.Parameter):
+            new = placed[tensor] = torch.nn.Parameter(new)
+            sharding.pin_gradient(new)
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is not None:
+                    tensors[name] = placed[tensor]
+    return model
+
+
+def _optimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
+    """AdamW after its first step."""
+    from torch_xla_lite import _XLAC
+
+    optimizer = torch.optim.AdamW(model.parameters())
+    for parameter in model.parameters():
+        states = (_like(parameter, _XLAC.placement_of(parameter)) for _ in range(2))
+        state = dict(zip(("exp_avg", "exp_avg_sq"), states, strict=True))
+        optimizer.state[parameter] = {"step": torch.tensor(1.0), **state}
+    return optimizer
+
+
+def _shape_alone(shape: Any, dtype: torch.dtype, spec: tuple) -> torch.Tensor:
+    """A tensor on device jax without data."""
+    from torch_xla_lite import sharding
+
+    return _like(
+        torch.empty(shape, dtype=dtype, device="meta"), sharding.number_of_spec(spec, len(shape))
+    )
+
+
+def _like(tensor: torch.Tensor, placement: int | None) -> torch.Tensor:
+    from torch_xla_lite import _XLAC
+    from torch_xla_lite.lowering import registry
+
+    struct = jax.ShapeDtypeStruct(tuple(tensor.shape), registry.OF_TORCH[tensor.dtype])
+    return _XLAC.from_jax(struct, placement)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()
