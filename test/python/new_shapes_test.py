@@ -104,13 +104,18 @@ def run(op: Any, sample: Any) -> int:
         return 0
 
 
+# The programs that draw are of sizes up to a power of two. None lies between the product of some of
+# the first sizes and that of some of the second ones.
+FIRST, SECOND = {"S": 7, "M": 12}, {"S": 8, "M": 13}
+
+
 @pytest.mark.nightly
 def test_a_new_shape_of_no_op_of_the_database_compiles_anything(monkeypatch: pytest.MonkeyPatch):
     compiled, count = {}, 0
     for name, op in op_coverage._database().items():
-        for sample in samples(op, {"S": 5, "M": 10}, monkeypatch):
+        for sample in samples(op, FIRST, monkeypatch):
             run(op, sample)
-        counts = [run(op, sample) for sample in samples(op, {"S": 6, "M": 11}, monkeypatch)]
+        counts = [run(op, sample) for sample in samples(op, SECOND, monkeypatch)]
         count += bool(counts)
         if any(counts):
             compiled[name] = counts
