@@ -173,18 +173,25 @@ class State:
         try:
             yield new_values
             after = _tensors_of(self._parts)
-            self._check(after, on_cpu)
+            self._check_is_known(after)
+            self._check_stays(on_cpu)
             new_values += [after[name].data for name in self.tensors]
+        except RuntimeError:
+            # An optimizer that has its state on the CPU may compute with both devices.
+            self._check_stays(on_cpu)
+            raise
         finally:
             self._restore(before, on_cpu, saved)
 
-    def _check(self, after: Mapping[str, torch.Tensor], on_cpu: Mapping[str, torch.Tensor]) -> None:
-        if further := after.keys() - self.tensors.keys() - on_cpu.keys():
+    def _check_is_known(self, after: Mapping[str, torch.Tensor]) -> None:
+        if further := after.keys() - self.tensors.keys() - self._on_cpu.keys():
             raise ValueError(
                 f"the function makes state that there was not before: {_listed(further)}.\n"
                 "Call it once, and export it then."
             )
-        changed = [name for name, x in on_cpu.items() if not torch.equal(after[name], x)]
+
+    def _check_stays(self, on_cpu: Mapping[str, torch.Tensor]) -> None:
+        changed = [name for name, x in on_cpu.items() if not torch.equal(self._on_cpu[name], x)]
         if changed:
             raise ValueError(
                 f"the function updates {_listed(changed)} on the CPU, which would be a constant "

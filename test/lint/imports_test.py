@@ -61,7 +61,16 @@ _TABLE = [
     (_PACKAGE, ["compiler/compilation_cache.py", "compiler/foreign_code.py"]),
     (_PACKAGE, ["debug/graph_differences.py", "compiler/index_errors.py"]),
     (_PACKAGE, ["compiler/graph_errors.py", "debug/new_graphs.py"]),
-    (_PACKAGE, ["fx_functions.py", "graph_breaks.py", "jax_functions.py", "compiler/tracing.py"]),
+    (
+        _PACKAGE,
+        [
+            "exportable.py",
+            "fx_functions.py",
+            "graph_breaks.py",
+            "jax_functions.py",
+            "compiler/tracing.py",
+        ],
+    ),
     (
         _PACKAGE,
         [
@@ -83,9 +92,13 @@ _TABLE = [
             "ops.py",
         ],
     ),
-    (_PACKAGE, ["capture.py", "export.py", "jax_calls.py"]),
-    (_PACKAGE, ["compile_backend.py", "optax.py", "torch_functions.py"]),
-    (_PACKAGE, ["jax_modules.py", "pure_modules.py", "stacked_layers.py"]),
+    (_PACKAGE, ["capture.py", "exportable_graphs.py", "jax_calls.py"]),
+    (
+        _PACKAGE,
+        ["compile_backend.py", "exportable_steps.py", "optax.py", "torch_functions.py"],
+    ),
+    (_PACKAGE, ["export.py", "jax_modules.py", "recorded_modules.py"]),
+    (_PACKAGE, ["pure_modules.py", "stacked_layers.py"]),
     (
         _PACKAGE,
         [

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import torch_xla_lite
+from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite import GraphBreak
 from torch_xla_lite.export import Exported, export
 
@@ -57,7 +58,7 @@ OPTIMIZERS: dict[str, Callable] = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", mostly_nightly(OPTIMIZERS, ["adam"]))
 def test_a_training_step_goes_on_as_on_the_device(name: str):
     module = model()
     optimizer = OPTIMIZERS[name](module.parameters())

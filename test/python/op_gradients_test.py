@@ -17,6 +17,7 @@ from torch.utils import _pytree
 
 from scripts import op_coverage
 from torch_xla_lite import to_jax
+from torch_xla_lite.compile_backend import backend
 from torch_xla_lite.lowering import registry
 from torch_xla_lite.torch_functions import Gradient
 
@@ -206,3 +207,35 @@ def test_all_ops_agree_or_are_refused(part: int, gradient: Gradient, database: d
             found[name] = f"{type(error).__name__}: {str(error)[:500]}"
     assert found == {}
     assert counts["agrees"] > 0.8 * counts.total()
+
+
+# --- by torch.compile -----------------------------------------------------------------------------
+
+BY_BACKEND = (
+    *DAILY, "gather", "logsumexp", "matmul", "nn_functional_layer_norm",
+    "nn_functional_scaled_dot_product_attention", "split", "var_mean", "where",
+)  # fmt: skip
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", BY_BACKEND)
+def test_an_op_agrees_by_the_backend_of_torch_compile(name: str, database: dict) -> None:
+    for module in samples(database[name]):
+        torch._dynamo.reset()
+        compiled = torch.compile(module, backend=backend)
+        results = [outputs_and_gradients(function, module) for function in (compiled, module)]
+        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def outputs_and_gradients(function: Any, module: Called) -> list[torch.Tensor]:
+    tensors = [x.detach().clone().requires_grad_(x.requires_grad) for x in module.tensors]
+    outputs = function(*(x.clone() for x in tensors))
+    differentiable = [x for x in outputs if x.requires_grad]
+    wanted = [x for x in tensors if x.requires_grad]
+    if not differentiable:
+        return outputs
+    found = torch.autograd.grad(
+        differentiable, wanted, list(map(torch.ones_like, differentiable)),
+        allow_unused=True, materialize_grads=True,
+    )  # fmt: skip
+    return [*(x.detach() for x in outputs), *found]
