@@ -34,7 +34,7 @@ _TABLE = [
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
     # What lowerings share; the lowerings.
-    ("torch_xla_lite/lowering", ["mesh.py"]),
+    ("torch_xla_lite/lowering", ["merged_dims.py", "mesh.py"]),
     ("torch_xla_lite/lowering", ["facts.py", "registry.py", "table.py", "unlowered.py"]),
     ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "target.py"]),
     ("torch_xla_lite/lowering", ["promotion.py"]),
@@ -42,7 +42,17 @@ _TABLE = [
     ("torch_xla_lite/lowering", [""]),
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
-    (_PACKAGE, ["_caches.py", "_preflight.py", "_rebuild.py", "_variables.py", "autoload.py"]),
+    (
+        _PACKAGE,
+        [
+            "_caches.py",
+            "_preflight.py",
+            "_rebuild.py",
+            "_variables.py",
+            "autoload.py",
+            "program_lines.py",
+        ],
+    ),
     (_PACKAGE, ["compiler/__init__.py", "distributed.py", "torch_hooks/__init__.py"]),
     (
         _PACKAGE,
