@@ -62,9 +62,9 @@ def test_the_library_needs_nothing_of_cuda_to_be_loaded(built: CudaTree):
     assert not [line for line in needed if "cuda" in line]
 
 
-def test_the_evidence_is_printed_and_recorded_in_the_package(built: CudaTree):
-    process = built.setup("develop")
-    assert [line for line in process.stdout.splitlines() if _ON in line]
+def test_the_evidence_is_recorded_in_the_package_and_printed_once(built: CudaTree):
+    # The first build has said that there are CUDA kernels, and another reason is no other decision.
+    assert "CUDA kernels" not in built.setup("develop").stdout
     recorded = (built.root / "torch_xla_lite" / "_build_info.py").read_text()
     assert _ON.removeprefix("CUDA ") in recorded
     assert str(built.root) not in recorded
