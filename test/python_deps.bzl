@@ -299,8 +299,8 @@ PYTHON_DEPS = {
         "written_dtypes_test": ["//torch_xla_lite:__init__"],
         "nightly": ["autoload_test", "compilation_cache_test", "data_pointers_test", "digits_test", "errors_test",
             "installed_wheel_test", "jax_calls_test", "memory_test", "new_shapes_test", "op_coverage_test",
-            "processes_test", "quantization_test", "saving_test", "special_values_test", "torchscript_test",
-            "trainers_test", "training_test"],
+            "processes_test", "quantization_test", "saving_test", "serialization_test", "special_values_test",
+            "torchscript_test", "trainers_test", "training_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],
