@@ -38,7 +38,8 @@ AtenCall::AtenCall(std::string_view op, std::span<const uint64_t> words, std::st
       op_(FindOp(op)),
       plan_(op_.schema(), words),
       defined_(defined),
-      copy_operands_(WritesOperands(op_)) {
+      copy_operands_(WritesOperands(op_)),
+      condition_(dispatch::FindCondition(dispatch::FactsOf(op).kernel_needs)) {
   const bool all_defined = defined_.find('0') == std::string::npos;
   if (all_defined && !copy_operands_ && defined_.size() == op_.schema().returns().size()) {
     out_op_ = FindOutOverload(op_);
@@ -59,6 +60,8 @@ void AtenCall::Run(std::span<const at::Tensor> operands,
   } else {
     plan_.Fill(operands, scalars, &stack);
   }
+  TORCH_CHECK(condition_ == nullptr || condition_(stack),
+              "has indices, lengths or offsets that do not fit its other tensors.");
   if (out_op_.has_value()) {
     RunInto(&stack, outputs);
   } else {

@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 
+#include "torch_xla_lite/csrc/ops/conditions.h"
 #include "torch_xla_lite/csrc/ops/decode.h"
 
 namespace torch_xla_lite::ffi {
@@ -41,7 +42,7 @@ class AtenCall {
   size_t scalar_count() const { return plan_.scalar_count(); }
 
   // Calls the kernel. `outputs` are the defined ones in order, list outputs flattened. Raises what
-  // the kernel raises.
+  // the kernel raises, and for arguments with which it would read or write other memory.
   void Run(std::span<const at::Tensor> operands, std::span<const dispatch::ScalarView> scalars,
            std::span<const at::Tensor> outputs) const;
 
@@ -57,6 +58,7 @@ class AtenCall {
   dispatch::CallPlan plan_;
   std::string defined_;
   bool copy_operands_;
+  dispatch::Condition condition_;
 };
 
 }  // namespace torch_xla_lite::ffi

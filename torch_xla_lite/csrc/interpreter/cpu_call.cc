@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "torch_xla_lite/csrc/interpreter/conditions.h"
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/conditions.h"
 #include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_facts.h"
@@ -155,7 +155,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   if (!op_) return;
   is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
-  condition_ = FindCondition(facts.kernel_needs);
+  condition_ = dispatch::FindCondition(facts.kernel_needs);
   complete_ = FindCompletion(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
   if (draw_ == nullptr && !HasKernel()) return;

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/completion.h"
-#include "torch_xla_lite/csrc/interpreter/conditions.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/ops/conditions.h"
 #include "torch_xla_lite/csrc/ops/decode.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
@@ -74,7 +74,7 @@ class CpuCall final : public ir::Signature::Derived {
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
   // What torch's kernel does not check.
-  Condition condition_ = nullptr;
+  dispatch::Condition condition_ = nullptr;
   Completion complete_ = nullptr;
   // Draws the numbers of a random op.
   Draw draw_ = nullptr;

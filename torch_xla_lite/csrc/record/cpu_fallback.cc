@@ -14,6 +14,7 @@
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/record/layout.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -76,6 +77,7 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
     stack->push_back(source >= 0 ? arguments[source]
                                  : MapArgument(on_cpu[i], c10::Device(c10::kCPU), to_jax));
   }
+  if (info.layout >= 0) ApplyLayout(arguments, info.layout, &stack->back());
 }
 
 std::map<std::string, uint64_t> Fallbacks() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -51,6 +52,28 @@ at::Tensor WithStrides(const at::Tensor& tensor, at::IntArrayRef strides) {
   for (size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int64_t>(i);
   const at::Tensor view = CopyOf(tensor.permute(order)).permute(inverse);
   return view.strides() == strides ? view : tensor;
+}
+
+void ApplyLayout(c10::ArrayRef<c10::IValue> arguments, int layout, c10::IValue* result) {
+  const c10::IValue& asked = arguments[layout];
+  if (asked.isIntList()) {
+    *result = WithStrides(result->toTensor(), asked.toDimVector());
+    return;
+  }
+  const auto format = asked.toOptional<at::MemoryFormat>().value_or(at::MemoryFormat::Preserve);
+  if (result->isTensor()) {
+    const at::Tensor tensor = result->toTensor();
+    // Factories have no tensor whose strides could be preserved.
+    const at::Tensor model = arguments[0].isTensor() ? arguments[0].toTensor() : tensor;
+    *result = WithStrides(tensor, StridesFor(model, format));
+    return;
+  }
+  const std::vector<at::Tensor> models = arguments[0].toTensorVector();
+  std::vector<at::Tensor> tensors = result->toTensorVector();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i] = WithStrides(tensors[i], StridesFor(models[i], format));
+  }
+  *result = std::move(tensors);
 }
 
 }  // namespace torch_xla_lite::dispatch

@@ -10,6 +10,7 @@
 #define TORCH_XLA_LITE_CSRC_RECORD_LAYOUT_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <vector>
@@ -26,6 +27,10 @@ std::vector<int64_t> StridesFor(const at::Tensor& tensor, at::MemoryFormat forma
 // `tensor`, which is row-major, with these strides. They must come from a permutation of its
 // dimensions; otherwise it stays row-major.
 at::Tensor WithStrides(const at::Tensor& tensor, at::IntArrayRef strides);
+
+// Gives the result of a call the strides that its argument `layout` asks for: a memory_format or
+// strides. Those that are to be preserved are the first argument's. Both may be lists of tensors.
+void ApplyLayout(c10::ArrayRef<c10::IValue> arguments, int layout, c10::IValue* result);
 
 }  // namespace torch_xla_lite::dispatch
 

@@ -196,21 +196,6 @@ void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
               ").\nPass a tensor for each:  out=(a, b)");
 }
 
-// Gives a result the strides that the arguments ask for.
-void ApplyLayout(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::IValue* result) {
-  const at::Tensor tensor = result->toTensor();
-  const c10::IValue& layout = arguments[info.layout];
-  if (layout.isIntList()) {
-    *result = WithStrides(tensor, layout.toDimVector());
-    return;
-  }
-  const auto format = layout.toOptional<at::MemoryFormat>().value_or(at::MemoryFormat::Preserve);
-  // Factories have no tensor whose strides could be preserved.
-  const bool is_like = arguments[0].isTensor();
-  const at::Tensor& model = is_like ? arguments[0].toTensor() : tensor;
-  *result = WithStrides(tensor, StridesFor(model, format));
-}
-
 // Records the functional form of an op in place, and copies its result to the first argument.
 void RunConverted(const OpInfo& info, Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, info.arguments.size()).toTensor();
@@ -290,7 +275,7 @@ Verdict RecordKernel::Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::I
     ResizeOutputs(info, *unfit, arguments);
     return Record(op, arguments, results, is_at_limit);
   }
-  if (info.layout >= 0) ApplyLayout(info, arguments, &(*results)[0]);
+  if (info.layout >= 0) ApplyLayout(arguments, info.layout, &(*results)[0]);
   Runtime::Get().counters().recorded_ops.fetch_add(1, std::memory_order_relaxed);
   return Verdict::kRecord;
 }

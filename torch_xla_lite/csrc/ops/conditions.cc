@@ -1,6 +1,7 @@
-#include "torch_xla_lite/csrc/interpreter/conditions.h"
+#include "torch_xla_lite/csrc/ops/conditions.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Exception.h>
 
 #include <array>
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace torch_xla_lite::interpreter {
+namespace torch_xla_lite::dispatch {
 namespace {
 
 // The loss of no rows is memory that nothing has written to.
@@ -66,15 +67,23 @@ bool AreRowsOfWeight(const torch::jit::Stack& stack) {
 // if it is told that they are right.
 template <int kData, int kLengths, int kOffsets>
 bool AreSegments(const torch::jit::Stack& stack) {
-  const int64_t rows = stack[kData].toTensor().size(stack[kOffsets + 1].toInt());
+  const at::Tensor data = stack[kData].toTensor();
+  const int64_t axis = c10::maybe_wrap_dim(stack[kOffsets + 1].toInt(), data.dim());
+  const int64_t rows = data.size(axis);
+  // What lies before the axis has segments of its own each.
+  const auto fits = [&](const at::Tensor& segments) {
+    return segments.dim() == axis + 1 &&
+           segments.sizes().slice(0, axis) == data.sizes().slice(0, axis);
+  };
   const auto given = [&](int i) { return stack[i].isTensor() && stack[i].toTensor().defined(); };
   if (given(kLengths)) {
     const at::Tensor lengths = stack[kLengths].toTensor();
-    if (!AreIndices(lengths, rows + 1) || !AreIndices(lengths.sum(-1), rows + 1)) return false;
+    if (!fits(lengths) || !AreIndices(lengths, rows + 1)) return false;
+    if (!AreIndices(lengths.sum(-1), rows + 1)) return false;
   }
   if (!given(kOffsets)) return true;
   const at::Tensor offsets = stack[kOffsets].toTensor();
-  return AreIndices(offsets, rows + 1) && offsets.diff().ge(0).all().item<bool>();
+  return fits(offsets) && AreIndices(offsets, rows + 1) && offsets.diff().ge(0).all().item<bool>();
 }
 
 }  // namespace
@@ -96,7 +105,7 @@ Condition FindCondition(std::string_view name) {
   for (const auto& [known, condition] : kConditions) {
     if (known == name) return condition;
   }
-  TORCH_CHECK(false, "csrc/interpreter/conditions.cc has no condition ", name, ".");
+  TORCH_CHECK(false, "csrc/ops/conditions.cc has no condition ", name, ".");
 }
 
-}  // namespace torch_xla_lite::interpreter
+}  // namespace torch_xla_lite::dispatch

@@ -4,20 +4,20 @@
 //   const Condition holds = FindCondition(FactsOf("aten::_ctc_loss.Tensor").kernel_needs);
 //   if (holds != nullptr && !holds(stack)) ...    // the arguments of the call, tensors on the CPU
 
-#ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_CONDITIONS_H_
-#define TORCH_XLA_LITE_CSRC_INTERPRETER_CONDITIONS_H_
+#ifndef TORCH_XLA_LITE_CSRC_OPS_CONDITIONS_H_
+#define TORCH_XLA_LITE_CSRC_OPS_CONDITIONS_H_
 
 #include <ATen/core/stack.h>
 
 #include <string_view>
 
-namespace torch_xla_lite::interpreter {
+namespace torch_xla_lite::dispatch {
 
 using Condition = bool (*)(const torch::jit::Stack&);
 
 // `name` is the fact kernel_needs of an op; null for the empty one. Raises for others.
 Condition FindCondition(std::string_view name);
 
-}  // namespace torch_xla_lite::interpreter
+}  // namespace torch_xla_lite::dispatch
 
-#endif  // TORCH_XLA_LITE_CSRC_INTERPRETER_CONDITIONS_H_
+#endif  // TORCH_XLA_LITE_CSRC_OPS_CONDITIONS_H_
