@@ -17,8 +17,7 @@ matrix, parameters of P bytes, activations of A bytes after each layer, and L la
             and gradients among the n / t devices that have the same part
 
 XLA for CPUs merges no sums of parts: in `tp` the gradients of q, k and v are summed one by one, and
-those of gate and up. With --tpu the step is compiled for TPUs (v5p), whose XLA does. That needs no
-TPU, but `pip install libtpu`, and some ten minutes for each program.
+those of gate and up.
 
 It needs transformers (test/models/requirements.txt).
 """
@@ -26,16 +25,13 @@ It needs transformers (test/models/requirements.txt).
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import math
 import os
 import subprocess
 import sys
 from typing import Any
 
 import jax
-import numpy as np
 import torch
 
 LAYERS, LENGTH, WIDTH = 16, 2048, 2048
@@ -58,25 +54,23 @@ def main() -> None:
     parser = harness.arguments(__doc__)
     parser.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
-    parser.add_argument("--tpu", action="store_true", help="compile for TPUs, by libtpu")
     parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)  # mode, devices, layers
     options = parser.parse_args()
     if options.cell:
         mode, devices, layers = options.cell
-        print(json.dumps(_sent(mode, int(devices), int(layers), tpu=options.tpu)))
+        print(json.dumps(_sent(mode, int(devices), int(layers))))
         return
     report = harness.Report(harness.machine())
     for devices in options.devices:
-        rows = [_row(mode, devices, options.tpu) for mode in options.modes]
-        name = "TPUs" if options.tpu else "devices"
-        report.add(f"Megabytes that each of {devices} {name} sends in a step", rows)
+        rows = [_row(mode, devices) for mode in options.modes]
+        report.add(f"Megabytes that each of {devices} devices sends in a step", rows)
     report.write(options.json)
 
 
-def _row(mode: str, devices: int, tpu: bool) -> Any:
+def _row(mode: str, devices: int) -> Any:
     from scripts.bench import harness
 
-    one, two = (_in_a_process(mode, devices, layers, tpu) for layers in (1, 2))
+    one, two = (_in_a_process(mode, devices, layers) for layers in (1, 2))
     kinds = one["sent"].keys() | two["sent"].keys()
     sent = {}
     for kind in sorted(kinds):
@@ -98,13 +92,11 @@ def _ideal(mode: str, devices: int, size: int) -> float:
     return (4 * LAYERS + 2) * 2 * activations * (SHARE - 1) / SHARE + gradients
 
 
-def _in_a_process(mode: str, devices: int, layers: int, tpu: bool) -> dict[str, Any]:
+def _in_a_process(mode: str, devices: int, layers: int) -> dict[str, Any]:
     """`_sent` in a process of its own, because a process has one number of devices."""
     command = [sys.executable, "-m", __spec__.name, "--cell", mode, str(devices), str(layers)]
-    command += ["--tpu"] if tpu else []
     environ = {
         "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",  # It looks for no TPU.
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         "TORCH_XLA_LITE_SYNC_AFTER_STEP": "0",
         "TORCH_XLA_LITE_PENDING_LIMIT": "0",
@@ -113,18 +105,17 @@ def _in_a_process(mode: str, devices: int, layers: int, tpu: bool) -> dict[str, 
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _sent(mode: str, devices: int, layers: int, *, tpu: bool) -> dict[str, Any]:
+def _sent(mode: str, devices: int, layers: int) -> dict[str, Any]:
     """The bytes that a device sends in a step, by kind, and those of the parameters."""
     import torch_xla_lite as txl
     from torch_xla_lite import _XLAC, communication
     from torch_xla_lite.compiler import compiler, tracing
-    from torch_xla_lite.lowering import target
 
     if mode == "tp":
-        txl.set_mesh(_mesh({"data": devices // SHARE, "model": SHARE}, tpu))
+        txl.set_mesh(jax.make_mesh((devices // SHARE, SHARE), ("data", "model")))
         model = _without_data(_llama(layers), RULES, fsdp=None)
     else:
-        txl.set_mesh(_mesh({"data": devices}, tpu))
+        txl.set_mesh(jax.make_mesh((devices,), ("data",)))
         model = _without_data(_llama(layers), [], fsdp=None if mode == "dp" else "data")
     if mode.endswith("constrained"):
         for module in (model.model.embed_tokens, *model.model.layers, model.lm_head):
@@ -136,23 +127,12 @@ def _sent(mode: str, devices: int, layers: int, *, tpu: bool) -> dict[str, Any]:
     optimizer.step()
     steps, roots = _XLAC.pending_graph()
     calls, leaves = compiler._parts(steps)
-    with target.portable() if tpu else contextlib.nullcontext(), jax.enable_x64(True):
+    with jax.enable_x64(True):
         graph = tracing.lower_graph(calls, leaves, roots, compiler._mesh(calls, leaves))
         (program,) = graph.parts
         text = program.compile().as_text()
     parameters = sum(parameter.nbytes for parameter in model.parameters())
     return {"sent": communication.bytes_sent(text), "parameters": parameters}
-
-
-def _mesh(axes: dict[str, int], tpu: bool) -> jax.sharding.Mesh:
-    sizes, names = tuple(axes.values()), tuple(axes)
-    if not tpu:
-        return jax.make_mesh(sizes, names)
-    from jax.experimental import topologies
-
-    edge = round(math.prod(sizes) ** (1 / 3))
-    chips = topologies.get_topology_desc(f"v5p:{edge}x{edge}x{edge}", "tpu").devices
-    return jax.sharding.Mesh(np.array(chips).reshape(sizes), names)
 
 
 def _llama(layers: int) -> torch.nn.Module:
