@@ -31,7 +31,7 @@ PYTHON_DEPS = {
         "mesh": [":harness", "//torch_xla_lite:__init__"],
         "mesh_on_paper": [":compile", ":harness", "//torch_xla_lite:__init__", "//torch_xla_lite:communication",
             "//torch_xla_lite/compiler:compiler", "//torch_xla_lite/compiler:tracing",
-            "//torch_xla_lite/lowering:registry", "//torch_xla_lite/lowering:target", "//torch_xla_lite:sharding"],
+            "//torch_xla_lite/lowering:registry", "//torch_xla_lite:sharding"],
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],
         "runtime": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
