@@ -128,3 +128,10 @@ def test_segments_of_columns_that_do_not_fit_are_an_error(offsets, compile_when)
 def test_products_run_as_the_kernel_of_torch():
     data, lengths = torch.tensor([2.0, 3, 4], device="jax"), torch.tensor([2, 1], device="jax")
     assert torch.segment_reduce(data, "prod", lengths=lengths).tolist() == [6, 4]
+
+
+def test_whole_numbers_are_refused_as_on_the_cpu():
+    data, lengths = torch.ones(4, dtype=torch.int64), torch.tensor([2, 2])
+    for place in ("cpu", "jax"):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+            torch.segment_reduce(data.to(place), "sum", lengths=lengths.to(place))

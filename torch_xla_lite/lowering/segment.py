@@ -20,7 +20,13 @@ _REDUCTIONS = {
 _COMBINE = {"sum": lax.add, "mean": lax.add, "max": lax.max, "min": lax.min}
 
 
-@lower("aten::segment_reduce", constants=True, refused_if="no_lengths", kernel_needs="segments")
+@lower(
+    "aten::segment_reduce",
+    constants=True,
+    refuses="biuc",
+    refused_if="no_lengths",
+    kernel_needs="segments",
+)
 def segment_reduce(
     data: jax.Array,
     reduce: str,

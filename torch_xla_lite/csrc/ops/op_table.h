@@ -616,7 +616,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::scatter_reduce.two", .is_lowered = true, .shares = "self=same src=nothing"},
     {.op = "aten::searchsorted.Scalar", .is_lowered = true, .refuses = "bc"},
     {.op = "aten::searchsorted.Tensor", .is_lowered = true, .refuses = "bc"},
-    {.op = "aten::segment_reduce", .is_lowered = true, .constants = true, .refused_if = "no_lengths", .kernel_needs = "segments"},
+    {.op = "aten::segment_reduce", .is_lowered = true, .constants = true, .refuses = "biuc", .refused_if = "no_lengths", .kernel_needs = "segments"},
     {.op = "aten::select.int", .is_lowered = true, .indexes = true},
     {.op = "aten::select_backward", .is_lowered = true, .indexes = true},
     {.op = "aten::select_copy.int", .is_lowered = true},
