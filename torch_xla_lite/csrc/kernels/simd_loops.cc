@@ -9,11 +9,12 @@
 namespace torch_xla_lite::kernels {
 namespace {
 
-// On 64-bit ARM, gcc before 13 has no _Float16 in C++, only the same type under its older name.
-#if defined(__FLT16_MANT_DIG__)
-#define LITE_NATIVE_HALF _Float16
-#elif defined(__aarch64__)
+// On 64-bit ARM, gcc before 13 has no _Float16 in C++, although it has the macro of that type; only
+// the same type under its older name.
+#if defined(__aarch64__)
 #define LITE_NATIVE_HALF __fp16
+#elif defined(__FLT16_MANT_DIG__)
+#define LITE_NATIVE_HALF _Float16
 #endif
 
 #if defined(LITE_NATIVE_HALF)
