@@ -64,11 +64,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return (
-            type(value)(map(plain, value))
-            if type(value) in (list, tuple)
-            else tuple(map(plain, value))
-        )
+        return (list if type(value) is list else tuple)(map(plain, value))
     return value
 
 

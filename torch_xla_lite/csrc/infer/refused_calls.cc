@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/util/BFloat16.h>
-#include <c10/util/Exception.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -374,10 +374,7 @@ Predicate FindPredicate(std::string_view name) {
       {"wider_result", HasWiderResult},
   });
   if (name.empty()) return nullptr;
-  for (const auto& [known, predicate] : kPredicates) {
-    if (known == name) return predicate;
-  }
-  TORCH_CHECK(false, "csrc/infer/refused_calls.cc has no predicate ", name, ".");
+  return Named(kPredicates, name);
 }
 
 bool IsBool(const c10::IValue& value) {

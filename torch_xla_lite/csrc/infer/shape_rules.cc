@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/infer/meta_function.h"
+#include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
 namespace torch_xla_lite::dispatch {
@@ -335,7 +336,6 @@ Results LogSumExp(Arguments arguments) {
 // By the names in the facts of ops.
 Rule FindRule(std::string_view name) {
   static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
-      {"", nullptr},
       {"batch_norm", BatchNorm},
       {"batch_norm_backward", BatchNormBackward},
       {"dropout", Dropout},
@@ -358,10 +358,7 @@ Rule FindRule(std::string_view name) {
       {"sum", Sum},
       {"where", Where},
   });
-  for (const auto& [known, rule] : kRules) {
-    if (known == name) return rule;
-  }
-  TORCH_CHECK(false, "csrc/infer/shape_rules.cc has no rule ", name, ".");
+  return Named(kRules, name);
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/WrapDimMinimal.h>
-#include <c10/util/Exception.h>
 
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 #include <utility>
+
+#include "torch_xla_lite/csrc/ops/named.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {
@@ -90,7 +91,6 @@ bool AreSegments(const torch::jit::Stack& stack) {
 
 Condition FindCondition(std::string_view name) {
   static constexpr auto kConditions = std::to_array<std::pair<std::string_view, Condition>>({
-      {"", nullptr},
       {"any_rows", HasRows},
       {"finite", IsFinite},
       {"labels", AreLabels<0>},
@@ -102,10 +102,7 @@ Condition FindCondition(std::string_view name) {
       {"segments", AreSegments<0, 2, 4>},
       {"segments_of_backward", AreSegments<2, 4, 5>},
   });
-  for (const auto& [known, condition] : kConditions) {
-    if (known == name) return condition;
-  }
-  TORCH_CHECK(false, "csrc/ops/conditions.cc has no condition ", name, ".");
+  return Named(kConditions, name);
 }
 
 }  // namespace torch_xla_lite::dispatch
