@@ -7,6 +7,7 @@
 #   make_environment          creates .venv, with the versions of requirements.txt
 #   install_test_packages     installs into .venv what only tests need: the CUDA toolkit of requirements-cuda.txt, and the
 #                             libraries of test/models/requirements.txt
+#   install_gpu_compiler      the same, for nightly tests: XLA's compiler for GPUs, which needs none
 #   configure_bazel           writes .bazelrc.generated, for the interpreter of .venv
 #
 # Each does nothing if there is nothing to do.
@@ -188,6 +189,17 @@ install_test_packages() {
     "$ENVIRONMENT/buildgrid/bin/pip" install --quiet --disable-pip-version-check --no-deps -r test/cache/buildgrid.txt ||
     give_up "pip could not install the packages of test/cache/buildgrid.txt." "See its message above; then run this again."
   cp test/cache/buildgrid.txt "$installed"
+}
+
+# The compiler for GPUs of scripts/bench/gpu_compiler.py, of the version that jaxlib has.
+install_gpu_compiler() {
+  local version folder=$ENVIRONMENT/gpu_compiler
+  version=$("$ENVIRONMENT/bin/python" -c 'from importlib.metadata import version; print(version("jaxlib"))')
+  [[ -d $folder/jax_cuda13_pjrt-$version.dist-info ]] && return
+  say "Installing XLA's compiler for GPUs into $folder"
+  rm -rf "$folder"
+  "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$folder" \
+    "jax-cuda13-pjrt==$version" || give_up "pip could not install jax-cuda13-pjrt." "See its message above; then run this again."
 }
 
 configure_bazel() {

@@ -49,6 +49,7 @@ else
 fi
 make_environment
 install_test_packages
+[[ -z $all ]] || install_gpu_compiler
 # Two architectures, one of them with PTX: all six would take longer and test nothing more.
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel

@@ -47,7 +47,13 @@ def _calls(hlo: str) -> Iterator[tuple[str, int, str]]:
     """The collectives of a program: kind, bytes of the results on a device, the line."""
     for line in hlo.splitlines():
         if call := _CALL.search(line):
-            yield call[2], sum(map(_num_bytes, _ARRAY.finditer(call[1]))), line
+            kind, starts = call[2], call[3] is not None
+            arrays = [*map(_num_bytes, _ARRAY.finditer(call[1]))]
+            if starts and kind == "collective-permute":
+                arrays = arrays[1:2]  # The operand, the result, and perhaps two counters.
+            elif starts and kind != "all-reduce":
+                arrays = arrays[len(arrays) // 2 :]  # The operands, then the results.
+            yield kind, sum(arrays), line
 
 
 def _size_of_group(line: str) -> int:

@@ -2,11 +2,12 @@
 
     python -m scripts.bench.mesh_on_paper                    # some 20 minutes on two cores
     python -m scripts.bench.mesh_on_paper --devices 64 --modes fsdp
+    python -m scripts.bench.mesh_on_paper --platform gpu     # compiled for H100 (gpu_compiler.py)
 
 The model (1.24 billion parameters: the sizes of Llama 3.2 1B) and its states are shapes without
-data: the step is recorded and compiled as a program does it, for virtual devices of the CPU, and
-never run. What it sends is read from the compiled text. Layers are equal, so programs of one and of
-two layers tell what sixteen send.
+data: the step is recorded and compiled as a program does it, for virtual devices of the CPU or for
+GPUs in machines of eight, and never run. What it sends is read from the compiled text. Layers are
+equal, so programs of one and of two layers tell what sixteen send.
 
 The ideal is that of rings in which all devices send at once, for n devices of which `t` share each
 matrix, parameters of P bytes, activations of A bytes after each layer, and L layers:
@@ -34,6 +35,8 @@ from typing import Any
 import jax
 import torch
 
+from scripts.bench import gpu_compiler
+
 LAYERS, LENGTH, WIDTH = 16, 2048, 2048
 # Of tensor parallelism: as many as there are heads of keys.
 SHARE = 8
@@ -54,23 +57,25 @@ def main() -> None:
     parser = harness.arguments(__doc__)
     parser.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--platform", default="cpu", choices=["cpu", "gpu"])
     parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)  # mode, devices, layers
     options = parser.parse_args()
     if options.cell:
         mode, devices, layers = options.cell
-        print(json.dumps(_sent(mode, int(devices), int(layers))))
+        print(json.dumps(_sent(mode, int(devices), int(layers), options.platform)))
         return
     report = harness.Report(harness.machine())
     for devices in options.devices:
-        rows = [_row(mode, devices) for mode in options.modes]
-        report.add(f"Megabytes that each of {devices} devices sends in a step", rows)
+        rows = [_row(mode, devices, options.platform) for mode in options.modes]
+        title = f"Megabytes that each of {devices} devices sends in a step, {options.platform}"
+        report.add(title, rows)
     report.write(options.json)
 
 
-def _row(mode: str, devices: int) -> Any:
+def _row(mode: str, devices: int, platform: str) -> Any:
     from scripts.bench import harness
 
-    one, two = (_in_a_process(mode, devices, layers) for layers in (1, 2))
+    one, two = (_in_a_process(mode, devices, layers, platform) for layers in (1, 2))
     kinds = one["sent"].keys() | two["sent"].keys()
     sent = {}
     for kind in sorted(kinds):
@@ -92,9 +97,10 @@ def _ideal(mode: str, devices: int, size: int) -> float:
     return (4 * LAYERS + 2) * 2 * activations * (SHARE - 1) / SHARE + gradients
 
 
-def _in_a_process(mode: str, devices: int, layers: int) -> dict[str, Any]:
+def _in_a_process(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]:
     """`_sent` in a process of its own, because a process has one number of devices."""
     command = [sys.executable, "-m", __spec__.name, "--cell", mode, str(devices), str(layers)]
+    command += ["--platform", platform]
     environ = {
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
@@ -105,17 +111,19 @@ def _in_a_process(mode: str, devices: int, layers: int) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _sent(mode: str, devices: int, layers: int) -> dict[str, Any]:
+def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]:
     """The bytes that a device sends in a step, by kind, and those of the parameters."""
     import torch_xla_lite as txl
     from torch_xla_lite import _XLAC, communication
     from torch_xla_lite.compiler import compiler, tracing
 
+    chosen = gpu_compiler.devices(devices) if platform == "gpu" else jax.devices()
     if mode == "tp":
-        txl.set_mesh(jax.make_mesh((devices // SHARE, SHARE), ("data", "model")))
+        shape = (devices // SHARE, SHARE)
+        txl.set_mesh(jax.make_mesh(shape, ("data", "model"), devices=chosen))
         model = _without_data(_llama(layers), RULES, fsdp=None)
     else:
-        txl.set_mesh(jax.make_mesh((devices,), ("data",)))
+        txl.set_mesh(jax.make_mesh((devices,), ("data",), devices=chosen))
         model = _without_data(_llama(layers), [], fsdp=None if mode == "dp" else "data")
     if mode.endswith("constrained"):
         for module in (model.model.embed_tokens, *model.model.layers, model.lm_head):

@@ -32,3 +32,22 @@ def test_a_device_sends_what_a_ring_of_its_group_needs(groups: str):
 def test_a_permutation_sends_what_it_gives():
     line = "%p = f32[4]{0} collective-permute(%a), source_target_pairs={{0,1},{1,0}}"
     assert communication.bytes_sent(f"{line}\n{line}") == {"collective-permute": 32}
+
+
+# What XLA for GPUs has in place of the above: an operation that starts, and gives its operands, too.
+STARTS = {
+    "(f32[4]{0}, f32[8]{0}) all-gather-start(%a)": ("all-gather", 32),
+    "((f32[4]{0}, s32[2]{0}), (f32[8]{0}, s32[4]{0})) all-gather-start(%a, %b)": ("all-gather", 48),
+    "((f32[8]{0}), f32[4]{0}) reduce-scatter-start(%a)": ("reduce-scatter", 16),
+    "f32[8]{0} all-reduce-start(%a)": ("all-reduce", 32),
+    "(f32[8]{0}, s32[]) all-reduce-start(%a, %b)": ("all-reduce", 36),
+    "(f32[8]{0}, f32[8]{0}) collective-permute-start(%a)": ("collective-permute", 32),
+    "(f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%a)": ("collective-permute", 32),
+}
+
+
+@pytest.mark.parametrize("call", STARTS)
+def test_what_starts_is_counted_by_its_results(call: str):
+    kind, size = STARTS[call]
+    line = f"  %x.1 = {call}, channel_id=1, replica_groups={{{{0,1}}}}"
+    assert communication.of_program(line) == {kind: (1, size)}

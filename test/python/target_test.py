@@ -11,7 +11,7 @@ from jax import lax
 import torch_xla_lite
 from torch_xla_lite import debug
 from torch_xla_lite.compiler import compilation_cache, tracing
-from torch_xla_lite.lowering import matmul, registry, target
+from torch_xla_lite.lowering import checks, linalg, matmul, registry, target, views
 
 
 @pytest.fixture
@@ -82,6 +82,9 @@ PRODUCTS = {
     "affine_grid": lambda x: torch.nn.functional.affine_grid(x[:, :2, :3], [2, 3, 4, 5], True),
     "matrix_exp": lambda x: torch.matrix_exp(x[:, :3, :3]),
     "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x),
+    "convolution": lambda x: torch.nn.Conv1d(3, 2, 2, device=x.device)(x),
+    "transposed convolution": lambda x: torch.nn.ConvTranspose1d(3, 2, 2, device=x.device)(x),
+    "householder_product": lambda x: torch.linalg.householder_product(x.mT, x[:, :, 0]),
 }
 
 
@@ -98,9 +101,36 @@ def test_so_do_all_products_of_its_programs(gpu, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tracing, "lower_graph", keep_text)
     x = torch.linspace(-1, 1, 24).view(2, 3, 4).jax().requires_grad_()
     torch.autograd.grad(function(x).square().sum(), x)[0].cpu()
-    products = re.findall("dot_general.*", "".join(texts))
+    products = re.findall(r"(?:dot_general|stablehlo\.convolution).*", "".join(texts))
     assert products
-    assert [line for line in products if "precision = [HIGHEST, HIGHEST]" not in line] == []
+    highest = re.compile(r"precision(_config)? = \[.*HIGHEST.*HIGHEST.*\]")
+    assert [line for line in products if not highest.search(line)] == []
+
+
+def test_a_program_can_choose_the_precision(gpu):
+    with jax.default_matmul_precision("tensorfloat32"):
+        assert precisions(np.float32) == {(lax.Precision.HIGH, lax.Precision.HIGH)}
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float64, torch.complex64], ids=str)
+def test_bits_are_split_behind_a_barrier(gpu, dtype):
+    """XLA for GPUs ends the process when one kernel computes a value and its bytes."""
+    result = jax.ShapeDtypeStruct((12 * dtype.itemsize,), np.dtype(np.uint8))
+    function = lambda x: views.view_dtype(x, np.dtype(np.uint8), outs=[result])  # noqa: E731
+    names = [
+        equation.primitive.name
+        for equation in jax.make_jaxpr(function)(X.flatten().to(dtype).numpy()).eqns
+    ]
+    assert names.index("bitcast_convert_type") == names.index("optimization_barrier") + 1
+
+
+def test_eigenvalues_of_what_is_not_finite_are_not_searched():
+    """cuSOLVER fails in the middle of the program, where LAPACK returns."""
+    matrices = np.array([[[1, np.nan], [0, 1]], [[np.inf, 0], [0, 1]], [[2, 0], [0, 1]]])
+    with checks.collect(True):
+        values = linalg.linalg_eigvals(jax.numpy.asarray(matrices, np.float32))
+    assert np.isfinite(values[:2]).all()
+    np.testing.assert_array_equal(sorted(values[2].real), [1, 2])
 
 
 def test_a_cpu_needs_no_precision():

@@ -40,6 +40,7 @@ from .. import (
 from ..debug import new_graphs
 from ..debug.new_graphs import NewGraph
 from ..lowering import registry, target
+from ..lowering.mesh import on_mesh
 from ..placements import Root
 from ..program_lines import Place
 from . import compilation_cache, costs, foreign_code, graph_errors, index_errors, progress, tracing
@@ -210,9 +211,9 @@ def _program(
         key = _key(description + hlo, mesh)
         if (program := compilation_cache.load(key, mesh)) is not None:
             return program, True
-    executables, storable = compilation_cache.compile_parts(
-        graph_of_jax.parts, target.compiler_options()
-    )
+    with on_mesh(mesh):
+        options = target.compiler_options()
+    executables, storable = compilation_cache.compile_parts(graph_of_jax.parts, options)
     # What partitioning adds is seen in the compiled text alone: custom calls, and collectives.
     hlo = hlo if mesh is None else executables[0].as_text()
     program = Program(

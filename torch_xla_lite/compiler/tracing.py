@@ -67,12 +67,12 @@ def lower_graph(
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
     found: list[tuple[int, str, str]] = []
-    stored = _stored(calls)
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         by_ffi.clear()  # jax may trace this a second time.
         found.clear()
         failed: list[jax.Array] = []
+        stored = _stored(calls)
         inputs = iter(arguments)
         scalars = Scalars.unpack(arguments[-1] if num_scalars else jnp.zeros((0, 2), np.int32))
         results: list[list[jax.Array | None]] = []

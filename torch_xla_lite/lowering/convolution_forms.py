@@ -221,6 +221,7 @@ def _by_xla(x: jax.Array, weight: jax.Array, window: Window) -> jax.Array:
         rhs_dilation=window.dilation,
         dimension_numbers=lax.ConvDimensionNumbers(layout, layout, layout),
         feature_group_count=window.groups,
+        precision=target.product_precision(x.dtype),
     )
 
 

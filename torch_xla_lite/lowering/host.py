@@ -86,7 +86,7 @@ def _packed(x: jax.Array) -> jax.Array:
         return x
     if x.dtype.kind == "c":
         x = jnp.stack([lax.real(x), lax.imag(x)], axis=-1)
-    return lax.bitcast_convert_type(x, np.uint32)
+    return target.split_bits(x, np.dtype(np.uint32))
 
 
 def _unpacked(x: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:

@@ -317,6 +317,7 @@ def linalg_householder_product(input: jax.Array, tau: jax.Array) -> jax.Array:
 def _product_of_reflections(vectors: jax.Array, tau: jax.Array) -> jax.Array:
     """The same in operations that jax can differentiate: `lax.linalg` has no derivative of it."""
     rows, columns = vectors.shape[-2:]
+    precision = target.product_precision(vectors.dtype)
     # A reflection has 1 on the diagonal, and nothing above it.
     vectors = jnp.tril(vectors, -1) + jnp.eye(rows, columns, dtype=vectors.dtype)
 
@@ -324,7 +325,7 @@ def _product_of_reflections(vectors: jax.Array, tau: jax.Array) -> jax.Array:
         i = tau.shape[-1] - 1 - step
         vector = jnp.take(vectors, i, axis=-1)
         factor = jnp.take(tau, i, axis=-1)[..., None, None]
-        along = jnp.einsum("...m,...mn->...n", vector.conj(), product)
+        along = jnp.einsum("...m,...mn->...n", vector.conj(), product, precision=precision)
         return product - factor * vector[..., :, None] * along[..., None, :]
 
     start = jnp.broadcast_to(jnp.eye(rows, columns, dtype=vectors.dtype), vectors.shape)
@@ -346,15 +347,15 @@ def linalg_eigh(
 
 @lower("aten::linalg_eig", refuses="biuh")
 def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
-    _check_finite(self, "torch.linalg.eig")
-    return tuple(_eig(self, compute_left_eigenvectors=False))
+    x = _finite(self, "torch.linalg.eig")
+    return tuple(_eig(x, compute_left_eigenvectors=False))
 
 
 @lower("aten::_linalg_eigvals", refuses="biuh", kernel_needs="finite")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
-    _check_finite(self, "torch.linalg.eigvals")
+    x = _finite(self, "torch.linalg.eigvals")
     only_values = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
-    return _eig(self, **only_values)[0]
+    return _eig(x, **only_values)[0]
 
 
 def _eig(x: jax.Array, **which: bool) -> list[jax.Array]:
@@ -371,9 +372,12 @@ def _eig(x: jax.Array, **which: bool) -> list[jax.Array]:
     return [values * scale[..., 0].astype(values.dtype), *vectors]
 
 
-def _check_finite(x: jax.Array, function: str) -> None:
+def _finite(x: jax.Array, function: str) -> jax.Array:
+    """`x`, with zeros for what a check reports, because cuSOLVER fails with what is not finite."""
+    is_finite = jnp.isfinite(x)
     message = f"{function}: input tensor should not contain infs or NaNs."
-    check(~jnp.all(jnp.isfinite(x)), message, RuntimeError)
+    check(~jnp.all(is_finite), message, RuntimeError)
+    return jnp.where(is_finite, x, 0)
 
 
 @lower("aten::_linalg_svd", refuses="biuh")

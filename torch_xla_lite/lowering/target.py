@@ -8,6 +8,7 @@ target.is_slow_at_windows()           # whether pool.py makes windows of slices
 target.fuses_too_much()               # whether values are stored where XLA would not
 target.divide(a, b)                   # rounded as torch does on this platform
 target.truncate(x, dtype)             # a float as an integer, of any value as torch does
+target.split_bits(x, dtype)           # lax.bitcast_convert_type to a narrower dtype
 target.compiler_options()             # of XLA, where they differ from its defaults
 
 with target.portable():               # lowerings for a program that runs on any platform, without
@@ -23,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.mesh import current
 from torch_xla_lite.lowering.registry import Unsupported
 
 _portable: ContextVar[bool] = ContextVar("_portable", default=False)
@@ -54,8 +56,11 @@ def refuse_if_portable(op: str) -> None:
 
 
 def platform() -> str:
-    """The platform of the device that graphs are compiled for; "any" for portable programs."""
-    return "any" if is_portable() else jax.default_backend()
+    """The platform of the devices that the graph is compiled for; "any" for portable programs."""
+    if is_portable():
+        return "any"
+    mesh = current()
+    return jax.default_backend() if mesh is None else mesh.devices.flat[0].platform
 
 
 def has_host_memory() -> bool:
@@ -79,9 +84,12 @@ def fuses_too_much() -> bool:
 
 
 def product_precision(dtype: np.dtype) -> lax.Precision | None:
-    """torch multiplies float32 matrices in float32. XLA does so on CPUs only: its default on GPUs
-    is TF32, which has 10 bits for the fraction."""
-    return lax.Precision.HIGHEST if platform() != "cpu" and dtype.itemsize >= 4 else None
+    """Of products of matrices and of convolutions. torch multiplies float32 in float32, on GPUs
+    unless the program says otherwise. XLA's default there is TF32, with 10 bits for the fraction;
+    `jax.config.update("jax_default_matmul_precision", "tensorfloat32")` chooses it."""
+    if platform() == "cpu" or dtype.itemsize < 4 or jax.config.jax_default_matmul_precision:
+        return None
+    return lax.Precision.HIGHEST
 
 
 def divide(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -111,6 +119,15 @@ def truncate(x: jax.Array, dtype: np.dtype) -> jax.Array:
     fits = lax.lt(lax.abs(x), lax.full_like(x, -float(limits.min)))
     integers = lax.convert_element_type(x, dtype)
     return lax.select(fits, integers, lax.full_like(integers, limits.min))
+
+
+def split_bits(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """`lax.bitcast_convert_type` to a narrower dtype. XLA for GPUs ends the process when one kernel
+    computes `x` and this (0.10.2 to 0.11.2: "operand_maps.size() == 1"); after a barrier two do.
+    """
+    return lax.bitcast_convert_type(
+        x if platform() == "cpu" else lax.optimization_barrier(x), dtype
+    )
 
 
 def compiler_options() -> dict[str, bool]:

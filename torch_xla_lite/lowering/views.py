@@ -84,8 +84,10 @@ def _bitcast(x: jax.Array, dtype: np.dtype) -> jax.Array:
     narrow, wide = x.dtype.itemsize, dtype.itemsize
     if wide > narrow:
         x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * narrow // wide, wide // narrow))
-    x = lax.bitcast_convert_type(x, dtype)
-    return lax.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1])) if wide < narrow else x
+    if wide >= narrow:
+        return lax.bitcast_convert_type(x, dtype)
+    x = target.split_bits(x, dtype)
+    return lax.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
 def _bitcast_uncommon(x: jax.Array, dtype: np.dtype) -> jax.Array:

@@ -1,0 +1,83 @@
+"""Graphs are compiled for a GPU, too, by XLA's compiler for it; nothing runs there.
+
+It finds what that compiler refuses, and what ends its process.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import pytest
+
+from scripts import op_coverage, op_results
+from scripts.bench import gpu_compiler
+from test.python.special_values_test import ENDLESS
+from torch_xla_lite.compiler import tracing
+from torch_xla_lite.lowering import target
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not gpu_compiler.is_installed(), reason=f"see {gpu_compiler.__file__}"),
+]
+
+# Of the database of ops, each a test: what ends the process ends one of them.
+PARTS = 16
+
+# A compiler on paper has no kernels, neither CUDA's nor those of this project.
+_NO_KERNEL = "No FFI handler registered"
+
+
+class _JaxForGpu:
+    """`jax`, but that functions are for a GPU."""
+
+    def __init__(self) -> None:
+        self._place = jax.sharding.SingleDeviceSharding(gpu_compiler.devices()[0])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jax, name)
+
+    def jit(self, function: Callable, **keywords: Any) -> Any:
+        return jax.jit(function, in_shardings=self._place, out_shardings=self._place, **keywords)
+
+
+@pytest.fixture(scope="module")
+def jax_for_gpu() -> _JaxForGpu:
+    return _JaxForGpu()
+
+
+@pytest.fixture
+def compilations(jax_for_gpu: _JaxForGpu) -> Iterator[list[str]]:
+    """Compiles each graph for a GPU before it is compiled for the CPU, and lists what came of it:
+    nothing or an error."""
+    lower_graph, found = tracing.lower_graph, []
+
+    def lower_twice(*arguments: Any) -> tracing.LoweredGraph:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(target, "platform", lambda: "any" if target.is_portable() else "gpu")
+            patch.setattr(tracing, "jax", jax_for_gpu)
+            try:
+                for part in lower_graph(*arguments).parts:
+                    part.compile()
+                found.append("")
+            except Exception as error:
+                found.append("" if _NO_KERNEL in str(error) else str(error))
+        return lower_graph(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tracing, "lower_graph", lower_twice)
+        yield found
+
+
+@pytest.mark.parametrize("mode", ["forward", "backward"])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_ops_of_the_database(mode: str, part: int, compilations: list[str]):
+    database = op_coverage._database()
+    refused = {}
+    names = [name for name in database if name not in ENDLESS][part::PARTS]
+    for name in names:
+        before = len(compilations)
+        op_coverage._run(database[name], op_results.Job(name, mode, "float32"), 2)
+        if errors := [error for error in compilations[before:] if error]:
+            refused[name] = errors[0]
+    assert refused == {}
+    assert len(compilations) > len(names) / 2
