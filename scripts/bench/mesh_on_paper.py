@@ -47,7 +47,7 @@ RULES = [
     (r"(embed_tokens|lm_head)\.weight", ("model", None)),
 ]
 
-MODES = ("dp", "fsdp", "fsdp, outputs constrained", "tp")
+MODES = ("dp", "fsdp", "tp")
 
 
 def main() -> None:
@@ -114,7 +114,7 @@ def _in_a_process(mode: str, devices: int, layers: int, platform: str) -> dict[s
 def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]:
     """The bytes that a device sends in a step, by kind, and those of the parameters."""
     import torch_xla_lite as txl
-    from torch_xla_lite import _XLAC, communication
+    from torch_xla_lite import _XLAC, communication, sharding
     from torch_xla_lite.compiler import compiler, tracing
 
     chosen = gpu_compiler.devices(devices) if platform == "gpu" else jax.devices()
@@ -125,9 +125,8 @@ def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]
     else:
         txl.set_mesh(jax.make_mesh((devices,), ("data",), devices=chosen))
         model = _without_data(_llama(layers), [], fsdp=None if mode == "dp" else "data")
-    if mode.endswith("constrained"):
-        for module in (model.model.embed_tokens, *model.model.layers, model.lm_head):
-            txl.shard_output(module, "data")
+    if mode == "fsdp":
+        sharding.keep_batch(model, "data")
     optimizer = _optimizer(model)
     tokens, labels = (_shape_alone((devices, LENGTH), torch.int64, ("data",)) for _ in range(2))
 

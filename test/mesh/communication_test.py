@@ -34,7 +34,7 @@ def test_a_permutation_sends_what_it_gives():
     assert communication.bytes_sent(f"{line}\n{line}") == {"collective-permute": 32}
 
 
-# What XLA for GPUs has in place of the above: an operation that starts, and gives its operands, too.
+# XLA for GPUs has operations that start one of the above, and give the operands, too.
 STARTS = {
     "(f32[4]{0}, f32[8]{0}) all-gather-start(%a)": ("all-gather", 32),
     "((f32[4]{0}, s32[2]{0}), (f32[8]{0}, s32[4]{0})) all-gather-start(%a, %b)": ("all-gather", 48),

@@ -1,8 +1,10 @@
 """A transformer trains on a mesh as on one device: the losses, one program, donation, and the
 communication that each way of dividing it has."""
 
+import copy
 import functools
 import itertools
+import pickle
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -148,6 +150,25 @@ def test_a_mode_trains_as_one_device_does(mode: str, compiled: list[str]):
     else:
         assert reduced < 4 * size
     assert set(kinds) <= {"all-reduce", "all-gather", "collective-permute", "all-to-all"}
+
+
+def test_weights_move_and_activations_stay():
+    """Also where an activation is smaller than its weight, which XLA would rather move."""
+    txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="data")
+    model = torch.nn.Sequential(*(torch.nn.Linear(256, 256, bias=False) for _ in range(3)))
+    txl.shard_module(model, fsdp="data")
+    copied = copy.deepcopy(model)  # With its hooks.
+    for each in (model, copied):
+        each(torch.ones(8, 256).to("jax")).square().mean().backward()
+        txl.sync()
+        size = sum(parameter.nbytes for parameter in each.parameters())
+        kinds = debug.collectives()[-1][1]
+        assert kinds["all-gather"] == (3, size)
+        assert kinds["all-reduce"][1] == size
+    pickle.dumps(list(model[0]._forward_hooks.values()))
+
+    txl.set_mesh(None)
+    model.to("cpu")(torch.ones(8, 256))
 
 
 OPTIONS = {
