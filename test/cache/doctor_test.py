@@ -260,3 +260,17 @@ def test_a_damaged_blob_is_replaced_by_the_output_of_the_same_name(tmp_path: Pat
     assert disk_cache.repair(tmp_path / "cache", made, tmp_path) == [blob]
     assert blob.read_bytes() == b"blob"
     assert disk_cache.repair(tmp_path / "cache", made, tmp_path) == []
+
+
+def test_the_logs_of_all_servers_of_a_tree_are_redacted(tmp_path: Path):
+    """Bazel's link leads to the log of the server that runs, and those before have left theirs."""
+    base = tmp_path / "base"
+    (base / "execroot/tree/bazel-out").mkdir(parents=True)
+    (tmp_path / "bazel-out").symlink_to(base / "execroot/tree/bazel-out")
+    logs = [base / "java.log.host.1", base / "java.log.host.2"]
+    for log in logs:
+        log.write_text("--remote_header=Authorization=Bearer s3cret\n")
+    (base / "java.log").symlink_to(logs[1])
+    remote_cache.redact([], tmp_path)
+    assert [log.read_text() for log in logs] == ["--remote_header=Authorization=Bearer ******\n"] * 2
+    assert base.stat().st_mode & 0o077 == 0

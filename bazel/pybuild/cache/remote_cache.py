@@ -105,19 +105,21 @@ def lines(options: Options) -> list[str]:
 
 
 def redact(files: Iterable[Path], root: Path) -> None:
-    """Overwrites the credentials in Bazel's event files and in the log of its server.
+    """Overwrites the credentials in Bazel's event files and in the logs of its servers.
 
-    Bazel 4 writes the options of rc files to both, to the log also for commands that do not use
-    them; so the folder with the log is closed to others. The server still appends to its log, so
+    Bazel 4 writes the options of rc files to both, to a log also for commands that do not use
+    them; so the folder with the logs is closed to others. The server still appends to its log, so
     each credential is replaced in its place.
 
     Args:
       files: the event files.
-      root: of the tree, where Bazel's link leads to the folder with the log.
+      root: of the tree, where Bazel's link leads to the folder with the logs.
     """
     link = root / "bazel-out"
     folder = link.resolve().parents[2] if link.is_symlink() else root
-    for file in (*files, folder / "java.log"):
+    # A server that was restarted has left its log.
+    logs = [*folder.glob("java.log*")]
+    for file in (*files, *logs):
         # An empty file cannot be mapped.
         with (
             suppress(FileNotFoundError, ValueError),
@@ -126,7 +128,7 @@ def redact(files: Iterable[Path], root: Path) -> None:
         ):
             for found in _CREDENTIALS.finditer(content):
                 content[found.start(1) : found.end(1)] = b"*" * len(found[1])
-    if (folder / "java.log").exists():
+    if logs:
         folder.chmod(0o700)
 
 
