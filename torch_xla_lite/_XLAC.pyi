@@ -43,9 +43,6 @@ def use_in_this_process() -> None:
 def set_pending_limit(limit: SupportsInt | SupportsIndex) -> None:
     """Sets how many pending ops start a graph that nothing else has started; 0: no number."""
 
-def run_backward_on_calling_threads() -> None:
-    """Makes backward() record on the thread that calls it, in all threads that record an op."""
-
 def sync() -> None:
     """Runs all ops that this thread recorded as one graph."""
 

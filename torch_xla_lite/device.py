@@ -59,7 +59,6 @@ def register() -> None:
             torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
         _take_the_place_of(sys.modules.get(f"torch.{NAME}"))
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
-        _run_backward_on_the_calling_thread()
         _let_data_loaders_fork()
         _XLAC.set_memory_info(_memory_info)
         _registered = True
@@ -74,17 +73,6 @@ def _take_the_place_of(unloaded: Any) -> None:
     torch.nn.Module._apply = _keeping_parameters(getattr(apply, "replaced", apply))  # type: ignore[method-assign]
     if unloaded is not None and unloaded.seed_to_set is not None:
         manual_seed_all(unloaded.seed_to_set)
-
-
-def _run_backward_on_the_calling_thread() -> None:
-    """Makes backward() record on the calling thread instead of autograd's thread for the device.
-
-    Recording never waits for the device, so a separate thread gains nothing: on a busy machine the
-    two thread switches cost more than the recording. It also tells whose graph an op belongs to.
-    The setting holds for all devices, so it is not changed if torch supports another accelerator.
-    """
-    if torch.version.cuda is None and torch.version.hip is None:
-        _XLAC.run_backward_on_calling_threads()
 
 
 # --- which device ---------------------------------------------------------------------------------

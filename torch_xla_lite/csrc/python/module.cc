@@ -181,7 +181,6 @@ PYBIND11_MODULE(_XLAC, module) {
       "set_pending_limit", [](size_t limit) { Runtime::Get().set_most_pending(limit); },
       py::arg("limit"));
   module.def("set_compile_when", &SetCompileWhen, py::arg("value"));
-  module.def("run_backward_on_calling_threads", &dispatch::RunBackwardOnCallingThreads);
   module.def(
       "sync", [] { Runtime::Get().Sync(); }, py::call_guard<py::gil_scoped_release>());
   module.def(

@@ -51,14 +51,15 @@ RegisteredOps& GetRegisteredOps() LITE_REQUIRES(registered_mutex) {
 }
 
 std::atomic<SourceHook> source_hook = nullptr;
-std::atomic<bool> is_backward_on_calling_threads = false;
 
-// torch keeps this setting for each thread.
+// Makes backward() record on the thread that calls it instead of autograd's thread for the device.
+// Recording never waits for the device, so a separate thread gains nothing: on a busy machine the
+// two thread switches cost more than the recording. It also tells whose graph an op belongs to.
+// torch keeps the setting for each thread, and for all devices.
 void RunBackwardOnThisThread() {
   thread_local const bool is_set = [] {
-    const bool wanted = is_backward_on_calling_threads;
-    if (wanted) c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-    return wanted;
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    return true;
   }();
   static_cast<void>(is_set);
 }
@@ -241,8 +242,6 @@ void AddLoweredOp(const std::string& name, bool needs_constants) {
 }
 
 void SetSourceHook(SourceHook hook) { source_hook = hook; }
-
-void RunBackwardOnCallingThreads() { is_backward_on_calling_threads = true; }
 
 const OpInfo& RecordKernel::Info(const c10::OperatorHandle& op) {
   const OpInfo* info = info_.load(std::memory_order_acquire);

@@ -62,10 +62,6 @@ void AddLoweredOp(const std::string& name, bool needs_constants);
 using SourceHook = uint32_t (*)();
 void SetSourceHook(SourceHook hook);
 
-// Makes backward() record on the thread that calls it, in all threads that record an op: torch has
-// a thread of its own for it otherwise.
-void RunBackwardOnCallingThreads();
-
 }  // namespace torch_xla_lite::dispatch
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_RECORD_H_
