@@ -1,6 +1,7 @@
 """Kernels that XLA cannot divide run on each device's part, or are counted."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
+from test.python import programs
 from torch_xla_lite import debug
 from torch_xla_lite.ops import softmax_cross_entropy
 
@@ -53,6 +55,37 @@ def test_a_convolution_runs_on_the_images_of_a_device(stride: int):
         torch.testing.assert_close(result.cpu(), value, rtol=1e-4, atol=1e-5)
     assert _kinds() == {"all-reduce"}
     assert debug.metrics()["gathered"] == {}
+
+
+# The results of Tanh are stored (stored_values.py), which is divided like a convolution.
+DIVIDED_KERNELS = """
+import jax, torch, torch_xla_lite as txl
+from torch import nn
+
+jax.config.update("jax_num_cpu_devices", 8)
+
+torch.manual_seed(0)
+txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="data")
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Conv2d(8, 8, 3), nn.Tanh())
+txl.shard_module(model)
+loss = model(torch.randn(16, 3, 16, 16).to("jax")).square().mean()
+loss.backward()
+print(loss.item(), model[0].weight.grad.sum().item())
+print(txl.debug.metrics()["compiles"], txl.debug.metrics()["loads"])
+"""
+
+
+def test_programs_with_divided_kernels_are_loaded(tmp_path: Path):
+    variables = {
+        "TORCH_XLA_LITE_COMPILATION_CACHE": "1",
+        "XDG_CACHE_HOME": str(tmp_path),
+        "JAX_COMPILATION_CACHE_DIR": "",  # What jax loads is not stored.
+    }
+    first, second = (programs.run(DIVIDED_KERNELS, **variables) for _ in range(2))
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    (numbers, compiled), (same, loaded) = (x.stdout.splitlines() for x in (first, second))
+    assert (compiled.split()[1], loaded.split()[0]) == ("0", "0")
+    assert numbers == same
 
 
 def test_cross_entropy_runs_on_the_rows_of_a_device():

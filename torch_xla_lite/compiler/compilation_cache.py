@@ -186,11 +186,8 @@ def store(key: str | None, program: Program) -> None:
     folder = _folder()
     if key is None or folder is None or not program.storable:
         return
-    # Imported here and below, because a program that compiles nothing does not need it.
-    from jax.experimental import serialize_executable
-
     try:
-        serialized = [serialize_executable.serialize(part) for part in program.executables]
+        serialized = [_serialized(part) for part in program.executables]
     # jax has no one error for what it cannot serialize, such as a callback.
     except Exception:
         return
@@ -224,6 +221,18 @@ def store(key: str | None, program: Program) -> None:
         _keep_limit(folder, len(body))
     except OSError:
         return
+
+
+def _serialized(executable: Any) -> tuple[bytes, Any, Any]:
+    """jax keeps beside an executable what divided its kernels among devices, which is not called
+    any more. It cannot be serialised."""
+    # Imported here and below, because a program that compiles nothing does not need it.
+    from jax.experimental import serialize_executable
+
+    unloaded = executable._executable._unloaded_executable
+    divides = "jax._src.custom_partitioning"
+    unloaded.keepalive = [x for x in unloaded.keepalive or () if type(x).__module__ != divides]
+    return serialize_executable.serialize(executable)
 
 
 def _checksum(key: str, body: bytes) -> bytes:
