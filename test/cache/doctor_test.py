@@ -269,8 +269,8 @@ def test_the_logs_of_all_servers_of_a_tree_are_redacted(tmp_path: Path):
     (tmp_path / "bazel-out").symlink_to(base / "execroot/tree/bazel-out")
     logs = [base / "java.log.host.1", base / "java.log.host.2"]
     for log in logs:
-        log.write_text("--remote_header=Authorization=Bearer s3cret\n")
+        log.write_text("Authorization=Bearer s3cret\n")
     (base / "java.log").symlink_to(logs[1])
     remote_cache.redact([], tmp_path)
-    assert [log.read_text() for log in logs] == ["--remote_header=Authorization=Bearer ******\n"] * 2
+    assert [log.read_text() for log in logs] == ["Authorization=Bearer ******\n"] * 2
     assert base.stat().st_mode & 0o077 == 0
