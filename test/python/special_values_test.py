@@ -45,9 +45,12 @@ DIFFERENT = {
     "torch's kernel has another result in its vectors than in the rest": """
         fmod nn_functional_gelu remainder""",
     "series that do not converge there": """
-        special_airy_ai special_chebyshev_polynomial_t special_chebyshev_polynomial_u
-        special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_hermite_polynomial_h
-        special_hermite_polynomial_he special_zeta""",
+        special_airy_ai special_zeta""",
+    "torch's loop ends at NaN before it has a result of an order above 1": """
+        special_chebyshev_polynomial_t special_chebyshev_polynomial_u
+        special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+        special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+        special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w""",
 }
 _MAY_DIFFER = set(" ".join(DIFFERENT.values()).split())
 

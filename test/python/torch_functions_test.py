@@ -247,7 +247,15 @@ RULES = {
     "householder_product": lambda x: torch.linalg.householder_product(
         x[:12].reshape(2, 3, 2), x[12:16].reshape(2, 2)
     ),
-}
+    "householder_product without reflections": lambda x: torch.linalg.householder_product(
+        x[:12].reshape(2, 3, 2), x[:0].reshape(2, 0)
+    ) + x[0],
+    "eigvalsh of the lower triangle": lambda x: torch.linalg.eigvalsh(x[:9].reshape(3, 3)),
+    "eigvalsh of the upper triangle": lambda x: torch.linalg.eigvalsh(x[:9].reshape(3, 3), "U"),
+    "norm of complex numbers": lambda x: torch.linalg.vector_norm(
+        torch.complex(x[:36], x[36:]).reshape(6, 6), 1.5, 0
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -263,3 +271,31 @@ def test_jax_differentiates_what_has_a_rule(name: str):
     expected.backward()
     np.testing.assert_allclose(value, expected.item(), rtol=1e-4)
     np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-3, atol=1e-3)
+
+
+# Functions of several formulas, of which one has no derivative where another one is meant.
+FORMULAS = {
+    "celu": nn.functional.celu,
+    "digamma": lambda x: torch.digamma(x + 0.25 * (x <= 0)),
+    "elu": nn.functional.elu,
+    "erfcx": lambda x: torch.special.erfcx(x.clamp_min(-5)),
+    "log_ndtr": torch.special.log_ndtr,
+    "norm": lambda x: torch.linalg.vector_norm(x.expand(2, -1), dim=0),
+    "norm of a root": lambda x: torch.linalg.vector_norm(x.expand(2, -1), 0.5, dim=0),
+    "norm of a power": lambda x: torch.linalg.vector_norm(x.expand(2, -1), 3, dim=0),
+    "softplus": nn.functional.softplus,
+    "std": lambda x: torch.std(x.expand(2, -1), dim=0) + x,
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_derivatives_by_jax_are_those_of_the_formula_that_is_meant(name: str):
+    class Applied(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return FORMULAS[name](x).sum()
+
+    fn, _ = to_jax(Applied(), gradient="jax")
+    x = torch.tensor([-100.0, -30, -1.5, 0, 0.5, 3, 30, 100], requires_grad=True)
+    Applied()(x).backward()
+    gradient = jax.jit(jax.grad(lambda x: fn({}, {}, x)[0]))(array(x))
+    np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-3, atol=1e-6)

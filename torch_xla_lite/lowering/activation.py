@@ -127,8 +127,10 @@ def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
 def softplus(self: jax.Array, beta: Operand = 1, threshold: Operand = 20) -> jax.Array:
     x = opmath(self)
     scaled = lax.mul(x, _like(x, beta))
-    smooth = lax.div(lax.log1p(lax.exp(scaled)), _like(x, beta))
-    return lax.select(lax.gt(scaled, _like(x, threshold)), x, smooth)
+    is_linear = lax.gt(scaled, _like(x, threshold))
+    # Not where it is infinite, because its derivative is no number there.
+    exponential = lax.exp(lax.select(is_linear, _like(x, 0), scaled))
+    return lax.select(is_linear, x, lax.div(lax.log1p(exponential), _like(x, beta)))
 
 
 @lower("aten::softplus_backward")
@@ -159,8 +161,17 @@ def elu(
     self: jax.Array, alpha: Operand = 1, scale: Operand = 1, input_scale: Operand = 1
 ) -> jax.Array:
     x = opmath(self)
-    negative = lax.mul(lax.expm1(lax.mul(x, _like(x, input_scale))), _like(x, alpha))
-    return lax.mul(lax.select(lax.lt(x, _like(x, 0)), negative, x), _like(x, scale))
+    is_negative, low = _negative_part(x)
+    negative = lax.mul(lax.expm1(lax.mul(low, _like(x, input_scale))), _like(x, alpha))
+    return lax.mul(lax.select(is_negative, negative, x), _like(x, scale))
+
+
+def _negative_part(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Where `x` is negative, and `x` there, 0 elsewhere: the derivative of an exponential function
+    that overflows is no number."""
+    zero = _like(x, 0)
+    is_negative = lax.lt(x, zero)
+    return is_negative, lax.select(is_negative, x, zero)
 
 
 @lower("aten::elu_backward", negative="alpha")
@@ -188,8 +199,8 @@ def elu_backward(
 def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
     x = opmath(self)
     height = _like(x, alpha)
-    negative = lax.mul(height, lax.expm1(lax.div(x, height)))
-    return lax.select(lax.lt(x, _like(x, 0)), negative, x)
+    is_negative, low = _negative_part(x)
+    return lax.select(is_negative, lax.mul(height, lax.expm1(lax.div(low, height))), x)
 
 
 @lower("aten::leaky_relu", refuses="biuc")

@@ -4,6 +4,8 @@ XLA calls LAPACK on the CPU and similar libraries on GPUs. These report failure 
 output `info` is computed from the result.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -329,6 +331,8 @@ def _product_of_reflections(vectors: jax.Array, tau: jax.Array) -> jax.Array:
         return product - factor * vector[..., :, None] * along[..., None, :]
 
     start = jnp.broadcast_to(jnp.eye(rows, columns, dtype=vectors.dtype), vectors.shape)
+    if tau.shape[-1] == 0:  # There is no reflection to trace.
+        return start
     return lax.fori_loop(0, tau.shape[-1], reflect, start)
 
 
@@ -336,13 +340,33 @@ def _product_of_reflections(vectors: jax.Array, tau: jax.Array) -> jax.Array:
 def linalg_eigh(
     A: jax.Array, UPLO: str = "L", compute_v: bool = True, *, outs
 ) -> tuple[jax.Array, jax.Array]:
-    vectors, values = lax.linalg.eigh(A, lower=UPLO.upper() == "L", symmetrize_input=False)
+    lower = UPLO.upper() == "L"
+    if target.is_portable():
+        A = _hermitian(A, lower)
+    vectors, values = lax.linalg.eigh(A, lower=lower, symmetrize_input=False)
     message = (
         "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
         "or has too many repeated eigenvalues"
     )
     check(jnp.any(values != values), message, LinAlgError)
     return values, vectors if compute_v else lax.full(outs[1].shape, 0, A.dtype)
+
+
+# Where it is differentiated, `lax.linalg.eigh` reads both triangles.
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _hermitian(A: jax.Array, lower: bool) -> jax.Array:
+    """The Hermitian matrix of which `A` has one triangle. As in torch, its gradient is that of
+    the whole matrix."""
+    triangle = jnp.tril(A, -1) if lower else jnp.triu(A, 1)
+    diagonal = jnp.where(jnp.eye(A.shape[-1], dtype=bool), A.real, 0)
+    return triangle + triangle.mT.conj() + diagonal
+
+
+@_hermitian.defjvp
+def _tangent_of_hermitian(
+    lower: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    return _hermitian(primals[0], lower), tangents[0]
 
 
 @lower("aten::linalg_eig", refuses="biuh")

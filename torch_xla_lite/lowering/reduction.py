@@ -279,7 +279,7 @@ def var(
 def std(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> jax.Array:
-    return lax.sqrt(_var_mean(self, dim, correction, keepdim)[0])
+    return _root(_var_mean(self, dim, correction, keepdim)[0])
 
 
 @lower("aten::var_mean.correction", constants=True, refuses="biu")
@@ -294,7 +294,15 @@ def std_mean(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     variance, center = _var_mean(self, dim, correction, keepdim)
-    return lax.sqrt(variance), center
+    return _root(variance), center
+
+
+def _root(variance: jax.Array) -> jax.Array:
+    """The square root, with a gradient of 0 at 0, as torch has it for standard deviations."""
+    if not target.is_portable():
+        return lax.sqrt(variance)
+    is_zero = variance == 0
+    return jnp.where(is_zero, 0, lax.sqrt(jnp.where(is_zero, 1, variance)))
 
 
 @lower("aten::logsumexp", results="logsumexp")
@@ -313,7 +321,13 @@ def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax
 
 def vector_norm(x: jax.Array, ord: Number, dim: Dims, keepdim: bool) -> jax.Array:
     """The p-norm over `dim`, computed in at least float32."""
-    x = opmath(x)
+    has_powers = ord not in (0, 1, np.inf, -np.inf)
+    if target.is_portable() and has_powers:
+        return _differentiable_norm(opmath(x), ord, dim, keepdim)
+    return _vector_norm(opmath(x), ord, dim, keepdim)
+
+
+def _vector_norm(x: jax.Array, ord: Number, dim: Dims, keepdim: bool) -> jax.Array:
     size = lax.abs(x)
     dims = canonical_dims(dim, x.ndim)
     if ord == 2:
@@ -327,6 +341,26 @@ def vector_norm(x: jax.Array, ord: Number, dim: Dims, keepdim: bool) -> jax.Arra
         return _extreme(size, dims, keepdim, ord > 0)
     total = sum_over(lax.pow(size, lax.full_like(size, ord)), dims, keepdim)
     return lax.pow(total, lax.full_like(total, 1 / ord))
+
+
+# At zero, the derivatives of roots and powers are no numbers; torch takes a subgradient there.
+_differentiable_norm = jax.custom_jvp(_vector_norm, nondiff_argnums=(1, 2, 3))
+
+
+@_differentiable_norm.defjvp
+def _tangent_of_norm(
+    ord: float, dim: Dims, keepdim: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    (x,), (tangent,) = primals, tangents
+    norm = _differentiable_norm(x, ord, dim, True)
+    is_smooth = (x != 0) & (norm != 0)
+    direction = jnp.where(is_smooth, x, 1)
+    size = jnp.abs(direction)
+    slope = (size / jnp.where(norm != 0, norm, 1)) ** (ord - 1)
+    gradient = jnp.where(is_smooth, direction / size * slope, 0)
+    dims = canonical_dims(dim, x.ndim)
+    moved = sum_over(jnp.real(gradient.conj() * tangent), dims, keepdim)
+    return jnp.reshape(norm, moved.shape), moved
 
 
 @lower("aten::linalg_vector_norm", constants=True)

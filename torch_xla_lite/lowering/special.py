@@ -289,7 +289,8 @@ def _register_polynomial(name: str, function: Callable[[jax.Array, jax.Array], j
     def lowering(x: Operand, n: Operand, *, outs):
         out = outs[0]
         x, n = operands(x, n, dtype=opmath_dtype(out.dtype), shape=out.shape)
-        return function(x, jnp.where(jnp.isfinite(n), jnp.trunc(n), -1))
+        # torch converts an order to int64, of which no valid one is too large.
+        return function(x, jnp.where(jnp.abs(n) < 2.0**63, jnp.trunc(n), -1))
 
     lower(*(f"aten::special_{name}{overload}" for overload in ("", ".x_scalar", ".n_scalar")))(
         lowering

@@ -35,7 +35,9 @@ def digamma(x: jax.Array) -> jax.Array:
     positive = lax.digamma(jnp.where(negative, 1 - x, x))
     # The distance to the pole first: pi times x has lost the digits that the tangent needs.
     fraction = lax.sub(x, lax.round(x))
-    reflected = positive - np.pi / lax.tan(np.pi * fraction)
+    # Not at 0, where the derivative of the reflection is no number.
+    tangent = lax.tan(np.pi * jnp.where(negative & (fraction != 0), fraction, 0.5))
+    reflected = positive - np.pi / tangent
     value = jnp.where(negative, jnp.where(fraction == 0, np.nan, reflected), positive)
     return jnp.where(x == 0, jnp.copysign(np.inf, -x), value)
 
@@ -123,24 +125,30 @@ def lgamma(x: jax.Array) -> jax.Array:
 
 def log_ndtr(x: jax.Array) -> jax.Array:
     """jax's takes the logarithm of a number near one for x between 1 and 8."""
-    scaled = lax.mul(x, lax.full_like(x, np.sqrt(0.5)))
+    minus_one = lax.full_like(x, -1)
+    is_tail = lax.lt(x, minus_one)
+    # Each formula gets only numbers of its own range: elsewhere its derivative is no number.
+    low = lax.mul(lax.select(is_tail, x, minus_one), lax.full_like(x, np.sqrt(0.5)))
+    high = lax.mul(lax.select(is_tail, minus_one, x), lax.full_like(x, np.sqrt(0.5)))
     half = lax.full_like(x, 0.5)
-    tail = lax.sub(lax.log(lax.mul(half, erfcx(lax.neg(scaled)))), lax.mul(scaled, scaled))
-    rest = log1p(lax.neg(lax.mul(half, lax.erfc(scaled))))
-    return lax.select(lax.lt(x, lax.full_like(x, -1)), tail, rest)
+    tail = lax.sub(lax.log(lax.mul(half, erfcx(lax.neg(low)))), lax.mul(low, low))
+    return lax.select(is_tail, tail, log1p(lax.neg(lax.mul(half, lax.erfc(high)))))
 
 
 def erfcx(x: jax.Array) -> jax.Array:
     """exp(x²)·erfc(x), which overflows from x ≈ 9 on in float32; there the asymptotic series is
     exact to rounding."""
     one = lax.full_like(x, 1)
-    edge = 25.0 if x.dtype == np.float64 else 8.0
-    inverse = lax.div(one, lax.mul(x, x))
+    edge = lax.full_like(x, 25.0 if x.dtype == np.float64 else 8.0)
+    is_large = lax.gt(x, edge)
+    large, small = lax.select(is_large, x, edge), lax.select(is_large, edge, x)
+    inverse = lax.div(one, lax.mul(large, large))
     series = one
     for k in range(9, 0, -2):
         series = lax.sub(one, lax.mul(lax.mul(lax.full_like(x, k / 2), inverse), series))
-    large = lax.mul(lax.div(lax.full_like(x, 1 / np.sqrt(np.pi)), x), series)
-    return jnp.where(x > edge, large, lax.mul(lax.exp(lax.mul(x, x)), lax.erfc(x)))
+    asymptotic = lax.mul(lax.div(lax.full_like(x, 1 / np.sqrt(np.pi)), large), series)
+    product = lax.mul(lax.exp(lax.mul(small, small)), lax.erfc(small))
+    return lax.select(is_large, asymptotic, product)
 
 
 _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
