@@ -130,6 +130,7 @@ PYTHON_DEPS = {
         "style_test": [":source_tree"],
         "thread_safety_test": [":source_tree"],
         "variables_test": [":source_tree", "//bazel/pybuild:variables", "//scripts/repos:cli", "//test/build:tree"],
+        "words_test": [":source_tree"],
         "nightly": ["thread_safety_test"],
     },
     "test/mesh": {
@@ -227,7 +228,7 @@ PYTHON_DEPS = {
         "export_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:export", "//torch_xla_lite/lowering:registry",
             "//torch_xla_lite/lowering:target"],
         "exportable_steps_test": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__", "//torch_xla_lite:export"],
-        "ffi_test": ["//torch_xla_lite/lowering:ffi"],
+        "ffi_test": ["//torch_xla_lite/lowering:ffi", "//torch_xla_lite/lowering:tags"],
         "flex_attention_test": ["//torch_xla_lite:__init__"],
         "flops_test": ["//torch_xla_lite:__init__"],
         "gpu_programs_test": ["//scripts:__init__", "//scripts/bench:gpu_compiler", "//scripts:op_coverage",

@@ -1,6 +1,6 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import SupportsFloat, SupportsIndex, SupportsInt
 
 import jax
@@ -24,6 +24,19 @@ def note_fallback(op: str) -> None:
 
 def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
     """Address of a C function that says whether a kernel of ATen runs on the calling thread."""
+
+class AtenCall:
+    """A call of ATen's CPU kernel that writes its results into given tensors, for callbacks of XLA
+    (csrc/ops/aten_call.h)."""
+
+    def __init__(self, op: str, words: Sequence[int], defined: str) -> None: ...
+    def run(
+        self,
+        operands: Sequence[torch.Tensor],
+        scalars: Sequence[torch.Tensor],
+        outputs: Sequence[torch.Tensor],
+    ) -> None:
+        """Raises what the kernel raises, with torch's classes of errors."""
 
 # --- running ---
 

@@ -34,7 +34,7 @@ _TABLE = [
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
     # What lowerings share; the lowerings.
-    ("torch_xla_lite/lowering", ["merged_dims.py", "mesh.py"]),
+    ("torch_xla_lite/lowering", ["merged_dims.py", "mesh.py", "tags.py"]),
     ("torch_xla_lite/lowering", ["facts.py", "registry.py", "table.py", "unlowered.py"]),
     ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "target.py"]),
     ("torch_xla_lite/lowering", ["promotion.py"]),

@@ -12,11 +12,7 @@ import pytest
 import torch
 
 from torch_xla_lite.lowering.ffi import call_infallible, lower_by_ffi
-
-# Tags of csrc/ops/words.h.
-NONE, TENSOR, BOOL, INT, DOUBLE, COMPLEX, STRING, LIST, SCALAR = range(9)
-DEVICE, INT_LIST, DOUBLE_LIST, BOOL_LIST = range(9, 13)
-WRAPPED = 1 << 7
+from torch_xla_lite.lowering.tags import WRAPPED_NUMBER, Tag
 
 NUMPY_DTYPES = {torch.bfloat16: ml_dtypes.bfloat16, torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn}
 
@@ -39,33 +35,33 @@ class Call:
 
     def _write(self, value: Any, kind: str) -> None:
         if isinstance(value, torch.Tensor):
-            self.words.append(TENSOR)
+            self.words.append(Tag.TENSOR)
             self.operands.append(to_jax(value))
         elif value is None:
-            self.words.append(NONE)
+            self.words.append(Tag.NONE)
         elif isinstance(value, bool):
-            self.words.append(BOOL | value << 8)
+            self.words.append(Tag.BOOL.head(value))
         elif isinstance(value, torch.dtype):
-            self.words += [INT, CODES[value]]
+            self.words += [Tag.INT, CODES[value]]
         elif isinstance(value, int):
-            self.words += [INT, value]
+            self.words += [Tag.INT, value]
         elif isinstance(value, float):
-            self.words += [DOUBLE, bits(value)]
+            self.words += [Tag.DOUBLE, bits(value)]
         elif isinstance(value, complex):
-            self.words += [COMPLEX, bits(value.real), bits(value.imag)]
+            self.words += [Tag.COMPLEX, bits(value.real), bits(value.imag)]
         elif isinstance(value, str):
-            self.words.append(STRING | len(value) << 8)
+            self.words.append(Tag.STRING.head(len(value)))
             data = value.encode()
             data += b"\0" * (-len(data) % 8)
             self.words += struct.unpack(f"<{len(data) // 8}Q", data)
         elif "List[int]" in kind:
-            self.words += [INT_LIST | len(value) << 8, *value]
+            self.words += [Tag.INT_LIST.head(len(value)), *value]
         elif "List[float]" in kind:
-            self.words += [DOUBLE_LIST | len(value) << 8, *map(bits, value)]
+            self.words += [Tag.DOUBLE_LIST.head(len(value)), *map(bits, value)]
         elif "List[bool]" in kind:
-            self.words += [BOOL_LIST | len(value) << 8, *map(int, value)]
+            self.words += [Tag.BOOL_LIST.head(len(value)), *map(int, value)]
         else:
-            self.words.append(LIST | len(value) << 8)
+            self.words.append(Tag.LIST.head(len(value)))
             for item in value:
                 self._write(item, kind)
 
@@ -246,7 +242,7 @@ def test_running_statistics_of_the_caller_stay_as_they_are():
 
 
 def test_a_runtime_scalar_is_not_part_of_the_program():
-    words = [TENSOR, SCALAR | 7 << 8, SCALAR | 7 << 8]
+    words = [Tag.TENSOR, Tag.SCALAR.head(7), Tag.SCALAR.head(7)]
     out = jax.ShapeDtypeStruct((3,), np.float32)
     with jax.enable_x64(True):
         program = jax.jit(
@@ -259,7 +255,7 @@ def test_a_runtime_scalar_is_not_part_of_the_program():
 
 
 def test_a_wrapped_number_promotes_like_a_python_number():
-    words = [TENSOR, SCALAR | (7 | WRAPPED) << 8]
+    words = [Tag.TENSOR, Tag.SCALAR.head(7 | WRAPPED_NUMBER)]
     out = jax.ShapeDtypeStruct((2,), np.float32)
     with jax.enable_x64(True):
         values = np.array([1, 2], np.float32)
@@ -298,13 +294,15 @@ def test_an_unknown_op_is_refused():
 def test_words_that_do_not_fit_the_schema_are_refused():
     out = jax.ShapeDtypeStruct((2,), np.float32)
     with jax.enable_x64(True), pytest.raises(Exception, match=r"Malformed words .*aten::exp"):
-        jax.jit(lambda x: lower_by_ffi("aten::exp", [STRING], [x], [], [out]))(np.zeros(2, "f4"))
+        jax.jit(lambda x: lower_by_ffi("aten::exp", [Tag.STRING], [x], [], [out]))(
+            np.zeros(2, "f4")
+        )
 
 
 def test_an_element_type_that_torch_has_not_is_refused():
     out = jax.ShapeDtypeStruct((2,), ml_dtypes.int4)
     with jax.enable_x64(True), pytest.raises(Exception, match="has no torch dtype"):
-        jax.jit(lambda x: lower_by_ffi("aten::neg", [TENSOR], [x], [], [out]))(
+        jax.jit(lambda x: lower_by_ffi("aten::neg", [Tag.TENSOR], [x], [], [out]))(
             jnp.zeros(2, ml_dtypes.int4)
         )
 
@@ -312,7 +310,7 @@ def test_an_element_type_that_torch_has_not_is_refused():
 def test_a_shape_that_differs_from_what_the_graph_was_told_is_refused():
     out = jax.ShapeDtypeStruct((2,), np.int64)
     with jax.enable_x64(True), pytest.raises(Exception, match="aten::nonzero"):
-        jax.jit(lambda x: lower_by_ffi("aten::nonzero", [TENSOR], [x], [], [out]))(np.ones(3))
+        jax.jit(lambda x: lower_by_ffi("aten::nonzero", [Tag.TENSOR], [x], [], [out]))(np.ones(3))
 
 
 @pytest.fixture

@@ -246,10 +246,9 @@ class Call:
             return lowered
         by_ffi.append(self.op)
         note_gathered(self.op)
-        if not target.has_host_memory():
-            return host.lower_by_host(self.op, decoded.args, outs)
+        lower = ffi.lower_by_ffi if target.has_host_memory() else host.lower_by_host
         words = argument_words(self.op, self.words)
-        return ffi.lower_by_ffi(self.op, words, operands, decoded.numbers, outs)
+        return lower(self.op, words, operands, decoded.numbers, outs)
 
 
 class Scalars:

@@ -8,6 +8,7 @@ A write through a view is a call of the view's op with the name "write:RESULT:OP
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import struct
@@ -19,6 +20,7 @@ import torch
 
 from .. import jax_programs
 from ..lowering import registry
+from ..lowering.tags import WRAPPED_NUMBER, Tag
 
 
 class Scalars(Protocol):
@@ -54,72 +56,78 @@ class Decoder:
 
     def _value(self) -> Any:
         head = self._word()
-        return _READERS[head & 0xFF](self, head >> 8)
+        return _KINDS[head & 0xFF].read(self, head >> 8)
 
     def _number(self, payload: int) -> Any:
-        dtype = registry.DTYPES[payload & 0x7F]
+        dtype = registry.DTYPES[payload & ~WRAPPED_NUMBER]
         # Tensors and arguments of type Scalar have a dtype; only Python numbers promote as wrapped
         # numbers.
         as_float = self._scalars.next_float() if dtype == np.float64 else None
         number = self._scalars.number(dtype)
         self.numbers.append(number)
-        return registry.WrappedNumber(number, as_float) if payload & 0x80 else number
+        return registry.WrappedNumber(number, as_float) if payload & WRAPPED_NUMBER else number
 
     def _string(self, length: int) -> str:
         count = (length + 7) // 8
         return struct.pack(f"<{count}Q", *(self._word() for _ in range(count)))[:length].decode()
 
     def _int(self) -> int:
-        return int(np.uint64(self._word()).astype(np.int64))
+        word = self._word()
+        return word - (word >> 63 << 64)
 
     def _double(self) -> float:
         return struct.unpack("<d", struct.pack("<Q", self._word()))[0]
 
 
-_READERS: dict[int, Callable[[Decoder, int], Any]] = {
-    0: lambda decoder, payload: None,
-    1: lambda decoder, payload: next(decoder._operands),
-    2: lambda decoder, payload: bool(payload),
-    3: lambda decoder, payload: decoder._int(),
-    4: lambda decoder, payload: decoder._double(),
-    5: lambda decoder, payload: complex(decoder._double(), decoder._double()),
-    6: Decoder._string,
-    7: lambda decoder, count: [decoder._value() for _ in range(count)],
-    8: Decoder._number,
-    9: lambda decoder, payload: None,
-    10: lambda decoder, count: [decoder._int() for _ in range(count)],
-    11: lambda decoder, count: [decoder._double() for _ in range(count)],
-    12: lambda decoder, count: [bool(decoder._word()) for _ in range(count)],
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kind:
+    """How the words of a kind of argument are read.
+
+    read: the value, from the words after the head; takes the payload of the head.
+    words: how many words follow the head. The items of a list have heads of their own.
+    """
+
+    read: Callable[[Decoder, int], Any]
+    words: Callable[[int], int] = lambda payload: 0
+
+
+def _list_of(read_item: Callable[[Decoder], Any]) -> _Kind:
+    return _Kind(
+        lambda decoder, count: [read_item(decoder) for _ in range(count)], lambda count: count
+    )
+
+
+_KINDS: dict[int, _Kind] = {
+    Tag.NONE: _Kind(lambda decoder, payload: None),
+    Tag.TENSOR: _Kind(lambda decoder, payload: next(decoder._operands)),
+    Tag.BOOL: _Kind(lambda decoder, payload: bool(payload)),
+    Tag.INT: _Kind(lambda decoder, payload: decoder._int(), lambda payload: 1),
+    Tag.DOUBLE: _Kind(lambda decoder, payload: decoder._double(), lambda payload: 1),
+    Tag.COMPLEX: _Kind(
+        lambda decoder, payload: complex(decoder._double(), decoder._double()), lambda payload: 2
+    ),
+    Tag.STRING: _Kind(Decoder._string, lambda length: (length + 7) // 8),
+    Tag.LIST: _Kind(lambda decoder, count: [decoder._value() for _ in range(count)]),
+    Tag.SCALAR: _Kind(Decoder._number),
+    Tag.DEVICE: _Kind(lambda decoder, payload: None),
+    Tag.INT_LIST: _list_of(Decoder._int),
+    Tag.DOUBLE_LIST: _list_of(Decoder._double),
+    Tag.BOOL_LIST: _list_of(lambda decoder: bool(decoder._word())),
 }
 
 
 def argument_words(op: str, words: list[int]) -> list[int]:
     """The words of a call's arguments alone. Those of tensors come without the addresses of shapes,
     which differ from process to process."""
-    arguments = []
+    arguments: list[int] = []
     at, missing = 1, _num_arguments(op)  # The first word is the op's.
     while missing:
         tag, payload = words[at] & 0xFF, words[at] >> 8
-        count = 1 + _FOLLOWING_WORDS.get(tag, lambda payload: 0)(payload)
-        arguments += [tag] if tag == _TENSOR else words[at : at + count]
-        at += count
-        missing += (payload if tag == _LIST else 0) - 1
+        end = at + 1 + _KINDS[tag].words(payload)
+        arguments += [tag] if tag == Tag.TENSOR else words[at:end]
+        at = end
+        missing += (payload if tag == Tag.LIST else 0) - 1
     return arguments
-
-
-_TENSOR, _LIST = 1, 7
-
-# How many words follow a head word, by its tag (csrc/ops/words.h). The items of a list have
-# heads of their own.
-_FOLLOWING_WORDS: dict[int, Callable[[int], int]] = {
-    3: lambda payload: 1,
-    4: lambda payload: 1,
-    5: lambda payload: 2,
-    6: lambda length: (length + 7) // 8,
-    10: lambda count: count,
-    11: lambda count: count,
-    12: lambda count: count,
-}
 
 
 def constants(op: str, words: list[int]) -> dict[str, Any]:

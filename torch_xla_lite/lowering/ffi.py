@@ -24,6 +24,7 @@ import numpy as np
 
 from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.mesh import elementwise
+from torch_xla_lite.lowering.tags import Tag
 
 _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
@@ -154,26 +155,31 @@ def _call(
             words=np.array([word & 0xFFFF_FFFF_FFFF_FFFF for word in words], np.uint64).view(
                 np.int64
             ),
-            defined="".join("0" if out is None else "1" for out in outs),
+            defined=defined(outs),
             work_per_byte=np.int64(work_per_byte),
         )
     )
     return [None if out is None else next(results) for out in outs]
 
 
+def defined(outs: Sequence[jax.ShapeDtypeStruct | None]) -> str:
+    """Which outputs exist, as csrc/ops/aten_call.h takes it."""
+    return "".join("0" if out is None else "1" for out in outs)
+
+
 def _encoded(arg: jax.Array | Sequence[int] | int | None) -> list[int]:
     """The words of an argument (csrc/ops/words.h)."""
     match arg:
         case None:
-            return [0]
+            return [Tag.NONE]
         case jax.Array():
-            return [1]
+            return [Tag.TENSOR]
         case bool():
-            return [2 | arg << 8]
+            return [Tag.BOOL.head(arg)]
         case int():
-            return [3, arg]
-    tag = 12 if isinstance(arg[0], bool) else 10
-    return [tag | len(arg) << 8, *map(int, arg)]
+            return [Tag.INT, arg]
+    tag = Tag.BOOL_LIST if isinstance(arg[0], bool) else Tag.INT_LIST
+    return [tag.head(len(arg)), *map(int, arg)]
 
 
 def _capsule(address: int) -> object:

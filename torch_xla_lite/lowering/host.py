@@ -1,6 +1,6 @@
 """Lowers ops to calls of ATen's CPU kernels from devices whose memory the CPU cannot read.
 
-    outs = lower_by_host("aten::ormqr", [a, tau, other], [other_struct])
+    outs = lower_by_host("aten::ormqr", words, [a, tau, other], [], [other_struct])
 
 XLA copies the operands to the host and the results back, in the middle of the program. On a CPU
 lowering/ffi.py does the same without copies.
@@ -15,56 +15,46 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering import decomposition, registry, target
+from torch_xla_lite.lowering import decomposition, ffi, target
 
 
 def lower_by_host(
-    op_name: str, args: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct | None]
+    op_name: str,
+    words: Sequence[int],
+    operands: Sequence[jax.Array],
+    scalars: Sequence[jax.Array],
+    outs: Sequence[jax.ShapeDtypeStruct | None],
 ) -> list[jax.Array | None]:
-    """A call of the CPU kernel `op_name`, for use while `jax.jit` traces.
+    """A call of the CPU kernel `op_name`, as by `ffi.lower_by_ffi`."""
+    from torch_xla_lite import _XLAC  # Here, because the package imports this one.
 
-    Args:
-      op_name: full name, such as "aten::add.Tensor". It must not be a random op, whose numbers
-        would come from the CPU's generator.
-      args: in schema order, as lowerings get them.
-      outs: shape and dtype per output; None for an output that torch leaves undefined.
-
-    Returns:
-      One array per element of `outs`, or None if that is None.
-    """
     target.refuse_if_portable(op_name)
-    op = decomposition.overload(op_name)
-    signature = tuple(decomposition.describe(arg) for arg in args)
-    arrays = [
-        array.value if isinstance(array, registry.WrappedNumber) else array
-        for array in decomposition.tensors(args)
-    ]
+    kernel = _XLAC.AtenCall(op_name, words, ffi.defined(outs))
+    arrays = [*operands, *scalars]
     likes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
     wanted = [out for out in outs if out is not None]
+    packed = list(map(_packed_struct, wanted))
 
     def call(*values: Any) -> list[np.ndarray]:
-        operands = map(_tensor, values, likes)
-        positional, keywords = decomposition.bind(op, signature, operands)
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            results = registry.flatten(op(*positional, **keywords))
-        found = [x for x, out in zip(results, outs, strict=True) if out is not None]
-        return list(map(_array, found, wanted))
+        # Copies, because torch has no tensors that cannot be written to.
+        tensors = list(map(_tensor, map(np.array, values), likes))
+        results = [np.empty(out.shape, out.dtype) for out in packed]
+        outputs = list(map(_tensor, results, wanted))
+        try:
+            kernel.run(tensors[: len(operands)], tensors[len(operands) :], outputs)
+        except Exception as error:
+            raise RuntimeError(f"{op_name}: {type(error).__name__}: {error}") from error
+        return results
 
-    called = jax.pure_callback(call, [_packed_struct(out) for out in wanted], *map(_packed, arrays))
+    called = jax.pure_callback(call, packed, *map(_packed, arrays))
     results = iter(map(_unpacked, called, wanted))
     return [None if out is None else next(results) for out in outs]
 
 
-def _tensor(value: Any, like: jax.ShapeDtypeStruct) -> torch.Tensor:
-    # A copy: a kernel may not write to XLA's memory.
-    array = np.array(value).reshape(-1).view(np.uint8)
-    return torch.from_numpy(array).view(decomposition.torch_dtype(like.dtype)).view(like.shape)
-
-
-def _array(tensor: torch.Tensor, out: jax.ShapeDtypeStruct) -> np.ndarray:
-    dense = tensor.to(decomposition.torch_dtype(out.dtype)).resolve_conj().contiguous()
-    packed = _packed_struct(out)
-    return dense.view(-1).view(torch.uint8).numpy().view(packed.dtype).reshape(packed.shape)
+def _tensor(array: np.ndarray, like: jax.ShapeDtypeStruct) -> torch.Tensor:
+    """A tensor in the memory of an array that may be packed."""
+    octets = torch.from_numpy(array.reshape(-1).view(np.uint8))
+    return octets.view(decomposition.torch_dtype(like.dtype)).view(like.shape)
 
 
 # jax converts the operands and results of a callback to 32 bits, unless x64 is enabled when the

@@ -24,9 +24,10 @@
 #include <string>
 #include <string_view>
 
-#include "torch_xla_lite/csrc/ffi/aten_call.h"
 #include "torch_xla_lite/csrc/ffi/buffer.h"
 #include "torch_xla_lite/csrc/ffi/threads.h"
+#include "torch_xla_lite/csrc/ops/aten_call.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
 
 namespace torch_xla_lite::ffi {
@@ -35,16 +36,16 @@ namespace {
 namespace xffi = ::xla::ffi;
 
 // The state that XLA keeps for each call. XLA sets `id` when the type is registered.
-struct AtenCallState {
+struct CallState {
   static xffi::TypeId id;
   static const xffi::TypeInfo info;
 
-  AtenCall call;
+  dispatch::AtenCall call;
   size_t work_per_byte;
 };
 
-xffi::TypeId AtenCallState::id = {};
-const xffi::TypeInfo AtenCallState::info = xffi::MakeTypeInfo<AtenCallState>();
+xffi::TypeId CallState::id = {};
+const xffi::TypeInfo CallState::info = xffi::MakeTypeInfo<CallState>();
 
 // The class that torch raises in Python, if it is not RuntimeError.
 const char* PythonClass(const std::exception& error) {
@@ -65,14 +66,15 @@ xffi::Error Failure(std::string_view op, const std::exception& error) {
                      std::string(op) + ": " + PythonClass(error) + message);
 }
 
-xffi::ErrorOr<std::unique_ptr<AtenCallState>> Instantiate(std::string_view op,
-                                                          xffi::Span<const int64_t> words,
-                                                          std::string_view defined,
-                                                          int64_t work_per_byte) {
+xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op,
+                                                      xffi::Span<const int64_t> words,
+                                                      std::string_view defined,
+                                                      int64_t work_per_byte) {
   try {
     const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
-    return std::make_unique<AtenCallState>(AtenCallState{
-        AtenCall(op, std::span(first, words.size()), defined), static_cast<size_t>(work_per_byte)});
+    return std::make_unique<CallState>(
+        CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined),
+                  static_cast<size_t>(work_per_byte)});
   } catch (const std::exception& error) {
     return xffi::Unexpected(Failure(op, error));
   }
@@ -93,14 +95,13 @@ size_t TotalBytes(std::span<const at::Tensor> tensors) {
 
 thread_local bool is_in_kernel = false;
 
-xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
-                    xffi::RemainingRets results) {
-  const AtenCall& call = state->call;
+xffi::Error Execute(CallState* state, xffi::RemainingArgs arguments, xffi::RemainingRets results) {
+  const dispatch::AtenCall& call = state->call;
   try {
-    const size_t operand_count = call.operand_count();
-    TORCH_CHECK(arguments.size() == operand_count + call.scalar_count(), "expects ", operand_count,
-                " operands and ", call.scalar_count(), " runtime scalars, got ", arguments.size(),
-                " arguments in total.");
+    const size_t operand_count = call.plan().operand_count();
+    TORCH_CHECK(arguments.size() == operand_count + call.plan().scalar_count(), "expects ",
+                operand_count, " operands and ", call.plan().scalar_count(),
+                " runtime scalars, got ", arguments.size(), " arguments in total.");
     c10::SmallVector<at::Tensor, 8> operands;
     for (size_t i = 0; i < operand_count; ++i) {
       operands.push_back(ViewOf(*arguments.get<xffi::AnyBuffer>(i)));
@@ -121,7 +122,7 @@ xffi::Error Execute(AtenCallState* state, xffi::RemainingArgs arguments,
     call.Run(operands, scalars, outputs);
     return xffi::Error::Success();
   } catch (const std::exception& error) {
-    return Failure(call.name(), error);
+    return Failure(dispatch::FullName(call.op().operator_name()), error);
   }
 }
 
@@ -137,17 +138,15 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenInstantiate, torch_xla_lite::ffi::
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenExecute, torch_xla_lite::ffi::Execute,
                               xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::State<torch_xla_lite::ffi::AtenCallState>>()
+                                  .Ctx<xla::ffi::State<torch_xla_lite::ffi::CallState>>()
                                   .RemainingArgs()
                                   .RemainingRets());
 
 // Whether a kernel runs on the calling thread: it cannot wait for the graph that it is part of.
 extern "C" bool TorchXlaLiteAtenIsInKernel() { return torch_xla_lite::ffi::is_in_kernel; }
 
-extern "C" XLA_FFI_TypeId* TorchXlaLiteAtenTypeId() {
-  return &torch_xla_lite::ffi::AtenCallState::id;
-}
+extern "C" XLA_FFI_TypeId* TorchXlaLiteAtenTypeId() { return &torch_xla_lite::ffi::CallState::id; }
 
 extern "C" const XLA_FFI_TypeInfo* TorchXlaLiteAtenTypeInfo() {
-  return &torch_xla_lite::ffi::AtenCallState::info;
+  return &torch_xla_lite::ffi::CallState::info;
 }

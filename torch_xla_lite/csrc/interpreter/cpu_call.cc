@@ -16,7 +16,6 @@
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ops/call.h"
-#include "torch_xla_lite/csrc/ops/conditions.h"
 #include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_facts.h"
@@ -26,14 +25,10 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
+using dispatch::AtenCall;
 using dispatch::CallPlan;
+using dispatch::OtherResults;
 using dispatch::ScalarView;
-
-// (input, weight, bias, running_mean, running_var, training, ..)
-bool WritesStatistics(const torch::jit::Stack& stack) {
-  const auto is_given = [&](int i) { return stack[i].isTensor() && stack[i].toTensor().defined(); };
-  return stack[5].toBool() && (is_given(3) || is_given(4));
-}
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -151,39 +146,37 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   }
   const dispatch::OpFacts& facts = dispatch::FactsOf(name);
   if (!facts.by_value) return;
-  op_ = dispatch::FindOp(name);
-  if (!op_) return;
-  is_seeded_ = op_->hasTag(at::Tag::nondeterministic_seeded);
+  const auto op = dispatch::FindOp(name);
+  if (!op) return;
+  is_seeded_ = op->hasTag(at::Tag::nondeterministic_seeded);
   kernel_ = FindKernel(name);
-  condition_ = dispatch::FindCondition(facts.kernel_needs);
   complete_ = FindCompletion(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
-  if (draw_ == nullptr && !HasKernel()) return;
+  if (draw_ == nullptr && !HasKernel(*op)) return;
   // The first word belongs to the recorder.
   const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);
-  plan_.emplace(op_->schema(), arguments, CallPlan::Rest::kIgnored);
-  index_ = dispatch::FindIndexArguments(*op_);
+  call_.emplace(*op, arguments, CallPlan::Rest::kIgnored);
+  index_ = dispatch::FindIndexArguments(*op);
   needs_dense_operand_ = facts.dense_operand;
   // A graph has no strides: contiguous() records nothing, so kernels that torch calls with
   // contiguous tensors only would get views.
-  takes_any_strides_ = kernel_ != nullptr || op_->hasTag(at::Tag::pointwise) ||
-                       IsView(op_->schema()) || facts.any_strides;
-  if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op_);
+  takes_any_strides_ = kernel_ != nullptr || op->hasTag(at::Tag::pointwise) ||
+                       IsView(op->schema()) || facts.any_strides;
+  if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op);
   rounds_numbers_ = facts.rounds == "numbers";
   rounds_operands_ = !facts.rounds.empty();
-  writes_statistics_ = facts.writes_statistics;
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
 
 bool CpuCall::is_possible() const {
-  return plan_.has_value() && !has_given_up_ &&
+  return call_.has_value() && !has_given_up_ &&
          dispatch::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
 }
 
-bool CpuCall::HasKernel() const {
-  return !op_->schema().is_mutable() && (!is_seeded_ || signature_.op == kAttention) &&
-         (kernel_ != nullptr || op_->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
+bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
+  return !op.schema().is_mutable() && (!is_seeded_ || signature_.op == kAttention) &&
+         (kernel_ != nullptr || op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
 }
 
 std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
@@ -234,7 +227,7 @@ bool CpuCall::FitsResult(const c10::IValue& argument, const at::Tensor& operand)
 std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
                                          std::span<const uint64_t> scalars,
                                          bool may_overwrite) const {
-  const std::vector<c10::ScalarType>& dtypes = plan_->scalar_dtypes();
+  const std::vector<c10::ScalarType>& dtypes = call_->plan().scalar_dtypes();
   std::vector<Number> numbers(dtypes.size());
   std::vector<ScalarView> views;
   for (size_t i = 0; i < dtypes.size(); ++i) {
@@ -246,8 +239,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   }
   // The rest are seed and offset of a generator.
   if (scalars.size() != (is_seeded_ ? 2 : 0)) throw OtherResults(signature_.op);
-  torch::jit::Stack stack;
-  plan_->Fill(operands, views, &stack);
+  torch::jit::Stack stack = call_->Arguments(operands, views);
   if ((rounds_numbers_ && !numbers.empty()) || (rounds_operands_ && MixesHalves(operands))) {
     for (c10::IValue& argument : stack) {
       argument = dispatch::MapArgument(argument, at::kCPU, ToOpmath);
@@ -256,26 +248,21 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (draw_ != nullptr) {
     return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
-  if (writes_statistics_ && WritesStatistics(stack)) throw OtherResults(signature_.op);
   // The rest of the graph needs no compilation.
   if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
   if (index_ && index_->end >= 0) SetEndOfSlice(&stack);
-  // The graph is compiled, and its lowering says what is wrong.
-  TORCH_CHECK(condition_ == nullptr || condition_(stack), "wrong values (in ", signature_.op, ")");
+  // If it raises, the graph is compiled, and the lowering says what is wrong.
+  call_->Check(stack);
   const torch::jit::Stack arguments = complete_ == nullptr ? torch::jit::Stack() : stack;
   if (kernel_ != nullptr) {
     kernel_(&stack);
   } else if (may_overwrite && in_place_ && FitsResult(stack[0], operands[0])) {
     in_place_->callBoxed(&stack);
   } else {
-    op_->callBoxed(&stack);
+    call_->op().callBoxed(&stack);
   }
   if (complete_ != nullptr) complete_(arguments, &stack);
-  std::vector<at::Tensor> results;
-  for (const c10::IValue& result : stack) {
-    dispatch::ForEachTensor(result, [&](const at::Tensor& tensor) { results.push_back(tensor); });
-  }
-  return results;
+  return AtenCall::Results(stack);
 }
 
 // The end of a slice with a runtime start is not recorded, but its length is: after the arguments.
@@ -289,11 +276,8 @@ void CpuCall::SetEndOfSlice(torch::jit::Stack* stack) const {
 at::Tensor CpuCall::Checked(at::Tensor result, size_t output) const {
   const ir::Shape* shape = signature_.outputs[output];
   if (shape == nullptr) return {};
-  if (!result.defined() || result.sizes() != at::IntArrayRef(shape->dims())) {
-    throw OtherResults(signature_.op);
-  }
   const c10::ScalarType dtype = tensor::ScalarTypeOf(shape);
-  if (!c10::canCast(result.scalar_type(), dtype)) throw OtherResults(signature_.op);
+  AtenCall::CheckResult(result, output, shape->dims(), dtype);
   return result.scalar_type() == dtype ? result : result.to(dtype);
 }
 

@@ -15,22 +15,15 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
-#include "torch_xla_lite/csrc/ops/conditions.h"
-#include "torch_xla_lite/csrc/ops/decode.h"
+#include "torch_xla_lite/csrc/ops/aten_call.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
 namespace torch_xla_lite::interpreter {
-
-// Thrown when the kernel returns other results than the graph expects.
-struct OtherResults : std::runtime_error {
-  using runtime_error::runtime_error;
-};
 
 class CpuCall final : public ir::Signature::Derived {
  public:
@@ -48,12 +41,12 @@ class CpuCall final : public ir::Signature::Derived {
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
   // memory of the first operand, so that the result may be there; no other operand is written to.
-  // Raises what the kernel raises, or OtherResults, and then has written to no operand.
+  // Raises what the kernel raises, or dispatch::OtherResults, and then has written to no operand.
   std::vector<at::Tensor> Run(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                               bool may_overwrite) const;
 
  private:
-  bool HasKernel() const;
+  bool HasKernel(const c10::OperatorHandle& op) const;
   std::vector<at::Tensor> Results(std::span<const at::Tensor> operands,
                                   std::span<const uint64_t> scalars, bool may_overwrite) const;
   at::Tensor Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
@@ -63,18 +56,16 @@ class CpuCall final : public ir::Signature::Derived {
   at::Tensor Checked(at::Tensor result, size_t output) const;
 
   const ir::Signature& signature_;
-  std::optional<c10::OperatorHandle> op_;
+  // Nothing if there is no kernel.
+  std::optional<dispatch::AtenCall> call_;
   // The same op in place, if torch has it.
   std::optional<c10::OperatorHandle> in_place_;
   // The result of a view that is written through.
   std::optional<size_t> written_;
-  std::optional<dispatch::CallPlan> plan_;
   bool is_seeded_ = false;
   mutable bool has_given_up_ = false;  // Guarded by the sync lock, as all that is derived.
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
-  // What torch's kernel does not check.
-  dispatch::Condition condition_ = nullptr;
   Completion complete_ = nullptr;
   // Draws the numbers of a random op.
   Draw draw_ = nullptr;
@@ -84,7 +75,6 @@ class CpuCall final : public ir::Signature::Derived {
   bool is_reshape_ = false;
   bool rounds_numbers_ = false;
   bool rounds_operands_ = false;
-  bool writes_statistics_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter

@@ -15,6 +15,7 @@
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ops/aten_call.h"
 #include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -154,7 +155,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
   if (call.is_possible() && !lowered_.contains(signature.op)) {
     try {
       return call.Run(operands, node.scalars(), may_overwrite);
-    } catch (const OtherResults&) {
+    } catch (const dispatch::OtherResults&) {
       call.GiveUp();
     }
   }

@@ -55,7 +55,7 @@ std::span<const uint64_t> Floats(std::span<const uint64_t> words) {
   while (count < words.size()) {
     const Tag tag = dispatch::TagOf(words[count]);
     if (tag != Tag::kDouble && tag != Tag::kScalar) break;
-    count += tag == Tag::kDouble ? 2 : 1;
+    count += 1 + dispatch::WordsAfter(words[count]);
   }
   return words.first(count);
 }
@@ -82,12 +82,6 @@ constexpr std::array<std::string_view, 8> kOfParameters = {
     "aten::normal.float_Tensor",  "aten::poisson",
     "torch_xla_lite::log_gamma",  "aten::rrelu_with_noise_functional"};
 
-// How many words follow the head of an argument of these ops.
-size_t WordsAfter(uint64_t head) {
-  const Tag tag = dispatch::TagOf(head);
-  return tag == Tag::kComplex ? 2 : tag == Tag::kDouble || tag == Tag::kInt ? 1 : 0;
-}
-
 // The same call, but of operands of these shapes.
 std::vector<uint64_t> WordsOf(const ir::Signature& signature,
                               std::span<const ir::Ref<const ir::Shape>> shapes) {
@@ -96,7 +90,7 @@ std::vector<uint64_t> WordsOf(const ir::Signature& signature,
   std::vector<uint64_t> words = {given[0]};
   size_t next = 1, operand = 0;
   for (size_t i = 0; i < count; ++i) {
-    const size_t size = 1 + WordsAfter(given[next]);
+    const size_t size = 1 + dispatch::WordsAfter(given[next]);
     if (dispatch::TagOf(given[next]) == Tag::kTensor) {
       const ir::Shape* const shape = shapes[operand++].get();
       words.push_back(Head(Tag::kTensor, reinterpret_cast<uint64_t>(shape)));

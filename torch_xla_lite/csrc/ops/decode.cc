@@ -48,11 +48,9 @@ class CallPlan::Builder {
   int64_t NextInt() { return static_cast<int64_t>(Next()); }
   double NextDouble() { return std::bit_cast<double>(Next()); }
 
-  // Checks a count against the remaining words, so that a malformed head cannot cause an unbounded
-  // allocation.
-  size_t Count(uint64_t count, size_t words_needed) {
-    Expect(words_needed <= words_.size() - position_, "the words end too early");
-    return count;
+  // Before memory is reserved, so that a malformed head cannot cause an unbounded allocation.
+  void ExpectWords(uint64_t count) const {
+    Expect(count <= words_.size() - position_, "the words end too early");
   }
 
   static Argument Constant(IValue value) {
@@ -71,6 +69,7 @@ class CallPlan::Builder {
     }
     const uint64_t head = Next();
     const uint64_t payload = PayloadOf(head);
+    ExpectWords(WordsAfter(head));
     switch (TagOf(head)) {
       case Tag::kNone:
         // A missing tensor that is not optional in the schema is an undefined tensor.
@@ -139,7 +138,7 @@ class CallPlan::Builder {
   Argument NumberList(const c10::Type& type, uint64_t count, NextItem next) {
     Expect(type.kind() == TypeKind::ListType, "the op does not take a list here");
     c10::List<T> list;
-    list.reserve(Count(count, count));
+    list.reserve(count);
     for (; count > 0; --count) list.push_back(next());
     return Constant(std::move(list));
   }
@@ -182,13 +181,11 @@ class CallPlan::Builder {
   }
 
   std::string ReadString(uint64_t length) {
-    const size_t word_count = length / 8 + (length % 8 != 0);
-    Count(length, word_count);
     std::string text(length, '\0');
     // The words hold the characters in memory order of a little-endian machine, which every XLA
     // host is.
     std::memcpy(text.data(), words_.data() + position_, length);
-    position_ += word_count;
+    position_ += WordsAfter(Head(Tag::kString, length));
     return text;
   }
 
@@ -198,8 +195,8 @@ class CallPlan::Builder {
     const bool optional = item.kind() == TypeKind::OptionalType;
     const TypeKind kind =
         optional ? item.castRaw<c10::OptionalType>()->getElementType()->kind() : item.kind();
-    // Each item has at least a head, so a count above the number of words is malformed.
-    std::vector<Argument> items(Count(count, count));
+    ExpectWords(count);  // Each item has at least a head.
+    std::vector<Argument> items(count);
     for (Argument& value : items) value = Read(item);
     switch (kind) {
       case TypeKind::TensorType:

@@ -1,8 +1,9 @@
 // The encoding of the arguments of an op call as 64-bit words.
 //
-// The words of a call are its cache key; lowerings read them, and the FFI handler decodes them into
-// a call. Each value is one head word `tag | payload << 8`, followed by the words that the tag
-// requires:
+// The words of a call are its cache key. An AtenCall decodes them into a call of ATen's kernel, and
+// torch_xla_lite/compiler/words.py into the arguments of a lowering;
+// torch_xla_lite/lowering/tags.py has the tags for Python. Each value is one head word `tag |
+// payload << 8`, followed by the words that the tag requires:
 //
 //   kNone                  None, an undefined tensor, a generator
 //   kTensor    (anything)  the next operand; the recorder puts its shape there, readers skip it
@@ -53,6 +54,26 @@ inline constexpr uint64_t Head(Tag tag, uint64_t payload = 0) {
 }
 inline constexpr Tag TagOf(uint64_t word) { return static_cast<Tag>(word & 0xff); }
 inline constexpr uint64_t PayloadOf(uint64_t word) { return word >> 8; }
+
+// How many words a head requires. The items of a kList have heads of their own.
+inline constexpr uint64_t WordsAfter(uint64_t head) {
+  const uint64_t payload = PayloadOf(head);
+  switch (TagOf(head)) {
+    case Tag::kInt:
+    case Tag::kDouble:
+      return 1;
+    case Tag::kComplex:
+      return 2;
+    case Tag::kString:
+      return payload / 8 + (payload % 8 != 0);
+    case Tag::kIntList:
+    case Tag::kDoubleList:
+    case Tag::kBoolList:
+      return payload;
+    default:
+      return 0;
+  }
+}
 
 }  // namespace torch_xla_lite::dispatch
 

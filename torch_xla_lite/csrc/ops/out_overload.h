@@ -5,14 +5,14 @@
 //
 // Thread-safe.
 
-#ifndef TORCH_XLA_LITE_CSRC_FFI_OUT_OVERLOAD_H_
-#define TORCH_XLA_LITE_CSRC_FFI_OUT_OVERLOAD_H_
+#ifndef TORCH_XLA_LITE_CSRC_OPS_OUT_OVERLOAD_H_
+#define TORCH_XLA_LITE_CSRC_OPS_OUT_OVERLOAD_H_
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <optional>
 
-namespace torch_xla_lite::ffi {
+namespace torch_xla_lite::dispatch {
 
 // The overload that takes the arguments of the pointwise op `op`, then one tensor per output, if it
 // has its own CPU kernel: a generated out= kernel would call the functional one and copy, which the
@@ -21,6 +21,6 @@ namespace torch_xla_lite::ffi {
 // too small, and the cost of a copy is small beside their work.
 std::optional<c10::OperatorHandle> FindOutOverload(const c10::OperatorHandle& op);
 
-}  // namespace torch_xla_lite::ffi
+}  // namespace torch_xla_lite::dispatch
 
-#endif  // TORCH_XLA_LITE_CSRC_FFI_OUT_OVERLOAD_H_
+#endif  // TORCH_XLA_LITE_CSRC_OPS_OUT_OVERLOAD_H_

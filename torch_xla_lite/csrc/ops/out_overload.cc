@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/ffi/out_overload.h"
+#include "torch_xla_lite/csrc/ops/out_overload.h"
 
 #include <ATen/core/function_schema.h>
 
@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace torch_xla_lite::ffi {
+namespace torch_xla_lite::dispatch {
 namespace {
 
 using c10::Argument;
@@ -71,4 +71,4 @@ std::optional<c10::OperatorHandle> FindOutOverload(const c10::OperatorHandle& op
   return std::nullopt;
 }
 
-}  // namespace torch_xla_lite::ffi
+}  // namespace torch_xla_lite::dispatch

@@ -1,8 +1,8 @@
-#include "torch_xla_lite/csrc/ffi/out_overload.h"
+#include "torch_xla_lite/csrc/ops/out_overload.h"
 
 #include <gtest/gtest.h>
 
-namespace torch_xla_lite::ffi {
+namespace torch_xla_lite::dispatch {
 namespace {
 
 std::optional<std::string> OutOverloadOf(const char* name, const char* overload) {
@@ -29,4 +29,4 @@ TEST(FindOutOverload, IgnoresKernelsThatResizeTheOutput) {
 }
 
 }  // namespace
-}  // namespace torch_xla_lite::ffi
+}  // namespace torch_xla_lite::dispatch

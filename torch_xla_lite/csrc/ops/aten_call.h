@@ -1,0 +1,93 @@
+// Calls ATen's CPU kernel for a recorded call: from the interpreter, inside XLA programs (ffi), and
+// in host callbacks (python).
+//
+// An AtenCall is constructed once per call site from what does not change (op, constant arguments,
+// which outputs exist) and is run whenever the graph runs.
+//
+//   AtenCall call("aten::topk", words, /*defined=*/"11");
+//   call.Run(operands, scalars, outputs);    // writes the results into `outputs`
+//
+// If the op has an out= kernel for the CPU, it writes its results into `outputs`; otherwise they
+// are copied there. The interpreter, whose results are new tensors, does the same in steps:
+//
+//   torch::jit::Stack stack = call.Arguments(operands, scalars);
+//   call.Check(stack);
+//   call.op().callBoxed(&stack);
+//   std::vector<at::Tensor> results = AtenCall::Results(stack);
+//   AtenCall::CheckResult(results[0], 0, sizes, dtype);
+//
+// Operands are never written to. Thread-safe: one program may run on several threads at once.
+
+#ifndef TORCH_XLA_LITE_CSRC_OPS_ATEN_CALL_H_
+#define TORCH_XLA_LITE_CSRC_OPS_ATEN_CALL_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "torch_xla_lite/csrc/ops/conditions.h"
+#include "torch_xla_lite/csrc/ops/decode.h"
+
+namespace torch_xla_lite::dispatch {
+
+// Thrown when a kernel gives other results than the graph expects.
+struct OtherResults : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+class AtenCall {
+ public:
+  // `words` are the arguments as in ops/words.h. Raises if they do not match the op's schema.
+  AtenCall(const c10::OperatorHandle& op, std::span<const uint64_t> words, CallPlan::Rest rest);
+
+  // For Run(). `op` is a full name such as "aten::add.Tensor"; `defined` has one character per
+  // output, '1' where the op returns a tensor and '0' where torch leaves the output undefined.
+  // Raises if the op is unknown or random, too.
+  AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined);
+
+  const c10::OperatorHandle& op() const { return op_; }
+  const CallPlan& plan() const { return plan_; }
+
+  // Calls the kernel. `outputs` are the defined ones in order, list outputs flattened. Raises what
+  // the kernel raises, and what Check() and CheckResult() do.
+  void Run(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,
+           std::span<const at::Tensor> outputs) const;
+
+  // The arguments. Those that the kernel writes to (batch norm, its running statistics) are copies.
+  torch::jit::Stack Arguments(std::span<const at::Tensor> operands,
+                              std::span<const ScalarView> scalars) const;
+
+  // Raises for arguments with which the kernel would read or write other memory.
+  void Check(const torch::jit::Stack& arguments) const;
+
+  // The tensors that a kernel returned, those in lists, too. A number is no value of a graph, and
+  // counts as an undefined tensor.
+  static std::vector<at::Tensor> Results(const torch::jit::Stack& returned);
+
+  // Throws OtherResults unless result `index` has these sizes, and values that `dtype` can have.
+  static void CheckResult(const at::Tensor& result, size_t index, at::IntArrayRef sizes,
+                          c10::ScalarType dtype);
+
+ private:
+  void Store(const torch::jit::Stack& returned, std::span<const at::Tensor> outputs) const;
+
+  c10::OperatorHandle op_;
+  CallPlan plan_;
+  Condition condition_;
+  std::vector<size_t> written_;  // Arguments that the kernel writes to.
+  std::string defined_;
+  std::optional<c10::OperatorHandle> out_op_;
+};
+
+}  // namespace torch_xla_lite::dispatch
+
+#endif  // TORCH_XLA_LITE_CSRC_OPS_ATEN_CALL_H_
