@@ -25,18 +25,10 @@ def note_fallback(op: str) -> None:
 def set_in_kernel(function: SupportsInt | SupportsIndex) -> None:
     """Address of a C function that says whether a kernel of ATen runs on the calling thread."""
 
-class AtenCall:
-    """A call of ATen's CPU kernel that writes its results into given tensors, for callbacks of XLA
-    (csrc/ops/aten_call.h)."""
-
-    def __init__(self, op: str, words: Sequence[int], defined: str) -> None: ...
-    def run(
-        self,
-        operands: Sequence[torch.Tensor],
-        scalars: Sequence[torch.Tensor],
-        outputs: Sequence[torch.Tensor],
-    ) -> None:
-        """Raises what the kernel raises, with torch's classes of errors."""
+def aten_call(op: str, words: Sequence[SupportsInt | SupportsIndex], defined: str) -> Callable:
+    """A call of ATen's CPU kernel for callbacks of XLA (csrc/ops/aten_call.h): a function of
+    operands, scalars and the tensors that it writes its results into, all lists of tensors. It
+    raises what the kernel raises, with torch's classes of errors."""
 
 # --- running ---
 

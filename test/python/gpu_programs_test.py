@@ -5,6 +5,7 @@ It finds what that compiler refuses, and what ends its process.
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,11 +15,6 @@ from scripts import op_coverage, op_results
 from scripts.bench import gpu_compiler
 from torch_xla_lite.compiler import tracing
 from torch_xla_lite.lowering import target
-
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.skipif(not gpu_compiler.is_installed(), reason=f"see {gpu_compiler.__file__}"),
-]
 
 # Of the database of ops, each a test: what ends the process ends one of them.
 PARTS = 16
@@ -68,6 +64,16 @@ def compilations(jax_for_gpu: _JaxForGpu) -> Iterator[list[str]]:
         yield found
 
 
+def test_without_the_compiler_the_error_names_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu_compiler, "_FILE", tmp_path / "absent.so")
+    with pytest.raises(RuntimeError, match=r"pip install .*gpu_compiler jax-cuda13-pjrt==\d"):
+        gpu_compiler.devices()
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not gpu_compiler.is_installed(), reason=f"see {gpu_compiler.__file__}")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_ops_of_the_database(part: int, compilations: list[str]):
     database = op_coverage._database()

@@ -29,7 +29,7 @@ def lower_by_host(
     from torch_xla_lite import _XLAC  # Here, because the package imports this one.
 
     target.refuse_if_portable(op_name)
-    kernel = _XLAC.AtenCall(op_name, words, ffi.defined(outs))
+    kernel = _XLAC.aten_call(op_name, words, ffi.defined(outs))
     arrays = [*operands, *scalars]
     likes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
     wanted = [out for out in outs if out is not None]
@@ -41,7 +41,7 @@ def lower_by_host(
         results = [np.empty(out.shape, out.dtype) for out in packed]
         outputs = list(map(_tensor, results, wanted))
         try:
-            kernel.run(tensors[: len(operands)], tensors[len(operands) :], outputs)
+            kernel(tensors[: len(operands)], tensors[len(operands) :], outputs)
         except Exception as error:
             raise RuntimeError(f"{op_name}: {type(error).__name__}: {error}") from error
         return results

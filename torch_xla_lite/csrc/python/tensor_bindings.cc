@@ -4,6 +4,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -123,20 +124,20 @@ bool IsConjugateView(const at::Tensor& tensor) {
   return false;
 }
 
-// The kernel of a host callback (lowering/host.py).
-dispatch::AtenCall MakeAtenCall(const std::string& op, const std::vector<uint64_t>& words,
-                                const std::string& defined) {
-  return {op, words, defined};
-}
-
-void RunAtenCall(const dispatch::AtenCall& call, const std::vector<at::Tensor>& operands,
-                 const std::vector<at::Tensor>& scalars, const std::vector<at::Tensor>& outputs) {
-  std::vector<dispatch::ScalarView> views;
-  for (const at::Tensor& scalar : scalars) {
-    views.push_back({scalar.scalar_type(), scalar.const_data_ptr()});
-  }
-  const py::gil_scoped_release no_gil;
-  call.Run(operands, views, outputs);
+// The kernel of a host callback (lowering/host.py), as a function of Python.
+py::cpp_function AtenCallOf(const std::string& op, const std::vector<uint64_t>& words,
+                            const std::string& defined) {
+  const auto call = std::make_shared<dispatch::AtenCall>(op, words, defined);
+  return py::cpp_function(torch::wrap_pybind_function(
+      [call](const std::vector<at::Tensor>& operands, const std::vector<at::Tensor>& scalars,
+             const std::vector<at::Tensor>& outputs) {
+        std::vector<dispatch::ScalarView> views;
+        for (const at::Tensor& scalar : scalars) {
+          views.push_back({scalar.scalar_type(), scalar.const_data_ptr()});
+        }
+        const py::gil_scoped_release no_gil;
+        call->Run(operands, views, outputs);
+      }));
 }
 
 }  // namespace
@@ -157,11 +158,8 @@ void BindTensors(py::module_& module) {
   module.def("keep_at", torch::wrap_pybind_function(&KeepAt), py::arg("tensor"),
              py::arg("placement"));
   module.def("placement_of", torch::wrap_pybind_function(&PlacementOf), py::arg("tensor"));
-  py::class_<dispatch::AtenCall>(module, "AtenCall")
-      .def(py::init(torch::wrap_pybind_function(&MakeAtenCall)), py::arg("op"), py::arg("words"),
-           py::arg("defined"))
-      .def("run", torch::wrap_pybind_function(&RunAtenCall), py::arg("operands"),
-           py::arg("scalars"), py::arg("outputs"));
+  module.def("aten_call", torch::wrap_pybind_function(&AtenCallOf), py::arg("op"), py::arg("words"),
+             py::arg("defined"));
 }
 
 }  // namespace torch_xla_lite::python
