@@ -209,7 +209,9 @@ class _BatchKeeper:
         """Registers the hooks for a module and all that is in it."""
         module.register_forward_pre_hook(self.note, with_kwargs=True)
         for part in module.modules():
-            if next(part.parameters(recurse=False), None) is not None:
+            hooks = part._forward_hooks.values()
+            is_watched = any(isinstance(getattr(x, "__self__", None), _BatchKeeper) for x in hooks)
+            if not is_watched and next(part.parameters(recurse=False), None) is not None:
                 part.register_forward_hook(self.keep)
 
     def note(self, _: torch.nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> None:

@@ -235,9 +235,9 @@ def main() -> None:
     report.write(options.json)
 
 
-def _ratio(of_model: dict[str, dict[str, Any]], what: str) -> float:
+def _ratio(of_model: dict[str, dict[str, Any]], what: str) -> float | None:
     if not {"ours", "eager"} <= of_model.keys():
-        return float("nan")
+        return None
     return of_model["ours"][what] / of_model["eager"][what]
 
 

@@ -156,7 +156,9 @@ def test_weights_move_and_activations_stay():
     """Also where an activation is smaller than its weight, which XLA would rather move."""
     txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="data")
     model = torch.nn.Sequential(*(torch.nn.Linear(256, 256, bias=False) for _ in range(3)))
+    txl.fully_shard(model[1])  # Each layer and the whole, as for FSDP2.
     txl.shard_module(model, fsdp="data")
+    assert [len(part._forward_hooks) for part in model] == [1, 1, 1]
     copied = copy.deepcopy(model)  # With its hooks.
     for each in (model, copied):
         each(torch.ones(8, 256).to("jax")).square().mean().backward()
