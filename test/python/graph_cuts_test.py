@@ -273,3 +273,12 @@ def test_backward_belongs_to_the_thread_that_calls_it():
     go_on.set()
     thread.join()
     assert results == [[2, 2, 2], 1]
+
+
+def test_backward_records_on_the_calling_thread_whatever_others_set():
+    weight = torch.ones(3, device="jax", requires_grad=True)
+    threads = []
+    weight.register_hook(lambda grad: threads.append(threading.get_ident()))
+    with torch.autograd.set_multithreading_enabled(True):
+        (weight * 2).sum().backward()
+    assert threads == [threading.get_ident()]
