@@ -321,7 +321,7 @@ PYTHON_DEPS = {
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],
-        "attention_test": [":conftest", "//torch_xla_lite/lowering:attention", "//torch_xla_lite/lowering:target"],
+        "attention_test": [":conftest", "//torch_xla_lite/lowering:attention"],
         "comparison": ["//torch_xla_lite/lowering:decomposition", "//torch_xla_lite/lowering:registry"],
         "comparison_test": [":conftest", "//torch_xla_lite:__init__", "//torch_xla_lite/compiler:words",
             "//torch_xla_lite/debug:graph_view", "//torch_xla_lite/lowering:registry"],

@@ -208,7 +208,7 @@ def main() -> None:
     from scripts.bench import harness
 
     parser = harness.arguments(__doc__)
-    parser.add_argument("--peer", default=sys.executable, help="Python of the torch with CUDA")
+    parser.add_argument("--peer", help="Python of the torch with CUDA (default: this one)")
     parser.add_argument("--contender", choices=CONTENDERS, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=600, help="at most, for each contender")
     options = parser.parse_args()
@@ -241,15 +241,15 @@ def _ratio(of_model: dict[str, dict[str, Any]], what: str) -> float | None:
     return of_model["ours"][what] / of_model["eager"][what]
 
 
-def _python(contender: str, peer: str) -> tuple[str, dict[str, str]]:
+def _python(contender: str, peer: str | None) -> tuple[str, dict[str, str]]:
     """The interpreter of a contender, and its variables: the peers' torch is found by its own."""
-    if contender == "ours" or peer == sys.executable:
+    if contender == "ours" or peer is None:
         return sys.executable, dict(os.environ)
     hidden = ("PYTHONPATH", "LD_PRELOAD", "VIRTUAL_ENV")
     return peer, {name: value for name, value in os.environ.items() if name not in hidden}
 
 
-def _version(peer: str) -> str:
+def _version(peer: str | None) -> str:
     python, environ = _python("eager", peer)
     code = "import torch; print(torch.__version__)"
     return subprocess.check_output([python, "-c", code], env=environ, text=True).strip()

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_a_source_distribution_requires_what_a_build_takes(root: Path):
 def test_the_pins_are_among_the_versions_that_a_build_takes(root: Path):
     pins = packages.wanted(root)
     assert all(v.contain(pins[name]) for name, v in packages.accepted(root).items())
+
+
+def test_the_group_for_development_takes_the_pins(root: Path):
+    groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
+    pins = packages.wanted(root)
+    asked = [Requirement(text) for text in groups["dev"] if isinstance(text, str)]
+    assert asked and all(str(r.specifier) == f"=={pins[r.name]}" for r in asked)
 
 
 def test_the_least_python_is_the_one_that_the_build_checks(root: Path):

@@ -29,7 +29,7 @@ indices = st.integers(min_value=0, max_value=1000)  # taken modulo what there is
 
 
 def strides(tensor: torch.Tensor) -> list[int]:
-    """Of the dimensions that are more than one long; what the others have is a matter of taste."""
+    """Of the dimensions that are longer than 1: strides of the others are arbitrary."""
     return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
 
 

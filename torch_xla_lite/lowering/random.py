@@ -274,8 +274,9 @@ def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
 @lower("aten::_standard_gamma", refuses="biuc")
 def standard_gamma(self: jax.Array, *, key) -> jax.Array:
     sample = lax.exp(rejection.log_gamma(key, opmath(self)))
-    # As in torch, no sample is zero: programs take the logarithm of samples.
-    return jnp.maximum(sample, np.asarray(jnp.finfo(self.dtype).tiny, sample.dtype))
+    # As in torch, no sample is zero or NaN: programs take the logarithm of samples.
+    least = lax.full_like(sample, jnp.finfo(self.dtype).tiny)
+    return lax.select(lax.gt(sample, least), sample, least)
 
 
 @lower("torch_xla_lite::log_gamma")

@@ -6,7 +6,6 @@ target.product_precision(dtype)       # for lax.dot_general
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
 target.fuses_too_much()               # whether values are stored where XLA would not
-target.most_scores()                  # of attention that are stored at once
 target.divide(a, b)                   # rounded as torch does on this platform
 target.truncate(x, dtype)             # a float as an integer, of any value as torch does
 target.split_bits(x, dtype)           # lax.bitcast_convert_type to a narrower dtype
@@ -82,14 +81,6 @@ def fuses_too_much() -> bool:
     """True on CPUs: XLA fuses chains of elementwise ops into each of their uses there, and what is
     written to a slice with the write."""
     return platform() == "cpu"
-
-
-def most_scores() -> int:
-    """Of attention. If there are more, they are computed for blocks of queries, one after the
-    other, so that no program stores the square of a long sequence: in float32 at most 16 MiB on
-    CPUs, where blocks that fit into the caches are also faster, and 256 MiB elsewhere, where small
-    products are slow."""
-    return 2**22 if platform() == "cpu" else 2**26
 
 
 def product_precision(dtype: np.dtype) -> lax.Precision | None:

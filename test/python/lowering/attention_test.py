@@ -4,7 +4,7 @@ import pytest
 import torch
 from comparison import check, run
 
-from torch_xla_lite.lowering import attention, target
+from torch_xla_lite.lowering import attention
 
 aten = torch.ops.aten
 E, HEADS = 8, 2
@@ -41,7 +41,7 @@ def test_a_whole_encoder_layer(gelu, norm_first, mask):
 @masks
 @pytest.mark.parametrize("queries_at_once", [1, 2, 5])
 def test_multi_head_attention(mask, queries_at_once, monkeypatch):
-    monkeypatch.setattr(target, "most_scores", lambda: queries_at_once * 2 * HEADS * 5)
+    monkeypatch.setattr(attention, "_MOST_SCORES", queries_at_once * 2 * HEADS * 5)
     args = (X, X, X, E, HEADS, *PROJECTIONS, mask[0], False, True, mask[1])
     close(aten._native_multi_head_attention, *args, compare=[0])
 
@@ -73,7 +73,7 @@ FORMS = [
 @pytest.mark.parametrize("queries_at_once", [1, 2, 5])
 @pytest.mark.parametrize(("causal", "bias", "scale"), FORMS)
 def test_fused_attention_and_its_gradients(causal, bias, scale, queries_at_once, monkeypatch):
-    monkeypatch.setattr(target, "most_scores", lambda: queries_at_once * 2 * 3 * 5)
+    monkeypatch.setattr(attention, "_MOST_SCORES", queries_at_once * 2 * 3 * 5)
     q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))
     options = {"attn_mask": bias, "scale": scale}
     forward = aten._scaled_dot_product_flash_attention_for_cpu

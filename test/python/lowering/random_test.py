@@ -116,3 +116,11 @@ def test_parameters_without_a_distribution_end_the_rounds():
     assert jnp.isnan(rejection.log_gamma(key, bad)).tolist() == [False, True]
     assert rejection.poisson(key, bad).shape == (2,)
     assert jnp.isnan(rejection.binomial(key, bad, half)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_sample_of_gamma_is_zero_or_nan(dtype):
+    shapes = torch.tensor([-1, 0, math.nan], dtype=dtype)
+    least = torch.full((3,), torch.finfo(dtype).tiny, dtype=dtype)
+    assert torch.equal(torch._standard_gamma(shapes), least)
+    assert torch.equal(draw(aten._standard_gamma, shapes), least)
