@@ -99,3 +99,14 @@ def test_a_variable_that_an_import_reads_gets_an_interpreter_of_its_own():
     program = "import sys; print('torch' in sys.modules)"
     assert programs.run(program, JAX_ENABLE_X64="1").stdout == "False\n"
     assert not fork_server.changes_imports({"TORCH_XLA_LITE_COMPILE": "first", "XLA_FLAGS": "x"})
+
+
+def test_without_a_server_the_interpreter_starts(tmp_path: Path):
+    program = "import sys; print('torch' in sys.modules, *sys.argv[1:]); sys.exit(3)"
+    done = subprocess.run(
+        [*programs.python(), "-c", program, "x"],
+        env=os.environ | {"FORK_SERVER": str(tmp_path / "none")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (3, "False x\n")
