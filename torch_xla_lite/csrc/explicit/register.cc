@@ -104,8 +104,13 @@ bool IsRecorded(const c10::OperatorHandle& op) {
   // These are left to torch: the kernels of the first three call resize_, and those without out=,
   // which know where their tensor is in its storage; the others are about host memory.
   static const auto* left = new std::unordered_set<std::string>{
-      "aten::resize_as_",  "aten::as_strided_copy.out", "aten::as_strided_scatter.out",
-      "aten::_pin_memory", "aten::is_pinned",
+      "aten::resize_as_",
+      "aten::as_strided_copy.out",
+      "aten::as_strided_scatter.out",
+      "aten::_pin_memory",
+      "aten::is_pinned",
+      "aten::randint_like.Tensor",
+      "aten::randint_like.Tensor_generator",
   };
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          !left->contains(name) && !left->contains(full) && !IsMadeOfOthers(op);
