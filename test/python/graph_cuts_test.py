@@ -275,10 +275,17 @@ def test_backward_belongs_to_the_thread_that_calls_it():
     assert results == [[2, 2, 2], 1]
 
 
-def test_backward_records_on_the_calling_thread_whatever_others_set():
-    weight = torch.ones(3, device="jax", requires_grad=True)
+def test_backward_records_on_the_calling_thread_also_after_inference_mode():
     threads = []
-    weight.register_hook(lambda grad: threads.append(threading.get_ident()))
-    with torch.autograd.set_multithreading_enabled(True):
+
+    def other():
+        with torch.inference_mode():
+            torch.ones(3, device="jax") + 1  # The thread's first op.
+        weight = torch.ones(3, device="jax", requires_grad=True)
+        weight.register_hook(lambda _: threads.append(threading.current_thread()))
         (weight * 2).sum().backward()
-    assert threads == [threading.get_ident()]
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert threads == [thread]

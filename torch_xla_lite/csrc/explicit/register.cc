@@ -102,7 +102,7 @@ bool IsRecorded(const c10::OperatorHandle& op) {
   const std::string full = c10::toString(op.operator_name());
   if (composed->contains(name) || composed->contains(full)) return false;
   // These are left to torch: the kernels of the first three call resize_, and those without out=,
-  // which know where their tensor is in its storage; the others are about host memory.
+  // which know where their tensor is in its storage; the others use host memory.
   static const auto* left = new std::unordered_set<std::string>{
       "aten::resize_as_",
       "aten::as_strided_copy.out",

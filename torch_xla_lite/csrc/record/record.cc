@@ -55,8 +55,8 @@ std::atomic<SourceHook> source_hook = nullptr;
 // Makes backward() record on the thread that calls it instead of autograd's thread for the device.
 // Recording never waits for the device, so a separate thread gains nothing: on a busy machine the
 // two thread switches cost more than the recording. It also tells whose graph an op belongs to.
-// torch keeps the setting for each thread and for all devices, and others change it or restore what
-// it was, so it is set with each op.
+// torch keeps the setting for each thread and for all devices. It is set with each op, because
+// inference_mode, which the first op may be in, restores what it was.
 void RunBackwardOnThisThread() {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
