@@ -135,3 +135,39 @@ def test_eigenvalues_of_what_is_not_finite_are_not_searched():
 
 def test_a_cpu_needs_no_precision():
     assert precisions(np.float32) == {None}
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_of_16_bit_numbers_is_one_kernel(gpu, monkeypatch, is_causal):
+    """cuDNN's, which has no code for a CPU: jax's own form has the same meaning."""
+    calls = []
+
+    def of_xla(*args, implementation, **options):
+        calls.append(implementation)
+        return jax_attention(*args, implementation="xla", **options)
+
+    jax_attention = jax.nn.dot_product_attention
+    monkeypatch.setattr(jax.nn, "dot_product_attention", of_xla)
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def train(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        inputs = [torch.randn(2, 3, 8, 16).to(device, torch.bfloat16) for _ in range(3)]
+        leaves = [x.requires_grad_() for x in inputs]
+        out = attend(*leaves, is_causal=is_causal, scale=0.5)
+        (out * out).sum().backward()
+        return [out.detach().cpu(), *(x.grad.cpu() for x in leaves)]
+
+    torch.testing.assert_close(train("jax"), train("cpu"), rtol=0.05, atol=0.05)
+    assert set(calls) == {"cudnn"}
+
+
+@pytest.mark.parametrize("reason", [NotImplementedError, RuntimeError])
+def test_attention_that_cudnn_refuses_is_made_of_products(gpu, monkeypatch, reason):
+    def refuse(*args, **options):
+        raise reason("The head dim must be a multiple of 8")
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", refuse)
+    x = torch.randn(1, 1, 4, 3, dtype=torch.bfloat16)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    torch.testing.assert_close(attend(*[x.jax()] * 3).cpu(), attend(x, x, x))

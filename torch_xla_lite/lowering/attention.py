@@ -5,7 +5,7 @@ as the ops that it is made of; csrc/explicit/attention.cc decides.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.activation import gelu
 from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.matmul import dot, linear
@@ -198,6 +199,40 @@ def _finite(top: jax.Array) -> jax.Array:
     return lax.select(lax.eq(top, lax.full_like(top, -np.inf)), lax.full_like(top, 0), top)
 
 
+def _fused(
+    query: jax.Array,
+    key_: jax.Array,
+    value: jax.Array,
+    bias: jax.Array | None,
+    is_causal: bool,
+    scale: float | None,
+) -> Callable[..., tuple[jax.Array, jax.Array]] | None:
+    """Attention and its logsumexp in one kernel, which stores no scores; None if there is none.
+
+    The kernel is cuDNN's, which has other ideas of masks, and of rows without a key.
+    """
+    if bias is not None or (is_causal and query.shape[2] != key_.shape[2]):
+        return None
+    if not target.has_fused_attention(query.dtype):
+        return None
+
+    def attend(*given: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mixed, logsumexp = jax.nn.dot_product_attention(
+            *(lax.transpose(x, (0, 2, 1, 3)) for x in given),
+            is_causal=is_causal,
+            scale=scale,
+            implementation="cudnn",
+            return_residual=True,
+        )
+        return lax.transpose(mixed, (0, 2, 1, 3)), opmath(lax.transpose(logsumexp, (0, 2, 1)))
+
+    try:
+        jax.eval_shape(attend, query, key_, value)
+    except (NotImplementedError, RuntimeError, ValueError):  # heads of such a size; no cuDNN
+        return None
+    return attend
+
+
 @lower("aten::_scaled_dot_product_flash_attention_for_cpu")
 def flash_attention_for_cpu(
     query: jax.Array,
@@ -211,6 +246,8 @@ def flash_attention_for_cpu(
 ) -> tuple[jax.Array, jax.Array]:
     if dropout_p:
         raise Unsupported("dropout inside attention")
+    if fused := _fused(query, key_, value, attn_mask, is_causal, scale):
+        return fused(query, key_, value)
 
     def attend(
         first: jax.Array | int, query: jax.Array, bias: jax.Array | None
@@ -247,6 +284,10 @@ def flash_attention_for_cpu_backward(
     attn_mask: jax.Array | None = None,
     scale: float | None = None,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    if fused := _fused(query, key_, value, attn_mask, is_causal, scale):
+        # Attention again takes less time than reading stored scores would.
+        _, gradients_of, _ = jax.vjp(fused, query, key_, value, has_aux=True)
+        return gradients_of(convert(grad_out, value.dtype))
     factor = _factor(query, scale)
 
     def gradients(

@@ -5,6 +5,7 @@ target.has_host_memory()              # whether ATen's CPU kernels can use XLA's
 target.product_precision(dtype)       # for lax.dot_general
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
+target.has_fused_attention(dtype)     # whether cuDNN's is tried
 target.fuses_too_much()               # whether values are stored where XLA would not
 target.divide(a, b)                   # rounded as torch does on this platform
 target.truncate(x, dtype)             # a float as an integer, of any value as torch does
@@ -75,6 +76,11 @@ def is_slow_at_convolutions() -> bool:
 def is_slow_at_windows() -> bool:
     """True on CPUs, where XLA's `reduce_window` is not vectorised."""
     return platform() == "cpu"
+
+
+def has_fused_attention(dtype: np.dtype) -> bool:
+    """True on one GPU, for 16-bit numbers: as cuDNN has it. A mesh would have to divide it."""
+    return platform() == "gpu" and current() is None and dtype.itemsize == 2
 
 
 def fuses_too_much() -> bool:
