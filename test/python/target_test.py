@@ -76,6 +76,19 @@ def test_a_gpu_multiplies_float32_in_float32(gpu):
     assert precisions(np.float16) == {None}
 
 
+def dtype_of_product(*operands: jax.ShapeDtypeStruct) -> np.dtype:
+    equations = jax.make_jaxpr(matmul.linear)(*operands).eqns
+    return next(e.outvars[0].aval.dtype for e in equations if e.primitive.name == "dot_general")
+
+
+def test_a_product_is_rounded_by_its_kernel_unless_something_is_added(request):
+    matrix, bias = (jax.ShapeDtypeStruct(shape, jax.numpy.bfloat16) for shape in ((4, 4), (4,)))
+    assert dtype_of_product(matrix, matrix) == np.float32
+    request.getfixturevalue("gpu")
+    assert dtype_of_product(matrix, matrix) == jax.numpy.bfloat16
+    assert dtype_of_product(matrix, matrix, bias) == np.float32
+
+
 PRODUCTS = {
     "lstm": lambda x: torch.nn.LSTM(4, 3, proj_size=2, device=x.device)(x)[0],
     "bilinear": lambda x: torch.nn.Bilinear(4, 4, 2, device=x.device)(x, x),

@@ -226,9 +226,9 @@ def _fused(
         )
         return lax.transpose(mixed, (0, 2, 1, 3)), opmath(lax.transpose(logsumexp, (0, 2, 1)))
 
-    try:
-        jax.eval_shape(attend, query, key_, value)
-    except (NotImplementedError, RuntimeError, ValueError):  # heads of such a size; no cuDNN
+    try:  # With gradients: these need the logsumexp of the same kernel.
+        jax.eval_shape(lambda *given: jax.vjp(attend, *given), query, key_, value)
+    except (NotImplementedError, RuntimeError, ValueError):  # of such sizes; without cuDNN
         return None
     return attend
 

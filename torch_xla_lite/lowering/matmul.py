@@ -24,14 +24,22 @@ from torch_xla_lite.lowering.promotion import (
 from torch_xla_lite.lowering.registry import Unsupported, lower
 
 
-def dot(a: jax.Array, b: jax.Array, dimension_numbers, dtype: np.dtype | None = None) -> jax.Array:
+def dot(
+    a: jax.Array,
+    b: jax.Array,
+    dimension_numbers,
+    dtype: np.dtype | None = None,
+    is_result: bool = False,
+) -> jax.Array:
     """`lax.dot_general` that accumulates 16-bit floats in float32.
 
     Args:
       dtype: of the result, by default that of `a`. The result of 16-bit operands is float32
         regardless; the caller rounds it at the end.
+      is_result: whether the caller only rounds it; kernels that do so themselves then do.
     """
-    wanted = opmath_dtype(a.dtype if dtype is None else dtype)
+    dtype = a.dtype if dtype is None else dtype
+    wanted = dtype if is_result and target.rounds_products() else opmath_dtype(dtype)
     if a.dtype == np.bool_:
         a, b = convert(a, np.dtype(np.int32)), convert(b, np.dtype(np.int32))
     return lax.dot_general(
@@ -50,7 +58,7 @@ _BMM = (((2,), (1,)), ((0,), (0,)))
 @lower("aten::mm", refuses="b", one_dtype="self mat2", any_strides=True)
 @lower("aten::mm.dtype", "aten::_int_mm")
 def mm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
-    return dot(self, mat2, _MM, outs[0].dtype)
+    return dot(self, mat2, _MM, outs[0].dtype, is_result=True)
 
 
 @lower("aten::bmm", refuses="b", one_dtype="self mat2", any_strides=True)
@@ -58,7 +66,7 @@ def mm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, o
 def bmm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, outs) -> jax.Array:
     apart = merged_dims.all_of([self, mat2])
     if apart is None:
-        return dot(self, mat2, _BMM, outs[0].dtype)
+        return dot(self, mat2, _BMM, outs[0].dtype, is_result=True)
     batch = tuple(range(apart[0].ndim - 2))
     contracted = ((len(batch) + 1,), (len(batch),))
     product = dot(*apart, (contracted, (batch, batch)), outs[0].dtype)
@@ -169,7 +177,7 @@ def addbmm(
 
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     """`x @ weight.T + bias` over the last dimension of `x`, in the dtype of `x`."""
-    product = dot(x, weight, (((x.ndim - 1,), (1,)), ((), ())))
+    product = dot(x, weight, (((x.ndim - 1,), (1,)), ((), ())), is_result=bias is None)
     if bias is not None:
         product = lax.add(product, broadcast(convert(bias, product.dtype), product.shape))
     return convert(product, x.dtype)
@@ -196,10 +204,10 @@ def linear_backward(
     if is_complex(grad_output.dtype):
         self, weight = lax.conj(self), lax.conj(weight)
     if output_mask[0]:
-        grad_input = dot(grad_output, weight, (((len(outer),), (0,)), ((), ())))
+        grad_input = dot(grad_output, weight, (((len(outer),), (0,)), ((), ())), is_result=True)
     # torch expects both of these outputs if one of them is requested.
     if outs[1] is not None:
-        grad_weight = dot(grad_output, self, ((outer, outer), ((), ())))
+        grad_weight = dot(grad_output, self, ((outer, outer), ((), ())), is_result=True)
     if outs[2] is not None:
         wide = convert(grad_output, opmath_dtype(grad_output.dtype))
         grad_bias = lax.reduce_sum(wide, outer)

@@ -3,6 +3,7 @@
 target.platform()                     # "cpu", "gpu", "tpu"
 target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers
 target.product_precision(dtype)       # for lax.dot_general
+target.rounds_products()              # whether results of products are 16-bit numbers
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
 target.has_fused_attention(dtype)     # whether cuDNN's is tried
@@ -96,6 +97,12 @@ def product_precision(dtype: np.dtype) -> lax.Precision | None:
     if platform() == "cpu" or dtype.itemsize < 4 or jax.config.jax_default_matmul_precision:
         return None
     return lax.Precision.HIGHEST
+
+
+def rounds_products() -> bool:
+    """True on GPUs, where the kernels of products round as they store, so that no float32 copy of
+    the result is written and read again."""
+    return platform() == "gpu"
 
 
 def divide(a: jax.Array, b: jax.Array) -> jax.Array:
