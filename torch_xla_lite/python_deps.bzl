@@ -109,7 +109,7 @@ PYTHON_DEPS = {
         "activation": [":loss", ":promotion", ":registry"],
         "adaptive_pool": [":pool", ":promotion", ":registry", ":sparse_matrix"],
         "amp": [":promotion", ":registry"],
-        "attention": [":activation", ":binary", ":matmul", ":norm", ":promotion", ":registry", ":softmax"],
+        "attention": [":activation", ":binary", ":matmul", ":norm", ":promotion", ":registry", ":softmax", ":target"],
         "binary": [":checks", ":promotion", ":registry", ":target", ":unary"],
         "checks": [":promotion"],
         "composites": [],

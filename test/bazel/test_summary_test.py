@@ -68,8 +68,20 @@ def test_the_slowest_targets_are_those_that_ran_longest_with_all_their_shards():
         + _timed("//:c", 9000, cachedLocally=True)
         + _timed("//:d", 9000, executionInfo={"cachedRemotely": True})
     )
-    assert test_summary.slowest(events) == [(2.0, "//:a"), (1.5, "//:b")]
-    assert test_summary.slowest(events, number=1) == [(2.0, "//:a")]
+    found = [(target.seconds, target.label) for target in test_summary.slowest(events)]
+    assert found == [(2.0, "//:a"), (1.5, "//:b")]
+    assert [target.label for target in test_summary.slowest(events, number=1)] == ["//:a"]
+
+
+def test_each_of_them_has_the_name_of_its_longest_case(tmp_path: Path):
+    events = ""
+    for name, longest in (("b", "3"), ("c", "4.25")):
+        report = _REPORT.replace('name="b"', f'name="{name}" time="{longest}"').format(more="")
+        result = _result("//:a", tmp_path / f"{name}.xml", report)["testResult"]
+        events += _timed("//:a", 6000, **result)
+    assert [str(target) for target in test_summary.slowest(events)] == [
+        "   12.0 s  //:a (4.2 s: c)"
+    ]
 
 
 def test_a_target_that_did_not_build_counts_as_failed():

@@ -16,6 +16,7 @@ from bazel.pybuild.machine import cuda, facts, packages, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
 from bazel.pybuild.why import execution_log
+from bazel.pytest_plugin import mostly_nightly
 from test.build.toolkit import write_toolkit
 
 _OFF = Options(cuda=Switch.OFF)
@@ -165,7 +166,9 @@ def test_another_name_of_the_same_compiler_is_checked(tree: _Tree, monkeypatch: 
         tree.ensure(CC="bin/gcc")
 
 
-@pytest.mark.parametrize("name", [configure.FILE, configure.STATE])
+@pytest.mark.parametrize(
+    "name", mostly_nightly([configure.FILE, configure.STATE], [configure.FILE])
+)
 def test_a_file_that_was_edited_is_written_again(tree: _Tree, name: str):
     expected = tree.ensure().settings
     with (tree.root / name).open("a") as file:
@@ -174,6 +177,7 @@ def test_a_file_that_was_edited_is_written_again(tree: _Tree, name: str):
     assert (tree.root / configure.FILE).read_text() == expected
 
 
+@pytest.mark.nightly
 def test_an_upgrade_of_any_package_tells_bazel_that_tests_may_differ(tree: _Tree):
     (tree.site / "numpy-2.4.6.dist-info").mkdir()
     before = tree.ensure().settings
@@ -183,6 +187,7 @@ def test_an_upgrade_of_any_package_tells_bazel_that_tests_may_differ(tree: _Tree
     assert changed.startswith("common --repo_env=TORCH_XLA_LITE_ENVIRONMENT=")
 
 
+@pytest.mark.nightly
 def test_the_installation_of_buildgrid_tells_bazel_that_tests_of_cache_servers_may_differ(
     tree: _Tree,
 ):

@@ -130,7 +130,8 @@ def test_code_in_a_header_links_what_contains_the_changed_objects(
     assert _build(tree) == _objects(*changed) | _LINKED
 
 
-@pytest.mark.parametrize("content", [b"damaged", _nightly(None)], ids=["damaged", "deleted"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("content", [b"damaged", None], ids=["damaged", "deleted"])
 def test_an_output_that_is_damaged_or_deleted_is_linked_again_and_nothing_else(
     tree: Nested, content: bytes | None
 ):

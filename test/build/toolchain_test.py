@@ -66,6 +66,7 @@ def test_a_wrapper_earlier_on_path_has_another_fingerprint(tmp_path: Path):
     assert _fingerprint(environ) != _HERE.fingerprint
 
 
+@pytest.mark.nightly
 def test_other_default_options_have_another_fingerprint(tmp_path: Path):
     # The wrapper is the same: it reads its options from a file that no fingerprint knows.
     environ = _wrapper(tmp_path, f"@{tmp_path}/options")
@@ -103,6 +104,7 @@ def _loading(folder: Path, program: str, code: str) -> Path:
     return library
 
 
+@pytest.mark.nightly
 def test_another_library_of_a_program_has_another_fingerprint(tmp_path: Path):
     # Most of `as` and `ld` is in libbfd, and arithmetic of the compiler is in libraries, too.
     environ = _with(tmp_path)
@@ -114,6 +116,7 @@ def test_another_library_of_a_program_has_another_fingerprint(tmp_path: Path):
     assert _fingerprint(environ) != before.fingerprint
 
 
+@pytest.mark.nightly
 def test_libraries_of_one_name_have_no_order(tmp_path: Path):
     environ = _with(tmp_path)
     _loading(tmp_path / "one", "mold", "return 0;")

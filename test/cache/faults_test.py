@@ -307,6 +307,7 @@ def test_a_bazel_that_setup_py_does_not_call_leaves_a_silent_server(
     assert cache.write_token not in (base / "java.log").read_text()
 
 
+@pytest.mark.nightly
 @http_and_grpc
 def test_a_server_that_becomes_silent_is_left(
     tree: Tree, right: Built, cache: Server, protocol: str

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import torch_xla_lite as txl
+from bazel.pytest_plugin import mostly_nightly
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
 from torch_xla_lite import communication, debug
@@ -118,7 +119,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", mostly_nightly(MODES, ["dp", "tp+fsdp"]))
 def test_a_mode_trains_as_one_device_does(mode: str, compiled: list[str]):
     expected, _ = _on_one_device(None)
     model = _model(mode)
@@ -182,7 +183,7 @@ OPTIONS = {
     "autocast": (0.0, _adamw, {"autocast": True}),
     "checkpoint": (0.0, _adamw, {"checkpoint": True}),
 }
-DAILY = {("fsdp", "dropout"), ("tp+dp", "two parts"), ("tp+fsdp", "fused adam")}
+DAILY = {("fsdp", "dropout"), ("tp+dp", "two parts")}
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ CAUSES = {
     "SIGKILL": (128 + 9, "process {0} of 2 was ended by SIGKILL"),
     "SIGTERM": (128 + 15, "process {0} of 2 was ended by SIGTERM"),
 }
-_DAILY = {("raise", 1, 1), ("hang", 1, 1), ("SIGKILL", 0, 2)}
+_DAILY = {("SIGKILL", 0, 2)}
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,8 @@ DIFFERENCES = {
 }
 
 
-@pytest.mark.parametrize(
-    "difference",
-    [
-        "data",
-        pytest.param("program", marks=pytest.mark.nightly),
-        pytest.param("batch", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("difference", DIFFERENCES)
 def test_processes_that_differ_are_told(difference: str, launched: Callable):
     status, output = launched(2, "fsdp", difference, "1", "1")
     assert status == 1, output

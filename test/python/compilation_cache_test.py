@@ -94,6 +94,7 @@ def test_jax_functions_are_known_whatever_else_was_traced_before(tmp_path: Path)
     assert second == (0, 1, *first[2:])
 
 
+@pytest.mark.nightly
 def test_another_jax_function_of_the_same_name_is_another_program(tmp_path: Path):
     first = run(JAX_CALLS.replace("SCALES", "[2.0, 3.0]"), tmp_path)
     second = run(JAX_CALLS.replace("SCALES", "[2.0, 3.0]").replace("sin", "cos"), tmp_path)
@@ -115,6 +116,7 @@ def cache(added: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(added, tmp_path / "cache"))
 
 
+@pytest.mark.nightly
 def test_a_second_process_compiles_nothing_and_computes_the_same_bits(tmp_path: Path):
     compiled, loaded, fallbacks, values = run_in_new_process(STEPS, tmp_path)
     assert compiled >= 1
@@ -153,6 +155,7 @@ report(torch.cat([result.flatten() for result in results]))
 """
 
 
+@pytest.mark.nightly
 def test_programs_with_calls_of_lapack_are_loaded(tmp_path: Path):
     compiled, _, fallbacks, values = run_in_new_process(LINALG, tmp_path)
     assert run_in_new_process(LINALG, tmp_path) == (0, compiled, fallbacks, values)
@@ -187,11 +190,13 @@ report(twice(torch.arange(3., device='jax')))
 """
 
 
+@pytest.mark.nightly
 def test_a_graph_with_a_callback_is_compiled_in_each_process(tmp_path: Path):
     for _ in range(2):
         assert run(CALLBACK, tmp_path) == (1, 0, [], [0, 2, 4])
 
 
+@pytest.mark.nightly
 def test_two_processes_at_once_leave_entries_that_work(tmp_path: Path):
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(lambda _: run_in_new_process(ADD, tmp_path), range(2))
@@ -343,6 +348,7 @@ def test_the_same_program_is_loaded(cache: Path):
     assert run(ADD, cache) == (0, 1, [], [0.5, 1.5, 2.5])
 
 
+@pytest.mark.nightly
 def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):
     package = copy_of_the_package(tmp_path)
     run_in_new_process(ADD, tmp_path, package)
@@ -351,6 +357,7 @@ def test_a_changed_lowering_of_this_package_is_compiled_again(tmp_path: Path):
     assert run_in_new_process(ADD, tmp_path, package)[:2] == (1, 0)
 
 
+@pytest.mark.nightly
 def test_a_library_of_this_package_that_was_built_again_is_in_the_key(tmp_path: Path):
     package = copy_of_the_package(tmp_path)
     run_in_new_process(ADD, tmp_path, package)
@@ -373,7 +380,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 @pytest.mark.parametrize("ours_is_warm", [False, True])
-@pytest.mark.parametrize("cache_of_jax_is_warm", [False, True])
+@pytest.mark.parametrize("cache_of_jax_is_warm", mostly_nightly([False, True], [True]))
 def test_each_process_computes_the_same_with_the_cache_of_jax(
     cache_of_jax_is_warm: bool, ours_is_warm: bool, tmp_path: Path
 ):
@@ -464,6 +471,7 @@ def test_a_process_reads_the_sizes_of_all_files_once(tmp_path: Path):
     assert (scans, programs) == (1, 12)
 
 
+@pytest.mark.nightly
 def test_a_process_that_stores_much_keeps_the_limit(tmp_path: Path):
     _, size, _ = run(MANY, tmp_path)
     limit = size // 3

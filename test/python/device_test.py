@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from bazel.pytest_plugin import mostly_nightly
 from test.python import programs
 
 
@@ -283,7 +284,7 @@ def _run_forking(program: str) -> "subprocess.CompletedProcess[str]":
     return programs.run(code, JAX_ENABLE_COMPILATION_CACHE="0")
 
 
-@pytest.mark.parametrize("mode", ["first", "repeated"])
+@pytest.mark.parametrize("mode", mostly_nightly(["first", "repeated"], ["first"]))
 def test_children_use_the_device_if_it_was_not_used_before_the_fork(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -305,6 +306,7 @@ def test_a_child_cannot_use_the_device_after_its_parent_used_jax():
     assert "device jax cannot be used in a forked process" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_child_that_used_the_device_has_no_children_that_can():
     program = """
 if os.fork() == 0:

@@ -100,6 +100,7 @@ print(torch_xla_lite.debug.metrics()["executions"], weight.sum().item())
 """
 
 
+@pytest.mark.nightly
 def test_the_cut_after_a_step_can_be_switched_off():
     on, off = run(TRAIN), run(TRAIN, TORCH_XLA_LITE_SYNC_AFTER_STEP="0")
     assert (on[0], off[0]) == ("4", "0")

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import torch_xla_lite
 from torch_xla_lite.lowering import table
 
@@ -55,6 +57,7 @@ def test_no_lowering_is_imported_before_an_op_needs_it():
     assert modules & set(_output(_SCRIPT)) == set()
 
 
+@pytest.mark.nightly
 def test_the_first_ops_do_not_import_the_compiler_of_torch():
     assert _output(_FIRST_OPS) == ["False", "False", "2.0", "8.0"]
 

@@ -194,7 +194,8 @@ torch.testing.assert_close(first, values, rtol=0.2, atol=0.05)
 """
 
 
-@pytest.mark.parametrize("precision", mostly_nightly(["bf16", "fp16"], ["fp16"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_mixed_precision_of_accelerate_trains_like_the_cpu(precision):
     libraries.require("accelerate")
     done = programs.run(f"import sys; sys.argv[1:] = [{precision!r}]\n{MIXED_LOOP}")

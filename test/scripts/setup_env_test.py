@@ -26,6 +26,7 @@ def _make(tree: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.nightly
 def test_an_environment_without_pip_gets_it_and_keeps_all_else(tree: Path):
     venv = [sys.executable, "-m", "venv", "--without-pip", ".venv"]
     subprocess.run(venv, cwd=tree, check=True, timeout=120)

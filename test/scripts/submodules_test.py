@@ -195,6 +195,7 @@ def test_the_submodules_of_a_feature_branch_follow(world: World, nest: Nest):
     assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)
 
 
+@pytest.mark.nightly
 def test_two_hundred_submodules_follow(world: World):
     leaf = world.server("leaf")
     first, second = leaf.head, leaf.commit()

@@ -182,6 +182,7 @@ def test_a_library_that_would_not_work_elsewhere_is_not_installed(built: Nested)
     assert built.identity() == before
 
 
+@pytest.mark.nightly
 def test_another_clone_with_another_environment_compiles_nothing(
     built: Nested, shared: Path, tmp_path: Path
 ):
