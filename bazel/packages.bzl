@@ -75,6 +75,7 @@ PACKAGES = [
     "torch_xla_lite/debug",
     "torch_xla_lite/examples",
     "torch_xla_lite/lowering",
+    "torch_xla_lite/lowering/base",
     "torch_xla_lite/torch_hooks",
     "torch_xla_lite/utils",
 ]

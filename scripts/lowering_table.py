@@ -4,9 +4,9 @@
     python scripts/lowering_table.py             # after a change of an `@lower` decorator
     python scripts/lowering_table.py --check     # writes nothing; exit code 1 if one is out of date
 
-torch_xla_lite/lowering/table.py says which module has the lowering of each op: the package imports
-a module when one of its ops is first lowered. torch_xla_lite/csrc/ops/op_table.h has the
-facts of each op (torch_xla_lite/lowering/facts.py) for the C++ code.
+torch_xla_lite/lowering/base/table.py says which module has the lowering of each op: the package
+imports a module when one of its ops is first lowered. torch_xla_lite/csrc/ops/op_table.h has the
+facts of each op (torch_xla_lite/lowering/base/facts.py) for the C++ code.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch_xla_lite.lowering.facts import Facts
-    from torch_xla_lite.lowering.registry import Lowering
+    from torch_xla_lite.lowering.base.facts import Facts
+    from torch_xla_lite.lowering.base.registry import Lowering
 
 ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = "torch_xla_lite.lowering"
@@ -57,17 +57,17 @@ def tables() -> dict[Path, str]:
     """What each of the two files should contain."""
     lowerings = _lowerings()
     return {
-        ROOT / "torch_xla_lite" / "lowering" / "table.py": _modules(lowerings),
+        ROOT / "torch_xla_lite" / "lowering" / "base" / "table.py": _modules(lowerings),
         ROOT / "torch_xla_lite" / "csrc" / "ops" / "op_table.h": _facts(lowerings),
     }
 
 
 def _lowerings() -> "dict[str, Lowering]":
-    from torch_xla_lite.lowering import registry
+    from torch_xla_lite.lowering.base import registry
 
     # What the old table says is of no interest here.
     registry.check_declared = lambda name, entry: None
-    for file in sorted(Path(registry.__file__).parent.glob("*.py")):
+    for file in sorted(Path(registry.__file__).parents[1].glob("*.py")):
         if file.stem != "__init__":
             importlib.import_module(f"{_PACKAGE}.{file.stem}")
     # Others are registered by the files that define their ops.
@@ -100,7 +100,7 @@ def _wrapped(names: list[str], indent: int) -> str:
 
 
 def _facts(lowerings: "dict[str, Lowering]") -> str:
-    from torch_xla_lite.lowering.unlowered import UNLOWERED
+    from torch_xla_lite.lowering.base.unlowered import UNLOWERED
 
     stated = {op: ["is_lowered = true", *_members(entry.facts)] for op, entry in lowerings.items()}
     stated |= {op: list(_members(facts)) for op, facts in UNLOWERED.items()}

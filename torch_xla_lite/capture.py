@@ -24,7 +24,7 @@ import torch
 from . import _XLAC, graph_breaks
 from .compiler.tracing import Call, Scalars
 from .compiler.words import Decoder
-from .lowering import registry, target
+from .lowering.base import registry, target
 from .tensor import XLATensor2
 
 _INPUT = "torch_xla_lite::capture_input"

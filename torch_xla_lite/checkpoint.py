@@ -23,7 +23,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from . import _XLAC, placements, sharding
 from .device import NAME
-from .lowering import registry
+from .lowering.base import registry
 
 # A name in a tree of arrays -> where a tensor is, its shape, its dtype.
 _Facts = dict[str, Any]

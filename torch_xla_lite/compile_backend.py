@@ -23,7 +23,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from .fx_functions import FxFunction
 from .jax_calls import call_jax
-from .lowering import registry
+from .lowering.base import registry
 
 
 def backend(

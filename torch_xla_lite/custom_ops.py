@@ -18,15 +18,15 @@ needs no CPU kernel:
     def _(x: jax.Array) -> jax.Array:
         return x / (1 + abs(x))
 
-lowering/registry.py describes the arguments of a lowering. utils/cpp_extension.py builds C++ code
-that a lowering can call. The gradient belongs to the op, not to the lowering:
+lowering/base/registry.py describes the arguments of a lowering. utils/cpp_extension.py builds C++
+code that a lowering can call. The gradient belongs to the op, not to the lowering:
 `softsign.register_autograd`.
 """
 
 from collections.abc import Callable
 
 from . import _XLAC
-from .lowering import registry
+from .lowering.base import registry
 
 
 def register_lowering(op: str, *, constants: bool = False) -> Callable[[Callable], Callable]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import _XLAC, _preflight
-from .lowering import table
+from .lowering.base import table
 
 _FOLDER = "torch_xla_lite/lowering"
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import torch
 
-from .lowering import decomposition, registry
+from .lowering.base import decomposition, registry
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch.utils import _pytree
 
 from .exportable import Exportable, array_of, narrowed, plain, struct_of
 from .fx_functions import FxFunction
-from .lowering import registry, target
+from .lowering.base import registry, target
 
 
 def exportable_graph(program: torch.export.ExportedProgram) -> Exportable:

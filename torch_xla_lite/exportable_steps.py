@@ -21,7 +21,7 @@ from torch.utils import _pytree
 
 from . import _XLAC, capture, jax_functions
 from .exportable import Exportable, array_of, narrow, narrowed, plain, struct_of
-from .lowering import registry
+from .lowering.base import registry
 
 
 def exportable_step(

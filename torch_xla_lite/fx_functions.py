@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import torch
 from torch.utils._pytree import tree_map
 
-from .lowering import decomposition, promotion, registry
+from .lowering.base import decomposition, promotion, registry
 
 
 class UnsupportedNode(NotImplementedError):

@@ -22,7 +22,7 @@ from torch.autograd import forward_ad
 
 from . import _XLAC, jax_functions, jax_programs
 from .jax_programs import OP, Program, Trace
-from .lowering import registry
+from .lowering.base import registry
 from .tensor import XLATensor2, reading_refused
 from .torch_hooks import meta_functions
 

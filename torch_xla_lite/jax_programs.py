@@ -32,7 +32,7 @@ import numpy as np
 import torch
 
 from . import _XLAC
-from .lowering import registry
+from .lowering.base import registry
 
 if TYPE_CHECKING:
     from jax.extend import core

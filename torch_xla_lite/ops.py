@@ -14,7 +14,7 @@ import jax
 import torch
 
 from .custom_ops import register_lowering
-from .lowering import kernels
+from .lowering.base import kernels
 
 
 def softmax_cross_entropy(

@@ -24,7 +24,7 @@ import torch
 
 from . import _XLAC, capture, jax_functions
 from .capture import Captured
-from .lowering import registry
+from .lowering.base import registry
 from .tensor import XLATensor2
 
 Gradient = Literal["torch", "jax"]

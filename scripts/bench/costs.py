@@ -377,7 +377,7 @@ def fit(samples: list[Sample]) -> dict[str, Any]:
 
 def kind_of(op: str) -> str:
     """The kind of an op, as torch_xla_lite/compiler/costs.py has it."""
-    from torch_xla_lite.lowering import registry
+    from torch_xla_lite.lowering.base import registry
 
     if op.startswith("write:"):
         return "write"

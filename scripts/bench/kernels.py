@@ -34,7 +34,7 @@ import torch
 
 from scripts.bench import harness
 from scripts.bench.runtime import machine, use_cores
-from torch_xla_lite.lowering import kernels
+from torch_xla_lite.lowering.base import kernels
 
 Function = Callable[..., Any]
 

@@ -210,7 +210,7 @@ def _shape_alone(shape: Any, dtype: torch.dtype, spec: tuple) -> torch.Tensor:
 
 def _like(tensor: torch.Tensor, placement: int | None) -> torch.Tensor:
     from torch_xla_lite import _XLAC
-    from torch_xla_lite.lowering import registry
+    from torch_xla_lite.lowering.base import registry
 
     struct = jax.ShapeDtypeStruct(tuple(tensor.shape), registry.OF_TORCH[tensor.dtype])
     return _XLAC.from_jax(struct, placement)  # type: ignore[arg-type]

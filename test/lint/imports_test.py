@@ -34,11 +34,11 @@ _TABLE = [
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
     # What lowerings share; the lowerings.
-    ("torch_xla_lite/lowering", ["merged_dims.py", "mesh.py", "tags.py"]),
-    ("torch_xla_lite/lowering", ["facts.py", "registry.py", "table.py", "unlowered.py"]),
-    ("torch_xla_lite/lowering", ["ffi.py", "kernels.py", "target.py"]),
-    ("torch_xla_lite/lowering", ["promotion.py"]),
-    ("torch_xla_lite/lowering", ["checks.py", "decomposition.py"]),
+    ("torch_xla_lite/lowering/base", ["__init__.py", "merged_dims.py", "mesh.py", "tags.py"]),
+    ("torch_xla_lite/lowering/base", ["facts.py", "registry.py", "table.py", "unlowered.py"]),
+    ("torch_xla_lite/lowering/base", ["ffi.py", "kernels.py", "target.py"]),
+    ("torch_xla_lite/lowering/base", ["promotion.py"]),
+    ("torch_xla_lite/lowering/base", [""]),
     ("torch_xla_lite/lowering", [""]),
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.

@@ -98,7 +98,7 @@ def test_the_facts_of_ops_stand_in_the_decorators_of_their_lowerings():
     # A longer list of ops in C++ is a fact that has no name yet.
     literals = {file: re.findall(r'"(?:aten|torch_xla_lite)::', text(file)) for file in _CPP}
     expect_none(
-        f"{file}: {len(found)} names of ops; add a fact to torch_xla_lite/lowering/facts.py"
+        f"{file}: {len(found)} names of ops; add a fact to torch_xla_lite/lowering/base/facts.py"
         for file, found in literals.items()
         if _in_package(file) and len(found) > 10 and not _NAMES_OPS.search(file.as_posix())
     )

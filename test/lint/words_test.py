@@ -6,7 +6,7 @@ from pathlib import Path
 from test.lint.source_tree import text
 
 _CC = text(Path("torch_xla_lite/csrc/ops/words.h"))
-_PYTHON = text(Path("torch_xla_lite/lowering/tags.py"))
+_PYTHON = text(Path("torch_xla_lite/lowering/base/tags.py"))
 
 
 def _shouted(name: str) -> str:

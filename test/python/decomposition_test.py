@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_xla_lite import debug
-from torch_xla_lite.lowering import decomposition, promotion, registry
+from torch_xla_lite.lowering.base import decomposition, promotion, registry
 
 
 def run(op_name: str, *args: Any) -> list[np.ndarray] | None:

@@ -17,7 +17,7 @@ import torch_xla_lite
 from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite import call_jax
 from torch_xla_lite.export import PLATFORMS, Exported, UnsupportedNode, export
-from torch_xla_lite.lowering import registry, target
+from torch_xla_lite.lowering.base import registry, target
 
 BATCH = torch.export.Dim("batch")
 

@@ -14,7 +14,7 @@ import pytest
 from scripts import op_coverage, op_results
 from scripts.bench import gpu_compiler
 from torch_xla_lite.compiler import tracing
-from torch_xla_lite.lowering import target
+from torch_xla_lite.lowering.base import target
 
 # Of the database of ops, each a test: what ends the process ends one of them.
 PARTS = 16

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import torch_xla_lite
-from torch_xla_lite.lowering import table
+from torch_xla_lite.lowering.base import table
 
 # Modules that the package adds, and that torch and jax do not import. All take 5 ms.
 _EXPECTED = (

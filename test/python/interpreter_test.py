@@ -14,7 +14,7 @@ from test.python.programs import run
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import costs
 from torch_xla_lite.debug import new_graphs
-from torch_xla_lite.lowering import target
+from torch_xla_lite.lowering.base import target
 
 
 @pytest.fixture(autouse=True)

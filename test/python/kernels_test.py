@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from test.python.programs import run
-from torch_xla_lite.lowering import kernels
+from torch_xla_lite.lowering.base import kernels
 
 _USE = """
 import torch, torch_xla_lite

@@ -11,7 +11,8 @@ from jax import lax
 import torch_xla_lite
 from torch_xla_lite import debug
 from torch_xla_lite.compiler import compilation_cache, tracing
-from torch_xla_lite.lowering import checks, linalg, matmul, registry, target, views
+from torch_xla_lite.lowering import linalg, matmul, views
+from torch_xla_lite.lowering.base import checks, registry, target
 
 
 @pytest.fixture

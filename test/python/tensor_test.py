@@ -9,7 +9,7 @@ import torch
 import torch_xla_lite
 from test.python import programs
 from torch_xla_lite import XLATensor2
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 
 
 def test_a_tensor_on_jax_is_an_xla_tensor():

@@ -50,7 +50,7 @@ import torch
 from jax.sharding import Mesh
 
 from .. import _caches, _variables
-from ..lowering import ffi, kernels
+from ..lowering.base import ffi, kernels
 
 _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 

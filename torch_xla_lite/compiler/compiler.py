@@ -39,8 +39,8 @@ from .. import (
 )
 from ..debug import new_graphs
 from ..debug.new_graphs import NewGraph
-from ..lowering import registry, target
-from ..lowering.mesh import on_mesh
+from ..lowering.base import registry, target
+from ..lowering.base.mesh import on_mesh
 from ..placements import Root
 from ..program_lines import Place
 from . import compilation_cache, costs, foreign_code, graph_errors, index_errors, progress, tracing

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _XLAC, jax_programs
-from ..lowering import registry
+from ..lowering.base import registry
 
 FILE = Path(__file__).with_name("costs.json")
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ..lowering import ffi
+from ..lowering.base import ffi
 
 if TYPE_CHECKING:
     from jax.extend import core

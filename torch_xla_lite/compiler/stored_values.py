@@ -11,7 +11,7 @@ all layers before: 32 of them took 33 CPU seconds to compile, and the same writt
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..lowering import registry
+from ..lowering.base import registry
 
 # Module of the lowering -> about how many elementwise operations one of its ops is. Ops of other
 # modules end a chain: XLA stores the results of products, convolutions, reductions and calls.

@@ -2,10 +2,10 @@
 
 Each op is lowered by the first of these that supports it:
 
-    lowering.registry        a lowering of this project: XLA fuses it with its neighbours
-    lowering.decomposition   PyTorch's decomposition, if all its ops have lowerings
-    lowering.ffi             the ATen CPU kernel, called by XLA; counted as a fallback
-    lowering.host            the same from devices whose memory the CPU cannot read
+    lowering.base.registry        a lowering of this project: XLA fuses it with its neighbours
+    lowering.base.decomposition   PyTorch's decomposition, if all its ops have lowerings
+    lowering.base.ffi             the ATen CPU kernel, called by XLA; counted as a fallback
+    lowering.base.host            the same from devices whose memory the CPU cannot read
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import jax_programs, placements
-from ..lowering import checks, ffi, promotion, registry, target
-from ..lowering.mesh import note_gathered, on_mesh
+from ..lowering.base import checks, ffi, promotion, registry, target
+from ..lowering.base.mesh import note_gathered, on_mesh
 from ..placements import Root
 from . import foreign_code, graph_errors, index_errors, stored_values
 from .words import Decoder, argument_words, default_dtype, schema_name, split_name
@@ -239,7 +239,7 @@ class Call:
             except registry.Unsupported:
                 pass
         # Imported here, because most programs need neither.
-        from ..lowering import decomposition, host
+        from ..lowering.base import decomposition, host
 
         lowered = decomposition.decompose(self.op, decoded.args, outs)
         if lowered is not None:

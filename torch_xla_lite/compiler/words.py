@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from .. import jax_programs
-from ..lowering import registry
-from ..lowering.tags import WRAPPED_NUMBER, Tag
+from ..lowering.base import registry
+from ..lowering.base.tags import WRAPPED_NUMBER, Tag
 
 
 class Scalars(Protocol):

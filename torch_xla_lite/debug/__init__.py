@@ -22,7 +22,7 @@ import os
 from typing import TYPE_CHECKING, TypedDict
 
 from .. import _XLAC, _preflight, _variables, communication, edited_lowerings, placements
-from ..lowering import registry
+from ..lowering.base import registry
 from ..tables import Table, short_path
 from . import new_graphs
 from .new_graphs import NewGraph

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .. import placements
 from ..compiler import words
-from ..lowering import registry
+from ..lowering.base import registry
 from ..placements import Root
 
 # With how many graphs a graph is compared, and how many differences are named.

@@ -1,7 +1,7 @@
 """Lowerings: the functions that translate aten ops to XLA.
 
-`registry` defines what a lowering is and contains the table; every other file contains one family
-of ops, and is imported when one of them is first lowered. An op that has no lowering still works:
+Each file contains one family of ops, and is imported when one of them is first lowered; what they
+share is in `base`, where `registry` defines what a lowering is. An op that has no lowering still works:
 the compiler falls back to PyTorch's decompositions and then to the ATen kernel.
 """
 
@@ -13,7 +13,7 @@ from torch_xla_lite.lowering import (  # noqa: F401
     recurrent_ops,
     shapes,
 )
-from torch_xla_lite.lowering.registry import (
+from torch_xla_lite.lowering.base.registry import (
     LOWERINGS,
     Lowering,
     LoweringError,

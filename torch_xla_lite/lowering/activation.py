@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.loss import softplus as log1p_exp
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcasting,
     canonical_dim,
@@ -18,7 +17,8 @@ from torch_xla_lite.lowering.promotion import (
     full,
     opmath,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.registry import lower
+from torch_xla_lite.lowering.loss import softplus as log1p_exp
 
 
 def _like(x: jax.Array, value: Operand) -> jax.Array:

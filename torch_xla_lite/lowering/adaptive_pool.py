@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.base.promotion import convert, is_float, opmath
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.pool import (
     Window,
     divided,
@@ -21,8 +23,6 @@ from torch_xla_lite.lowering.pool import (
     scatter_to_positions,
     window_sum,
 )
-from torch_xla_lite.lowering.promotion import convert, is_float, opmath
-from torch_xla_lite.lowering.registry import lower
 from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
 
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from torch_xla_lite.lowering.promotion import opmath
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.promotion import opmath
+from torch_xla_lite.lowering.base.registry import lower
 
 
 @lower("aten::_amp_foreach_non_finite_check_and_unscale")

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
 from torch_xla_lite.lowering.activation import gelu
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.promotion import broadcast, convert, opmath
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.matmul import dot, linear
 from torch_xla_lite.lowering.norm import layer_norm
-from torch_xla_lite.lowering.promotion import broadcast, convert, opmath
-from torch_xla_lite.lowering.registry import Unsupported, lower
 from torch_xla_lite.lowering.softmax import masked_softmax, softmax_along
 
 _SCORES = (((3,), (3,)), ((0, 1), (0, 1)))

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import checks, target, unary
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering import unary
+from torch_xla_lite.lowering.base import checks, target
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
     broadcasting,
@@ -25,7 +26,7 @@ from torch_xla_lite.lowering.promotion import (
     opmath,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import WrappedNumber, lower
+from torch_xla_lite.lowering.base.registry import WrappedNumber, lower
 
 
 def _number(value: Operand) -> Operand:

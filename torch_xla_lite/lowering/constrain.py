@@ -5,8 +5,8 @@ import json
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from torch_xla_lite.lowering import mesh
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base import mesh
+from torch_xla_lite.lowering.base.registry import lower
 
 
 @lower("torch_xla_lite::constrain")

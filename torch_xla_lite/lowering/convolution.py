@@ -10,6 +10,10 @@ from collections.abc import Sequence
 import jax
 from jax import lax
 
+from torch_xla_lite.lowering.base.ffi import call_infallible
+from torch_xla_lite.lowering.base.mesh import partitioned
+from torch_xla_lite.lowering.base.promotion import convert, opmath
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.convolution_forms import (
     Form,
     Window,
@@ -19,10 +23,6 @@ from torch_xla_lite.lowering.convolution_forms import (
     input_gradient,
     weight_gradient,
 )
-from torch_xla_lite.lowering.ffi import call_infallible
-from torch_xla_lite.lowering.mesh import partitioned
-from torch_xla_lite.lowering.promotion import convert, opmath
-from torch_xla_lite.lowering.registry import lower
 
 
 def _per_dim(values: list[int], rank: int) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
+from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.matmul import dot
 
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.checks import check, index_in_range
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.checks import check, index_in_range
+from torch_xla_lite.lowering.base.registry import lower
 
 # Stands for log(0). Finite, because the gradient of a sum of infinities is not a number.
 _IMPOSSIBLE = -1e30

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from torch_xla_lite.lowering.base.promotion import opmath
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.factories import triu_indices
-from torch_xla_lite.lowering.promotion import opmath
-from torch_xla_lite.lowering.registry import lower
 
 
 def _difference_norm(difference: jax.Array, p: float) -> jax.Array:

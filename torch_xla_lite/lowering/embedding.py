@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.checks import check, index_in_range
-from torch_xla_lite.lowering.promotion import convert, opmath
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base.checks import check, index_in_range
+from torch_xla_lite.lowering.base.promotion import convert, opmath
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
 @lower("aten::embedding", refused_if="empty_table")

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.promotion import (
     Number,
     Operand,
     broadcast,
@@ -22,7 +22,7 @@ from torch_xla_lite.lowering.promotion import (
     is_integral,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.registry import lower
 
 
 def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:

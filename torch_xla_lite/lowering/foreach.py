@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering import binary, unary
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base.promotion import (
     Number,
     Operand,
     broadcast,
@@ -21,8 +21,8 @@ from torch_xla_lite.lowering.promotion import (
     opmath,
     opmath_dtype,
 )
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.reduction import vector_norm
-from torch_xla_lite.lowering.registry import lower
 from torch_xla_lite.lowering.ternary import add_product, add_quotient, interpolate
 
 Outs = Sequence[jax.ShapeDtypeStruct]

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.binary import scaled, to_bool
-from torch_xla_lite.lowering.checks import check, index_in_range
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base.checks import check, index_in_range
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
     canonical_dim,
@@ -22,7 +21,8 @@ from torch_xla_lite.lowering.promotion import (
     is_integral,
     opmath,
 )
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
+from torch_xla_lite.lowering.binary import scaled, to_bool
 
 Indices = list[jax.Array | None]
 

@@ -12,10 +12,10 @@ import numpy as np
 from jax import lax
 from torch.linalg import LinAlgError
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.checks import check
-from torch_xla_lite.lowering.promotion import canonical_dim, is_complex, opmath
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.checks import check
+from torch_xla_lite.lowering.base.promotion import canonical_dim, is_complex, opmath
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
 def _adjoint(x: jax.Array) -> jax.Array:

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.checks import check, index_in_range
-from torch_xla_lite.lowering.promotion import Operand, broadcast, convert, operands, opmath
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.checks import check, index_in_range
+from torch_xla_lite.lowering.base.promotion import Operand, broadcast, convert, operands, opmath
+from torch_xla_lite.lowering.base.registry import lower
 
 _NONE, _MEAN, _SUM = range(3)
 

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import merged_dims, target
-from torch_xla_lite.lowering.binary import scaled
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base import merged_dims, target
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
     convert,
@@ -21,7 +20,8 @@ from torch_xla_lite.lowering.promotion import (
     is_number,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
+from torch_xla_lite.lowering.binary import scaled
 
 
 def dot(

@@ -7,9 +7,9 @@ minus the square of the mean would lose all digits if the mean is large.
 import jax
 from jax import lax
 
-from torch_xla_lite.lowering.promotion import convert, opmath, opmath_dtype
+from torch_xla_lite.lowering.base.promotion import convert, opmath, opmath_dtype
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.reduction import mean_over, vector_norm
-from torch_xla_lite.lowering.registry import lower
 
 Triple = tuple[jax.Array | None, jax.Array | None, jax.Array | None]
 

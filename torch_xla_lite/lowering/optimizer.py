@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.promotion import Operand, convert, full, is_number, opmath
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.promotion import Operand, convert, full, is_number, opmath
+from torch_xla_lite.lowering.base.registry import lower
 
 Tensors = list[jax.Array]
 

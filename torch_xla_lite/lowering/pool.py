@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.checks import index_in_range
-from torch_xla_lite.lowering.promotion import convert, is_float, is_integral, opmath
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.checks import index_in_range
+from torch_xla_lite.lowering.base.promotion import convert, is_float, is_integral, opmath
+from torch_xla_lite.lowering.base.registry import lower
 
 _MANY = 32
 

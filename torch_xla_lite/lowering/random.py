@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering import rejection
-from torch_xla_lite.lowering.checks import check
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base.checks import check
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
     convert,
@@ -23,7 +23,7 @@ from torch_xla_lite.lowering.promotion import (
     opmath_dtype,
     real_dtype,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.registry import lower
 
 Outs = list[jax.ShapeDtypeStruct]
 

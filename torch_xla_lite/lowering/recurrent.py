@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from torch_xla_lite.lowering.base.promotion import opmath
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.matmul import dot, linear
-from torch_xla_lite.lowering.promotion import opmath
-from torch_xla_lite.lowering.registry import lower
 
 _MM = (((1,), (0,)), ((), ()))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 
 Tensor = torch.Tensor
 

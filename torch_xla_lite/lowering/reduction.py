@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.binary import to_bool
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.promotion import (
     Number,
     canonical_dim,
     canonical_dims,
@@ -28,7 +27,8 @@ from torch_xla_lite.lowering.promotion import (
     opmath_dtype,
     real_dtype,
 )
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
+from torch_xla_lite.lowering.binary import to_bool
 
 Dims = int | list[int] | None
 

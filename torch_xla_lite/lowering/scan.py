@@ -6,15 +6,15 @@ import jax
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.promotion import (
     canonical_dim,
     convert,
     is_complex,
     is_float,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
 def _wide(x: jax.Array, dtype: np.dtype) -> jax.Array:

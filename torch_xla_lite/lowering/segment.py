@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.checks import check
-from torch_xla_lite.lowering.promotion import convert, opmath
-from torch_xla_lite.lowering.registry import Unsupported, lower
+from torch_xla_lite.lowering.base.checks import check
+from torch_xla_lite.lowering.base.promotion import convert, opmath
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 _REDUCTIONS = {
     "sum": jax.ops.segment_sum,

@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.checks import check
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base.checks import check
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     canonical_dim,
     canonical_dims,
     convert,
     opmath,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.registry import lower
 
 
 @lower("aten::cat", shares="tensors=nothing", any_strides=True)

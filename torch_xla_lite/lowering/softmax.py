@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.base.promotion import canonical_dims, convert, opmath, opmath_dtype
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.binary import to_bool
-from torch_xla_lite.lowering.promotion import canonical_dims, convert, opmath, opmath_dtype
-from torch_xla_lite.lowering.registry import lower
 
 
 def _along(x: jax.Array, dim: int) -> tuple[int, ...]:

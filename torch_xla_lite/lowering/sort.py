@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import checks, target
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base import checks, target
+from torch_xla_lite.lowering.base.promotion import (
     Number,
     Operand,
     canonical_dim,
@@ -19,8 +19,8 @@ from torch_xla_lite.lowering.promotion import (
     opmath,
     result_dtype,
 )
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 from torch_xla_lite.lowering.reduction import restore_dims
-from torch_xla_lite.lowering.registry import Unsupported, lower
 
 Pair = tuple[jax.Array, jax.Array]
 

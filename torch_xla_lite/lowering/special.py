@@ -18,8 +18,8 @@ import numpy as np
 from jax import lax
 from jax.scipy import special
 
-from torch_xla_lite.lowering.promotion import Operand, convert, operands, opmath_dtype
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.promotion import Operand, convert, operands, opmath_dtype
+from torch_xla_lite.lowering.base.registry import lower
 
 
 def _scipy() -> ModuleType:

@@ -3,8 +3,7 @@
 import jax
 from jax import lax
 
-from torch_xla_lite.lowering.binary import to_bool
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
     convert,
@@ -13,7 +12,8 @@ from torch_xla_lite.lowering.promotion import (
     operands,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import lower
+from torch_xla_lite.lowering.base.registry import lower
+from torch_xla_lite.lowering.binary import to_bool
 
 
 @lower("aten::where.self", casts_numbers=True, results="where")

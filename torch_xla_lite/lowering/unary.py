@@ -14,8 +14,8 @@ import numpy as np
 from jax import lax
 from jax.scipy import special
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.promotion import (
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.promotion import (
     broadcasting,
     category,
     convert,
@@ -26,7 +26,7 @@ from torch_xla_lite.lowering.promotion import (
     opmath,
     opmath_dtype,
 )
-from torch_xla_lite.lowering.registry import LOWERINGS, Lowering, lower
+from torch_xla_lite.lowering.base.registry import LOWERINGS, Lowering, lower
 
 
 def digamma(x: jax.Array) -> jax.Array:

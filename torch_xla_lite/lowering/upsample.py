@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.base.promotion import opmath
+from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.factories import evenly_spaced
 from torch_xla_lite.lowering.matmul import dot
-from torch_xla_lite.lowering.promotion import opmath
-from torch_xla_lite.lowering.registry import lower
 from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
 
 Scale = float | None

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import ffi, merged_dims, target
-from torch_xla_lite.lowering.promotion import canonical_dim, is_complex
-from torch_xla_lite.lowering.registry import Unsupported, lower, writes
+from torch_xla_lite.lowering.base import ffi, merged_dims, target
+from torch_xla_lite.lowering.base.promotion import canonical_dim, is_complex
+from torch_xla_lite.lowering.base.registry import Unsupported, lower, writes
 
 Index = int | jax.Array
 

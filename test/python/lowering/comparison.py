@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from torch_xla_lite.lowering import decomposition, registry
+from torch_xla_lite.lowering.base import decomposition, registry
 
 Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
 

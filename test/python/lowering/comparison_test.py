@@ -7,7 +7,7 @@ from comparison import is_constant
 
 from torch_xla_lite.compiler import words
 from torch_xla_lite.debug.graph_view import pending
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 
 _NUMBERS = (0, 1, -1, 2, 3, 4, 5, -2.5, 0.5, 7.25, True, 1j)
 _VALUES = {

@@ -4,7 +4,7 @@ import torch
 from comparison import check
 
 import torch_xla_lite
-from torch_xla_lite.lowering import registry, target
+from torch_xla_lite.lowering.base import registry, target
 
 aten = torch.ops.aten
 

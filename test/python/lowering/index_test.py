@@ -2,7 +2,7 @@ import pytest
 import torch
 from comparison import check, run
 
-from torch_xla_lite.lowering.registry import Unsupported
+from torch_xla_lite.lowering.base.registry import Unsupported
 
 aten = torch.ops.aten
 X = torch.randn(4, 5, 6)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from comparison import check
 
-from torch_xla_lite.lowering import adaptive_pool, pool, target
+from torch_xla_lite.lowering import adaptive_pool, pool
+from torch_xla_lite.lowering.base import target
 
 aten = torch.ops.aten
 

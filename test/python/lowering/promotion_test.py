@@ -6,8 +6,8 @@ from comparison import to_jax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_xla_lite.lowering import promotion
-from torch_xla_lite.lowering.registry import WrappedNumber
+from torch_xla_lite.lowering.base import promotion
+from torch_xla_lite.lowering.base.registry import WrappedNumber
 
 DTYPES = [
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),

@@ -11,7 +11,7 @@ import torch
 import torch_xla_lite.lowering as lowerings
 from scripts import lowering_table
 from test.python import programs
-from torch_xla_lite.lowering import decomposition, registry
+from torch_xla_lite.lowering.base import decomposition, registry
 
 aten = torch.ops.aten
 

@@ -7,7 +7,7 @@ from comparison import check, scalar_type, to_torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_xla_lite.lowering import registry, target
+from torch_xla_lite.lowering.base import registry, target
 
 aten = torch.ops.aten
 X = torch.arange(24.0).reshape(2, 3, 4)

@@ -1,5 +1,5 @@
 // The XLA custom calls "torch_xla_lite.aten" and "torch_xla_lite.infallible_aten"
-// (lowering/ffi.py): run an ATen CPU kernel inside an XLA program.
+// (lowering/base/ffi.py): run an ATen CPU kernel inside an XLA program.
 //
 //   operands of the op, then runtime scalars (0-d)  ->  defined outputs of the op
 //   attributes: op       "aten::topk"
@@ -9,8 +9,8 @@
 //
 // XLA instantiates the call when it compiles the program, and executes it whenever the program
 // runs; whatever depends on attributes alone is computed at instantiation.
-// torch_xla_lite/lowering/ffi.py registers the functions below with jax; jaxlib calls them without
-// Python.
+// torch_xla_lite/lowering/base/ffi.py registers the functions below with jax; jaxlib calls them
+// without Python.
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>

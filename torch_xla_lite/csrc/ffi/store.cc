@@ -1,8 +1,8 @@
 // The XLA custom call "torch_xla_lite.store": its result is its operand, in the same memory.
 //
 // XLA does not fuse across custom calls, so the value is computed once and stored
-// (torch_xla_lite/compiler/stored_values.py says where that helps). lowering/ffi.py registers it
-// with jax.
+// (torch_xla_lite/compiler/stored_values.py says where that helps). lowering/base/ffi.py registers
+// it with jax.
 
 #include <xla/ffi/api/ffi.h>
 

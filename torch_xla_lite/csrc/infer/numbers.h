@@ -6,7 +6,7 @@
 //
 // XLA would wrap such a number around, take it for infinity, or divide by zero without an error. A
 // call that has one is left to the CPU kernel, which raises torch's own error, or knows what to do.
-// The divisors that are tensors are checked when the graph runs (lowering/checks.py).
+// The divisors that are tensors are checked when the graph runs (lowering/base/checks.py).
 
 #ifndef TORCH_XLA_LITE_CSRC_INFER_NUMBERS_H_
 #define TORCH_XLA_LITE_CSRC_INFER_NUMBERS_H_

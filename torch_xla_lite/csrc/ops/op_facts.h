@@ -2,8 +2,8 @@
 //
 //   FactsOf("aten::addmm").one_dtype;    // "self mat1 mat2"
 //
-// The facts of an op stand in the decorator of its lowering; torch_xla_lite/lowering/facts.py has
-// their meaning. scripts/lowering_table.py writes them to op_table.h.
+// The facts of an op stand in the decorator of its lowering; torch_xla_lite/lowering/base/facts.py
+// has their meaning. scripts/lowering_table.py writes them to op_table.h.
 
 #ifndef TORCH_XLA_LITE_CSRC_OPS_OP_FACTS_H_
 #define TORCH_XLA_LITE_CSRC_OPS_OP_FACTS_H_

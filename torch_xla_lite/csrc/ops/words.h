@@ -2,7 +2,7 @@
 //
 // The words of a call are its cache key. An AtenCall decodes them into a call of ATen's kernel, and
 // torch_xla_lite/compiler/words.py into the arguments of a lowering;
-// torch_xla_lite/lowering/tags.py has the tags for Python. Each value is one head word `tag |
+// torch_xla_lite/lowering/base/tags.py has the tags for Python. Each value is one head word `tag |
 // payload << 8`, followed by the words that the tag requires:
 //
 //   kNone                  None, an undefined tensor, a generator

@@ -124,7 +124,7 @@ bool IsConjugateView(const at::Tensor& tensor) {
   return false;
 }
 
-// The kernel of a host callback (lowering/host.py), as a function of Python.
+// The kernel of a host callback (lowering/base/host.py), as a function of Python.
 py::cpp_function AtenCallOf(const std::string& op, const std::vector<uint64_t>& words,
                             const std::string& defined) {
   const auto call = std::make_shared<dispatch::AtenCall>(op, words, defined);

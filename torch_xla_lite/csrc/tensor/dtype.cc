@@ -7,7 +7,7 @@
 namespace torch_xla_lite::tensor {
 namespace {
 
-// lowering/registry.py has the same ones.
+// lowering/base/registry.py has the same ones.
 bool IsXlaType(c10::ScalarType dtype) {
   switch (dtype) {
     case c10::ScalarType::Bool:

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.registry import OF_TORCH, WrappedNumber
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.registry import OF_TORCH, WrappedNumber
 
 Number: TypeAlias = int | float | bool | complex
 Operand: TypeAlias = jax.Array | WrappedNumber | Number

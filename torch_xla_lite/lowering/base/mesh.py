@@ -17,7 +17,7 @@ from typing import Any
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from torch_xla_lite.lowering import merged_dims
+from torch_xla_lite.lowering.base import merged_dims
 
 _mesh: ContextVar[Mesh | None] = ContextVar("_mesh", default=None)
 # The ops of the graph that no rule divides, one for each call.

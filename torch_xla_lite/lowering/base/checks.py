@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.promotion import is_integral
+from torch_xla_lite.lowering.base.promotion import is_integral
 
 
 @dataclasses.dataclass(frozen=True)

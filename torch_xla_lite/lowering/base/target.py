@@ -26,8 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.mesh import current
-from torch_xla_lite.lowering.registry import Unsupported
+from torch_xla_lite.lowering.base.mesh import current
+from torch_xla_lite.lowering.base.registry import Unsupported
 
 _portable: ContextVar[bool] = ContextVar("_portable", default=False)
 

@@ -23,7 +23,7 @@ from jax import lax
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
-from torch_xla_lite.lowering import promotion, registry
+from torch_xla_lite.lowering.base import promotion, registry
 
 # More ops are an unrolled loop; the kernel is then the better choice.
 _MAX_STEPS = 300

@@ -51,8 +51,10 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering import table
-from torch_xla_lite.lowering.facts import Facts
+from torch_xla_lite.lowering.base import table
+from torch_xla_lite.lowering.base.facts import Facts
+
+_FAMILIES = "torch_xla_lite.lowering"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,11 +154,11 @@ def lower(*names: str, **facts: Any) -> Callable[[Callable], Callable]:
 def check_declared(name: str, entry: Lowering) -> None:
     """Raises `BrokenPackage` if `table.py` says something else about a lowering of this package."""
     package, _, module = (entry.fn.__module__ or "").rpartition(".")
-    if package != __package__:
+    if package != _FAMILIES:
         return
     if DECLARED.get(name) != module:
         raise BrokenPackage(
-            f"lowering/table.py is out of date about {name} (in {module}.py).\n"
+            f"lowering/base/table.py is out of date about {name} (in {module}.py).\n"
             "Write it again:  python scripts/lowering_table.py"
         )
 
@@ -174,7 +176,7 @@ def find(name: str) -> Lowering | None:
 def load(module: str) -> ModuleType:
     """Imports a module of this package when it is needed."""
     try:
-        return importlib.import_module(f"{__package__}.{module}")
+        return importlib.import_module(f"{_FAMILIES}.{module}")
     except ImportError as error:
         raise BrokenPackage(
             f"lowering/{module}.py cannot be imported: {error}\n"

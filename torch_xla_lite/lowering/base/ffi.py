@@ -22,9 +22,9 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.mesh import elementwise
-from torch_xla_lite.lowering.tags import Tag
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.mesh import elementwise
+from torch_xla_lite.lowering.base.tags import Tag
 
 _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
@@ -34,7 +34,7 @@ TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE})
 # Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
 # their program may overwrite its arguments (foreign_code.py).
 INFALLIBLE = frozenset({_INFALLIBLE_ATEN, _STORE})
-_LIBRARY = pathlib.Path(__file__).parent.parent / "lib" / "libtorch_xla_lite_ffi.so"
+_LIBRARY = pathlib.Path(__file__).parents[2] / "lib" / "libtorch_xla_lite_ffi.so"
 
 
 @functools.cache

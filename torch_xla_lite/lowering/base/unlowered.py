@@ -1,6 +1,6 @@
 """Facts of ops without a lowering, which run as torch's CPU kernels."""
 
-from torch_xla_lite.lowering.facts import Facts
+from torch_xla_lite.lowering.base.facts import Facts
 
 UNLOWERED: dict[str, Facts] = {
     "aten::_batch_norm_impl_index": Facts(writes_statistics=True),

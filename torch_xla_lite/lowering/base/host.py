@@ -3,7 +3,7 @@
     outs = lower_by_host("aten::ormqr", words, [a, tau, other], [], [other_struct])
 
 XLA copies the operands to the host and the results back, in the middle of the program. On a CPU
-lowering/ffi.py does the same without copies.
+lowering/base/ffi.py does the same without copies.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from jax import lax
 
-from torch_xla_lite.lowering import decomposition, ffi, target
+from torch_xla_lite.lowering.base import decomposition, ffi, target
 
 
 def lower_by_host(

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from torch_xla_lite.lowering import target
-from torch_xla_lite.lowering.mesh import partitioned
+from torch_xla_lite.lowering.base import target
+from torch_xla_lite.lowering.base.mesh import partitioned
 
-_LIBRARIES = pathlib.Path(__file__).parent.parent / "lib"
+_LIBRARIES = pathlib.Path(__file__).parents[2] / "lib"
 _CPU = _LIBRARIES / "libtorch_xla_lite_ffi.so"
 _CUDA = _LIBRARIES / "libtorch_xla_lite_cuda.so"
 

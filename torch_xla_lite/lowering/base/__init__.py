@@ -1,0 +1,1 @@
+"""What lowerings share: the registry, dtypes, platforms, meshes, and calls outside XLA."""
