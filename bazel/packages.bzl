@@ -76,6 +76,7 @@ PACKAGES = [
     "torch_xla_lite/examples",
     "torch_xla_lite/lowering",
     "torch_xla_lite/lowering/base",
+    "torch_xla_lite/startup",
     "torch_xla_lite/torch_hooks",
     "torch_xla_lite/utils",
 ]

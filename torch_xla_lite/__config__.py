@@ -15,7 +15,8 @@ contains no time, commit or path.
 
 from __future__ import annotations
 
-from . import _build_info, _preflight
+from . import _build_info
+from .startup import preflight
 
 
 def parameters() -> dict[str, str]:
@@ -25,7 +26,7 @@ def parameters() -> dict[str, str]:
 
 def version() -> str:
     """The version of the package; "unknown" if it is not installed."""
-    found = _preflight.distribution()
+    found = preflight.distribution()
     return found.version if found else "unknown"
 
 

@@ -10,8 +10,8 @@
 Importing the package checks that torch and jax have the versions it was built for, loads the
 compiled bridge, names the device and connects the compiler, in this order:
 
-    _rebuild    builds the checkout, if TORCH_XLA_LITE_REBUILD_ON_IMPORT asks for it
-    _preflight  versions, variables; every error ends with the command that repairs it
+    startup.rebuild    builds the checkout, if TORCH_XLA_LITE_REBUILD_ON_IMPORT asks for it
+    startup.preflight  versions, variables; every error ends with the command that repairs it
     _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
     tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
@@ -40,15 +40,16 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-from . import _preflight, _rebuild, commands
+from . import commands
+from .startup import preflight, rebuild
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
-_rebuild.rebuild(_preflight.PACKAGE)
-_preflight.check()
-_XLAC = _preflight.load_extension()
+rebuild.rebuild(preflight.PACKAGE)
+preflight.check()
+_XLAC = preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
 from . import (  # noqa: E402

@@ -34,7 +34,8 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from . import _variables, program_lines
+from . import program_lines
+from .startup import variables
 
 CHECK = "TORCH_XLA_LITE_CHECK_PROCESSES"
 
@@ -367,7 +368,7 @@ def require_same_data(array: np.ndarray) -> None:
 
 def counted(program: Callable[..., list], description: str, line: str) -> Callable[..., list]:
     """A program that all processes run, which counts its runs."""
-    checks = _variables.enabled(os.environ, CHECK)
+    checks = variables.enabled(os.environ, CHECK)
 
     def run(*arguments: Any) -> list:
         global _runs, _line

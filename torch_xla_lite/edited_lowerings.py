@@ -14,15 +14,16 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import _XLAC, _preflight
+from . import _XLAC
 from .lowering.base import table
+from .startup import preflight
 
 _FOLDER = "torch_xla_lite/lowering"
 
 
 def register() -> None:
     """Uses the edited lowerings of a checkout. Does nothing for an installed wheel."""
-    root = _preflight.PACKAGE.parent
+    root = preflight.PACKAGE.parent
     if (root / ".git").exists() and _is_newer_than_build(root):
         use(ops(root))
 

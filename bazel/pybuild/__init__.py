@@ -6,7 +6,7 @@ Folders and files, from the lowest to the highest. A file imports only what stan
     errors.py, notices.py      failures with a remedy; messages for the end of a command
     files.py                   writes files atomically, and removes files inside a folder
     variables.py, options.py   the table of the build's environment variables; their values
-    run_time.py                those that the package reads; a link to torch_xla_lite/_variables.py
+    run_time.py                those that the package reads; a link to its startup/variables.py
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA
     why/                       why Bazel ran its actions, from its logs

@@ -1,1 +1,1 @@
-../../torch_xla_lite/_variables.py
+../../torch_xla_lite/startup/variables.py

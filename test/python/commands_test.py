@@ -14,9 +14,10 @@ import pytest
 
 from bazel.pybuild.cache import folders
 from test.python.copies import PACKAGE, change, copy_of_the_package
-from torch_xla_lite import _caches, commands
+from torch_xla_lite import commands
 from torch_xla_lite.commands import cache, doctor, env
 from torch_xla_lite.commands.finding import Finding
+from torch_xla_lite.startup import caches
 
 
 def run(
@@ -269,7 +270,7 @@ def test_clearing_a_link_does_not_remove_its_target(tmp_path: Path):
 
 @pytest.mark.parametrize("environ", [{}, {"XDG_CACHE_HOME": "/x"}, {"XDG_CACHE_HOME": "x"}])
 def test_the_cache_is_the_folder_that_the_build_uses(environ: dict[str, str]):
-    assert _caches.home(environ) == folders.home(environ)
+    assert caches.home(environ) == folders.home(environ)
 
 
 def test_a_command_with_a_closed_output_ends_silently():

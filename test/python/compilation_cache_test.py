@@ -475,7 +475,7 @@ def test_a_process_reads_the_sizes_of_all_files_once(tmp_path: Path):
 def test_a_process_that_stores_much_keeps_the_limit(tmp_path: Path):
     _, size, _ = run(MANY, tmp_path)
     limit = size // 3
-    setting = f"from torch_xla_lite import _caches\n_caches.PROGRAMS_LIMIT = {limit}\n"
+    setting = f"from torch_xla_lite.startup import caches\ncaches.PROGRAMS_LIMIT = {limit}\n"
     _, size, programs = run(setting + MANY.replace("+ 1)", "* 2)"), tmp_path)
     assert size <= limit
     assert programs >= 2

@@ -11,7 +11,7 @@ _REGISTER = """
 from pathlib import Path
 import jax
 import jax.numpy as jnp
-from torch_xla_lite.lowering import kernels
+from torch_xla_lite.lowering.base import kernels
 
 kernels.register_cuda(Path({library!r}))
 loss, _ = kernels.softmax_cross_entropy(jnp.zeros((1, 1)), jnp.zeros(1, int), ignore_index=-1)

@@ -52,7 +52,7 @@ def test_an_unknown_op_is_an_error():
 def test_the_lowering_of_a_named_op_runs_at_once():
     program = """
 import dataclasses, torch, torch_xla_lite
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 x = torch.tensor([-1.0, 2.0], device="jax")
 print(x.relu().tolist())
 registry.find("aten::relu")

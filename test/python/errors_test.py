@@ -113,7 +113,7 @@ def test_wrong_arguments_raise_at_once():
 # A lowering that raises while the graph is compiled, like every error that XLA finds late.
 FAILING = """
 import torch, torch_xla_lite
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 import dataclasses
 def broken(*args, **kwargs):
     raise ValueError("the lowering is broken")
@@ -200,7 +200,7 @@ def test_an_operation_that_xla_refuses_is_named_and_leaves_other_tensors_usable(
 def test_an_error_that_only_the_compilers_options_cause_names_an_operation():
     program = """
 import torch, torch_xla_lite
-from torch_xla_lite.lowering import target
+from torch_xla_lite.lowering.base import target
 target.compiler_options = lambda: {"xla_missing_option": True}
 torch.ones(2).to("jax").cosh().tolist()
 """
@@ -239,7 +239,7 @@ print(len(compiled))
 # the op must run as a kernel.
 FAILING_KERNEL = """
 import torch, torch_xla_lite
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 registry.find("aten::_embedding_bag_forward_only")
 registry.LOWERINGS.pop("aten::_embedding_bag_forward_only", None)
 

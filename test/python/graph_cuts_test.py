@@ -8,7 +8,7 @@ import torch
 
 import torch_xla_lite
 from test.python import programs
-from torch_xla_lite import _variables
+from torch_xla_lite.startup import variables
 
 
 def counts(work):
@@ -165,7 +165,7 @@ def test_reads_of_another_thread_do_not_raise_the_limit():
 
 def test_an_error_at_the_limit_is_raised_where_its_value_is_read():
     code = """
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 import dataclasses
 def broken(*args, **kwargs):
     raise ValueError("the lowering is broken")
@@ -186,7 +186,7 @@ except RuntimeError as error:
 @pytest.mark.parametrize("value", ["-1", "many", "1.5"])
 def test_a_limit_that_is_no_number_is_refused(value):
     with pytest.raises(ValueError) as caught:
-        _variables.check({"TORCH_XLA_LITE_PENDING_LIMIT": value})
+        variables.check({"TORCH_XLA_LITE_PENDING_LIMIT": value})
     assert str(caught.value).splitlines() == [
         f"TORCH_XLA_LITE_PENDING_LIMIT={value} is not understood: it may be a whole number.",
         "Correct it:  export TORCH_XLA_LITE_PENDING_LIMIT=1000"

@@ -11,7 +11,7 @@ from torch_xla_lite.lowering.base import kernels
 
 _USE = """
 import torch, torch_xla_lite
-from torch_xla_lite.lowering import kernels
+from torch_xla_lite.lowering.base import kernels
 from torch_xla_lite.ops import softmax_cross_entropy
 from pathlib import Path
 

@@ -10,7 +10,8 @@ import torch
 
 from bazel.pybuild.variables import VARIABLES
 from test.python.copies import change, copy_of_the_package
-from torch_xla_lite import _build_info, _preflight, _variables
+from torch_xla_lite import _build_info
+from torch_xla_lite.startup import preflight, variables
 
 
 def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str) -> str:
@@ -58,7 +59,7 @@ def test_a_torch_that_no_build_takes_is_named_as_the_build_names_it(tmp_path):
     [("2.12.1", False), ("2.13.0", True), ("2.15.9", True), ("2.16.0", False)],
 )
 def test_a_build_takes_a_range_of_versions(version, is_among):
-    assert _preflight._is_among(version, ">=2.13,<2.16") == is_among
+    assert preflight._is_among(version, ">=2.13,<2.16") == is_among
 
 
 def test_another_build_of_the_same_torch_is_no_error(tmp_path):
@@ -163,21 +164,21 @@ def test_a_malformed_variable_is_an_error_that_says_what_it_may_be(tmp_path):
 
 @pytest.mark.parametrize("value", ["", "0", "1"])
 def test_a_variable_may_have_its_values_or_be_empty(value):
-    _variables.check({"TORCH_XLA_LITE_IR_DEBUG": value})
+    variables.check({"TORCH_XLA_LITE_IR_DEBUG": value})
 
 
-@pytest.mark.parametrize("name", _variables.BUILD_TIME)
+@pytest.mark.parametrize("name", variables.BUILD_TIME)
 def test_variables_of_the_build_are_known_at_run_time(name):
-    _variables.check({name: "anything"})
+    variables.check({name: "anything"})
 
 
 def test_variables_of_others_are_not_looked_at():
-    _variables.check({"TORCH_XLA": "1", "XLA_FLAGS": "", "HOME": "/"})
+    variables.check({"TORCH_XLA": "1", "XLA_FLAGS": "", "HOME": "/"})
 
 
 def test_the_build_and_the_package_know_the_same_variables():
-    of_the_build = {row.name for row in VARIABLES if row.name.startswith(_variables.PREFIX)}
-    assert of_the_build == {*_variables.RUN_TIME, *_variables.BUILD_TIME}
+    of_the_build = {row.name for row in VARIABLES if row.name.startswith(variables.PREFIX)}
+    assert of_the_build == {*variables.RUN_TIME, *variables.BUILD_TIME}
 
 
 def test_importing_does_not_change_the_precision_of_jax():

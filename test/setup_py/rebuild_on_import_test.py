@@ -1,5 +1,6 @@
 """TORCH_XLA_LITE_REBUILD_ON_IMPORT=1, in a small copy of this tree with the file that does it."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,8 @@ from test.build.tree import ROOT
 
 _INIT = """
 from pathlib import Path
-from . import _rebuild
-_rebuild.rebuild(Path(__file__).absolute().parent)
+from .startup import rebuild
+rebuild.rebuild(Path(__file__).absolute().parent)
 """
 _ANSWER = """
 import ctypes, os, subprocess, sys, {first}
@@ -25,7 +26,7 @@ print(ctypes.CDLL(library)._Z3onev(), os.environ["TORCH_XLA_LITE_REBUILD_ON_IMPO
 
 @pytest.fixture
 def tree(nested: Nested) -> Nested:
-    nested.add("torch_xla_lite/_rebuild.py")
+    nested.add("torch_xla_lite/startup/rebuild.py")
     nested.write("__init__.py", _INIT)
     nested.develop()
     return nested
@@ -107,9 +108,9 @@ def test_a_failure_is_an_import_error_that_ends_in_the_command(tree: Nested):
 
 def test_an_installed_package_has_nothing_to_build(tmp_path: Path):
     package = tmp_path / "torch_xla_lite"
-    package.mkdir()
+    (package / "startup").mkdir(parents=True)
     (package / "__init__.py").write_text(_INIT)
-    (package / "_rebuild.py").write_text((ROOT / "torch_xla_lite" / "_rebuild.py").read_text())
+    shutil.copy(ROOT / "torch_xla_lite" / "startup" / "rebuild.py", package / "startup")
     subprocess.run(
         [sys.executable, "-c", "import torch_xla_lite"],
         cwd=tmp_path,

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import _caches
+from ..startup.caches import PROGRAMS_LIMIT, home, programs
 
 
 class Cache(NamedTuple):
@@ -61,10 +61,8 @@ def main(*, clear: bool) -> int:
 def caches(environ: Mapping[str, str]) -> list[Cache]:
     """The caches, whether they exist or not."""
     found = [
-        Cache("results of builds", "file", 0, _caches.home(environ) / "bazel", True),
-        Cache(
-            "compiled programs", "program", _caches.PROGRAMS_LIMIT, _caches.programs(environ), True
-        ),
+        Cache("results of builds", "file", 0, home(environ) / "bazel", True),
+        Cache("compiled programs", "program", PROGRAMS_LIMIT, programs(environ), True),
     ]
     if named := environ.get("JAX_COMPILATION_CACHE_DIR", ""):
         found.append(Cache("jax's compiled programs", "file", 0, Path(named), False))

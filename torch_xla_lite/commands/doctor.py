@@ -21,7 +21,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 
-from .. import _preflight, _variables
+from ..startup import preflight, variables
 from .finding import Finding
 
 _TIMEOUT_S = 300
@@ -43,7 +43,7 @@ built, used = sys.argv[2], str(int(torch._C._GLIBCXX_USE_CXX11_ABI))
 done("C++ ABI", f"_GLIBCXX_USE_CXX11_ABI={used}, torch's; built with {built}", built in ("", used),
      "" if built in ("", used) else "Rebuild it for this torch:  python setup.py develop")
 import torch_xla_lite
-from torch_xla_lite.lowering import ffi
+from torch_xla_lite.lowering.base import ffi
 ffi.register()
 done("compiled parts", "the bridge and ATen's kernels load")
 found = (torch.arange(4.0, device="jax") * 2 + 1).tolist()
@@ -102,42 +102,42 @@ def inspect() -> Iterator[Finding]:
 
 
 def _built() -> str:
-    _preflight.build_info()
+    preflight.build_info()
     from .. import __config__
 
     mode = __config__.parameters()["mode"]
-    return f"torch_xla_lite {__config__.version()}, {mode}, in {_preflight.PACKAGE}"
+    return f"torch_xla_lite {__config__.version()}, {mode}, in {preflight.PACKAGE}"
 
 
 def _variables_known() -> str:
-    _variables.check(os.environ)
-    found = [name for name in os.environ if name.startswith(_variables.PREFIX)]
+    variables.check(os.environ)
+    found = [name for name in os.environ if name.startswith(variables.PREFIX)]
     return f"{len(found)} of ours set, all known" if found else "none of ours is set"
 
 
 def _python() -> str:
-    version = _preflight.build_info().PYTHON_VERSION
-    _preflight.check_python(version)
+    version = preflight.build_info().PYTHON_VERSION
+    preflight.check_python(version)
     return f"{version}, as built for"
 
 
 def _version(package: str, constant: str) -> str:
-    version = getattr(_preflight.build_info(), constant)
+    version = getattr(preflight.build_info(), constant)
     # Read from the metadata: importing a broken package may end the process.
     installed = importlib.metadata.version
-    _preflight.check_version(package, built_for=version, installed=installed)
+    preflight.check_version(package, built_for=version, installed=installed)
     return f"{version}, as built for"
 
 
 def _wheels() -> str:
     """Checks that each file belongs to one wheel: pip installs the complete wheel over the library
     wheel and the Python-only wheel without a warning."""
-    beside = [str(_preflight.PACKAGE.parent)]
-    library, code = (_preflight.installed(name, beside) for name in _HALVES)
+    beside = [str(preflight.PACKAGE.parent)]
+    library, code = (preflight.installed(name, beside) for name in _HALVES)
     halves = [half.name for half in (library, code) if half]
     if not halves:
         return "one installation"
-    if _preflight.installed("torch_xla_lite", beside):
+    if preflight.installed("torch_xla_lite", beside):
         raise ImportError(
             f"The complete wheel is installed over {' and '.join(halves)}; uninstalling that later "
             "would remove files of the complete wheel.\n"
@@ -160,13 +160,13 @@ def _probed() -> Iterator[Finding]:
     """The findings of a separate process that loads the compiled parts."""
     # Without the variables: a wrong value is reported already, and would hide these findings.
     environ = {
-        name: value for name, value in os.environ.items() if not name.startswith(_variables.PREFIX)
+        name: value for name, value in os.environ.items() if not name.startswith(variables.PREFIX)
     }
-    abi = _preflight.build_info().CXX11_ABI
+    abi = preflight.build_info().CXX11_ABI
     try:
         process = subprocess.run(
             # So that it imports this package, not another one that is installed.
-            [sys.executable, "-c", _PROBE, str(_preflight.PACKAGE.parent), abi],
+            [sys.executable, "-c", _PROBE, str(preflight.PACKAGE.parent), abi],
             env=environ,
             capture_output=True,
             text=True,
@@ -186,7 +186,7 @@ def _probed() -> Iterator[Finding]:
     step = _STEPS[len(lines)]
     if step == "import torch":
         # torch is not built by this project.
-        wanted = f"torch=={_preflight.build_info().TORCH_VERSION}"
+        wanted = f"torch=={preflight.build_info().TORCH_VERSION}"
         remedy = f"python -m pip install --force-reinstall --no-deps '{wanted}'"
         problem += f"\nReinstall it:  {remedy}"
     yield _problem(step, problem)
@@ -203,13 +203,13 @@ def _problem(name: str, text: str) -> Finding:
     """A finding from an error message; the last of several lines is the remedy."""
     *problem, last = text.splitlines()
     if not problem:
-        return Finding(name, False, last, _preflight.build_it("again"))
+        return Finding(name, False, last, preflight.build_it("again"))
     return Finding(name, False, "\n".join(problem), last)
 
 
 def _cuda() -> Finding:
     """Whether there are CUDA kernels; their absence is not a problem."""
-    library = _preflight.PACKAGE / "lib" / "libtorch_xla_lite_cuda.so"
+    library = preflight.PACKAGE / "lib" / "libtorch_xla_lite_cuda.so"
     if not library.exists():
         return Finding("CUDA", True, "built without CUDA kernels")
     if not any(os.path.exists(file) for file in ("/dev/nvidiactl", "/dev/dxg")):
@@ -219,7 +219,7 @@ def _cuda() -> Finding:
 
 def _of_builds(repair: bool) -> Iterator[Finding]:
     """What builds need; only a source tree has the code that checks it."""
-    tree = _preflight.PACKAGE.parent
+    tree = preflight.PACKAGE.parent
     if not (tree / "bazel" / "pybuild" / "commands" / "doctor.py").exists():
         return
     process = subprocess.run(

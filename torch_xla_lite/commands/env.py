@@ -13,12 +13,12 @@ import os
 import platform
 from collections.abc import Mapping
 
-from .. import _variables
+from ..startup import variables
 
 _PACKAGES = ("torch", "jax", "jaxlib", "numpy", "torch_xla_lite")
 _PACKAGES += ("torch_xla_lite_lib", "torch_xla_lite_python")
 _WITH_VALUES = (
-    *_variables.RUN_TIME,
+    *variables.RUN_TIME,
     "CUDA_VISIBLE_DEVICES",
     "JAX_COMPILATION_CACHE_DIR",
     "JAX_ENABLE_X64",
@@ -88,6 +88,6 @@ def _describe_variables(environ: Mapping[str, str]) -> dict[str, str]:
         if name in _WITH_VALUES:
             # The path of the home folder contains the user's name.
             described[name] = environ[name].replace(home, "~") if len(home) > 1 else environ[name]
-        elif name.startswith(_variables.PREFIX):
+        elif name.startswith(variables.PREFIX):
             described[name] = "(set)"
     return described

@@ -14,7 +14,7 @@ executable. It appears by a rename, so processes never see half of one; an entry
 cannot be loaded counts as absent and is replaced. The folder is readable by its owner alone,
 because loading a program is running it.
 
-The folder holds at most `_caches.PROGRAMS_LIMIT`. Reading the sizes of 20,000 files takes 80 ms, so
+The folder holds at most `caches.PROGRAMS_LIMIT`. Reading the sizes of 20,000 files takes 80 ms, so
 a process does that when it stores its first program, and again after each sixteenth of the limit
 that it stores; each time it leaves a sixteenth free. One process stays within the limit, and n at
 once may pass it by n - 1 sixteenths.
@@ -49,8 +49,8 @@ import numpy as np
 import torch
 from jax.sharding import Mesh
 
-from .. import _caches, _variables
 from ..lowering.base import ffi, kernels
+from ..startup import caches, variables
 
 _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 
@@ -66,7 +66,7 @@ _DECIDE_NOTHING = (
     "TORCH_XLA_LITE_PENDING_LIMIT",
     "TORCH_XLA_LITE_PROGRESS",
     "TORCH_XLA_LITE_SYNC_AFTER_STEP",
-    *_variables.BUILD_TIME,
+    *variables.BUILD_TIME,
 )
 
 # Executables that jax took from its own cache, counted for each thread.
@@ -288,10 +288,10 @@ def _load_executable(
 @functools.cache
 def _folder() -> Path | None:
     """Where the entries are; None when the cache is off, or no folder is private to the user."""
-    if not _variables.enabled(os.environ, _VARIABLE, default="1"):
+    if not variables.enabled(os.environ, _VARIABLE, default="1"):
         return None
     try:
-        folder = _caches.programs(os.environ)
+        folder = caches.programs(os.environ)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
         if status.st_uid != os.geteuid():
@@ -308,8 +308,8 @@ def _keep_limit(folder: Path, stored: int) -> None:
     global _may_store
     _may_store -= stored
     if _may_store < 0:
-        _may_store = _caches.PROGRAMS_LIMIT // 16
-        _remove_oldest(folder, _caches.PROGRAMS_LIMIT - _may_store)
+        _may_store = caches.PROGRAMS_LIMIT // 16
+        _remove_oldest(folder, caches.PROGRAMS_LIMIT - _may_store)
 
 
 def _remove_oldest(folder: Path, limit: int) -> None:
@@ -364,7 +364,7 @@ def _fingerprint() -> bytes:
 
 
 def _decides_code(variable: str) -> bool:
-    prefixes = ("JAX_", "NPROC", "PJRT_", "XLA_", _variables.PREFIX)
+    prefixes = ("JAX_", "NPROC", "PJRT_", "XLA_", variables.PREFIX)
     return variable.startswith(prefixes) and variable not in _DECIDE_NOTHING
 
 

@@ -28,21 +28,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from .. import (
-    _XLAC,
-    _variables,
-    communication,
-    distributed,
-    jax_programs,
-    placements,
-    program_lines,
-)
+from .. import _XLAC, communication, distributed, jax_programs, placements, program_lines
 from ..debug import new_graphs
 from ..debug.new_graphs import NewGraph
 from ..lowering.base import registry, target
 from ..lowering.base.mesh import on_mesh
 from ..placements import Root
 from ..program_lines import Place
+from ..startup import variables
 from . import compilation_cache, costs, foreign_code, graph_errors, index_errors, progress, tracing
 from .background import Worker
 from .compilation_cache import Program
@@ -59,7 +52,7 @@ def register() -> None:
     """Makes this module the compiler of the bridge."""
     _XLAC.set_compiler(Compiler)
     costs.register()
-    when = _variables.choice(os.environ, "TORCH_XLA_LITE_COMPILE", default="repeated")
+    when = variables.choice(os.environ, "TORCH_XLA_LITE_COMPILE", default="repeated")
     _XLAC.set_compile_when(when)
 
 

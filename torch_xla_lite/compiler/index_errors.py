@@ -28,7 +28,7 @@ import jax
 import numpy as np
 import torch
 
-from .. import _variables
+from ..startup import variables
 
 VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
 
@@ -46,7 +46,7 @@ def enabled() -> bool:
 
 def immediate() -> bool:
     """Whether each graph is waited for."""
-    return _variables.enabled(os.environ, VARIABLE)
+    return variables.enabled(os.environ, VARIABLE)
 
 
 def reporting(executable: Callable[..., list], errors: Sequence[Error]) -> Callable[..., list]:

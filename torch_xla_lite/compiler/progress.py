@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import TextIO
 
-from .. import _variables
+from ..startup import variables
 
 PATIENCE = 2.0  # Seconds without a word.
 _PERIOD = 1.0
@@ -51,7 +51,7 @@ def _is_wanted(stream: TextIO | None) -> bool:
     # A windowed program has no standard error.
     if stream is None or not stream.isatty():
         return False
-    return _variables.enabled(os.environ, "TORCH_XLA_LITE_PROGRESS", default="1")
+    return variables.enabled(os.environ, "TORCH_XLA_LITE_PROGRESS", default="1")
 
 
 def _show(stream: TextIO, text: str, outcome: str, done: threading.Event) -> None:

@@ -21,8 +21,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypedDict
 
-from .. import _XLAC, _preflight, _variables, communication, edited_lowerings, placements
+from .. import _XLAC, communication, edited_lowerings, placements
 from ..lowering.base import registry
+from ..startup import preflight, variables
 from ..tables import Table, short_path
 from . import new_graphs
 from .new_graphs import NewGraph
@@ -158,7 +159,7 @@ def use_lowerings(*ops: str) -> None:
             "Name it as in its decorator:  "
             'torch_xla_lite.debug.use_lowerings("aten::add.Tensor")'
         )
-    edited_lowerings.use(ops or edited_lowerings.ops(_preflight.PACKAGE.parent))
+    edited_lowerings.use(ops or edited_lowerings.ops(preflight.PACKAGE.parent))
 
 
 def shardings(module: torch.nn.Module) -> str:
@@ -219,5 +220,5 @@ def graph() -> PendingGraph:
 
 def register() -> None:
     """Enables line recording if a variable is set whose errors name lines."""
-    if any(_variables.enabled(os.environ, name) for name in _WITH_LINES):
+    if any(variables.enabled(os.environ, name) for name in _WITH_LINES):
         _XLAC.set_ir_debug(True)

@@ -1,8 +1,8 @@
 """Lowerings: the functions that translate aten ops to XLA.
 
 Each file contains one family of ops, and is imported when one of them is first lowered; what they
-share is in `base`, where `registry` defines what a lowering is. An op that has no lowering still works:
-the compiler falls back to PyTorch's decompositions and then to the ATen kernel.
+share is in `base`, where `registry` defines what a lowering is. An op that has no lowering still
+works: the compiler falls back to PyTorch's decompositions and then to the ATen kernel.
 """
 
 # Imported because they register kernels that torch calls while a program records.

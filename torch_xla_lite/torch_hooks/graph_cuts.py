@@ -22,7 +22,8 @@ from typing import Any
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from .. import _XLAC, _variables, graph_breaks
+from .. import _XLAC, graph_breaks
+from ..startup import variables
 
 # More ops than a step of most models has, so that a graph seldom ends within a step.
 _PENDING_LIMIT = 2000
@@ -30,9 +31,9 @@ _PENDING_LIMIT = 2000
 
 def register() -> None:
     """Adds a hook to all optimizers, unless the user switched it off, and sets the limit."""
-    if _variables.enabled(os.environ, "TORCH_XLA_LITE_SYNC_AFTER_STEP", default="1"):
+    if variables.enabled(os.environ, "TORCH_XLA_LITE_SYNC_AFTER_STEP", default="1"):
         register_optimizer_step_post_hook(_sync_after_step)
-    limit = _variables.number(os.environ, "TORCH_XLA_LITE_PENDING_LIMIT", default=_PENDING_LIMIT)
+    limit = variables.number(os.environ, "TORCH_XLA_LITE_PENDING_LIMIT", default=_PENDING_LIMIT)
     _XLAC.set_pending_limit(limit)
 
 

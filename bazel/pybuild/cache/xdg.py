@@ -1,1 +1,1 @@
-../../../torch_xla_lite/_caches.py
+../../../torch_xla_lite/startup/caches.py

@@ -102,7 +102,7 @@ import sys
 import jax, torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 
 intercepted = []
 class Function(TorchFunctionMode):
@@ -164,7 +164,7 @@ def test_a_table_that_is_out_of_date_is_an_error_that_ends_in_the_command(monkey
 
 _HALF = """
 import builtins
-from torch_xla_lite.lowering import registry
+from torch_xla_lite.lowering.base import registry
 registry.LOWERINGS["test::half"] = registry.find("aten::relu")
 builtins.half_imported.set()
 builtins.may_go_on.wait()

@@ -1,7 +1,7 @@
 """Checks versions and variables before the compiled part of the package is loaded, and loads it.
 
-    _preflight.check()                      # variables; Python, torch, jaxlib, jax as built for
-    _XLAC = _preflight.load_extension()     # the compiled module
+    preflight.check()                      # variables; Python, torch, jaxlib, jax as built for
+    _XLAC = preflight.load_extension()     # the compiled module
 
 The extension calls torch's C++ functions by their mangled names. With another torch the dynamic
 loader would fail with `undefined symbol: _ZN3c10...`, or, worse, not fail. So the versions that it
@@ -21,19 +21,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from . import _variables
+from . import variables
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 # Links are not resolved: in Bazel's tests the sources are links, and the built files are beside the
 # links.
-PACKAGE = Path(__file__).absolute().parent
+PACKAGE = Path(__file__).absolute().parents[1]
 
 
 def check() -> None:
     """Raises ImportError, or ValueError for a variable, if the package cannot work here."""
-    _variables.check(os.environ)
+    variables.check(os.environ)
     info = build_info()
     check_python(info.PYTHON_VERSION)
     check_version("torch", built_for=info.TORCH_VERSION)
@@ -46,7 +46,7 @@ def check() -> None:
 
 def load_extension() -> ModuleType:
     """Imports the compiled module. Raises ImportError if it is missing or does not load."""
-    name = f"{__package__}._XLAC"
+    name = f"{PACKAGE.name}._XLAC"
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -65,7 +65,7 @@ def load_extension() -> ModuleType:
 
 def build_info() -> ModuleType:
     """The module that the build wrote. Raises ImportError if nothing was built."""
-    name = f"{__package__}._build_info"
+    name = f"{PACKAGE.name}._build_info"
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
