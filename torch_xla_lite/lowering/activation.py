@@ -100,7 +100,7 @@ def silu(self: jax.Array) -> jax.Array:
     return lax.mul(x, lax.logistic(x))
 
 
-@lower("aten::silu_backward")
+@lower("aten::silu_backward", kernel="recorder")
 @broadcasting()
 def silu_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
@@ -114,7 +114,7 @@ def mish(self: jax.Array) -> jax.Array:
     return lax.mul(x, lax.tanh(log1p_exp(x)))
 
 
-@lower("aten::mish_backward", results="elementwise")
+@lower("aten::mish_backward", kernel="recorder", results="elementwise")
 @broadcasting()
 def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)

@@ -184,7 +184,12 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
 
 
 @lower(
-    "aten::linear", refuses="b", one_dtype="input weight bias", any_strides=True, results="linear"
+    "aten::linear",
+    kernel="recorder",
+    refuses="b",
+    one_dtype="input weight bias",
+    any_strides=True,
+    results="linear",
 )
 def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     if weight.ndim == 1:

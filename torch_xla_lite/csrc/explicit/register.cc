@@ -16,6 +16,7 @@
 #include "torch_xla_lite/csrc/infer/quantized.h"
 #include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
+#include "torch_xla_lite/csrc/ops/op_facts.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/record/cpu_fallback.h"
@@ -60,60 +61,22 @@ class CpuKernel final : public c10::OperatorKernel {
   const OpInfo info_;
 };
 
-// Composite ops whose kernels compute in the memory of their arguments, which is not there.
-bool ReadsMemory(const std::string& name) {
-  static const auto* readers = new std::unordered_set<std::string>{
-      "aten::_reshape_from_tensor",
-      "aten::_saturate_weight_to_fp16",
-      "aten::_sobol_engine_draw",
-      "aten::_sobol_engine_ff_",
-      "aten::_sobol_engine_initialize_state_",
-      "aten::_sobol_engine_scramble_",
-      "aten::choose_qparams_optimized",
-  };
-  return readers->contains(name);
-}
-
 // Composite ops that compute with weights of quantized modules.
 bool IsQuantized(const std::string& name) {
   return name.starts_with("aten::fbgemm_") || name.starts_with("aten::quantized_");
 }
 
+const OpFacts& FactsOf(const c10::OperatorHandle& op) {
+  return dispatch::FactsOf(c10::toString(op.operator_name()));
+}
+
+// Composite ops are recorded as the ops that they are made of, but for those whose facts say
+// "recorder".
 bool IsRecorded(const c10::OperatorHandle& op) {
-  const std::string& name = op.operator_name().name;
-  // Composite ops are recorded as the ops that they are made of. These few are recorded whole:
-  // the gradients of the first three are single ops, too, and an MLP is 18 nodes instead of 42;
-  // one_hot reads its classes to check them, and its lowering checks them in the graph.
-  static const auto* whole = new std::unordered_set<std::string>{
-      "aten::linear",
-      "aten::mish_backward",
-      "aten::silu_backward",
-      "aten::one_hot",
-  };
-  if (whole->contains(name)) return true;
-  // These have a kernel in lowering/composites.py or random_ops.py.
-  static const auto* composed = new std::unordered_set<std::string>{
-      "aten::_assert_async",    "aten::_grouped_mm",  "aten::_linalg_check_errors",
-      "aten::allclose",         "aten::bincount",     "aten::equal",
-      "aten::arange.start_out", "aten::eye.m_out",    "aten::eye.out",
-      "aten::linspace.out",     "aten::logspace.out", "aten::randperm.generator_out",
-      "aten::range.out",        "aten::multinomial",  "aten::_sample_dirichlet",
-  };
-  const std::string full = c10::toString(op.operator_name());
-  if (composed->contains(name) || composed->contains(full)) return false;
-  // These are left to torch: the kernels of the first three call resize_, and those without out=,
-  // which know where their tensor is in its storage; the others use host memory.
-  static const auto* left = new std::unordered_set<std::string>{
-      "aten::resize_as_",
-      "aten::as_strided_copy.out",
-      "aten::as_strided_scatter.out",
-      "aten::_pin_memory",
-      "aten::is_pinned",
-      "aten::randint_like.Tensor",
-      "aten::randint_like.Tensor_generator",
-  };
+  const std::string_view kernel = FactsOf(op).kernel;
+  if (!kernel.empty()) return kernel == "recorder";
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !left->contains(name) && !left->contains(full) && !IsMadeOfOthers(op);
+         !IsMadeOfOthers(op);
 }
 
 bool IsExplicit(const std::string& name) {
@@ -168,7 +131,7 @@ void RegisterKernels() {
     if (!op) continue;
     const std::string full = FullName(name);
     if (!IsRecorded(*op)) {
-      if (ReadsMemory(name.name)) {
+      if (FactsOf(*op).kernel == "cpu") {
         aten->impl(full.c_str(),
                    torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>(*op)));
       } else if (IsQuantized(name.name)) {

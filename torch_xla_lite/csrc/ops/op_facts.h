@@ -18,6 +18,7 @@ namespace torch_xla_lite::dispatch {
 struct OpFacts {
   std::string_view op;
   bool is_lowered = false;
+  std::string_view kernel = {};
   bool constants = false;
   std::string_view runtime_floats = {};
   std::string_view negative = {};

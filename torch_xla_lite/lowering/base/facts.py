@@ -16,6 +16,11 @@ import dataclasses
 class Facts:
     """The facts of an op; the defaults are those of most.
 
+    Which kernel the device has for it:
+      kernel: "recorder" although torch composes the op of others; "cpu", which runs it on copies of
+        its arguments; "other", torch's or one of `composites.py` and `random_ops.py`. By default
+        the recorder, and none for compositions.
+
     What is a constant of the graph:
       constants: the `Scalar` arguments are, instead of coming at run time. The lowering gets Python
         numbers.
@@ -62,6 +67,7 @@ class Facts:
         first. In compiled graphs only the result is rounded.
     """
 
+    kernel: str = ""
     constants: bool = False
     runtime_floats: str = ""
     negative: str = ""

@@ -2,12 +2,30 @@
 
 from torch_xla_lite.lowering.base.facts import Facts
 
+# Compositions that compute in the memory of their arguments, which is not there.
+_ON_CPU = """
+    _reshape_from_tensor _saturate_weight_to_fp16 _sobol_engine_draw _sobol_engine_ff_
+    _sobol_engine_initialize_state_ _sobol_engine_scramble_ choose_qparams_optimized
+"""
+# Composed in composites.py and random_ops.py; and those that torch's kernels do: some call resize_,
+# some know where their tensor is in its storage, the last use host memory.
+_OTHERS = """
+    _assert_async _assert_async.msg _grouped_mm _linalg_check_errors _sample_dirichlet
+    _sample_dirichlet.out allclose arange.start_out bincount bincount.out equal eye.m_out eye.out
+    linspace.out logspace.out multinomial multinomial.out randperm.generator_out range.out
+    resize_as_ as_strided_copy.out as_strided_scatter.out
+    randint_like.Tensor randint_like.Tensor_generator _pin_memory _pin_memory.out is_pinned
+"""
+
 UNLOWERED: dict[str, Facts] = {
+    **{f"aten::{name}": Facts(kernel="cpu") for name in _ON_CPU.split()},
+    **{f"aten::{name}": Facts(kernel="other") for name in _OTHERS.split()},
     "aten::_batch_norm_impl_index": Facts(writes_statistics=True),
     "aten::cudnn_batch_norm": Facts(writes_statistics=True),
     "aten::fractional_max_pool2d": Facts(one_dtype="self random_samples"),
     "aten::igamma": Facts(refused_if="no_floats"),
     "aten::igammac": Facts(refused_if="no_floats"),
+    "aten::linear.out": Facts(kernel="recorder"),
     "aten::masked_select": Facts(shares="self=nothing mask=nothing"),
     "aten::miopen_batch_norm": Facts(writes_statistics=True),
     "aten::unflatten.int": Facts(dense_operand=True),
