@@ -107,6 +107,7 @@ PYTHON_DEPS = {
             "//test/build:nested"],
         "server_test": [":servers", "//bazel/pybuild/cache:remote_cache", "//bazel/pybuild:options"],
         "servers": [":grpc_server", "//bazel/pybuild:options", "//bazel/pybuild:variables", "//test/build:tree"],
+        "tunnel_test": [":servers", "//bazel/pybuild/cache:remote_cache", "//bazel/pybuild:options"],
         "nightly": ["doctor_test", "faults_test", "remote_execution_test"],
     },
     "test/extension": {

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -122,11 +123,12 @@ def server(folder: Path, protocol: str, *options: str, tls: Path | None = None) 
 
 
 @contextmanager
-def tunnel(url: str, authority: Path | None = None) -> Iterator[str]:
+def tunnel(url: str, authority: Path | None = None, **variables: str) -> Iterator[str]:
     """The URL of a tunnel to a server; the authority has signed its certificate."""
     command = [sys.executable, TUNNEL, url, "--port", "0"]
     command += ["--certificate", str(authority)] if authority else []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    environ = os.environ | variables
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.terminate()
@@ -134,8 +136,12 @@ def tunnel(url: str, authority: Path | None = None) -> Iterator[str]:
 
 
 def certificate(stem: Path) -> Path:
-    """Writes a certificate for the loopback address, STEM.pem, and its key, STEM.key."""
-    name = ("-subj", "/CN=cache", "-addext", "subjectAltName=IP:127.0.0.1")
+    """Writes a certificate, STEM.pem, and its key, STEM.key.
+
+    It is for the loopback address, and for cache.example, which does not exist.
+    """
+    names = "subjectAltName=IP:127.0.0.1,DNS:cache.example"
+    name = ("-subj", "/CN=cache", "-addext", names)
     kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
     files = ("-keyout", f"{stem}.key", "-out", f"{stem}.pem")
     subprocess.run(

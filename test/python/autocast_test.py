@@ -11,7 +11,7 @@ def test_it_casts_for_the_ops_for_which_that_of_cuda_does():
         key: set(torch._C._dispatch_get_registrations_for_dispatch_key(f"Autocast{key}"))
         for key in ("CUDA", "PrivateUse1")
     }
-    of_cudnn = {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
+    of_cudnn = {"aten::_cudnn_rnn", "aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
     assert ops["PrivateUse1"] == ops["CUDA"] - of_cudnn
 
 
