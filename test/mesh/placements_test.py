@@ -11,6 +11,7 @@ from torch import nn
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
 from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.compiler.compiler import compilation_cache
 from torch_xla_lite.sharding import spec_of
 
 import jax  # isort: skip
@@ -256,3 +257,27 @@ def test_placements_have_one_number_for_one_place():
     assert with_none != txl.sharding.number_of_spec((), len(shape))
     txl.set_mesh(jax.make_mesh((8, 1), ("data", "model")))
     assert txl.sharding.number_of_spec(("model",), 1) == txl.sharding.number_of_spec((), 1)
+
+
+def test_a_program_without_a_mesh_has_the_key_that_it_has_where_there_never_was_one(monkeypatch):
+    key, keys = compilation_cache.key, []
+    monkeypatch.setattr(compilation_cache, "key", lambda text: keys.append(text) or key(text))
+
+    def run() -> int:
+        _XLAC.clear_cache()
+        debug.reset_metrics()
+        leaf = _rows().to("jax").requires_grad_()
+        (leaf.sin() @ leaf.mT).sum().backward()
+        assert leaf.grad.shape == (16, 8)
+        leaf.grad.tolist()
+        return debug.metrics()["recorded_ops"]
+
+    txl.set_mesh(None)
+    ops = run()
+    before = keys.copy()
+    txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="data")
+    run()
+    assert keys[len(before) :] != before
+    keys.clear()
+    txl.set_mesh(None)
+    assert (run(), keys) == (ops, before)
