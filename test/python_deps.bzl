@@ -218,6 +218,7 @@ PYTHON_DEPS = {
         "decomposition_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__",
             "//torch_xla_lite/lowering:decomposition", "//torch_xla_lite/lowering:promotion",
             "//torch_xla_lite/lowering:registry"],
+        "derivatives_test": ["//torch_xla_lite:__init__"],
         "device_test": [":programs", "//bazel:pytest_plugin", "//torch_xla_lite:__init__"],
         "digits_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:digits"],
         "docs_test": ["//torch_xla_lite:__init__"],
