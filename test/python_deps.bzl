@@ -219,6 +219,7 @@ PYTHON_DEPS = {
         "decomposition_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__",
             "//torch_xla_lite/lowering/base:decomposition", "//torch_xla_lite/lowering/base:promotion",
             "//torch_xla_lite/lowering/base:registry"],
+        "derivatives_test": ["//torch_xla_lite:__init__"],
         "device_test": [":programs", "//bazel:pytest_plugin", "//torch_xla_lite:__init__"],
         "digits_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:digits"],
         "docs_test": ["//torch_xla_lite:__init__"],

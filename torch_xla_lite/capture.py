@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
 
-from . import _XLAC, graph_breaks
+from . import _XLAC, derivatives, graph_breaks
 from .compiler.tracing import Call, Scalars
 from .compiler.words import Decoder
 from .lowering.base import registry, target
@@ -47,7 +46,7 @@ class Captured:
     def __init__(self, graph: tuple, num_outputs: int) -> None:
         steps, roots, leaves, scalars = graph
         self._calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
-        self._scalars = np.array(scalars, np.uint64).view(np.int32).reshape(-1, 2)
+        self._scalars = np.array(scalars, np.uint64)
         self._inputs: dict[int, int] = {}
         self.outputs = [0] * num_outputs
         for step, call in enumerate(self._calls):
@@ -121,13 +120,14 @@ class Captured:
         """
         # jax traces the rules of custom_vjp after the function: each sets what it needs itself.
         with target.portable(), jax.enable_x64(True):
-            scalars = Scalars.unpack(jnp.asarray(self._scalars))
             constants = {step: {0: value} for step, value in self.constants.items()}
             results: Results = {**constants, **given}
+            at = 0
             for step, call in enumerate(self._calls):
                 if call is None:
                     continue
-                own = scalars.take(call.num_scalars)
+                numbers = self._scalars[at : at + call.num_scalars]
+                at += call.num_scalars
                 if step not in steps or step in given:
                     continue
                 if step in self._inputs:
@@ -135,15 +135,30 @@ class Captured:
                     continue
                 operands = [results[of][output] for of, output in call.operands]
                 if key is not None and self._is_random(step):
-                    own = _Keyed(own, jax.random.fold_in(key, step))
-                by_ffi: list[str] = []
-                results[step] = dict(enumerate(call.lower(operands, own, by_ffi)))
+                    keyed = _Keyed(Scalars.known(numbers), jax.random.fold_in(key, step))
+                    outputs = call.lower(operands, keyed, [])
+                else:
+                    outputs = _lower(call, operands, numbers)
+                results[step] = dict(enumerate(outputs))
             return results
 
     def _is_random(self, step: int) -> bool:
         call = self._calls[step]
         entry = None if call is None else registry.find(call.op)
         return entry is not None and entry.wants_key
+
+
+def _lower(call: Call, operands: list[Any], numbers: np.ndarray) -> list[jax.Array | None]:
+    """Lowers a call that draws no random numbers."""
+
+    def lower(arrays: Sequence[jax.Array]) -> list[jax.Array | None]:
+        with target.portable(), jax.enable_x64(True):
+            return call.lower(list(arrays), Scalars.known(numbers), [])
+
+    if call.op.startswith("write:"):
+        return lower(operands)
+    args = Decoder(call.op, call.words, operands, Scalars.known(numbers)).args
+    return derivatives.differentiable(lower, call.op, args, call.outs, capture)
 
 
 class _Keyed(Scalars):

@@ -52,7 +52,6 @@ REFUSED_GRADIENTS: dict[Gradient, dict[str, str]] = {
 
 # Ops whose gradients by jax differ, with the reason.
 DIFFERENT = {
-    "i0": "jax differentiates exp(|x|) to 1 at 0",
     "as_strided_scatter": "torch's gradient is that of the memory, and not of the elements",
     "nn_functional_ctc_loss": "torch's gradient takes the input for a result of log_softmax",
     "nn_functional_max_unpool2d": "one of several elements with the same place is written",

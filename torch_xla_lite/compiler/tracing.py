@@ -174,6 +174,11 @@ class Call:
         """The op, also of a write through a view that it made."""
         return schema_name(self.op)
 
+    @property
+    def outs(self) -> list[jax.ShapeDtypeStruct | None]:
+        """Shapes and dtypes of the outputs; None for those that torch leaves undefined."""
+        return [None if shape is None else _struct(shape) for shape in self.outputs]
+
     def description(self, programs: dict[int, int]) -> tuple:
         """What decides how the call is compiled, without addresses: equal in every process.
 
@@ -200,7 +205,7 @@ class Call:
         self, operands: list[jax.Array], scalars: Scalars, by_ffi: list[str]
     ) -> list[jax.Array | None]:
         """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls ATen's kernel."""
-        outs = [None if shape is None else _struct(shape) for shape in self.outputs]
+        outs = self.outs
         own = scalars.take(self.num_scalars)
         try:
             with jax.named_scope(self._scope()), promotion.default_dtype(default_dtype(self.words)):
@@ -259,7 +264,7 @@ class Scalars:
     rows: those that are still to be handed out.
     """
 
-    def __init__(self, decoded: Callable[[np.dtype], list[jax.Array]], rows: range) -> None:
+    def __init__(self, decoded: Callable[[np.dtype], Sequence[Any]], rows: range) -> None:
         self._decoded = decoded
         self._rows = rows
 
@@ -275,6 +280,16 @@ class Scalars:
             return lax.split(numbers, (1,) * packed.shape[0])
 
         return Scalars(decoded, range(packed.shape[0]))
+
+    @staticmethod
+    def known(packed: np.ndarray) -> Scalars:
+        """Those of `packed`, `uint64[n]`, whose values are known while jax traces."""
+
+        def decoded(dtype: np.dtype) -> list[np.ndarray]:
+            wide = packed.view(np.int64 if dtype.kind in "iub" else np.float64)
+            return np.split(wide.astype(dtype), len(packed))
+
+        return Scalars(decoded, range(len(packed)))
 
     def take(self, count: int) -> Scalars:
         """The next `count` scalars."""
@@ -302,7 +317,8 @@ class Scalars:
         return self._at(row, dtype)
 
     def _at(self, row: int, dtype: np.dtype) -> jax.Array:
-        return lax.squeeze(self._decoded(dtype)[row], (0,))
+        number = self._decoded(dtype)[row]
+        return number.reshape(()) if isinstance(number, np.ndarray) else lax.squeeze(number, (0,))
 
 
 @functools.cache

@@ -188,8 +188,7 @@ def binary_cross_entropy_with_logits(
 
 def softplus(x: jax.Array) -> jax.Array:
     """log(1 + exp(x)) without overflow."""
-    tail = lax.log1p(lax.exp(lax.neg(lax.abs(x))))
-    return lax.add(lax.max(x, lax.full_like(x, 0)), tail)
+    return jnp.logaddexp(x, lax.full_like(x, 0))
 
 
 # Negative log likelihood. The classes are dimension 1 (0 for a single sample).

@@ -30,7 +30,7 @@ _MAX_STEPS = 300
 
 
 @dataclasses.dataclass(frozen=True)
-class _Tensor:
+class Tensor:
     """The properties of a tensor argument that affect tracing."""
 
     shape: tuple[int, ...]
@@ -297,9 +297,9 @@ def tensors(args: Any) -> Iterator[Any]:
 def describe(arg: Any) -> Any:
     """The key of an argument for tracing: hashable, and equal if the traced program is the same."""
     if isinstance(arg, registry.WrappedNumber):
-        return _Tensor((), np.dtype(arg.value.dtype))
+        return Tensor((), np.dtype(arg.value.dtype))
     if _is_tensor(arg):
-        return _Tensor(arg.shape, np.dtype(arg.dtype))
+        return Tensor(arg.shape, np.dtype(arg.dtype))
     if isinstance(arg, (list, tuple)):
         return tuple(describe(item) for item in arg)
     return _Constant(type(arg), arg)
@@ -329,7 +329,7 @@ def bind(
 
 
 def _example(described: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    if isinstance(described, _Tensor):
+    if isinstance(described, Tensor):
         return next(tensors)
     if isinstance(described, tuple):
         return [_example(item, tensors) for item in described]

@@ -1,0 +1,92 @@
+"""Derivatives of pointwise ops by jax (gradient="jax"): those of torch's backward on the CPU."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from torch_xla_lite import to_jax
+
+INF = float("inf")
+SPECIAL = (-INF, -100.0, -9.5, -3, -1, -0.5, 0, 0.5, 1, 3, 6, 9.5, 100, INF)
+# The ends of intervals: kinks, poles, and where a part of a formula overflows.
+OF_ONE = {
+    "abs": torch.abs,
+    "clamp": lambda x: x.clamp(-1, 3),
+    "clamp_max": lambda x: x.clamp_max(3),
+    "elu": nn.functional.elu,
+    "erfcx": torch.special.erfcx,
+    "hardswish": nn.functional.hardswish,
+    "hardtanh": nn.functional.hardtanh,
+    "i0": torch.i0,
+    "leaky_relu": nn.functional.leaky_relu,
+    "logit": torch.logit,
+    "logit of a range": lambda x: torch.logit(x, 0.5),
+    "logsigmoid": nn.functional.logsigmoid,
+    "ndtri": torch.special.ndtri,
+    "polygamma": lambda x: torch.polygamma(2, x),
+    "pow of a number": lambda x: x**0.5,
+    "prelu": lambda x: nn.functional.prelu(x, torch.tensor([0.25]).to(x.device)),
+    "relu": torch.relu,
+    "relu6": nn.functional.relu6,
+    "selu": nn.functional.selu,
+    "sinc": torch.sinc,
+    "softplus": nn.functional.softplus,
+    "sqrt": torch.sqrt,
+}
+OF_TWO = {
+    "atan2": torch.atan2,
+    "clamp of a tensor": lambda x, y: torch.clamp(x, y, y + 1),
+    "copysign": torch.copysign,
+    "fmax": torch.fmax,
+    "fmin": torch.fmin,
+    "hypot": torch.hypot,
+    "logaddexp": torch.logaddexp,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "pow": torch.pow,
+    "remainder": torch.remainder,
+    "xlog1py": torch.special.xlog1py,
+    "xlogy": torch.xlogy,
+}
+
+
+class Applied(nn.Module):
+    def __init__(self, fn: Callable) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        return self.fn(*tensors)
+
+
+def check(fn: Callable, *inputs: torch.Tensor) -> None:
+    """Compares the derivatives for each input, in reverse and in forward mode."""
+    tensors = [x.clone().requires_grad_() for x in inputs]
+    result = fn(*tensors)
+    expected = torch.autograd.grad(result, tensors, torch.ones_like(result))
+    by_jax, _ = to_jax(Applied(fn), gradient="jax")
+    arrays = [jnp.asarray(x.numpy()) for x in inputs]
+
+    @jax.jit
+    def gradients(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        value, vjp = jax.vjp(lambda *x: by_jax({}, {}, *x)[0], *arrays)
+        return vjp(jnp.ones_like(value))
+
+    for found, gradient in zip(gradients(*arrays), expected, strict=True):
+        np.testing.assert_allclose(found, gradient.numpy(), 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_of_one_operand(name: str):
+    check(OF_ONE[name], torch.tensor(SPECIAL))
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_of_two_operands(name: str):
+    x = torch.tensor(SPECIAL)
+    check(OF_TWO[name], *torch.meshgrid(x, x, indexing="ij"))
