@@ -92,7 +92,7 @@ _TABLE = [
             "ops.py",
         ],
     ),
-    (_PACKAGE, ["capture.py", "exportable_graphs.py", "jax_calls.py"]),
+    (_PACKAGE, ["capture.py", "derivatives.py", "exportable_graphs.py", "jax_calls.py"]),
     (
         _PACKAGE,
         ["compile_backend.py", "exportable_steps.py", "optax.py", "torch_functions.py"],

@@ -18,6 +18,7 @@ def _edit(tree: Nested) -> None:
     tree.write("one.cc", f"int one() {{ return {time.time_ns() % 2**30 + 2}; }}\n")
 
 
+@pytest.mark.nightly
 def test_clean_keeps_what_was_fetched_and_rebuild_compiles_what_a_cache_has(built: Nested):
     base = Path(built.bazel("info", "output_base").stdout.strip())
     # Modules call it _main~external~torch.

@@ -171,6 +171,7 @@ def test_a_config_setting_that_is_misspelt_is_one_error_and_no_build(tree: Neste
     assert "Traceback" not in process.stderr
 
 
+@pytest.mark.nightly
 def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
     tree: Nested, python: Path, tmp_path: Path
 ):
