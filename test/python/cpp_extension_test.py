@@ -150,12 +150,23 @@ def test_nvcc_may_be_a_script_beside_no_toolkit(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [([], ["-arch=all-major"]), (["-arch=sm_90"], ["-arch=sm_90"]), (["-G"], ["-arch=all-major"])],
+    ("given", "variable", "expected"),
+    [
+        ([], "", ["-arch=all-major"]),
+        (["-G"], "", ["-arch=all-major"]),
+        (["-arch=sm_90"], "8.0", ["-arch=sm_90"]),
+        ([], "8.0", ["-gencode=arch=compute_80,code=sm_80"]),
+    ],
 )
 def test_the_user_may_name_the_gpu_architectures(
-    package: Path, toolkit: Path, given: list[str], expected: list[str]
+    package: Path,
+    toolkit: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: list[str],
+    variable: str,
+    expected: list[str],
 ):
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", variable)
     _add_headers(package)
     _add_library(package)
     extension = cpp_extension.XLAExtension(

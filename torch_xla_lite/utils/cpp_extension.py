@@ -99,8 +99,8 @@ def XLAExtension(
       name: dotted, as Python would import it: this decides where the file is put.
       sources: relative to setup.py; all C++, or all CUDA (.cu). CUDA needs
         `cmdclass={"build_ext": torch_xla_lite.utils.build_extension.BuildExtension}` in setup().
-        It is compiled for all major GPU architectures unless `extra_compile_args`, which go to
-        nvcc then, name others (`-arch=sm_90`).
+        It is compiled for the GPU architectures that `extra_compile_args`, which go to nvcc then,
+        name (`-arch=sm_90`), else for those of TORCH_CUDA_ARCH_LIST, else for all major ones.
       uses_torch: whether it includes and calls torch itself.
       **kwargs: as for setuptools.Extension; added to what this function sets.
 
@@ -130,12 +130,21 @@ def XLAExtension(
         # Inside the extension, so that it loads on machines without CUDA.
         ours["libraries"] += ["cudart_static", "rt", "dl", "pthread"]
         if not any("arch" in flag for flag in user_flags):
-            flags.append("-arch=all-major")
+            flags += _architectures()
     for key, values in ours.items():
         kwargs[key] = [*kwargs.get(key, []), *values]
     # First, so that the flags of the user win.
     kwargs["extra_compile_args"] = [*flags, *user_flags]
     return setuptools.Extension(name, list(sources), language="c++", **kwargs)
+
+
+def _architectures() -> list[str]:
+    """Flags of nvcc for TORCH_CUDA_ARCH_LIST, which torch reads; without it for all major ones."""
+    if not os.environ.get("TORCH_CUDA_ARCH_LIST"):
+        return ["-arch=all-major"]
+    from torch.utils.cpp_extension import _get_cuda_arch_flags  # slow
+
+    return _get_cuda_arch_flags()
 
 
 def register_ffi_library(
