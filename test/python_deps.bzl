@@ -188,6 +188,7 @@ PYTHON_DEPS = {
     },
     "test/python": {
         "accelerator_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
+        "after_import_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:after_import"],
         "autocast_test": ["//torch_xla_lite:__init__"],
         "autoload_test": [":programs", "//torch_xla_lite:__init__", "//torch_xla_lite:autoload"],
         "background_test": [":programs", ":tiers", "//torch_xla_lite:__init__", "//torch_xla_lite/compiler:background",

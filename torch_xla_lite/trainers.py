@@ -13,46 +13,22 @@ from __future__ import annotations
 import os
 import sys
 import types
-from collections.abc import Callable
-from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 import torch
 
+from . import after_import
 from .autoload import NAME, is_device_of_trainers
 
 
 def register() -> None:
     """Changes the libraries that are imported, and the others when they are."""
-    missing = {}
-    for name, change in _CHANGES.items():
-        if name in sys.modules:
-            change(sys.modules[name])
-        else:
-            missing[name] = change
-    if missing:
-        sys.meta_path.insert(0, _AfterImport(missing))
-
-
-class _AfterImport:
-    """A finder of modules that calls a function with a module as soon as that is imported."""
-
-    def __init__(self, changes: dict[str, Callable[[types.ModuleType], None]]) -> None:
-        self._changes = changes
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        change = self._changes.pop(name, None)
-        spec = PathFinder.find_spec(name, path, target) if change else None
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def exec_module(module: types.ModuleType) -> None:
-            execute(module)
-            change(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+    after_import.call(
+        {
+            "accelerate.accelerator": _change_accelerate,
+            "transformers.utils.import_utils": _change_transformers,
+        }
+    )
 
 
 def _change_accelerate(accelerator: types.ModuleType) -> None:
@@ -94,9 +70,3 @@ def _change_transformers(import_utils: types.ModuleType) -> None:
         # Not by getattr, which would import what transformers imports late.
         if getattr(module, "__dict__", {}).get(name) is original:
             setattr(module, name, is_available)
-
-
-_CHANGES: dict[str, Callable[[types.ModuleType], None]] = {
-    "accelerate.accelerator": _change_accelerate,
-    "transformers.utils.import_utils": _change_transformers,
-}

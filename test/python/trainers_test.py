@@ -1,9 +1,7 @@
 """Lightning, accelerate and transformers' Trainer train on device jax when told so."""
 
-import importlib
 import json
 import os
-import sys
 import types
 from pathlib import Path
 
@@ -272,11 +270,3 @@ def test_the_device_is_added_to_those_that_accelerate_lists(monkeypatch):
     module.Accelerator("jax")
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax:0")
     assert module.get_grad_scaler()._device == "jax"
-
-
-def test_a_module_is_changed_as_soon_as_it_is_imported(tmp_path, monkeypatch):
-    (tmp_path / "imported_late.py").write_text("number = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    finder = trainers._AfterImport({"imported_late": lambda module: setattr(module, "number", 2)})
-    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
-    assert importlib.import_module("imported_late").number == 2

@@ -5,21 +5,29 @@
     counter.get_total_flops()
 
 torch knows the ops that other devices run. On jax the gradient of a linear layer is one op, and so
-is the recurrence of an LSTM, GRU or RNN layer.
+is the recurrence of an LSTM, GRU or RNN layer. The formulas are registered when torch's module is
+imported, because that imports triton, where it is installed (0.1 s).
 """
 
 from __future__ import annotations
 
 import math
+import types
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import flop_registry, mm_flop, register_flop_formula
+
+from .. import after_import
 
 Shape = torch.Size
 
 
 def register() -> None:
+    """Registers the formulas as soon as a program imports torch's."""
+    after_import.call({"torch.utils.flop_counter": _register_formulas})
+
+
+def _register_formulas(flop_counter: types.ModuleType) -> None:
     """Registers the formulas of ops that torch has none for."""
     ops = torch.ops.torch_xla_lite
     formulas = {
@@ -28,14 +36,16 @@ def register() -> None:
         ops.recurrence_backward: recurrence_backward,
     }
     for op, formula in formulas.items():
-        if op not in flop_registry:
-            register_flop_formula(op)(formula)
+        if op not in flop_counter.flop_registry:
+            flop_counter.register_flop_formula(op)(formula)
 
 
 def linear_backward(
     input: Shape, grad_output: Shape, weight: Shape, mask: list[bool], **_: Any
 ) -> int:
     """The gradients of the input and of the weight are a product each."""
+    from torch.utils.flop_counter import mm_flop
+
     rows = math.prod(input[:-1])
     features, width = weight
     of_input = mm_flop((rows, features), (features, width)) if mask[0] else 0
