@@ -114,6 +114,16 @@ def test_one_outside_file_has_its_name(tmp_path: Path, spawns: list[Spawn]):
     assert f"outside file {_OUTSIDE}: 1 action" in _text(_explain(tmp_path, [spawn]))
 
 
+def test_on_a_terminal_no_line_is_wider_than_it(tmp_path: Path, spawns: list[Spawn]):
+    actions = [action.as_json() for action in _explain(tmp_path, spawns)]
+    executed = [{**action, "seconds": 1.5, "same_result": True} for action in actions]
+    step = {"seconds": 1.5, "description": "Compiling a/" + "folder/" * 12 + "file.cc"}
+    build = {"succeeded": True, "executed": executed, "critical_path": [step]}
+    wide, narrow = explanation.text(build), explanation.text(build, columns=50)
+    assert max(map(len, narrow.splitlines())) <= 50 < max(map(len, wide.splitlines()))
+    assert "".join(narrow.split()) == "".join(wide.split())
+
+
 def test_a_failed_run_is_not_what_the_next_is_compared_with(tmp_path: Path, spawns: list[Spawn]):
     source = "torch_xla_lite/csrc/ir/shape.cc"
     spawn = next(spawn for spawn in spawns if source in spawn.inputs)

@@ -1,6 +1,7 @@
 """compile: one graph for each call, or an error with the line that needs a value."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -38,6 +39,18 @@ def test_a_training_step_is_one_graph():
     first = step(x)
     assert num_graphs() == 1
     assert step(x).item() < first.item()
+
+
+@pytest.mark.parametrize("extreme", [torch.max, torch.min])
+def test_the_gradient_of_an_extreme_reads_no_value(extreme: Callable):
+    @torch_xla_lite.compile
+    def gradient(x: torch.Tensor) -> torch.Tensor:
+        x = x.requires_grad_()
+        return torch.autograd.grad(extreme(x), x)[0]
+
+    x = torch.tensor([3.0, 1, 1, 3])
+    found = gradient(x.to("jax"))
+    assert found.tolist() == torch.autograd.grad(extreme(x.requires_grad_()), x)[0].tolist()
 
 
 def test_what_was_recorded_before_is_another_graph():

@@ -5,6 +5,8 @@ import re
 
 import pytest
 import torch
+import torch.ao.nn.quantized as quantized
+import torch.ao.nn.quantized.dynamic
 import torch.ao.quantization as quantization
 
 import torch_xla_lite
@@ -164,8 +166,19 @@ def test_quantized_tensors_are_refused_at_the_call(name):
         QUANTIZED[name](X.jax())
 
 
-def test_a_quantized_module_needs_tensors_on_the_cpu():
-    module = quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(3, 2)))
-    message = "LinearPackedParamsBase cannot be recorded (in quantized::linear_dynamic)"
-    with pytest.raises(NotImplementedError, match=re.escape(message)):
-        module(X.jax())
+MODULES = {
+    "dynamic": lambda: quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(3, 2))),
+    "linear": lambda: quantized.Linear(3, 2),
+    "of a function": quantized.ReLU6,
+    "recurrent": lambda: quantized.dynamic.LSTM(3, 2),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_quantized_module_needs_tensors_on_the_cpu(name):
+    module = MODULES[name]()
+    with pytest.raises(NotImplementedError) as caught:
+        module(X[None].jax())
+    wrong, what_now = str(caught.value).splitlines()
+    assert re.match(r"device jax has no quantized tensors \(in (aten::)?quantized", wrong)
+    assert what_now.endswith("module.cpu()(x.cpu())")

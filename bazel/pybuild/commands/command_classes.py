@@ -241,7 +241,7 @@ class Explain(_Command):
     def run(self) -> None:
         tree = self.distribution
         if not self.args:
-            print(explanation.text(report.last(tree.root)))
+            print(explanation.text(report.last(tree.root), explanation.terminal_columns()))
             return
         if len(self.args) != 2:
             raise BuildError(

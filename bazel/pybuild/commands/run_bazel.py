@@ -60,7 +60,7 @@ def _main(words: Sequence[str], root: Path, *, explains: bool = False) -> int:
         done = report.explained(outcome, root, os.environ, since, succeeded=code == 0)
         # A record that cannot be written leaves spawns without causes; a notice says so.
         if done.executed or not outcome.spawns:
-            print(explanation.text(done.as_json()), flush=True)
+            print(explanation.text(done.as_json(), explanation.terminal_columns()), flush=True)
     return process.as_shell(code)
 
 

@@ -10,6 +10,9 @@ Below each change are the actions that it caused, and below an action those that
 
 import collections
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,8 +50,12 @@ def compare(old: Path, new: Path) -> tuple[bool, str]:
     return not actions and not gone, "\n".join([*lines, *_trees(_changes(actions), actions)])
 
 
-def text(last: Mapping[str, Any]) -> str:
-    """The text for a build, whose report has the form of build/report.json."""
+def text(last: Mapping[str, Any], columns: int | None = None) -> str:
+    """The text for a build, whose report has the form of build/report.json.
+
+    Args:
+      columns: how wide the terminal is; None for a file or a pipe, where a row is one line.
+    """
     succeeded, executed, path = last["succeeded"], last["executed"], last["critical_path"]
     if not executed:
         if succeeded:
@@ -61,14 +68,27 @@ def text(last: Mapping[str, Any]) -> str:
     changes = _changes(executed)
     if [kind for kind, _ in changes] == ["first run"]:
         lines.append("No earlier build is recorded to compare with.")
-    lines += _trees(changes, executed)
+    lines += _trees(changes, executed, columns)
     if path:
         lines += ["", f"critical path: {sum(step['seconds'] for step in path):.2f} s"]
         lines += [f"  {step['seconds']:>7.2f} s  {step['description']}" for step in path]
     if same := sum(action["same_result"] for action in ran):
         rebuilt = f"{same} of {len(ran)} actions rebuilt identical output"
         lines += ["", f"{rebuilt}; these actions were unnecessary."]
-    return "\n".join(lines)
+    return "\n".join(lines if columns is None else _wrapped(lines, columns))
+
+
+def terminal_columns() -> int | None:
+    """The width for `text` on stdout."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _wrapped(lines: Sequence[str], columns: int) -> Iterator[str]:
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        yield from textwrap.wrap(
+            line, columns, subsequent_indent=indent, break_on_hyphens=False
+        ) or [line]
 
 
 _Change = tuple[str, str]
@@ -93,9 +113,12 @@ def _change(cause: Mapping[str, str]) -> _Change:
 
 
 def _trees(
-    changes: Mapping[_Change, set[str]], executed: Sequence[Mapping[str, Any]]
+    changes: Mapping[_Change, set[str]],
+    executed: Sequence[Mapping[str, Any]],
+    columns: int | None = None,
 ) -> Iterator[str]:
-    """For each change, the actions that it caused; an action is printed once."""
+    """For each change, the actions that it caused; an action is printed once. Where a row would be
+    wider than a terminal, the notes are below the actions."""
     caused = collections.defaultdict(list)
     for action in sorted(executed, key=_seconds, reverse=True):
         for parent in dict.fromkeys(map(_parent, action["causes"])):
@@ -110,9 +133,17 @@ def _trees(
         above = sum(action["output"] in printed for action in actions)
         rows = list(_rows(change, caused, printed, 1))
         width = max((len(left) for left, _ in rows), default=0)
-        yield from (f"{left:<{width}}  {right}".rstrip() for left, right in rows)
+        joined = [f"{left:<{width}}  {right}".rstrip() for left, right in rows]
+        if columns is not None and any(len(row) > columns for row in joined):
+            joined = [line for row in rows for line in _below_each_other(*row)]
+        yield from joined
         if above:
             yield f"  {above} of them listed above"
+
+
+def _below_each_other(action: str, notes: str) -> list[str]:
+    indent = " " * (len(action) - len(action.lstrip()) + 4)
+    return [action, indent + notes.lstrip()] if notes else [action]
 
 
 def _parent(cause: Mapping[str, str]) -> _Change:

@@ -10,6 +10,7 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/explicit/explicit_kernels.h"
+#include "torch_xla_lite/csrc/explicit/extremes.h"
 #include "torch_xla_lite/csrc/explicit/linear.h"
 #include "torch_xla_lite/csrc/explicit/masked_put.h"
 #include "torch_xla_lite/csrc/explicit/sparse_gradient.h"
@@ -28,7 +29,7 @@ namespace torch_xla_lite::dispatch {
 namespace {
 
 // Ops of other libraries (torchvision, user-defined ops) are recorded too, if they have meta
-// kernels.
+// kernels. Those of torch's quantized modules are refused.
 class ForeignOpsKernel final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -37,6 +38,9 @@ class ForeignOpsKernel final : public c10::OperatorKernel {
     {
       const ir::MutexLock lock(&mutex_);
       auto& slot = kernels_[op.operator_name()];
+      if (slot == nullptr && op.operator_name().name.starts_with("quantized::")) {
+        RefuseQuantized(op, stack);
+      }
       if (slot == nullptr) slot = std::make_unique<RecordKernel>();
       kernel = slot.get();
     }
@@ -61,7 +65,7 @@ class CpuKernel final : public c10::OperatorKernel {
   const OpInfo info_;
 };
 
-// Composite ops that compute with weights of quantized modules.
+// Ops that compute with weights of quantized modules.
 bool IsQuantized(const std::string& name) {
   return name.starts_with("aten::fbgemm_") || name.starts_with("aten::quantized_");
 }
@@ -130,12 +134,14 @@ void RegisterKernels() {
     const auto op = dispatcher.findSchema(name);
     if (!op) continue;
     const std::string full = FullName(name);
+    if (IsQuantized(name.name)) {
+      aten->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>());
+      continue;
+    }
     if (!IsRecorded(*op)) {
       if (FactsOf(*op).kernel == "cpu") {
         aten->impl(full.c_str(),
                    torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>(*op)));
-      } else if (IsQuantized(name.name)) {
-        aten->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>());
       }
       continue;
     }
@@ -145,6 +151,8 @@ void RegisterKernels() {
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RecordKernel>()));
   }
   autograd->impl("linear", Linear());
+  autograd->impl("max", Max());
+  autograd->impl("min", Min());
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparsePrivateUse1);
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
