@@ -2,17 +2,15 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
 
 namespace torch_xla_lite::dispatch {
 namespace {
 
-template <at::Tensor (*reduce)(const at::Tensor&, at::IntArrayRef, bool)>
+template <at::Tensor (at::Tensor::*reduce)(at::IntArrayRef, bool) const>
 void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const at::Tensor& self = stack->back().toTensor();
   if (at::GradMode::is_enabled() && self.requires_grad()) {
-    stack->back() = reduce(self, {}, false);
+    stack->back() = (self.*reduce)({}, false);
   } else {
     // torch's own kernel, which serves all devices.
     op.getComputedKernelForDispatchKey(c10::DispatchKey::AutogradCPU).callBoxed(op, keys, stack);
@@ -21,8 +19,12 @@ void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit:
 
 }  // namespace
 
-torch::CppFunction Max() { return torch::CppFunction::makeFromBoxedFunction<&Kernel<at::amax>>(); }
+torch::CppFunction Max() {
+  return torch::CppFunction::makeFromBoxedFunction<&Kernel<&at::Tensor::amax>>();
+}
 
-torch::CppFunction Min() { return torch::CppFunction::makeFromBoxedFunction<&Kernel<at::amin>>(); }
+torch::CppFunction Min() {
+  return torch::CppFunction::makeFromBoxedFunction<&Kernel<&at::Tensor::amin>>();
+}
 
 }  // namespace torch_xla_lite::dispatch

@@ -1,8 +1,8 @@
 // The autograd kernels of torch.max and torch.min of whole tensors, whose gradients read no value.
 //
-// torch's gradient reads whether the result is NaN, except on CUDA devices; so it would end a graph.
-// With gradients these kernels call amax and amin, whose gradient is the same but for NaN: there all
-// of it is NaN.
+// torch's gradient reads whether the result is NaN, except on CUDA devices; so it would end a
+// graph. With gradients these kernels call amax and amin, whose gradient is the same but for NaN:
+// there all of it is NaN.
 //
 //   autograd_library.impl("max", Max());
 
