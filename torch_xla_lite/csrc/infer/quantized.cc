@@ -5,8 +5,9 @@
 namespace torch_xla_lite::dispatch {
 
 void CheckNotQuantized(c10::ScalarType dtype, std::string_view op) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isQIntType(dtype), "device jax has no quantized tensors (in ",
-                              op, ").\nKeep quantized tensors and modules on the CPU:  module.cpu()(x.cpu())");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !c10::isQIntType(dtype), "device jax has no quantized tensors (in ", op,
+      ").\nKeep quantized tensors and modules on the CPU:  module.cpu()(x.cpu())");
 }
 
 void RefuseQuantized(const c10::OperatorHandle& op, torch::jit::Stack*) {
