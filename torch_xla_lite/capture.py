@@ -158,7 +158,7 @@ def _lower(call: Call, operands: list[Any], numbers: np.ndarray) -> list[jax.Arr
     if call.op.startswith("write:"):
         return lower(operands)
     args = Decoder(call.op, call.words, operands, Scalars.known(numbers)).args
-    return derivatives.differentiable(lower, call.op, args, call.outs, capture)
+    return derivatives.differentiable(lower, call.op, args, operands, call.outs, capture)
 
 
 class _Keyed(Scalars):

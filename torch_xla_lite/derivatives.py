@@ -1,6 +1,6 @@
 """Derivatives of pointwise ops by jax: those of torch.
 
-    results = differentiable(lower, "aten::xlogy.Tensor", args, outs, capture)
+    results = differentiable(lower, "aten::xlogy.Tensor", args, operands, outs, capture)
 
 jax differentiates a lowering operation by operation. At kinks, ties and poles, and where a part
 overflows, that is another number than torch's formula for the whole op gives, often NaN. So a
@@ -34,18 +34,19 @@ def differentiable(
     lower: Callable[[Sequence[jax.Array]], Outputs],
     op: str,
     args: Sequence[Any],
+    operands: Sequence[jax.Array],
     outs: Sequence[jax.ShapeDtypeStruct | None],
     capture: Capture,
 ) -> Outputs:
     """Lowers a call so that jax differentiates it as torch does, if the op is pointwise.
 
     Args:
-      lower: gives the outputs for the arrays among `args`.
+      lower: gives the outputs for the operands.
       op, args, outs: as of `registry.call`; the values of numbers among `args` are known.
+      operands: the arrays among `args` and in lists there.
     """
-    arrays = [arg for arg in args if isinstance(arg, jax.Array)]
     if not _has_rule(op, args, outs):
-        return lower(arrays)
+        return lower(operands)
 
     def plain(*arrays: jax.Array) -> Any:
         return lower(arrays)[0]
@@ -65,7 +66,7 @@ def differentiable(
         return function(*primals), tangent
 
     function.defjvp(rule, symbolic_zeros=True)
-    return [function(*arrays)]
+    return [function(*operands)]
 
 
 def _has_rule(op: str, args: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct | None]) -> bool:

@@ -90,3 +90,17 @@ def test_of_one_operand(name: str):
 def test_of_two_operands(name: str):
     x = torch.tensor(SPECIAL)
     check(OF_TWO[name], *torch.meshgrid(x, x, indexing="ij"))
+
+
+def test_of_a_list_of_operands():
+    check(lambda x, y: torch.relu(torch.cat([x, y])), torch.zeros(2), torch.ones(3))
+
+
+def test_second_derivatives_are_those_of_the_formula():
+    by_jax, _ = to_jax(Applied(lambda x: (x**3 + x.relu()).sum()), gradient="jax")
+    hessian = jax.hessian(lambda x: by_jax({}, {}, x)[0])(jnp.array([0.0, 2]))
+    assert hessian.tolist() == [[0, 0], [0, 12]]
+
+
+def test_where_torch_masks_a_gradient_an_infinite_tangent_is_masked():
+    check(lambda x: torch.sqrt(torch.relu(x)), torch.tensor([-1.0, 4]))
