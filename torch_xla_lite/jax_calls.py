@@ -187,11 +187,11 @@ def _not_hashable(fn: Callable, leaves: list[Any]) -> TypeError:
 
 def _apply(program: Program, operands: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     """The results of a program, with gradients where operands have some."""
-    wanted: tuple[int, ...] = ()
+    wanted: list[int] = []
     if torch.is_grad_enabled():
-        wanted = tuple(i for i, x in enumerate(operands) if x.requires_grad)
+        wanted = [i for i, x in enumerate(operands) if x.requires_grad]
     if wanted or forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
-        return _Call.apply(program, wanted, *operands)[: len(program.results)]
+        return _Call.apply(program, tuple(wanted), *operands)[: len(program.results)]
     return _record(program, operands)
 
 

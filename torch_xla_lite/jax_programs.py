@@ -312,8 +312,10 @@ def keep(traced: Trace, traces: Traces, signature: Hashable) -> None:
 
 def note_use(program: Program) -> None:
     """Makes a program the one that was used last."""
-    with contextlib.suppress(KeyError):  # Another thread drops it.
+    try:  # noqa: SIM105 -- contextlib.suppress takes half a microsecond of each call.
         _recent.move_to_end(program.number)
+    except KeyError:
+        pass  # Another thread drops it.
 
 
 def keep_for_ever(number: int) -> None:
