@@ -49,6 +49,7 @@ _TABLE = [
             "_preflight.py",
             "_rebuild.py",
             "_variables.py",
+            "after_import.py",
             "autoload.py",
             "program_lines.py",
         ],
