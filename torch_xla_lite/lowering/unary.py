@@ -58,6 +58,11 @@ def trigamma(x: jax.Array) -> jax.Array:
     return jnp.where(small, reflection - total, total)
 
 
+def sinc(x: jax.Array) -> jax.Array:
+    """NaN at infinity, as in torch; jnp.sinc has 0 there from jax 0.11 on."""
+    return jnp.where(jnp.isinf(x.real), math.nan * x, jnp.sinc(x))
+
+
 def exp2(x: jax.Array) -> jax.Array:
     """Exact at integers, unlike `exp(x * log(2))`, which is what lax.exp2 is."""
     return lax.pow(lax.full_like(x, 2), x)
@@ -175,7 +180,7 @@ _DIRECT: dict[str, Callable[[jax.Array], jax.Array]] = {
     "rsqrt": lax.rsqrt,
     "sigmoid": lax.logistic,
     "sin": lax.sin,
-    "sinc": jnp.sinc,
+    "sinc": sinc,
     "sinh": lax.sinh,
     "special_entr": special.entr,
     "special_i0e": special.i0e,

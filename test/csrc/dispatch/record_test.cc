@@ -134,7 +134,9 @@ TEST_F(RecordTest, WritingToARepeatedElementIsRefused) {
 TEST_F(RecordTest, IndicesMayLieOnTheCpu) {
   const at::Tensor x = Upload(Iota({4, 2}));
   const c10::List<std::optional<at::Tensor>> indices({Indices({3, 0})});
-  ExpectEqual(x.index(indices), Iota({4, 2}).index(indices));
+  const at::Tensor rows = x.index(indices);
+  EXPECT_TRUE(indices.get(0)->is_cpu());
+  ExpectEqual(rows, Iota({4, 2}).index(indices));
 }
 
 // A regression test: it called itself forever.

@@ -66,12 +66,14 @@ void UploadIndices(size_t num_arguments, Stack* stack) {
   for (size_t i = stack->size() - num_arguments; i < stack->size(); ++i) {
     c10::IValue& argument = (*stack)[i];
     if (!argument.isList()) continue;
-    auto items = argument.toList();
+    // A copy: the caller of a C++ function shares its list.
+    auto items = argument.toList().copy();
     for (size_t k = 0; k < items.size(); ++k) {
       const c10::IValue item = items.get(k);
       if (!item.isTensor() || !item.toTensor().defined()) continue;
       if (item.toTensor().device().is_cpu()) items.set(k, Upload(item.toTensor()));
     }
+    argument = std::move(items);
   }
 }
 
