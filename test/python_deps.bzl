@@ -351,7 +351,7 @@ PYTHON_DEPS = {
         "reduction_test": [":conftest"],
         "registry_test": [":conftest", "//scripts:__init__", "//scripts:lowering_table", "//test/python:programs",
             "//torch_xla_lite/lowering:__init__", "//torch_xla_lite/lowering/base:decomposition",
-            "//torch_xla_lite/lowering/base:registry"],
+            "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/lowering/base:unlowered"],
         "shape_test": [":conftest", "//torch_xla_lite/lowering:factories", "//torch_xla_lite/lowering:views"],
         "sort_test": [":conftest"],
         "special_test": [":conftest"],

@@ -35,8 +35,7 @@ class Installed:
             # The lowering of the example is tested, so graphs are compiled.
             env=kept
             | {"HOME": str(self.site), "OMP_NUM_THREADS": "1"}
-            | {"TORCH_XLA_LITE_COMPILE": "first"}
-            | {"TORCH_CUDA_ARCH_LIST": "9.0"},
+            | {"TORCH_XLA_LITE_COMPILE": "first", "TORCH_CUDA_ARCH_LIST": "9.0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

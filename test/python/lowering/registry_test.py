@@ -11,7 +11,7 @@ import torch
 import torch_xla_lite.lowering as lowerings
 from scripts import lowering_table
 from test.python import programs
-from torch_xla_lite.lowering.base import decomposition, registry
+from torch_xla_lite.lowering.base import decomposition, registry, unlowered
 
 aten = torch.ops.aten
 
@@ -207,3 +207,12 @@ def test_the_inverses_of_all_views_are_in_one_module():
     registry.load_all()
     modules = {fn.__module__.rpartition(".")[2] for fn in registry.VIEW_WRITES.values()}
     assert modules == {"views"}
+
+
+def test_facts_of_ops_without_a_lowering_are_of_ops_that_torch_has():
+    schemas = torch._C._jit_get_all_schemas()
+    known = {f"{schema.name}.{schema.overload_name}".rstrip(".") for schema in schemas}
+    assert unlowered.UNLOWERED.keys() - known == set()
+    facts = [entry.facts for entry in registry.LOWERINGS.values()]
+    kernels = {fact.kernel for fact in (*facts, *unlowered.UNLOWERED.values())}
+    assert kernels <= {"", "recorder", "cpu", "other"}
