@@ -46,8 +46,13 @@ def mostly_nightly(values: Iterable[Any], daily: Collection[Any]) -> list[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    nightly = config.option.markexpr == "nightly"
     # For tests that choose what they run when they are imported.
-    os.environ["NIGHTLY_TESTS"] = "1" if config.option.markexpr == "nightly" else "0"
+    os.environ["NIGHTLY_TESTS"] = "1" if nightly else "0"
+    # By day LLVM optimises nothing: half of the compiler's time. `scripts/test.sh --all` sets the
+    # variable to nothing, so at night all cases run the code that users get.
+    if not nightly:
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     config.addinivalue_line("markers", "nightly: runs with `-m nightly`, or by its name")
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(_SEED)  # A 0 would count as none.

@@ -42,6 +42,7 @@ if [[ -n $python$torch ]]; then
   other_versions "$python" "$torch"
 fi
 if [[ -n $all ]]; then
+  options+=(--test_env=XLA_FLAGS=)  # Programs are optimised; by day they are not (bazel/pytest_plugin.py).
   install_system_packages tests nightly_tests
 else
   options+=(--test_tag_filters=-nightly --build_tag_filters=-nightly --build_tests_only)
