@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from jax.custom_derivatives import SymbolicZero
 
-from .lowering.base import promotion, registry
+from .lowering.base import decomposition, promotion, registry
 
 Outputs: TypeAlias = list[jax.Array | None]
 # `capture.capture`: of a function of tensors, their dtypes and shapes, and its name.
@@ -87,8 +87,6 @@ def _is_pointwise(op: str) -> bool:
 
 
 def _overload(op: str) -> torch._ops.OpOverload:
-    from .lowering.base import decomposition
-
     return decomposition.overload(op)
 
 
@@ -112,8 +110,6 @@ def _tangent(
       primals: in place of the arrays among `args`.
       moving: tangents of `primals` by their places; those of others are zero.
     """
-    from .lowering.base import decomposition
-
     def whole(x: jax.Array) -> jax.Array:
         # In the form of the result, so that the backward sums over no dimension.
         dtype = out.dtype if promotion.is_float(x.dtype) else x.dtype
@@ -149,8 +145,6 @@ def _backward(
     Args:
       signature: `decomposition.describe` of all arguments; its tensors are of one shape.
     """
-    from .lowering.base import decomposition
-
     def gradient(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         *operands, cotangent = tensors
         with torch.autocast("jax", enabled=False), torch.enable_grad():
@@ -204,5 +198,5 @@ def _is_plain(
 
     try:
         return "select_n" not in str(jax.make_jaxpr(transposed)(of, *operands))
-    except Exception:
+    except Exception:  # No function of the tangent that jax can transpose; each has its own error.
         return False

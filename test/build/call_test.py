@@ -1,5 +1,6 @@
 """Tests Bazel's command line and the filter of its output."""
 
+import json
 import os
 import subprocess
 import sys
@@ -100,6 +101,16 @@ def test_files_of_an_earlier_build_are_gone_when_bazel_starts(tmp_path: Path):
 
 def test_the_exit_status_is_that_of_bazel(tmp_path: Path):
     assert _run(tmp_path, "exit 37") == 37
+
+
+@pytest.mark.parametrize(("code", "calls"), [(0, 1), (1, 2)])
+def test_a_call_is_repeated_for_incomplete_results_only_if_it_failed(
+    code: int, calls: int, tmp_path: Path
+):
+    event = {"id": {"progress": {}}, "progress": {"stderr": "output 'a.o' was not created"}}
+    (tmp_path / "said").write_text(json.dumps(event))
+    assert _run(tmp_path, f"echo >> calls; cp said b/events.json; exit {code}") == code
+    assert (tmp_path / "calls").read_text() == calls * "\n"
 
 
 def test_messages_reach_a_log_without_the_phases_that_every_build_goes_through(

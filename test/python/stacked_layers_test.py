@@ -25,7 +25,7 @@ def test_results_gradients_and_buffers_are_those_of_the_layers(device: str):
     x = torch.linspace(-1, 1, 20).reshape(5, 4)
     expected = nn.Sequential(*layers)(x)
     found = stacked(x.to(device))
-    torch.testing.assert_close(found.cpu(), expected)
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-4)
     expected.square().sum().backward()
     found.square().sum().backward()
     for i, layer in enumerate(layers):

@@ -66,7 +66,9 @@ def test_unary_is_precise_everywhere(name, dtype):
     rtol = 1e-6 if dtype == torch.float32 else 4e-15
     if (name, dtype) == ("lgamma", torch.float64):
         rtol = 3e-11
-    check(getattr(aten, name), torch.tensor(PRECISE[name], dtype=dtype), rtol=rtol, atol=0)
+    # XLA's is 4e-16 for 2 where the processor, or the code, has no fused multiply-add.
+    atol = 1e-15 if name == "lgamma" else 0
+    check(getattr(aten, name), torch.tensor(PRECISE[name], dtype=dtype), rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
