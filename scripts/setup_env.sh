@@ -149,6 +149,12 @@ requirements() {
   fi
 }
 
+# pip_install ENVIRONMENT ARGUMENTS... installs packages. pip compiles their Python code on one core, and their tests, too.
+pip_install() {
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "${@:2}" || return
+  "$1/bin/python" -m compileall -qq -j 0 -x '/tests?/' "$1"/lib/python*/site-packages || true  # There are templates.
+}
+
 make_environment() {
   # A copy of the requirements tells what is installed. It is renamed last, so an interrupted installation is repeated.
   local installed=$ENVIRONMENT/.requirements.txt python=$ENVIRONMENT/bin/python
@@ -164,7 +170,7 @@ make_environment() {
   fi
   say "Installing the Python packages of requirements.txt into $ENVIRONMENT"
   requirements >"$installed.new"
-  "$python" -m pip install --quiet --disable-pip-version-check -r "$installed.new" ||
+  pip_install "$ENVIRONMENT" -r "$installed.new" ||
     give_up "pip could not install the packages of requirements.txt." "See its message above; then run this again."
   mv "$installed.new" "$installed"
 }
@@ -177,7 +183,7 @@ install_test_packages() {
     installed=$ENVIRONMENT/.${requirements//\//-}
     cmp -s "$requirements" "$installed" && continue
     say "Installing the packages of $requirements into $ENVIRONMENT"
-    "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$requirements" ||
+    pip_install "$ENVIRONMENT" --no-deps -r "$requirements" ||
       give_up "pip could not install the packages of $requirements." "See its message above; then run this again."
     cp "$requirements" "$installed"
   done
@@ -186,7 +192,7 @@ install_test_packages() {
   cmp -s test/cache/buildgrid.txt "$installed" && return
   say "Installing the packages of test/cache/buildgrid.txt into $ENVIRONMENT/buildgrid"
   "$ENVIRONMENT/bin/python" -m venv "$ENVIRONMENT/buildgrid" &&
-    "$ENVIRONMENT/buildgrid/bin/pip" install --quiet --disable-pip-version-check --no-deps -r test/cache/buildgrid.txt ||
+    pip_install "$ENVIRONMENT/buildgrid" --no-deps -r test/cache/buildgrid.txt ||
     give_up "pip could not install the packages of test/cache/buildgrid.txt." "See its message above; then run this again."
   cp test/cache/buildgrid.txt "$installed"
 }
