@@ -1,4 +1,5 @@
-"""Values that XLA stores instead of computing them for each use, in chains of elementwise ops."""
+"""Values that XLA stores instead of computing them for each use, in chains of elementwise ops, and
+numbers that it stores so that equal layers are equal code."""
 
 from pathlib import Path
 
@@ -58,6 +59,25 @@ def test_another_process_loads_a_program_that_stores(tmp_path: Path):
     cache = {"XDG_CACHE_HOME": str(tmp_path), "TORCH_XLA_LITE_COMPILATION_CACHE": "1"}
     (first, gradient), again = (_run(4, **cache) for _ in range(2))
     assert (first, again) == ("0", ["1", gradient])
+
+
+_NUMBERS = """
+import sys, jax, torch, torch_xla_lite
+jax.config.update("jax_enable_compilation_cache", False)
+x, y = torch.ones(8, 8).to("jax"), torch.ones(8, 8)
+for _ in range(int(sys.argv[1])):
+    x, y = ((z @ z * 0.01 + 0.5).clamp(0.1, 1.5) for z in (x, y))
+assert torch.allclose(x.cpu(), y)
+"""
+
+
+def test_equal_layers_with_numbers_are_compiled_once(tmp_path: Path):
+    def kernels(layers: int) -> int:
+        folder = tmp_path / str(layers)
+        programs.run(_NUMBERS, str(layers), check=True, XLA_FLAGS=f"--xla_dump_to={folder}")
+        return len(list(folder.glob("*.ir-no-opt.ll")))
+
+    assert kernels(4) == kernels(12) > 0
 
 
 def _chain(length: int) -> list[Op | None]:

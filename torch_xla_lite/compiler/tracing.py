@@ -256,6 +256,10 @@ class Call:
         return lower(self.op, words, operands, decoded.numbers, outs)
 
 
+# So few are read from the array that the program takes. A call of `ffi.split` costs 1 to 2 us.
+_FEW_SCALARS = 4
+
+
 class Scalars:
     """Runtime scalars of a graph, handed out in order.
 
@@ -277,7 +281,9 @@ class Scalars:
             # Extension types such as bfloat16 have kind "V" or "f"; integers "i" or "u".
             wide = np.int64 if dtype.kind in "iub" else np.float64
             numbers = lax.convert_element_type(lax.bitcast_convert_type(packed, wide), dtype)
-            return lax.split(numbers, (1,) * packed.shape[0])
+            if target.fuses_too_much() and len(numbers) > _FEW_SCALARS:
+                return ffi.split(numbers)
+            return lax.split(numbers, (1,) * len(numbers))
 
         return Scalars(decoded, range(packed.shape[0]))
 

@@ -229,8 +229,15 @@ def _by_xla(x: jax.Array, weight: jax.Array, window: Window) -> jax.Array:
 
 
 def _patches(x: jax.Array, kernel: Sequence[int], window: Window) -> jax.Array:
-    """`[batch, in, taps, *out]`."""
-    return jnp.stack([*_shifted(x, kernel, window)], 2)
+    """`[batch, in, taps, *out]`. `window` is that of `_cut`."""
+    if tuple(window.stride) != tuple(kernel) or max(window.dilation) > 1:
+        return jnp.stack([*_shifted(x, kernel, window)], 2)
+    # They lie side by side: a transposition, and not a slice for each element of the kernel.
+    x = _padded(x, window.padding)
+    out = [size // taps for size, taps in zip(x.shape[2:], kernel, strict=True)]
+    x = lax.reshape(x, (*x.shape[:2], *itertools.chain(*zip(out, kernel, strict=True))))
+    x = lax.transpose(x, (0, 1, *range(3, x.ndim, 2), *range(2, x.ndim, 2)))
+    return lax.reshape(x, (*x.shape[:2], math.prod(kernel), *out))
 
 
 def _flat(weight: jax.Array) -> jax.Array:

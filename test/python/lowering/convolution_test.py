@@ -203,6 +203,16 @@ def test_taps_on_padding_are_left_out():
     assert "tensor<512x512x9xf32>" in line
 
 
+@pytest.mark.parametrize(("size", "padding"), [(8, 0), (10, 0), (9, 1)])
+def test_patches_side_by_side_are_made_without_slices(size, padding):
+    x, weight = torch.randn(1, 3, size, size), torch.randn(64, 3, 4, 4)
+    check_all_directions(x, weight, [[4, 4], [padding] * 2, [1, 1], False, [0, 0], 1])
+    case = ((1, 3, size, size), (64, 3, 4, 4), 4, padding, 1, "dot_general")
+    assert operations(case) == [*[{"dot_general"}] * 3, set()]
+    forward, _, of_weight, _ = lowered(case)
+    assert "stablehlo.slice" not in forward + of_weight
+
+
 GROUPED = ((2, 8, 6, 6), (8, 2, 3, 3), [1, 1], [1, 1], [1, 1], False, [0, 0], 4)
 
 

@@ -12,6 +12,10 @@ is the same in a lowering that found ATen's kernel to be faster than what XLA ma
     x = store(x)
 
 makes XLA compute and store a value once where it would compute it for each use.
+
+    a, b = split(x)
+
+are the items of x, where programs that XLA fuses read them from memory of their own.
 """
 
 import ctypes
@@ -29,11 +33,12 @@ from torch_xla_lite.lowering.base.tags import Tag
 _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
 _STORE = "torch_xla_lite.store"
-TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE})
+_SPLIT = "torch_xla_lite.split"
+TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT})
 
 # Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
 # their program may overwrite its arguments (foreign_code.py).
-INFALLIBLE = frozenset({_INFALLIBLE_ATEN, _STORE})
+INFALLIBLE = frozenset({_INFALLIBLE_ATEN, _STORE, _SPLIT})
 _LIBRARY = pathlib.Path(__file__).parents[2] / "lib" / "libtorch_xla_lite_ffi.so"
 
 
@@ -67,8 +72,11 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
     }
     for custom_call in (_ATEN, _INFALLIBLE_ATEN):
         jax.ffi.register_ffi_target(custom_call, stages, platform="cpu")
-    store = jax.ffi.pycapsule(handler.TorchXlaLiteStore)
-    jax.ffi.register_ffi_target(_STORE, store, platform="cpu")
+    for custom_call, symbol in (
+        (_STORE, handler.TorchXlaLiteStore),
+        (_SPLIT, handler.TorchXlaLiteSplit),
+    ):
+        jax.ffi.register_ffi_target(custom_call, jax.ffi.pycapsule(symbol), platform="cpu")
 
 
 def store(value: jax.Array) -> jax.Array:
@@ -81,6 +89,17 @@ def store(value: jax.Array) -> jax.Array:
         return jax.ffi.ffi_call(_STORE, struct, input_output_aliases={0: 0})(x)
 
     return elementwise(call, value)
+
+
+def split(values: jax.Array) -> list[jax.Array]:
+    """The items of `values`, `[n]`, each `[1]` and stored; for use while `jax.jit` traces, on CPUs.
+
+    XLA compiles equal code once. Code that reads item 3 of an array is not that which reads item 4.
+    """
+    target.refuse_if_portable(_SPLIT)
+    register()
+    item = jax.ShapeDtypeStruct((1,), values.dtype)
+    return jax.ffi.ffi_call(_SPLIT, [item] * values.shape[0])(values)
 
 
 def lower_by_ffi(
