@@ -110,6 +110,7 @@ def _tangent(
       primals: in place of the arrays among `args`.
       moving: tangents of `primals` by their places; those of others are zero.
     """
+
     def whole(x: jax.Array) -> jax.Array:
         # In the form of the result, so that the backward sums over no dimension.
         dtype = out.dtype if promotion.is_float(x.dtype) else x.dtype
@@ -145,6 +146,7 @@ def _backward(
     Args:
       signature: `decomposition.describe` of all arguments; its tensors are of one shape.
     """
+
     def gradient(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         *operands, cotangent = tensors
         with torch.autocast("jax", enabled=False), torch.enable_grad():

@@ -19,7 +19,7 @@ _BELOW = {
     "infer": {"ir", "ops", "runtime", "tensor"},
     "record": {"device", "infer", "ir", "ops", "runtime", "tensor"},
     "explicit": {"device", "infer", "ir", "ops", "record", "runtime", "tensor"},
-    "interpreter": {"device", "ir", "ops", "tensor"},
+    "interpreter": {"device", "ir", "kernels", "ops", "tensor"},
     "ffi": {"ops", "tensor"},
     "kernels": set(),
     "python": {"device", "explicit", "interpreter", "ir", "ops", "record", "runtime", "tensor"},

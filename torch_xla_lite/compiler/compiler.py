@@ -108,13 +108,6 @@ def _mesh(calls: Sequence[Call | None], leaves: Sequence[tuple]) -> Mesh | None:
     return placements.mesh() if mesh is None and is_constrained else mesh
 
 
-def _can_interpret() -> bool:
-    """Whether graphs may run op by op, with the random numbers of compiled ones: the interpreter
-    has the default generator of jax (csrc/interpreter/threefry.h)."""
-    is_threefry = jax.config.jax_default_prng_impl == "threefry2x32"
-    return target.has_host_memory() and is_threefry and jax.config.jax_threefry_partitionable
-
-
 def compile_graph(
     steps: list[tuple],
     roots: list[Root],
@@ -358,7 +351,7 @@ class Compiler:
     compile = staticmethod(compile_graph)
     load = staticmethod(_load_graph)
     start_compile = staticmethod(_start_compile)
-    can_interpret = staticmethod(_can_interpret)
+    can_interpret = staticmethod(target.has_threefry)
     note_interpreted = staticmethod(new_graphs.note_interpreted)
     is_library = staticmethod(program_lines.is_library)
     upload = staticmethod(_upload)

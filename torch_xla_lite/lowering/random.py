@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering import rejection
+from torch_xla_lite.lowering.base import ffi, target
 from torch_xla_lite.lowering.base.checks import check
 from torch_xla_lite.lowering.base.promotion import (
     Operand,
@@ -33,6 +34,8 @@ def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax
     if probability >= 1:
         return lax.full(shape, True)
     threshold = np.uint32(min(int(probability * 2**32), 2**32 - 1))
+    if target.has_threefry():
+        return ffi.keep_mask(key, threshold, shape)
     return lax.lt(jax.random.bits(key, shape, np.uint32), lax.full(shape, threshold, np.uint32))
 
 

@@ -2,11 +2,13 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 import torch
 from comparison import check, flat, run
 
 from torch_xla_lite.lowering import rejection
+from torch_xla_lite.lowering.base import ffi
 
 aten = torch.ops.aten
 N = 20_000
@@ -124,3 +126,12 @@ def test_no_sample_of_gamma_is_zero_or_nan(dtype):
     least = torch.full((3,), torch.finfo(dtype).tiny, dtype=dtype)
     assert torch.equal(torch._standard_gamma(shapes), least)
     assert torch.equal(draw(aten._standard_gamma, shapes), least)
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (5, 7), (40_003,)])
+def test_a_mask_of_the_kernel_is_that_of_jax(shape, threshold):
+    key = jax.random.key(threshold)
+    found = jax.jit(lambda key: ffi.keep_mask(key, threshold, shape))(key)
+    expected = jax.random.bits(key, shape, np.uint32) < np.uint32(threshold)
+    np.testing.assert_array_equal(found, expected)

@@ -1,9 +1,9 @@
-// XLA custom calls that compute nothing. XLA does not fuse across them, so their results are stored.
+// XLA custom calls that compute nothing. XLA does not fuse across them, so it stores their results.
 //
-//   torch_xla_lite.store   its result is its operand, in the same memory: the value is computed once
-//                          (torch_xla_lite/compiler/stored_values.py says where that helps)
-//   torch_xla_lite.split   a result of one item for each item of its operand: code that reads one of
-//                          them is the same whichever it reads, so XLA compiles it once
+//   torch_xla_lite.store   its result is its operand, in the same memory: a value that is computed
+//                          once (torch_xla_lite/compiler/stored_values.py says where that helps)
+//   torch_xla_lite.split   a result for each item of its operand: code that reads one of them is
+//                          the same whichever it reads, so XLA compiles it once
 //
 // lowering/base/ffi.py registers them with jax.
 

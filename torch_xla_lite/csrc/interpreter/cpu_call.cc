@@ -246,7 +246,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
     }
   }
   if (draw_ != nullptr) {
-    return draw_(stack, Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
+    return draw_(stack, kernels::Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
   // The rest of the graph needs no compilation.
   if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);

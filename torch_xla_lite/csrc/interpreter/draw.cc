@@ -21,6 +21,7 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
+using kernels::Threefry;
 using torch::jit::Stack;
 using Results = std::vector<at::Tensor>;
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "torch_xla_lite/csrc/interpreter/threefry.h"
+#include "torch_xla_lite/csrc/kernels/threefry.h"
 
 namespace torch_xla_lite::ir {
 class Shape;
@@ -25,8 +25,8 @@ namespace torch_xla_lite::interpreter {
 
 // Gives the results of a call, in any dtypes that convert to those of the op. `out` is the shape of
 // the first one.
-using Draw = std::vector<at::Tensor> (*)(const torch::jit::Stack& arguments, const Threefry& key,
-                                         const ir::Shape& out);
+using Draw = std::vector<at::Tensor> (*)(const torch::jit::Stack& arguments,
+                                         const kernels::Threefry& key, const ir::Shape& out);
 
 // Nothing if the op, or the op with such a result, needs its lowering.
 Draw FindDraw(std::string_view op, const ir::Shape* out);

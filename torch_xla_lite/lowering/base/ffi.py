@@ -34,11 +34,12 @@ _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
 _STORE = "torch_xla_lite.store"
 _SPLIT = "torch_xla_lite.split"
-TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT})
+_KEEP_MASK = "torch_xla_lite.keep_mask"
+TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT, _KEEP_MASK})
 
 # Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
 # their program may overwrite its arguments (foreign_code.py).
-INFALLIBLE = frozenset({_INFALLIBLE_ATEN, _STORE, _SPLIT})
+INFALLIBLE = TARGETS - {_ATEN}
 _LIBRARY = pathlib.Path(__file__).parents[2] / "lib" / "libtorch_xla_lite_ffi.so"
 
 
@@ -75,6 +76,7 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
     for custom_call, symbol in (
         (_STORE, handler.TorchXlaLiteStore),
         (_SPLIT, handler.TorchXlaLiteSplit),
+        (_KEEP_MASK, handler.TorchXlaLiteKeepMask),
     ):
         jax.ffi.register_ffi_target(custom_call, jax.ffi.pycapsule(symbol), platform="cpu")
 
@@ -92,14 +94,23 @@ def store(value: jax.Array) -> jax.Array:
 
 
 def split(values: jax.Array) -> list[jax.Array]:
-    """The items of `values`, `[n]`, each `[1]` and stored; for use while `jax.jit` traces, on CPUs.
+    """The items of `values`, `[n, ...]`, each `[1, ...]` and stored; for use as `store` is.
 
     XLA compiles equal code once. Code that reads item 3 of an array is not that which reads item 4.
     """
     target.refuse_if_portable(_SPLIT)
     register()
-    item = jax.ShapeDtypeStruct((1,), values.dtype)
+    item = jax.ShapeDtypeStruct((1, *values.shape[1:]), values.dtype)
     return jax.ffi.ffi_call(_SPLIT, [item] * values.shape[0])(values)
+
+
+def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Array:
+    """`jax.random.bits(key, shape, np.uint32) < threshold`; for use while `jax.jit` traces, where
+    `target.has_threefry()`."""
+    target.refuse_if_portable(_KEEP_MASK)
+    register()
+    call = jax.ffi.ffi_call(_KEEP_MASK, jax.ShapeDtypeStruct(shape, np.bool_))
+    return call(jax.random.key_data(key), threshold=np.int64(threshold))
 
 
 def lower_by_ffi(

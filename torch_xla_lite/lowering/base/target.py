@@ -2,6 +2,7 @@
 
 target.platform()                     # "cpu", "gpu", "tpu"
 target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers
+target.has_threefry()                 # whether this project's generator can draw for jax's
 target.product_precision(dtype)       # for lax.dot_general
 target.rounds_products()              # whether results of products are 16-bit numbers
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
@@ -67,6 +68,14 @@ def platform() -> str:
 
 def has_host_memory() -> bool:
     return platform() == "cpu"
+
+
+def has_threefry() -> bool:
+    """Whether csrc/kernels/threefry.h draws what jax does: jax has its default generator, and one
+    device, a CPU."""
+    is_threefry = jax.config.jax_default_prng_impl == "threefry2x32"
+    is_default = is_threefry and jax.config.jax_threefry_partitionable
+    return is_default and has_host_memory() and current() is None
 
 
 def is_slow_at_convolutions() -> bool:

@@ -5,13 +5,13 @@
 //
 // A number depends on the key and on its index in row-major order alone, not on the shape.
 
-#ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_THREEFRY_H_
-#define TORCH_XLA_LITE_CSRC_INTERPRETER_THREEFRY_H_
+#ifndef TORCH_XLA_LITE_CSRC_KERNELS_THREEFRY_H_
+#define TORCH_XLA_LITE_CSRC_KERNELS_THREEFRY_H_
 
 #include <cstdint>
 #include <utility>
 
-namespace torch_xla_lite::interpreter {
+namespace torch_xla_lite::kernels {
 
 class Threefry {
  public:
@@ -19,6 +19,9 @@ class Threefry {
     // fold_in takes 32 bits.
     return Threefry(Split(seed)).Fold(static_cast<uint32_t>(offset));
   }
+
+  // From key_data(key).
+  static Threefry Of(const uint32_t* key) { return Threefry({key[0], key[1]}); }
 
   // The key of a number in split(key).
   Threefry Fold(uint64_t number) const { return Threefry(Hash(Split(number))); }
@@ -68,6 +71,6 @@ class Threefry {
   uint32_t keys_[3];
 };
 
-}  // namespace torch_xla_lite::interpreter
+}  // namespace torch_xla_lite::kernels
 
-#endif  // TORCH_XLA_LITE_CSRC_INTERPRETER_THREEFRY_H_
+#endif  // TORCH_XLA_LITE_CSRC_KERNELS_THREEFRY_H_
