@@ -345,7 +345,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/lowering:pool"],
         "promotion_test": [":conftest", "//torch_xla_lite/lowering/base:promotion",
             "//torch_xla_lite/lowering/base:registry"],
-        "random_test": [":conftest", "//torch_xla_lite/lowering:rejection"],
+        "random_test": [":conftest", "//torch_xla_lite/lowering/base:ffi", "//torch_xla_lite/lowering:rejection"],
         "recurrent_test": [":conftest"],
         "reduction_test": [":conftest"],
         "registry_test": [":conftest", "//scripts:__init__", "//scripts:lowering_table", "//test/python:programs",
