@@ -40,7 +40,9 @@ PYTHON_DEPS = {
     },
     "scripts/ci": {
         "__init__": [],
+        "check_cuda_wheel": [":nvidia"],
         "hit_rate": [],
+        "nvidia": [],
         "release_wheel": ["//bazel/pybuild/machine:find_bazel", "//scripts/bench:clones"],
     },
     "scripts/remote": {

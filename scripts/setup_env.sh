@@ -142,7 +142,7 @@ other_versions() {
 
 # The content of requirements.txt, for the versions that were asked for.
 requirements() {
-  if [[ $ENVIRONMENT == .venv ]]; then
+  if [[ -z $PYTHON_VERSION$TORCH_VERSION ]]; then
     cat requirements.txt
   else
     sed -E "s/^torch==.*/torch==${TORCH_VERSION:-2.*}.*/; s/^(jax|jaxlib)==.*/\1/; s/^(setuptools)==.*/\1/" requirements.txt

@@ -1,4 +1,5 @@
-"""The steps of continuous integration: the tunnel to a cache, and the hit rate that they print."""
+"""The steps of continuous integration: the tunnel to a cache, the hit rate that they print, and the
+check of a wheel for CUDA."""
 
 import os
 import signal
@@ -10,7 +11,7 @@ import pytest
 
 from bazel.pybuild.cache import remote_cache
 from bazel.pybuild.options import Options
-from scripts.ci import hit_rate
+from scripts.ci import check_cuda_wheel, hit_rate, nvidia
 from test.build.tree import ROOT
 from test.cache.servers import certificate, needs_nginx, server
 
@@ -61,3 +62,17 @@ def test_a_hit_rate_below_the_minimum_is_an_error(tmp_path: Path, minimum: str, 
     process = subprocess.run(script, capture_output=True, text=True, check=False)
     assert process.returncode == code
     assert process.stdout == "from a cache: 3 of 4 actions (75.0 %)\n"
+
+
+def test_an_installed_wheel_without_the_cuda_library_is_an_error(tmp_path: Path):
+    with pytest.raises(check_cuda_wheel.Failure, match=r"has no lib\.so: setup\.py says above why"):
+        check_cuda_wheel.check_codes(tmp_path / "lib.so", {"sm_90"})
+
+
+def test_code_for_another_architecture_is_an_error_that_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "lib.so").touch()
+    monkeypatch.setattr(nvidia, "codes", lambda library: {"sm_75", "sm_90"})
+    with pytest.raises(check_cuda_wheel.Failure, match=r"code for sm_75 sm_90, not for sm_90$"):
+        check_cuda_wheel.check_codes(tmp_path / "lib.so", {"sm_90"})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from test.build.nvidia import codes
+from scripts.ci.nvidia import codes
 
 _LIBRARIES = [
     Path("test/bazel/cuda/libscale.so"),
