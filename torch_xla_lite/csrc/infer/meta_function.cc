@@ -45,8 +45,9 @@ std::span<const MetaFunction> FindAll(const std::string& name) {
   const auto base = [](const MetaFunction& function) {
     return function.op.substr(0, function.op.find('.'));
   };
-  const auto found = std::ranges::equal_range(kFunctions, std::string_view(name), {}, base);
-  return {found.begin(), found.end()};
+  // Not equal_range: clang 14 cannot compile what it returns.
+  return {std::ranges::lower_bound(kFunctions, std::string_view(name), {}, base),
+          std::ranges::upper_bound(kFunctions, std::string_view(name), {}, base)};
 }
 
 // A meta function, called with the arguments of an op: numbers become tensors, as torch makes them,
