@@ -50,14 +50,20 @@ void SetCompileWhen(const std::string& value) {
   Runtime::Get().set_compile_when(values.at(value));
 }
 
+// std::make_from_tuple makes aggregates only with gcc, and clang from version 16.
+template <typename T, typename... Fields>
+T MakeAggregate(const std::tuple<Fields...>& fields) {
+  return std::apply([](const Fields&... field) { return T{field...}; }, fields);
+}
+
 // ops: (call, operand, result, product, compilation) of each; graph: the fields of GraphCosts.
 void SetCosts(const std::map<std::string, std::tuple<double, double, double, double, double>>& ops,
               const std::tuple<double, double, double, double, double, double>& graph) {
   std::unordered_map<std::string, runtime::OpCosts> costs;
   for (const auto& [name, numbers] : ops) {
-    costs.emplace(name, std::make_from_tuple<runtime::OpCosts>(numbers));
+    costs.emplace(name, MakeAggregate<runtime::OpCosts>(numbers));
   }
-  Runtime::Get().costs().Set(std::move(costs), std::make_from_tuple<runtime::GraphCosts>(graph));
+  Runtime::Get().costs().Set(std::move(costs), MakeAggregate<runtime::GraphCosts>(graph));
 }
 
 // The pending graph with all that it runs on: steps and roots, as `compile` gets them, the arrays
