@@ -16,6 +16,7 @@
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/kernels/keep_mask.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -54,8 +55,12 @@ at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef siz
   if (probability >= 1) return at::full(sizes, true, at::kBool);
   constexpr double kMost = std::numeric_limits<uint32_t>::max();
   const auto threshold = static_cast<uint32_t>(std::min(probability * 0x1p32, kMost));
-  return Generate<bool>(key, sizes,
-                        [&](uint32_t high, uint32_t low) { return (high ^ low) < threshold; });
+  at::Tensor mask(at::detail::empty_cpu(sizes, at::kBool));
+  bool* const data = mask.mutable_data_ptr<bool>();
+  at::parallel_for(0, mask.numel(), kernels::kMaskGrain, [&](int64_t begin, int64_t end) {
+    kernels::KeepMask(key, threshold, begin, end, data);
+  });
+  return mask;
 }
 
 // In [0, 1): random bits as the fraction of a number in [1, 2).

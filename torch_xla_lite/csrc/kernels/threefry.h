@@ -39,6 +39,9 @@ class Threefry {
     return Hash(Pair<Words>(high - (Words)(lows < low), lows));
   }
 
+  // Of number high * 2^32 + low, for loops that the compiler makes vector instructions of.
+  Pair<uint32_t> At(uint32_t high, uint32_t low) const { return Hash(Pair<uint32_t>(high, low)); }
+
  private:
   explicit Threefry(Pair<uint32_t> key)
       : keys_{key.first, key.second, key.first ^ key.second ^ 0x1BD11BDA} {}
