@@ -37,6 +37,7 @@ PYTHON_DEPS = {
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],
         "runtime": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
+        "threads": [":compile", ":harness", "//torch_xla_lite:__init__"],
     },
     "scripts/ci": {
         "__init__": [],

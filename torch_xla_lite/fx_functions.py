@@ -96,6 +96,8 @@ class _Run:
         if isinstance(target, torch._ops.OpOverload):
             if target is torch.ops.aten.sym_size.int:
                 return args[0].shape[args[1]]
+            if isinstance(node.meta.get("val"), torch.SymInt):  # Such as a stride.
+                return dimension(node.meta["val"], self._sizes)
             if _is_assertion(target):
                 return None
             return self._lower(

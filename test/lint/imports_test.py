@@ -34,7 +34,10 @@ _TABLE = [
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
     # What lowerings share; the lowerings.
-    ("torch_xla_lite/lowering/base", ["__init__.py", "merged_dims.py", "mesh.py", "tags.py"]),
+    (
+        "torch_xla_lite/lowering/base",
+        ["__init__.py", "merged_dims.py", "mesh.py", "tags.py", "untraced.py"],
+    ),
     ("torch_xla_lite/lowering/base", ["facts.py", "registry.py", "table.py", "unlowered.py"]),
     ("torch_xla_lite/lowering/base", ["ffi.py", "kernels.py", "target.py"]),
     ("torch_xla_lite/lowering/base", ["promotion.py"]),

@@ -110,6 +110,14 @@ def test_new_sizes_compile_no_new_graph_of_torch():
     assert len(compiled) == 1
 
 
+def test_strides_may_vary():
+    pad = torch.compile(lambda x: nn.functional.pad(x, (1, 2), "circular"), backend=backend)
+    for size in (4, 5, 6):
+        x = torch.arange(2.0 * size).reshape(1, 2, size)
+        expected = nn.functional.pad(x, (1, 2), "circular")
+        assert torch.equal(pad(x.to("jax")).cpu(), expected)
+
+
 def test_an_option_is_refused():
     with pytest.raises(TypeError, match="has no options, got depth"):
         backend(torch.fx.symbolic_trace(nn.ReLU()), [], depth=1)

@@ -8,7 +8,7 @@ from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jvp, vmap
 from torch.nn import functional
 
-import torch_xla_lite  # noqa: F401
+from torch_xla_lite import _XLAC
 
 
 @pytest.fixture
@@ -30,6 +30,31 @@ def test_a_compiled_module_trains(model, options):
 
 def test_a_compiled_function_may_create_its_tensors():
     assert torch.compile(lambda: torch.ones(2, device="jax") + 1)().tolist() == [2, 2]
+
+
+@pytest.fixture(params=["first", "repeated"])
+def compile_when(request):
+    _XLAC.set_compile_when(request.param)
+    yield
+    _XLAC.set_compile_when("first")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_runs_between_two_graphs_is_not_traced(compile_when, backend):
+    lstm = torch.nn.LSTM(4, 1).to("jax")
+
+    def step(x):
+        y = functional.layer_norm(x * 3, (4,))
+        if y.sum() > -1:  # What is recorded is compiled and run, and this function goes on.
+            y = y + 1
+        return lstm(y)[0].quantile(0.5).item()
+
+    x = torch.eye(4, device="jax")
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    assert torch.compile(step, backend=backend)(x) == pytest.approx(step(x))
+    # The function, and what is left of it after the read.
+    assert torch._dynamo.utils.counters["frames"]["total"] == 2
 
 
 def test_an_exported_program_runs_and_is_saved(model):

@@ -1,5 +1,6 @@
 """compile: one graph for each call, or an error with the line that needs a value."""
 
+import math
 import threading
 from collections.abc import Callable
 
@@ -41,16 +42,41 @@ def test_a_training_step_is_one_graph():
     assert step(x).item() < first.item()
 
 
-@pytest.mark.parametrize("extreme", [torch.max, torch.min])
-def test_the_gradient_of_an_extreme_reads_no_value(extreme: Callable):
+@pytest.mark.parametrize("reduce", [torch.max, torch.min, torch.median, torch.nanmedian])
+def test_the_gradient_of_a_reduction_reads_no_value(reduce: Callable):
+    @torch_xla_lite.compile
+    def gradient(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = x.requires_grad_()
+        result = reduce(x)
+        return result.detach(), torch.autograd.grad(result, x)[0]
+
+    x = torch.tensor([3.0, 1, 2, 1, 3, 2])
+    result, found = gradient(x.to("jax"))
+    assert result.item() == reduce(x).item()
+    assert found.tolist() == torch.autograd.grad(reduce(x.requires_grad_()), x)[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+@pytest.mark.parametrize("shape", [(5,), (3, 4)])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_covariance_reads_no_value(dtype: torch.dtype, shape: tuple, mode: Callable):
+    x = torch.arange(math.prod(shape)).square().sub(7).reshape(shape).to(dtype)
+    with mode():
+        found = torch_xla_lite.compile(torch.cov)(x.to("jax"))
+        torch.testing.assert_close(found.cpu(), torch.cov(x))
+        if len(shape) == 2:
+            found = torch_xla_lite.compile(torch.corrcoef)(x.to("jax"))
+            torch.testing.assert_close(found.cpu(), torch.corrcoef(x))
+
+
+def test_a_covariance_has_gradients():
     @torch_xla_lite.compile
     def gradient(x: torch.Tensor) -> torch.Tensor:
-        x = x.requires_grad_()
-        return torch.autograd.grad(extreme(x), x)[0]
+        return torch.autograd.grad(torch.cov(x, correction=0).square().sum(), x)[0]
 
-    x = torch.tensor([3.0, 1, 1, 3])
-    found = gradient(x.to("jax"))
-    assert found.tolist() == torch.autograd.grad(extreme(x.requires_grad_()), x)[0].tolist()
+    x = torch.randn(3, 4).requires_grad_()
+    expected = torch.autograd.grad(torch.cov(x, correction=0).square().sum(), x)[0]
+    torch.testing.assert_close(gradient(x.detach().to("jax").requires_grad_()).cpu(), expected)
 
 
 def test_what_was_recorded_before_is_another_graph():

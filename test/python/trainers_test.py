@@ -243,6 +243,73 @@ def test_the_trainer_of_transformers_trains_like_the_cpu_with(option):
     assert done.returncode == 0, done.stderr
 
 
+DIFFUSION = """
+import os, sys
+import torch, torch_xla_lite
+import libraries
+libraries.require("transformers")
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from diffusers import DDPMScheduler, UNet2DModel
+from diffusers.optimization import get_cosine_schedule_with_warmup
+from diffusers.training_utils import EMAModel
+
+images = torch.linspace(-1, 1, 8 * 3 * 8 * 8).view(8, 3, 8, 8)
+generator = torch.Generator().manual_seed(1)
+noises = torch.randn(4, 4, 3, 8, 8, generator=generator)
+times = torch.randint(0, 100, (4, 4), generator=generator)
+
+def train(device, precision):
+    os.environ["ACCELERATE_TORCH_DEVICE"] = device
+    AcceleratorState._reset_state(reset_partial_state=True)
+    accelerator = Accelerator(mixed_precision=precision, gradient_accumulation_steps=2)
+    torch.manual_seed(0)
+    model = UNet2DModel(
+        sample_size=8, layers_per_block=1, block_out_channels=(8, 16), norm_num_groups=4,
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "UpBlock2D"))
+    scheduler = DDPMScheduler(num_train_timesteps=100)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    rates = get_cosine_schedule_with_warmup(optimizer, 1, 4)
+    data = torch.utils.data.DataLoader(images, batch_size=4)
+    model, optimizer, data, rates = accelerator.prepare(model, optimizer, data, rates)
+    average = EMAModel(model.parameters(), model_cls=UNet2DModel, model_config=model.config)
+    average.to(accelerator.device)
+    losses = []
+    for epoch in range(2):
+        for i, clean in enumerate(data):
+            assert clean.device.type == device
+            noise = noises[2 * epoch + i].to(clean.device)
+            time = times[2 * epoch + i].to(clean.device)
+            with accelerator.accumulate(model):
+                predicted = model(scheduler.add_noise(clean, noise, time), time).sample
+                loss = torch.nn.functional.mse_loss(predicted.float(), noise)
+                accelerator.backward(loss)
+                if accelerator.sync_gradients:
+                    accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                rates.step()
+                optimizer.zero_grad()
+            if accelerator.sync_gradients:
+                average.step(model.parameters())
+            losses.append(loss.item())
+    return torch.tensor(losses)
+
+# accelerate refuses fp16 on CPUs.
+expected = train("cpu", "no" if sys.argv[1] == "fp16" else sys.argv[1])
+torch.testing.assert_close(train("jax", sys.argv[1]), expected, rtol=5e-3, atol=0)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("precision", ["no", "bf16", "fp16"])
+def test_the_training_loop_of_diffusers_trains_like_the_cpu(precision):
+    libraries.require("diffusers")
+    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
+    done = programs.run(f"import sys; sys.argv[1:] = [{precision!r}]\n{DIFFUSION}", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
     class Accelerator:
         def __init__(self, device):

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 
-_LIBRARY = torch.library.Library("aten", "IMPL")
+from torch_xla_lite.lowering.base.untraced import Library
+
+_LIBRARY = Library("aten", "IMPL")
 
 Tensor = torch.Tensor
 

@@ -8,6 +8,8 @@ Source: aten::multinomial, aten::_sample_dirichlet.
 
 import torch
 
+from torch_xla_lite.lowering.base.untraced import Library
+
 Tensor = torch.Tensor
 
 _OPS = torch.library.Library("torch_xla_lite", "FRAGMENT")
@@ -83,7 +85,7 @@ def sample_dirichlet(self: Tensor, generator: torch.Generator | None = None) -> 
     return logs.softmax(-1).clamp(min=torch.finfo(self.dtype).tiny).to(self.dtype)
 
 
-_ATEN = torch.library.Library("aten", "IMPL")
+_ATEN = Library("aten", "IMPL")
 _ATEN.impl("multinomial", multinomial, "PrivateUse1")
 _ATEN.impl("multinomial.out", multinomial_out, "PrivateUse1")
 _ATEN.impl("_sample_dirichlet", sample_dirichlet, "PrivateUse1")

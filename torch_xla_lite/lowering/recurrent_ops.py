@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from torch_xla_lite.lowering.base import registry
+from torch_xla_lite.lowering.base.untraced import Library
 
 Tensor = torch.Tensor
 
@@ -55,7 +56,7 @@ def _kernel(function: str, cell: str) -> Callable[..., tuple[Tensor, ...]]:
     return call
 
 
-_ATEN = torch.library.Library("aten", "IMPL")
+_ATEN = Library("aten", "IMPL")
 for _cell in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
     for _key in ("AutogradPrivateUse1", "PrivateUse1"):
         _ATEN.impl(f"{_cell}.input", _kernel("padded", _cell), _key)

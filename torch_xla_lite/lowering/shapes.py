@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import torch
 
-_LIBRARY = torch.library.Library("aten", "IMPL", "Meta")
+from torch_xla_lite.lowering.base.untraced import Library
+
+_LIBRARY = Library("aten", "IMPL", "Meta")
 
 Tensor = torch.Tensor
 

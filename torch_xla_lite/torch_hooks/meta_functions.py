@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from ..lowering.base import untraced
+
 # The attribute of a function in which torch._compile._disable_dynamo keeps what it calls instead.
 _MARK = "__dynamo_disable"
 
@@ -69,6 +71,7 @@ def _marked_later(function: types.FunctionType) -> Callable[..., Any]:
         setattr(function, _MARK, marked)
         return marked(*args, **kwargs)
 
+    untraced.skip(run.__code__)
     return run
 
 

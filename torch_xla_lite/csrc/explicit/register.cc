@@ -10,10 +10,10 @@
 
 #include "torch_xla_lite/csrc/device/guard.h"
 #include "torch_xla_lite/csrc/explicit/explicit_kernels.h"
-#include "torch_xla_lite/csrc/explicit/extremes.h"
 #include "torch_xla_lite/csrc/explicit/linear.h"
 #include "torch_xla_lite/csrc/explicit/masked_put.h"
 #include "torch_xla_lite/csrc/explicit/sparse_gradient.h"
+#include "torch_xla_lite/csrc/explicit/without_reads.h"
 #include "torch_xla_lite/csrc/infer/quantized.h"
 #include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
@@ -153,6 +153,9 @@ void RegisterKernels() {
   autograd->impl("linear", Linear());
   autograd->impl("max", Max());
   autograd->impl("min", Min());
+  autograd->impl("median", Median());
+  autograd->impl("nanmedian", NanMedian());
+  for (torch::Library* library : {aten, autograd}) library->impl("cov", Cov());
   others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparsePrivateUse1);
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparseCsrPrivateUse1);

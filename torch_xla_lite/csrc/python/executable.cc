@@ -4,6 +4,8 @@
 
 #include <exception>
 
+#include "torch_xla_lite/csrc/python/untraced.h"
+
 namespace py = pybind11;
 
 namespace torch_xla_lite::python {
@@ -43,18 +45,18 @@ py::sequence PyExecutable::Call(const std::vector<PyObject*>& arguments) const {
 }
 
 PyCompilation::~PyCompilation() {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   future_.attr("cancel")();
   future_ = {};
 }
 
 bool PyCompilation::IsDone() {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   return future_.attr("done")().cast<bool>();
 }
 
 ir::Ref<runtime::Executable> PyCompilation::Result() {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   if (!future_.attr("exception")().is_none()) return {};
   return ir::Ref<runtime::Executable>::Take(new PyExecutable(future_.attr("result")()));
 }

@@ -23,6 +23,7 @@
 #include "torch_xla_lite/csrc/python/deferred_interrupts.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
+#include "torch_xla_lite/csrc/python/untraced.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -140,7 +141,7 @@ bool PyExecutor::CanInterpret() const {
 // After any error the graph is compiled instead, so that the error names op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     const ir::Graph& graph, runtime::ExecutableCache& cache) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   if (!CanInterpret()) return std::nullopt;
   // What each device has in full may be interpreted; parts are not gathered here.
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
@@ -211,7 +212,7 @@ ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call)
 // Called without Python's lock.
 std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
                                                 std::span<const at::Tensor> operands) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   const ir::Signature& signature = call.signature();
   const ir::Ref<runtime::Executable> executable = ExecutableOf(call);
   std::vector<py::object> owned;
@@ -247,7 +248,7 @@ py::object PyExecutor::Uploaded(const at::Tensor& tensor) const {
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   const auto [steps, roots] = DescribeGraph(graph);
   const py::object loaded = load_(steps, roots, ir::StructureHash(graph.key));
   if (loaded.is_none()) return {};
@@ -255,12 +256,12 @@ ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   return Compiled(DescribeGraph(graph), py::int_(ir::StructureHash(graph.key)));
 }
 
 ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   const auto [steps, roots] = DescribeGraph(graph);
   return ir::Ref<runtime::Compilation>::Take(
       new PyCompilation(start_compile_(steps, roots, ir::StructureHash(graph.key))));
@@ -276,7 +277,7 @@ ir::Ref<runtime::Executable> PyExecutor::Compiled(const Description& graph,
 
 std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,
                                                      const ir::Graph& graph) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   ReleaseDropped();
   const auto& ours = static_cast<const PyExecutable&>(executable);
   MoveLeaves(graph, ours.leaf_placements());
@@ -322,7 +323,7 @@ void PyExecutor::MoveLeaves(const ir::Graph& graph, const std::vector<ir::Placem
 ir::Ref<ir::Buffer> PyExecutor::Upload(const ir::Shape* shape, const void* data) {
   CheckUsable();
   auto buffer = BufferOf(CopyOf(data, shape));
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   if (placement_of_uploads_.is_none()) return buffer;
   const auto placement = placement_of_uploads_(shape->dims()).cast<ir::Placement>();
   return placement == ir::kOneDevice ? buffer : Placed(shape, std::move(buffer), placement);
@@ -336,7 +337,7 @@ ir::Ref<ir::Buffer> PyExecutor::Zeros(const ir::Shape* shape) {
 
 ir::Ref<ir::Buffer> PyExecutor::Placed(const ir::Shape* shape, ir::Ref<ir::Buffer> buffer,
                                        ir::Placement placement) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   return ir::Ref<ir::Buffer>::Take(
       new PyBuffer(place_(ArrayOf(buffer.get()), placement), shape, placement));
 }
@@ -349,7 +350,7 @@ ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {
     throw std::runtime_error("a tensor on jax has at most 64 dimensions, and this one has " +
                              std::to_string(tensor.dim()) + ".");
   }
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   ReleaseDropped();
   auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(tensor)));
   // A device with memory of its own gets the data at once.
@@ -358,7 +359,7 @@ ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {
 }
 
 void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   ReleaseDropped();
   const HostData source = DataOf(static_cast<const PyBuffer&>(buffer));
   if (source.num_bytes != num_bytes) {
@@ -370,7 +371,7 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
 }
 
 void PyExecutor::AwaitAll() {
-  const py::gil_scoped_acquire gil;
+  const Untraced python;
   ReleaseDropped();
   const py::module_ jax = py::module_::import("jax");
   // jax does not order executions, so waiting for the last one would not suffice.

@@ -27,6 +27,7 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/python/source.h"
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
+#include "torch_xla_lite/csrc/python/untraced.h"
 #include "torch_xla_lite/csrc/record/cpu_fallback.h"
 #include "torch_xla_lite/csrc/record/record.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
@@ -198,12 +199,12 @@ PYBIND11_MODULE(_XLAC, module) {
         // Never destroyed: torch may ask after the interpreter has begun to shut down.
         device::SetMemoryHooks({.release =
                                     [] {
-                                      const py::gil_scoped_acquire gil;
+                                      const Untraced python;
                                       ReleaseDropped();
                                     },
                                 .info =
                                     [function = memory_info.release()] {
-                                      const py::gil_scoped_acquire gil;
+                                      const Untraced python;
                                       return function().cast<std::pair<size_t, size_t>>();
                                     }});
       },
