@@ -20,6 +20,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.utils._pytree import tree_leaves
 
 from .fx_functions import FxFunction
 from .jax_calls import call_jax
@@ -96,14 +97,19 @@ def _is_tensor(node: Any) -> bool:
 def _has_lowerings(module: torch.fx.GraphModule) -> bool:
     """Whether all ops have one: ops that are decomposed may need kernels of the CPU."""
     return all(
-        registry.find(node.target.name()) is not None or not _gives_tensors(node)
+        _has_lowering(node)
         for node in module.graph.nodes
         if isinstance(node.target, torch._ops.OpOverload)
     )
 
 
-def _gives_tensors(node: torch.fx.Node) -> bool:
-    return not isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, type(None)))
+def _has_lowering(node: torch.fx.Node) -> bool:
+    results = tree_leaves(node.meta.get("val"))
+    dtypes = [x.dtype for x in results if isinstance(x, torch.Tensor)]
+    return not dtypes or (
+        registry.find(node.target.name()) is not None
+        and all(dtype in registry.OF_TORCH for dtype in dtypes)
+    )
 
 
 def _key(device: torch.device | str) -> torch.Tensor:

@@ -16,6 +16,7 @@ import functools
 import os
 import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ import torch
 
 from . import _XLAC
 from .autoload import NAME, NAMES
+from .lowering.base import untraced
 
 # Checkpointing saves and restores the random state of a device only if this is true.
 _initialized = True
@@ -61,6 +63,10 @@ def register() -> None:
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
         _let_data_loaders_fork()
         _XLAC.set_memory_info(_memory_info)
+        # torch.compile calls them, too.
+        for function in list(globals().values()):
+            if isinstance(function, types.FunctionType):
+                untraced.skip(function.__code__)
         _registered = True
 
 

@@ -132,6 +132,8 @@ class _Run:
         return tree_map(lambda _: next(results), example)
 
     def _struct(self, example: torch.Tensor) -> jax.ShapeDtypeStruct:
+        if example.dtype not in registry.OF_TORCH:
+            raise UnsupportedNode(f"XLA has no element type {example.dtype}")
         shape = tuple(dimension(size, self._sizes) for size in example.shape)
         return jax.ShapeDtypeStruct(shape, registry.OF_TORCH[example.dtype])
 

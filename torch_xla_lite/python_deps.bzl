@@ -25,7 +25,7 @@ PYTHON_DEPS = {
         "custom_ops": ["//torch_xla_lite/lowering/base:registry"],
         "derivatives": ["//torch_xla_lite/lowering/base:decomposition", "//torch_xla_lite/lowering/base:promotion",
             "//torch_xla_lite/lowering/base:registry"],
-        "device": [":autoload"],
+        "device": [":autoload", "//torch_xla_lite/lowering/base:untraced"],
         "distributed": [":program_lines", "//torch_xla_lite/startup:variables"],
         "edited_lowerings": ["//torch_xla_lite/lowering/base:table", "//torch_xla_lite/startup:preflight"],
         "environment": [":device"],

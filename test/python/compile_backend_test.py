@@ -118,6 +118,11 @@ def test_strides_may_vary():
         assert torch.equal(pad(x.to("jax")).cpu(), expected)
 
 
+def test_a_dtype_that_the_device_lacks_is_refused_as_without_it():
+    with pytest.raises(TypeError, match="XLA has no element type ComplexHalf"):
+        torch.compile(lambda x: x.chalf(), backend=backend)(torch.ones(2, device="jax"))
+
+
 def test_an_option_is_refused():
     with pytest.raises(TypeError, match="has no options, got depth"):
         backend(torch.fx.symbolic_trace(nn.ReLU()), [], depth=1)

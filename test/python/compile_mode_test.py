@@ -1,6 +1,7 @@
 """torch.compile, torch.export and function transforms on device jax."""
 
 import io
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jvp, vmap
 from torch.nn import functional
 
+import torch_xla_lite
 from torch_xla_lite import _XLAC
 
 
@@ -39,6 +41,11 @@ def compile_when(request):
     _XLAC.set_compile_when("first")
 
 
+def traced_files():
+    """Those of the functions that torch.compile has traced."""
+    return [traced.co_filename for traced in torch._dynamo.utils.get_compilation_metrics()]
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_what_runs_between_two_graphs_is_not_traced(compile_when, backend):
     lstm = torch.nn.LSTM(4, 1).to("jax")
@@ -51,10 +58,24 @@ def test_what_runs_between_two_graphs_is_not_traced(compile_when, backend):
 
     x = torch.eye(4, device="jax")
     torch.compiler.reset()
-    torch._dynamo.utils.counters.clear()
+    torch._dynamo.utils.clear_compilation_metrics()
     assert torch.compile(step, backend=backend)(x) == pytest.approx(step(x))
-    # The function, and what is left of it after the read.
-    assert torch._dynamo.utils.counters["frames"]["total"] == 2
+    assert set(traced_files()) == {__file__}
+
+
+def test_a_compiled_function_keeps_the_random_state():
+    def step(x):
+        with torch.random.fork_rng(devices=[0], device_type="jax"):
+            torch.jax.manual_seed(3)
+            return x + torch.rand_like(x)
+
+    x = torch.zeros(4, device="jax")
+    state = torch.jax.get_rng_state()
+    torch._dynamo.utils.clear_compilation_metrics()
+    assert torch.equal(torch.compile(step, backend="eager")(x), step(x))
+    assert torch.equal(torch.jax.get_rng_state(), state)
+    package = str(Path(torch_xla_lite.__file__).parent)
+    assert not [file for file in traced_files() if file.startswith(package)]
 
 
 def test_an_exported_program_runs_and_is_saved(model):
