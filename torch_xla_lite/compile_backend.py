@@ -96,14 +96,13 @@ def _is_tensor(node: Any) -> bool:
 
 def _has_lowerings(module: torch.fx.GraphModule) -> bool:
     """Whether all ops have one: ops that are decomposed may need kernels of the CPU."""
-    return all(
-        _has_lowering(node)
-        for node in module.graph.nodes
-        if isinstance(node.target, torch._ops.OpOverload)
-    )
+    return all(_has_lowering(node) for node in module.graph.nodes)
 
 
 def _has_lowering(node: torch.fx.Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        # torch.linalg.inv has an operator of higher order around its check.
+        return not isinstance(node.target, torch._ops.HigherOrderOperator)
     results = tree_leaves(node.meta.get("val"))
     dtypes = [x.dtype for x in results if isinstance(x, torch.Tensor)]
     return not dtypes or (

@@ -118,6 +118,18 @@ def test_strides_may_vary():
         assert torch.equal(pad(x.to("jax")).cpu(), expected)
 
 
+def test_an_op_that_checks_values_checks_them():
+    inverse = torch.compile(torch.linalg.inv, backend=backend)
+    x = torch.tensor([[2.0, 1], [1, 3]])
+    on_jax = x.to("jax").requires_grad_()
+    found = inverse(on_jax)
+    torch.testing.assert_close(found.cpu(), torch.linalg.inv(x))
+    found[0, 0].backward()
+    assert on_jax.grad is not None
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        inverse(torch.zeros(2, 2, device="jax")).cpu()
+
+
 def test_a_dtype_that_the_device_lacks_is_refused_as_without_it():
     with pytest.raises(TypeError, match="XLA has no element type ComplexHalf"):
         torch.compile(lambda x: x.chalf(), backend=backend)(torch.ones(2, device="jax"))
