@@ -83,11 +83,7 @@ def _is_pointwise(op: str) -> bool:
     entry = registry.find(op)
     if entry is not None and (entry.wants_key or entry.facts.results == "elementwise"):
         return not entry.wants_key
-    return torch.Tag.pointwise in _overload(op).tags
-
-
-def _overload(op: str) -> torch._ops.OpOverload:
-    return decomposition.overload(op)
+    return torch.Tag.pointwise in decomposition.overload(op).tags
 
 
 def _zero(x: jax.Array) -> Any:
@@ -151,7 +147,7 @@ def _backward(
         *operands, cotangent = tensors
         with torch.autocast("jax", enabled=False), torch.enable_grad():
             operands[place].requires_grad_()
-            function = _overload(op)
+            function = decomposition.overload(op)
             positional, keywords = decomposition.bind(function, signature, iter(operands))
             result = function(*positional, **keywords)
             return list(torch.autograd.grad(result, operands[place], cotangent))

@@ -4,8 +4,8 @@
 //   threshold  an attribute, int64
 //   mask       pred[...]
 //
-// XLA makes 300 instructions of the generator for each mask, compiles them each time, and takes six
-// times as long for the mask.
+// XLA repeats the instructions of the generator for each mask, compiles them each time, and takes
+// six times as long for the mask.
 
 #include <xla/ffi/api/ffi.h>
 
