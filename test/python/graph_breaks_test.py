@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Callable
+from math import inf, nan
 
 import pytest
 import torch
@@ -43,17 +44,19 @@ def test_a_training_step_is_one_graph():
 
 
 @pytest.mark.parametrize("reduce", [torch.max, torch.min, torch.median, torch.nanmedian])
-def test_the_gradient_of_a_reduction_reads_no_value(reduce: Callable):
+@pytest.mark.parametrize("values", [[3, 1, 2, 1, 3, 2], [nan, 1, nan], [inf, 1, inf], [-inf, -inf]])
+def test_the_gradient_of_a_reduction_reads_no_value(reduce: Callable, values: list[float]):
     @torch_xla_lite.compile
     def gradient(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         x = x.requires_grad_()
         result = reduce(x)
         return result.detach(), torch.autograd.grad(result, x)[0]
 
-    x = torch.tensor([3.0, 1, 2, 1, 3, 2])
+    x = torch.tensor(values, dtype=torch.float)
     result, found = gradient(x.to("jax"))
-    assert result.item() == reduce(x).item()
-    assert found.tolist() == torch.autograd.grad(reduce(x.requires_grad_()), x)[0].tolist()
+    expected = reduce(x.requires_grad_())
+    torch.testing.assert_close(result.cpu(), expected.detach(), rtol=0, atol=0, equal_nan=True)
+    assert found.tolist() == torch.autograd.grad(expected, x)[0].tolist()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])

@@ -3,8 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include <limits>
-
 namespace torch_xla_lite::dispatch {
 namespace {
 
@@ -13,28 +11,24 @@ void CallTorch(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::j
   op.getComputedKernelForDispatchKey(c10::DispatchKey::AutogradCPU).callBoxed(op, keys, stack);
 }
 
-template <at::Tensor (*reduce)(const at::Tensor&)>
+// A value of a tensor, with its gradient: in equal parts to all elements that equal it.
+at::Tensor WithGradient(const at::Tensor& value, const at::Tensor& self) {
+  const at::Tensor is_value = self.eq(value).logical_or(self.isnan().logical_and(value.isnan()));
+  const at::Tensor mean =
+      self.masked_fill(is_value.logical_not(), 0).div(is_value.sum()).sum().to(self.scalar_type());
+  const at::Tensor rounding = value.sub(mean.detach());
+  return mean.add(rounding.masked_fill(mean.detach().eq(value), 0));  // Infinite, too.
+}
+
+template <at::Tensor (at::Tensor::*reduce)() const>
 void Reduction(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const at::Tensor& self = stack->back().toTensor();
-  if (at::GradMode::is_enabled() && self.requires_grad()) {
-    stack->back() = reduce(self);
+  if (at::GradMode::is_enabled() && self.requires_grad() && self.numel() > 0) {
+    stack->back() = WithGradient((self.detach().*reduce)(), self);
   } else {
     CallTorch(op, keys, stack);
   }
 }
-
-at::Tensor Largest(const at::Tensor& self) { return self.amax(); }
-at::Tensor Smallest(const at::Tensor& self) { return self.amin(); }
-
-// The largest of the elements that equal a value, or NaN if the value is.
-at::Tensor Select(const at::Tensor& self, const at::Tensor& value) {
-  const at::Tensor other =
-      value.masked_fill(value.isnan().logical_not(), -std::numeric_limits<double>::infinity());
-  return self.where(self.eq(value), other).amax();
-}
-
-at::Tensor Middle(const at::Tensor& self) { return Select(self, self.detach().median()); }
-at::Tensor NanMiddle(const at::Tensor& self) { return Select(self, self.detach().nanmedian()); }
 
 // Arguments: self, correction, and two optional weights.
 void Covariance(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -58,19 +52,19 @@ void Covariance(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::
 }  // namespace
 
 torch::CppFunction Max() {
-  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&Largest>>();
+  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&at::Tensor::max>>();
 }
 
 torch::CppFunction Min() {
-  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&Smallest>>();
+  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&at::Tensor::min>>();
 }
 
 torch::CppFunction Median() {
-  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&Middle>>();
+  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&at::Tensor::median>>();
 }
 
 torch::CppFunction NanMedian() {
-  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&NanMiddle>>();
+  return torch::CppFunction::makeFromBoxedFunction<&Reduction<&at::Tensor::nanmedian>>();
 }
 
 torch::CppFunction Cov() { return torch::CppFunction::makeFromBoxedFunction<&Covariance>(); }

@@ -1,9 +1,8 @@
 // Kernels that read no value where torch's own do, which would end a graph.
 //
 // torch's gradients of max, min, median and nanmedian of whole tensors read whether the result is
-// NaN, except on CUDA devices. With gradients these kernels end in amax or amin, whose gradient is
-// the same but for NaN: there all of it is NaN. torch's cov computes its degrees of freedom on the
-// device and reads whether there are any; without weights they are known from the shape.
+// NaN, except on CUDA devices. torch's cov computes its degrees of freedom on the device and reads
+// whether there are any; without weights they are known from the shape.
 //
 //   autograd_library.impl("max", Max());
 
