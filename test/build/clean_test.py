@@ -12,6 +12,7 @@ import pytest
 from bazel.pybuild.commands import clean
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
+from test.build.shell import program
 
 _NO_BAZEL = {"PATH": "/nowhere"}
 _LIBRARY = "torch_xla_lite/lib/libx.so"
@@ -52,7 +53,7 @@ def test_what_was_built_goes_and_sources_stay(root: Path):
     assert _entries(root) == ["torch_xla_lite", "torch_xla_lite/lib", "torch_xla_lite/mine.py"]
 
 
-@pytest.mark.parametrize("name", ["dist", "torch_xla_lite.egg-info", "torch_xla_lite/lib"])
+@pytest.mark.parametrize("name", ["build", "dist", "torch_xla_lite.egg-info", "torch_xla_lite/lib"])
 def test_what_a_link_leads_to_stays(root: Path, tmp_path: Path, name: str):
     folder = _elsewhere(tmp_path)
     if (root / name).exists():
@@ -112,10 +113,7 @@ def test_the_printed_plan_does_what_clean_does(root: Path, tmp_path: Path, prepa
 
 
 def _bazel(tmp_path: Path, script: str) -> Options:
-    program = tmp_path / "bazel"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    return Options(bazel=str(program))
+    return Options(bazel=str(program(tmp_path / "bazel", script)))
 
 
 def test_a_bazel_that_fails_is_an_error_after_the_rest_is_removed(root: Path, tmp_path: Path):

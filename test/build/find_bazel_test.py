@@ -8,14 +8,11 @@ import pytest
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import cannot_start, find
+from test.build.shell import program
 
 
 def _program(folder: Path, name: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    file = folder / name
-    file.write_text("#!/bin/sh\n")
-    file.chmod(0o755)
-    return file
+    return program(folder / name, "")
 
 
 def test_bazelisk_is_preferred_to_bazel(tmp_path: Path):

@@ -293,11 +293,3 @@ def test_variables_of_other_builds_with_the_same_meaning_count(
     environ: dict[str, str], expected: Options
 ):
     assert read(environ) == expected
-
-
-def test_other_variables_of_other_builds_are_named():
-    environ = {"BUILD_VERSION": "1", "CUDACXX": "nvcc", "TORCH_NVCC_FLAGS": "-O3"}
-    assert ignored(environ) == (
-        "torch_xla_lite: ignored by this build: BUILD_VERSION (use TORCH_XLA_LITE_BUILD_VERSION), "
-        "CUDACXX (use CUDA_HOME), TORCH_NVCC_FLAGS"
-    )

@@ -62,15 +62,6 @@ def test_a_repeated_install_writes_nothing(tmp_path: Path, root: Path):
     assert {file: file.stat().st_ctime_ns for file in root.rglob("*")} == before
 
 
-def test_a_modified_file_is_restored(tmp_path: Path, root: Path):
-    built = _built(tmp_path, b"one")
-    outputs.install([built], root)
-    (root / _PATH).write_bytes(b"bad")
-    os.utime(root / _PATH, ns=(0, 0))
-    assert outputs.install([built], root) == {_PATH: True}
-    assert (root / _PATH).read_bytes() == b"one"
-
-
 def test_what_the_check_refuses_is_not_installed(tmp_path: Path, root: Path):
     def refuse(new: list[Output]) -> None:
         raise BuildError(f"{new[0].path} is bad.", "Mend it.")

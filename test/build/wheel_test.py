@@ -21,6 +21,7 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.cuda import Cuda
 from bazel.pybuild.machine.cuda_toolkits import Toolkit
 from bazel.pybuild.options import Options, WheelKind
+from test.build.shell import program
 
 _PYPROJECT = """
 [project]
@@ -337,9 +338,7 @@ def test_a_build_that_is_not_worth_starting_starts_no_bazel_to_remove_its_files(
     text = project.read_text().replace("torch==2.13.0", "torch>=0.0,<0.2")
     project.unlink()
     project.write_text(text)
-    bazel = tmp_path / "bazel"
-    bazel.write_text(f"#!/bin/sh\necho $1 >> {tmp_path}/asked\n")
-    bazel.chmod(0o755)
+    bazel = program(tmp_path / "bazel", f"echo $1 >> {tmp_path}/asked")
     with pytest.raises(BuildError, match="torch"):
         wheel.make(root, Options(bazel=str(bazel)), dict(os.environ), tmp_path / "dist")
     assert not (tmp_path / "asked").exists()
