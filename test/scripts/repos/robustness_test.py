@@ -9,40 +9,23 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from test.scripts.world import TOOL, Ran, Repo, World
-
-_AS_A_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.world import TOOL, Ran, World, needs_rights
 
 
-def _can_drop_rights() -> bool:
-    if os.geteuid() != 0:
-        return True
-    tried = shutil.which("setpriv") and subprocess.run([*_AS_A_USER, "true"], check=False)
-    return bool(tried) and tried.returncode == 0
-
-
-@pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
+@needs_rights
 def test_a_neighbour_that_may_not_be_read_is_ignored(world: World):
     server = world.server("a")
-    clone = world.clone(server, "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    clone = world.unconfigured("my-own-name")
     for name in ("lost+found", "usual"):
         (world.folder / "src" / name).mkdir(mode=0)
     new = server.commit()
-    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command()]
-    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr, clone.head) == (0, "", new)
+    ran = world.run(as_a_user=True)
+    assert (ran.code, ran.err, clone.head) == (0, "", new)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +33,7 @@ def test_a_neighbour_that_may_not_be_read_is_ignored(world: World):
 )
 @pytest.mark.parametrize("words", [["status"], ["--dry-run"], ["undo", "--list"]], ids=str)
 def test_a_neighbour_with_a_damaged_git_file_is_ignored(world: World, words: list[str], content):
-    server = world.server("a")
-    world.clone(server, "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    world.unconfigured("my-own-name")
     for name in ("neighbour", "usual"):
         (world.folder / "src" / name).mkdir()
         (world.folder / "src" / name / ".git").write_text(content)
@@ -174,11 +154,9 @@ def _read(master: int) -> bytes:
         return b""
 
 
-# Runs git so that no file it checks out can be longer than so many blocks of 512 bytes.
+# No file that git checks out can be longer than so many blocks of 512 bytes.
 _SMALL_DISK = """\
-#!/bin/sh
 case " $* " in *" merge "*|*" checkout "*) trap '' XFSZ; ulimit -f 64;; esac
-exec {git} "$@"
 """
 
 
@@ -198,24 +176,16 @@ def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(
     server.commit("large", "y\n" * 50_000)
     assert world.run("--plan").code == 0
     before = clone.everything()
-    folder = world.folder / "bin"
-    folder.mkdir()
-    (folder / "git").write_text(_SMALL_DISK.format(git=shutil.which("git")))
-    (folder / "git").chmod(0o755)
-    ran = world.run(PATH=f"{folder}:{world.environ['PATH']}")
+    ran = world.run(**world.wrapped_git(_SMALL_DISK))
     assert (ran.code, ran.one()["status"]) == (1, "failed")
     assert clone.everything() == before
     assert world.run().code == 0
 
 
-def _damage_index(clone: Repo) -> None:
-    clone.write(".git/index", b"DIRC no index\n")
-
-
 def test_a_damaged_index_is_named_with_the_commands_that_make_a_new_one(world: World):
     server, clone = world.pair()
     new = server.commit()
-    _damage_index(clone)
+    clone.write(".git/index", b"DIRC no index\n")
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
     assert "the index is damaged" in ran.one()["reason"]
@@ -230,8 +200,10 @@ def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(w
     server.commit()
     assert any(" switch main" in command for command in world.run().one()["remedy"])
     clone.commit("one")
-    clone.commit("two")
-    one = world.run().one()
+    mine = clone.commit("two")
+    ran = world.run()
+    one = ran.one()
+    assert (ran.code, clone.head, clone.branch) == (1, mine, "HEAD")
     assert "2 commits of it on no branch" in one["reason"]
     assert one["remedy"] == [f"git -C {clone.path} switch -c my-work"]
 
@@ -246,23 +218,22 @@ def test_naming_one_repository_does_not_make_others_inside_it_local_work(world: 
     assert inner.path.is_dir()
 
 
-def test_a_dry_run_says_that_no_server_was_asked(world: World):
-    server, _ = world.pair()
-    server.commit()
-    out = world.run("--dry-run", json=False).out
-    assert "no server was asked" in out
-    assert "All is current" not in out
+def test_a_dry_run_needs_no_server_and_says_so(world: World):
+    server, clone = world.pair()
+    with server.gone():
+        assert world.run("--dry-run").one()["status"] == "current"
+        out = world.run("--dry-run", json=False).out
+    assert ("no server was asked" in out, "All is current" in out) == (True, False)
+    assert clone.git("rev-parse", "origin/main") == clone.head
 
 
 def test_a_checkout_at_the_usual_place_with_another_remote_is_named(world: World):
-    server = world.server("a")
-    clone = world.clone(server, "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    clone = world.unconfigured("my-own-name")
     usual = world.init(world.folder / "src" / "usual")
     one = world.run().one()
     assert one["path"] == str(clone.path)
     assert any(str(usual.path) in note and "no remote of it" in note for note in one["notes"])
+    assert f"a: {usual.path} is at a usual place too" in world.run("status", json=False).out
 
 
 @pytest.mark.parametrize("others", [0, 2])
@@ -283,22 +254,13 @@ def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_use
     assert (name in trees, trees.count("my-tree")) == (False, others)
 
 
-def _lose_a_phase(module: str) -> Callable[[Path], None]:
-    def change(copy: Path) -> None:
-        file = copy / "scripts" / "repos" / f"{module}.py"
-        file.write_text(
-            file.read_text() + "\n\ndef make(repo, options):\n    return [][repo.name]\n"
-        )
-
-    return change
-
-
 def test_a_fault_of_our_own_ends_one_repository_and_not_the_run(world: World):
     world.pair("a")
     world.pair("b")
     copy = world.folder / "copy"
     shutil.copytree(TOOL.parent, copy / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-    _lose_a_phase("plan")(copy)
+    with (copy / "scripts" / "repos" / "plan.py").open("a") as plan:
+        plan.write("\n\ndef make(repo, options):\n    return [][repo.name]\n")
     words = [w if w != str(TOOL) else str(copy / "scripts" / TOOL.name) for w in world.command()]
     done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
@@ -371,22 +333,17 @@ def test_names_of_files_break_no_row_of_the_table(world: World):
     )
 
 
-def test_a_link_in_the_place_of_a_submodule_is_named(world: World):
-    inner, server = world.server("inner"), world.server("a")
-    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
-    server.git("commit", "-q", "-m", "add")
-    clone = world.clone(server, "a", "--recursive")
-    (clone.path / "inner").rename(clone.path / "aside")
-    (clone.path / "inner").symlink_to("aside")
-    server.commit()
+def test_a_link_in_the_place_of_a_submodule_is_named(world: World, nest: Nest):
+    nest.clone.shell("mv middle aside; ln -s aside middle")
+    nest.top.commit()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
-    assert "submodule path 'inner' not to be a symbolic link" in ran.one()["reason"]
+    assert "submodule path 'middle' not to be a symbolic link" in ran.one()["reason"]
 
 
-@pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
+@needs_rights
 def test_a_folder_of_settings_that_may_not_be_read_is_ignored(world: World):
-    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command("status")]
+    words = world.command("status", as_a_user=True)
     (world.home / ".config").chmod(0)
     done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
     (world.home / ".config").chmod(0o755)

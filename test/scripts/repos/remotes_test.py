@@ -8,7 +8,7 @@ import pytest
 from scripts.repos import remotes
 from scripts.repos.model import Entry
 from scripts.repos.model import Repo as Record
-from test.scripts.world import Repo, World
+from test.scripts.repos.world import Repo, World
 
 _OFFICIAL = Entry(
     "pytorch",
@@ -76,11 +76,6 @@ def test_an_address_that_git_rewrites_to_another_host_is_not_the_official_one():
     choice = _judge(config)
     assert (choice.official, choice.remedy[0].split()[3]) == (None, "config")
     assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in choice.reason
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 @pytest.fixture
