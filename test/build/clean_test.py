@@ -87,21 +87,20 @@ def test_a_record_that_names_a_source_does_not_remove_it(root: Path):
     assert clean.clean(root, Options(), _NO_BAZEL) == [_LIBRARY, "dist", "build"]
 
 
-@pytest.mark.parametrize("prepare", ["pass", "link", "dangling", "file", "outside", "never built"])
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        "",
+        "rm -r dist; ln -s ../elsewhere dist",
+        "rm -r dist; ln -s ../none dist",
+        "rm -r dist; touch dist",
+        "rm -r build",
+        f"sed -i 's#{_LIBRARY}#../elsewhere/libx.so#' build/installed.json",
+    ],
+)
 def test_the_printed_plan_does_what_clean_does(root: Path, tmp_path: Path, prepare: str):
     folder = _elsewhere(tmp_path)
-    if prepare in ("link", "dangling", "file"):
-        shutil.rmtree(root / "dist")
-    if prepare == "link":
-        (root / "dist").symlink_to(folder)
-    elif prepare == "dangling":
-        (root / "dist").symlink_to(tmp_path / "none")
-    elif prepare == "file":
-        (root / "dist").write_text("")
-    elif prepare == "outside":
-        _record(root, "../elsewhere/libx.so", _LIBRARY)
-    elif prepare == "never built":
-        shutil.rmtree(root / "build")
+    subprocess.run(["sh", "-ec", prepare], cwd=root, check=True)
     twin = tmp_path / "beside" / "tree"
     shutil.copytree(tmp_path / "tree", twin, symlinks=True)
     shutil.copytree(folder, tmp_path / "beside" / "elsewhere")

@@ -34,13 +34,18 @@ def tree(tmp_path: Path) -> Path:
 
 
 def _run(
-    tree: Path, *arguments: str, script: tuple[str, ...] = ("setup.py",), **environ: str
+    tree: Path,
+    *arguments: str,
+    python: str | Path = sys.executable,
+    script: tuple[str, ...] = ("setup.py",),
+    folder: Path | None = None,
+    **environ: str,
 ) -> "subprocess.CompletedProcess[str]":
     """Runs setup.py, or other code, with a home of its own and a Bazel that only says that it was
     started."""
     return subprocess.run(
-        [sys.executable, *script, *arguments],
-        cwd=tree,
+        [python, *script, *arguments],
+        cwd=folder or tree,
         env=_environ(tree, **environ),
         capture_output=True,
         text=True,
@@ -168,9 +173,7 @@ def test_a_hook_in_an_environment_without_torch_names_the_command_that_installs_
 ):
     python = environment(tmp_path / "bare", see_ours=False)
     hook = "from bazel.pybuild import backend; backend.build_wheel('.')"
-    process = subprocess.run(
-        [python, "-B", "-c", hook], cwd=tree, env=_environ(tree), capture_output=True, text=True
-    )
+    process = _run(tree, python=python, script=("-B", "-c", hook))
     assert f"torch is not installed for {python}" in process.stderr
     assert "--no-build-isolation" not in process.stderr
     assert "Install it: " in process.stderr
@@ -182,13 +185,7 @@ def test_python_2_gets_an_error_without_a_traceback(tree: Path):
     python = next(map(str, versions.glob("2.7.*/bin/python2.7")), python)
     if python is None:
         pytest.skip("there is no Python 2.7")
-    process = subprocess.run(
-        [python, "setup.py", "develop"],
-        cwd=tree,
-        env=_environ(tree),
-        capture_output=True,
-        text=True,
-    )
+    process = _run(tree, "develop", python=python)
     assert process.stderr.startswith("error: Python 2 is too old.")
 
 
@@ -358,14 +355,8 @@ def test_variables_that_have_no_effect_are_named_after_the_command(tree: Path, c
 def test_relative_paths_are_relative_to_the_callers_folder(tree: Path):
     elsewhere = tree.parent / "elsewhere"
     elsewhere.mkdir()
-    process = subprocess.run(
-        [sys.executable, str(tree / "setup.py"), "sdist", "-d", "out"],
-        cwd=elsewhere,
-        env=_environ(tree),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = (str(tree / "setup.py"), "sdist", "-d", "out")
+    process = _run(tree, script=script, folder=elsewhere)
     assert process.returncode == 0, process.stderr
     assert [file.suffix for file in (elsewhere / "out").iterdir()] == [".gz"]
     assert not (tree / "out").exists()

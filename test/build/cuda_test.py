@@ -235,29 +235,28 @@ def test_toolkits_are_looked_for_in_order_of_preference(tmp_path: Path):
     assert _found(environ, tmp_path / "site", home="/elsewhere") == ["CUDA_HOME"]
 
 
+def _decide_with_cuda_home(home: Path, switch: Switch, torch: cuda.Torch) -> cuda.Cuda:
+    options = Options(cuda=switch, cuda_home=str(home), cuda_home_from="CUDA_PATH")
+    return cuda.decide(options, torch, None, cuda_toolkits.watched(options, {}, []), "gcc")
+
+
 @pytest.mark.parametrize(("switch", "torch"), [(Switch.AUTO, _CUDA), (Switch.ON, _CPU)])
 def test_a_cuda_home_that_is_no_toolkit_is_an_error_where_one_is_wanted(
     switch: Switch, torch: cuda.Torch, tmp_path: Path
 ):
-    options = Options(cuda=switch, cuda_home=str(tmp_path), cuda_home_from="CUDA_PATH")
-    with pytest.raises(
-        BuildError,
-        match=f"CUDA_PATH={tmp_path} is not a complete CUDA toolkit: bin/nvcc is missing",
-    ):
-        cuda.decide(options, torch, None, cuda_toolkits.watched(options, {}, []), "gcc")
+    said = f"CUDA_PATH={tmp_path} is not a complete CUDA toolkit: bin/nvcc is missing"
+    with pytest.raises(BuildError, match=said):
+        _decide_with_cuda_home(tmp_path, switch, torch)
 
 
 def test_a_cuda_home_that_is_no_toolkit_does_not_matter_beside_a_torch_for_cpus(tmp_path: Path):
-    options = Options(cuda_home=str(tmp_path))
-    decision = cuda.decide(options, _CPU, None, cuda_toolkits.watched(options, {}, []), "gcc")
+    decision = _decide_with_cuda_home(tmp_path, Switch.AUTO, _CPU)
     assert decision.line == "not built (torch and jax are CPU builds)"
 
 
 def test_a_cuda_home_of_another_version_is_no_error_where_auto_decides(tmp_path: Path):
     write_toolkit(tmp_path, "12.9.41")
-    options = Options(cuda_home=str(tmp_path))
-    decision = cuda.decide(options, _CUDA, None, cuda_toolkits.watched(options, {}, []), "gcc")
-    assert decision.evidence.startswith("off: ")
+    assert _decide_with_cuda_home(tmp_path, Switch.AUTO, _CUDA).evidence.startswith("off: ")
 
 
 @pytest.mark.usefixtures("no_standard_place")

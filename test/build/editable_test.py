@@ -278,16 +278,11 @@ def test_nothing_else_of_the_tree_can_be_imported(environment: Path, root: Path)
     for name in ("setup.py", "scripts/__init__.py", "bazel/__init__.py"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).touch()
-    (site,) = environment.parent.parent.glob("lib/python3*/site-packages")
-    editable.install(root, site, environment.parent)
     script = (
         "import importlib.util, torch_xla_lite; print(torch_xla_lite.__file__)\n"
         "print([n for n in ('setup', 'scripts', 'bazel') if importlib.util.find_spec(n)])"
     )
-    process = subprocess.run(
-        [environment, "-I", "-c", script], cwd="/", capture_output=True, text=True, check=True
-    )
-    imported, others = process.stdout.splitlines()
+    imported, others = _import(environment, root, script, Path("/")).stdout.splitlines()
     assert Path(imported).samefile(root / "torch_xla_lite" / "__init__.py")
     assert others == "[]"
 

@@ -29,11 +29,6 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_new_file_is_installed(tmp_path: Path, root: Path):
-    assert outputs.install([_built(tmp_path, b"one")], root) == {_PATH: True}
-    assert (root / _PATH).read_bytes() == b"one"
-
-
 def test_a_changed_file_is_another_file_so_that_who_has_it_open_keeps_the_old_one(
     tmp_path: Path, root: Path
 ):

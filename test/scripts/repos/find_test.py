@@ -28,17 +28,14 @@ def test_usual_places_around_the_project_come_next(world: World, place: str):
     assert one["found"] == "usual place"
 
 
-def test_others_are_found_by_the_address_of_a_remote(world: World):
+@pytest.mark.parametrize("usual", ["empty", "something else"])
+def test_others_are_found_by_the_address_of_a_remote(world: World, usual: str):
+    if usual != "empty":
+        world.init(world.folder / "src" / "usual")
     clone = world.unconfigured("my-own-name")
     one = _run(world).one()
     assert (one["path"], one["found"]) == (str(clone.path), "by its remote")
     assert "my-own-name (by its remote)" in world.run("--dry-run", json=False).out
-
-
-def test_a_checkout_of_something_else_at_the_usual_place_is_ignored(world: World):
-    world.init(world.folder / "src" / "usual")
-    clone = world.unconfigured("my-own-name")
-    assert _run(world).one()["path"] == str(clone.path)
 
 
 def test_what_has_the_upstream_as_a_submodule_is_not_taken_for_it(world: World):
@@ -141,17 +138,6 @@ def test_a_damaged_repository_is_refused_and_the_others_go_on(world: World):
     assert (ran.code, ran.one("a")["status"]) == (1, "skipped")
     assert "does not accept it as a repository" in ran.one("a")["reason"]
     assert other.head == new
-
-
-def test_a_checkout_inside_another_is_not_its_untracked_file(world: World):
-    server, outer = world.pair("outer")
-    inner_server = world.server("inner")
-    inner = world.clone(inner_server, "outer/inner")
-    entry = world.table.pop("outer/inner")
-    world.table["inner"] = entry
-    news = [server.commit(), inner_server.commit()]
-    assert world.run().code == 0
-    assert [outer.head, inner.head] == news
 
 
 @pytest.mark.parametrize("name", ["a b", "a\nb", "a'$(id)", "a\u2028b", "-a"])

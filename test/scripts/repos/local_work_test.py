@@ -107,7 +107,8 @@ def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
     ran = world.run(*([how] if how else []))
     assert (ran.code, ran.one()["status"]) == (0, "updated")
     assert (clone.read("file"), _work(clone)) == ("new\n", before)
-    assert world.run("undo").code == 0
+    ran = world.run("undo")
+    assert (ran.code, set(ran.one()["files"])) == (0, {"file", "theirs", "folder/file"})
     assert clone.everything() == old
 
 

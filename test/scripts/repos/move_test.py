@@ -27,18 +27,12 @@ def clone(world: World) -> Repo:
     return clone
 
 
-def test_a_locked_branch_changes_nothing(world: World, clone: Repo):
+@pytest.mark.parametrize("words", [[], ["undo"]], ids=["run", "undo"])
+def test_a_locked_branch_changes_nothing(world: World, clone: Repo, words: list[str]):
+    assert not words or world.run().code == 0
     clone.write(".git/refs/heads/main.lock", "")
     before = clone.everything()
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
-
-
-def test_an_undo_that_git_refuses_changes_nothing(world: World, clone: Repo):
-    assert world.run().code == 0
-    before = clone.everything()
-    clone.write(".git/refs/heads/main.lock", "")
-    ran = world.run("undo")
+    ran = world.run(*words)
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
 
 
@@ -47,8 +41,7 @@ def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     world: World, clone: Repo, how: str
 ):
     if how:
-        clone.git("switch", "-q", "-c", "feature")
-        clone.commit("mine")
+        clone.commit_on_feature()
     before = clone.everything()
     for name in ("post-checkout", "post-merge"):
         clone.hook(name, "echo git-lfs was not found >&2; exit 2")
@@ -118,8 +111,7 @@ def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_res
 
 
 def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Repo):
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+    clone.commit_on_feature()
     late = f"unset $(git rev-parse --local-env-vars); cd '{clone.path}'"
     clone.hook("pre-rebase", f"{late} && git commit -q --allow-empty -m late")
     assert world.run("--rebase").one()["status"] == "failed"
@@ -138,8 +130,7 @@ def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: Wor
 
 
 def test_a_branch_that_was_checked_out_meanwhile_stays(world: World, clone: Repo):
-    clone.git("switch", "-q", "-c", "feature")
-    mine = clone.commit("mine")
+    mine = clone.commit_on_feature()
     clone.git("branch", "other")
     late = f"unset $(git rev-parse --local-env-vars); cd '{clone.path}'"
     clone.hook("pre-rebase", f"{late} && git switch -q other")
@@ -154,8 +145,7 @@ def test_a_branch_that_was_checked_out_meanwhile_stays(world: World, clone: Repo
 def test_a_folder_that_may_not_be_written_is_not_half_updated(world: World, how: str):
     server, clone = world.pair(files=dict.fromkeys(("d/changed", "d/removed"), "old\n"))
     if how == "rebase":
-        clone.git("switch", "-q", "-c", "feature")
-        clone.commit("mine")
+        clone.commit_on_feature()
     server.git("rm", "-q", "d/removed")
     server.commit("d/changed")
     options = {"rebase": ["--rebase"], "to": [world.frozen(a=server.head)], "undo": ["undo"]}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from test.build.shell import program
-from test.scripts.repos.servers import Server, git_daemon, http_server, silent_port
+from test.scripts.repos.servers import Server, http_server, silent_port
 from test.scripts.repos.world import Repo, World, wait_for_orphans
 
 
@@ -35,15 +35,6 @@ def web(world: World) -> Iterator[Web]:
 def _point(world: World, clone: Repo, url: str) -> None:
     clone.git("remote", "set-url", "origin", url)
     world.table["a"]["upstream"] = [url]
-
-
-def test_a_repository_is_updated_over_gits_own_protocol(world: World):
-    upstream, clone = world.pair()
-    new = upstream.commit()
-    with git_daemon(world.folder / "servers", world.environ) as url:
-        _point(world, clone, f"{url}/a/.git")
-        assert world.run().code == 0
-    assert clone.head == new
 
 
 # Carries out here what is meant for another machine.

@@ -35,13 +35,6 @@ def test_a_pinned_repository_stops_at_its_pin(world: World, torch: Pinned):
     assert world.run("--pinned").one("torch")["status"] == "current"
 
 
-def test_without_the_option_pins_are_ignored(world: World, torch: Pinned):
-    torch.pin(torch.server.commit())
-    new = torch.server.commit()
-    world.run()
-    assert torch.clone.head == new
-
-
 def test_a_pin_is_read_from_a_repository_that_is_not_updated(world: World, torch: Pinned):
     pinned = torch.server.commit()
     torch.server.commit()
@@ -140,10 +133,9 @@ def test_pins_that_are_a_circle_are_refused(world: World):
     assert (ran.code, "`pins` is a circle" in ran.err) == (2, True)
 
 
-def test_a_default_run_says_where_it_moves_past_a_pin(world: World, torch: Pinned):
-    pinned = torch.server.commit()
-    torch.server.commit()
+def test_without_the_option_a_run_moves_past_a_pin_and_says_so(world: World, torch: Pinned):
+    pinned, new = torch.server.commit(), torch.server.commit()
     torch.pin(pinned)
     note = f"1 commit past {pinned[:10]}, which wheel pins; --pinned stops there"
-    assert world.run().one("torch")["notes"] == [note]
+    assert (world.run().one("torch")["notes"], torch.clone.head) == ([note], new)
     assert world.run().one("torch")["notes"] == []

@@ -41,51 +41,39 @@ def test_a_neighbour_with_a_damaged_git_file_is_ignored(world: World, words: lis
     assert (done.code, done.err) == (0, "")
 
 
-_CHANGES_WITHOUT_FIELDS = (
-    '{"schema": "update-repos-run/1", "state": "done", "undone": null, "peers": [],'
-    ' "changes": [{"kind": "ref"}]}'
-)
-
-
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"schema": "x"}', "\0\xff", _CHANGES_WITHOUT_FIELDS]
+    "damage",
+    [
+        *("", "{", "[]", "{}", '{"schema": "x"}', "\0\xff"),
+        # Values of a wrong kind.
+        *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
+        *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
+        {"changes": [{"kind": "ref"}]},
+        {"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},
+        {"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},
+    ],
+    ids=repr,
 )
-def test_a_damaged_record_is_named_and_the_others_are_undone(world: World, content: str):
+def test_a_damaged_record_is_named_and_the_others_are_undone(
+    world: World, damage: str | dict[str, object]
+):
     server_a, a = world.pair("a")
     server_b, b = world.pair("b")
     old = b.head
     server_a.commit()
     server_b.commit()
     run = world.run().json["run"]
-    a.write(f".git/update-repos/{run}.json", content)
-    a.write(".git/update-repos/state.json", content)
+    record = a.path / ".git/update-repos" / f"{run}.json"
+    if isinstance(damage, dict):
+        damage = json.dumps({**json.loads(record.read_text()), **damage})
+    record.write_text(damage)
+    record.with_name("state.json").write_text(damage)
     assert {r["state"] for r in world.run("undo", "--list").json["runs"]} == {"damaged", "update"}
     ran = world.run("undo")
     assert (ran.code, b.head, ran.one("a")["status"]) == (1, old, "skipped")
     assert ("is damaged" in ran.one("a")["reason"], ran.one("a")["branch"]) == (True, "main")
     new = server_a.commit()
     assert (world.run("a").code, a.head) == (0, new)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
-        *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
-        *({"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},),
-        *({"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},),
-    ],
-    ids=str,
-)
-def test_a_record_with_values_of_a_wrong_kind_is_damaged(world: World, wrong: dict[str, object]):
-    server, clone = world.pair("a")
-    server.commit()
-    run = world.run().json["run"]
-    file = clone.path / ".git" / "update-repos" / f"{run}.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **wrong}))
-    assert [r["state"] for r in world.run("undo", "--list").json["runs"]] == ["damaged"]
-    ran = world.run("undo", run)
-    assert (ran.code, ran.one()["status"]) == (1, "skipped")
 
 
 def test_the_standard_library_is_enough_and_the_file_can_be_executed(world: World):
@@ -208,14 +196,16 @@ def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(w
     assert one["remedy"] == [f"git -C {clone.path} switch -c my-work"]
 
 
-def test_naming_one_repository_does_not_make_others_inside_it_local_work(world: World):
+def test_a_repository_inside_another_is_not_its_local_work_also_when_one_is_named(world: World):
     server, outer = world.pair("outer")
-    inner = world.clone(world.server("inner"), "outer/inner")
+    inner_server = world.server("inner")
+    inner = world.clone(inner_server, "outer/inner")
     world.table["inner"] = world.table.pop("outer/inner")
-    new = server.commit()
+    new, of_inner = server.commit(), inner_server.commit()
     ran = world.run("outer")
     assert (ran.code, outer.head, ran.one("outer")["local"]["untracked"]) == (0, new, 0)
-    assert inner.path.is_dir()
+    new = server.commit()
+    assert (world.run().code, outer.head, inner.head) == (0, new, of_inner)
 
 
 def test_a_dry_run_needs_no_server_and_says_so(world: World):
@@ -241,8 +231,7 @@ def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_use
     world: World, others: int
 ):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+    clone.commit_on_feature()
     server.commit()
     for number in range(others):
         clone.git("worktree", "add", "-q", "--detach", f"../my-tree{number}")

@@ -138,8 +138,7 @@ def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, n
 
 
 def test_the_submodules_of_a_feature_branch_follow(world: World, nest: Nest):
-    nest.clone.git("switch", "-q", "-c", "feature")
-    nest.clone.commit("mine")
+    nest.clone.commit_on_feature()
     _, middle, leaf = nest.advance()
     assert world.run("--rebase").code == 0
     assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)

@@ -74,19 +74,6 @@ def test_undo_leaves_local_changes_that_are_in_the_way(world: World):
     assert "in the way: file" in ran.one()["reason"]
 
 
-def test_undo_carries_other_local_changes_over_and_leaves_staged_ones_staged(world: World):
-    server, clone = world.pair()
-    server.commit("file", "theirs\n")
-    world.run()
-    clone.write("README", "staged\n")
-    clone.git("add", "README")
-    clone.write("README", "changed\n")
-    ran = world.run("undo")
-    assert (ran.code, ran.one()["files"]) == (0, ["file"])
-    assert (clone.git("show", ":README"), clone.read("README")) == ("staged", "changed\n")
-    assert not (clone.path / "file").exists()
-
-
 def test_undo_leaves_ignored_files_that_are_in_the_way(world: World):
     server, clone = world.pair(files={"file": "theirs\n"})
     server.git("rm", "-q", "file")

@@ -58,8 +58,7 @@ def test_a_plan_changes_no_ref_but_remote_tracking_ones(world: World, option: st
 
 def test_a_feature_branch_stays_and_the_default_branch_beside_it_moves(world: World):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    mine = clone.commit("mine")
+    mine = clone.commit_on_feature()
     new = server.commit()
     ran = world.run()
     assert (clone.head, clone.branch) == (mine, "feature")
@@ -120,8 +119,7 @@ def test_unpushed_commits_on_a_current_branch_need_no_person(world: World):
 
 def test_a_rebase_leaves_merges_alone(world: World):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+    clone.commit_on_feature()
     clone.git("switch", "-q", "-c", "other", "main")
     clone.commit("other")
     clone.git("switch", "-q", "feature")
@@ -139,8 +137,7 @@ def test_rewritten_history_is_named_and_nothing_is_replayed(world: World):
     server.commit("old")
     assert world.run().code == 0
     old = clone.head
-    clone.git("switch", "-q", "-c", "feature")
-    mine = clone.commit("mine")
+    mine = clone.commit_on_feature()
     server.git("reset", "-q", "--hard", "HEAD~1")
     server.commit("new")
     ran = world.run("--rebase")
@@ -174,16 +171,6 @@ def test_a_default_branch_that_another_worktree_rebases_is_left_to_it(world: Wor
     ran = world.run()
     assert (ran.code, clone.git("rev-parse", "main")) == (1, old)
     assert f"main is checked out in {tree.path}" in ran.one()["reason"]
-
-
-def test_a_worktree_is_updated_like_a_clone(world: World):
-    server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.git("worktree", "add", "-q", "../tree", "main")
-    world.table["a"]["path"] = str(clone.path.parent / "tree")
-    new = server.commit()
-    assert world.run().code == 0
-    assert (clone.git("rev-parse", "main"), clone.branch) == (new, "feature")
 
 
 def test_a_shallow_clone_is_fast_forwarded(world: World):

@@ -137,6 +137,11 @@ class Repo:
         self.git("commit", "-q", "-m", f"write {name}")
         return self.head
 
+    def commit_on_feature(self) -> str:
+        """Commits the file `mine` on a new branch, which is checked out; returns the commit."""
+        self.git("switch", "-q", "-c", "feature")
+        return self.commit("mine")
+
     @contextlib.contextmanager
     def gone(self) -> Iterator[None]:
         """While this lasts, the repository is not at its place."""
