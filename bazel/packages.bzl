@@ -42,6 +42,7 @@ PACKAGES = [
     "test/python",
     "test/python/lowering",
     "test/scripts",
+    "test/scripts/repos",
     "test/setup_py",
     "test/third_party",
     "third_party",

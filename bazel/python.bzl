@@ -127,7 +127,8 @@ def lite_py_files(
     than its imports say.
 
     Args:
-      python_deps: the dictionary PYTHON_DEPS of the file that scripts/python_deps.py has written for the folder.
+      python_deps: the dictionary PYTHON_DEPS of the file that scripts/python_deps.py has written for the folder: what a
+        file uses, if it uses anything.
       attributes: target -> further attributes: data, deps, env, shard_count, size, tags ...
       group: name of a library with all libraries of the folder.
       lowerings: target -> the files of torch_xla_lite/lowering that it needs and does not import, as words.
@@ -136,12 +137,13 @@ def lite_py_files(
       test_deps: what all tests need and do not import.
     """
     package = native.package_name()
-    files = python_deps.get(package)
-    if files == None:
-        fail("The Python files of //%s are not listed. List them:  python scripts/python_deps.py" % package)
-    nightly = files.get("nightly", [])
+    used = python_deps.get(package, {})
+    nightly = used.get("nightly", [])
+
+    # `setup.py develop` writes _build_info.py.
+    files = [file[:-len(".py")] for file in native.glob(["*.py"], exclude = ["_build_info.py"])]
     tests = [file for file in files if file.endswith("_test")]
-    libraries = [file for file in files if file not in tests + ["nightly"]]
+    libraries = [file for file in files if file not in tests]
     targets = {file: [file] for file in libraries}
     if one_test:
         targets[one_test] = tests
@@ -149,13 +151,13 @@ def lite_py_files(
         targets.update({file: [file] for file in tests})
     for name in attributes.keys() + lowerings.keys():
         if name not in targets:
-            fail("//%s has no file %s.py. If it is new:  python scripts/python_deps.py" % (package, name))
+            fail("//%s has no file %s.py." % (package, name))
     for name, sources in targets.items():
         more = dict(attributes.get(name, {}))
         families = [word for word in lowerings.get(name, "").split(" ") if word]
         deps = more.pop("deps", []) + ["//torch_xla_lite/lowering:" + family for family in families]
         for source in sources:
-            deps += files[source]
+            deps += used.get(source, [])
         if name in libraries:
             make = lite_py_library
             more["visibility"] = ["//:__subpackages__"]

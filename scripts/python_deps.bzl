@@ -2,8 +2,6 @@
 
 PYTHON_DEPS = {
     "scripts": {
-        "__init__": [],
-        "cache_server": [],
         "cc_deps": [":python_deps", "//bazel/pybuild/dist:sources", "//third_party/torch:layers"],
         "compile_commands": ["//bazel/pybuild/machine:find_bazel"],
         "lowering_table": ["//torch_xla_lite/lowering/base:facts", "//torch_xla_lite/lowering/base:registry",
@@ -14,7 +12,6 @@ PYTHON_DEPS = {
         "update_repos": ["//scripts/repos:cli"],
     },
     "scripts/bench": {
-        "__init__": [],
         "build": [":clones", ":harness", "//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "build_report": ["//bazel/pybuild/why:execution_log", "//bazel/pybuild/why:profile"],
         "clones": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
@@ -25,8 +22,6 @@ PYTHON_DEPS = {
         "edit_costs": ["//bazel/pybuild/machine:find_bazel"],
         "first": [":harness"],
         "gpu": [":harness", "//torch_xla_lite:__init__"],
-        "gpu_compiler": [],
-        "harness": [],
         "interop": [":compile", ":harness", "//torch_xla_lite:__init__", "//torch_xla_lite:export",
             "//torch_xla_lite:stacked_layers"],
         "kernels": [":harness", ":runtime", "//torch_xla_lite/lowering/base:kernels"],
@@ -40,24 +35,18 @@ PYTHON_DEPS = {
         "threads": [":compile", ":harness", "//torch_xla_lite:__init__"],
     },
     "scripts/ci": {
-        "__init__": [],
         "check_cuda_wheel": [":nvidia"],
-        "hit_rate": [],
-        "nvidia": [],
         "release_wheel": ["//bazel/pybuild/machine:find_bazel", "//scripts/bench:clones"],
     },
     "scripts/remote": {
-        "cache_tunnel": [],
         "execution": ["//scripts/bench:clones"],
     },
     "scripts/repos": {
-        "__init__": [],
         "apply": [":filters", ":git", ":inspect", ":journal", ":model", ":move", ":obstacles", ":relation", ":run",
             ":submodules"],
         "cli": [":apply", ":find", ":git", ":journal", ":model", ":report", ":run", ":survey", ":table", ":undo"],
         "filters": [":git", ":model", ":obstacles"],
         "find": [":git", ":inspect", ":journal", ":model", ":network", ":remotes", ":run"],
-        "git": [],
         "inspect": [":git", ":journal", ":model"],
         "journal": [":git"],
         "model": [":git"],
@@ -65,7 +54,6 @@ PYTHON_DEPS = {
         "network": [":git", ":model", ":progress"],
         "obstacles": [":git", ":inspect", ":model"],
         "plan": [":git", ":model"],
-        "progress": [],
         "relation": [":git", ":model"],
         "relocate": [":git", ":inspect", ":journal", ":model"],
         "remotes": [":git", ":model"],

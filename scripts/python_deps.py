@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes what BUILD files would repeat: which targets each Python file uses, and all folders.
 
-    python scripts/python_deps.py             # after a change of imports, for a new file or folder
+    python scripts/python_deps.py             # after a change of imports, for a new folder
     python scripts/python_deps.py --check     # writes nothing; exit code 1 if a list is out of date
 
-    FOLDER/python_deps.bzl    for each folder of the root: Python file -> the targets that it uses;
-                              "nightly" -> the tests with cases that are marked so
+    FOLDER/python_deps.bzl    for each folder of the root: Python file -> the targets that it uses,
+                              if any; "nightly" -> the tests with cases that are marked so
     bazel/packages.bzl        all folders with a BUILD file
 
 A file uses what it imports, in functions, too. A test also uses the scripts whose paths are among
@@ -56,12 +56,13 @@ def texts(root: Path) -> dict[str, str]:
     for package, inside in itertools.groupby(sorted(files, key=lambda f: (_folder(f), f)), _folder):
         inside = list(inside)
         labels = {Path(file).stem: _labels(root, file, files) for file in inside}
-        lines = "".join(entry(name, quoted(labels[name])) for name in labels)
+        lines = "".join(entry(name, quoted(used)) for name, used in labels.items() if used)
         nightly = [Path(file).stem for file in inside if _has_nightly_cases(root / file)]
         if nightly:
             lines += entry("nightly", quoted(nightly))
         place = f"{package.partition('/')[0]}/python_deps.bzl"
-        blocks[place] = blocks.get(place, "") + f'    "{package}": {{\n{lines}    }},\n'
+        block = f'    "{package}": {{\n{lines}    }},\n' if lines else ""
+        blocks[place] = blocks.get(place, "") + block
     return written | {place: f"{_DEPS}{block}}}\n" for place, block in blocks.items()}
 
 

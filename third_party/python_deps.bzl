@@ -2,12 +2,9 @@
 
 PYTHON_DEPS = {
     "third_party": {
-        "elf": [],
         "interface": [":elf"],
     },
     "third_party/torch": {
-        "autocast_ops": [],
         "layers": [":meta_functions"],
-        "meta_functions": [],
     },
 }

@@ -35,12 +35,6 @@ def test_the_soname_of_a_library_is_its_file_name(library: Path):
     assert _dynamic(library, "SONAME") == [library.name]
 
 
-@_ALL
-def test_search_paths_are_relative_to_the_file(library: Path):
-    (path,) = _dynamic(library, "RUNPATH")
-    assert all(folder.startswith("$ORIGIN/") for folder in path.split(":"))
-
-
 @pytest.mark.parametrize("library", [_BRIDGE, _FFI], ids=lambda path: path.name)
 def test_libraries_below_the_module_do_not_need_python(library: Path):
     assert not [name for name in _dynamic(library, "NEEDED") if "python" in name]

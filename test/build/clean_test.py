@@ -12,6 +12,7 @@ import pytest
 from bazel.pybuild.commands import clean
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import Options
+from test.build.shell import program
 
 _NO_BAZEL = {"PATH": "/nowhere"}
 _LIBRARY = "torch_xla_lite/lib/libx.so"
@@ -52,7 +53,7 @@ def test_what_was_built_goes_and_sources_stay(root: Path):
     assert _entries(root) == ["torch_xla_lite", "torch_xla_lite/lib", "torch_xla_lite/mine.py"]
 
 
-@pytest.mark.parametrize("name", ["dist", "torch_xla_lite.egg-info", "torch_xla_lite/lib"])
+@pytest.mark.parametrize("name", ["build", "dist", "torch_xla_lite.egg-info", "torch_xla_lite/lib"])
 def test_what_a_link_leads_to_stays(root: Path, tmp_path: Path, name: str):
     folder = _elsewhere(tmp_path)
     if (root / name).exists():
@@ -86,21 +87,20 @@ def test_a_record_that_names_a_source_does_not_remove_it(root: Path):
     assert clean.clean(root, Options(), _NO_BAZEL) == [_LIBRARY, "dist", "build"]
 
 
-@pytest.mark.parametrize("prepare", ["pass", "link", "dangling", "file", "outside", "never built"])
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        "",
+        "rm -r dist; ln -s ../elsewhere dist",
+        "rm -r dist; ln -s ../none dist",
+        "rm -r dist; touch dist",
+        "rm -r build",
+        f"sed -i 's#{_LIBRARY}#../elsewhere/libx.so#' build/installed.json",
+    ],
+)
 def test_the_printed_plan_does_what_clean_does(root: Path, tmp_path: Path, prepare: str):
     folder = _elsewhere(tmp_path)
-    if prepare in ("link", "dangling", "file"):
-        shutil.rmtree(root / "dist")
-    if prepare == "link":
-        (root / "dist").symlink_to(folder)
-    elif prepare == "dangling":
-        (root / "dist").symlink_to(tmp_path / "none")
-    elif prepare == "file":
-        (root / "dist").write_text("")
-    elif prepare == "outside":
-        _record(root, "../elsewhere/libx.so", _LIBRARY)
-    elif prepare == "never built":
-        shutil.rmtree(root / "build")
+    subprocess.run(["sh", "-ec", prepare], cwd=root, check=True)
     twin = tmp_path / "beside" / "tree"
     shutil.copytree(tmp_path / "tree", twin, symlinks=True)
     shutil.copytree(folder, tmp_path / "beside" / "elsewhere")
@@ -112,10 +112,7 @@ def test_the_printed_plan_does_what_clean_does(root: Path, tmp_path: Path, prepa
 
 
 def _bazel(tmp_path: Path, script: str) -> Options:
-    program = tmp_path / "bazel"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    return Options(bazel=str(program))
+    return Options(bazel=str(program(tmp_path / "bazel", script)))
 
 
 def test_a_bazel_that_fails_is_an_error_after_the_rest_is_removed(root: Path, tmp_path: Path):

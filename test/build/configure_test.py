@@ -17,7 +17,9 @@ from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
 from bazel.pybuild.why import execution_log
 from bazel.pytest_plugin import mostly_nightly
+from test.build.shell import program
 from test.build.toolkit import write_toolkit
+from test.build.tree import ROOT
 
 _OFF = Options(cuda=Switch.OFF)
 _NO_CUDA = cuda.Cuda(False, None, (), "off: for a test")
@@ -99,8 +101,7 @@ class _Tree:
         self.root.mkdir()
         self.site.mkdir()
         (self.root / "requirements.txt").write_text("")
-        self._bazel.write_text(f"#!/bin/sh\n{bazel}\n")
-        self._bazel.chmod(0o755)
+        program(self._bazel, bazel)
         found = packages.installed(packages.BUILT_AGAINST, packages.search_path())
         for name, package in found.items():
             for path in (package.info, package.info.parent / name):
@@ -149,11 +150,18 @@ def test_the_decision_about_cuda_is_stored_and_printed_when_it_has_changed(
         assert capsys.readouterr().out == ""
 
 
-def test_an_uninstalled_package_is_missed(tree: _Tree):
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [(None, "torch is not installed"), ("2.11.0", "built with: torch 2.13 to 2.15")],
+)
+def test_a_package_that_is_gone_or_of_another_version_is_an_error(
+    tree: _Tree, version: str | None, problem: str
+):
+    shutil.copy(ROOT / "pyproject.toml", tree.root)
     tree.ensure()
     info = next(tree.site.glob("torch-*.dist-info"))
-    info.unlink()
-    with pytest.raises(BuildError, match="torch is not installed"):
+    info.rename(info.with_name(f"torch-{version}.dist-info") if version else tree.root / "torch")
+    with pytest.raises(BuildError, match=problem):
         tree.ensure()
 
 

@@ -104,8 +104,7 @@ def test_options_of_the_host_compiler_arrive_as_they_are(built: CudaTree):
         f"constexpr int kFactor = SUM(1, 2);\nstatic_assert(sizeof(TEXT) == sizeof({text}));\n",
     )
     options = ["--copt=-DSUM(a,b)=(a+b)", f"--cxxopt=-DTEXT={text}"]
-    process = built.bazel("build", *options, "//torch_xla_lite:scale")
-    assert process.returncode == 0, process.stderr
+    built.bazel("build", *options, "//torch_xla_lite:scale", check=True)
 
 
 def test_another_clone_without_a_cache_builds_the_same_bytes(built: CudaTree, clone: CudaTree):
@@ -132,23 +131,20 @@ def test_off_takes_the_library_out_of_the_package(built: CudaTree):
 
 def test_a_stray_toolkit_beside_a_torch_for_cpus_changes_nothing(tree: CudaTree, tmp_path: Path):
     python = environment(tmp_path / "cpu")
-    process = tree.run(python, "setup.py", "develop")
-    assert process.returncode == 0, process.stderr
+    process = tree.run(python, "setup.py", "develop", check=True)
     assert "CUDA kernels: not built (torch and jax are CPU builds)" in process.stdout
     assert not tree.library.exists()
 
 
 def test_one_beside_a_torch_for_cpus_builds_the_library(tree: CudaTree, tmp_path: Path):
     python = environment(tmp_path / "cpu")
-    process = tree.run(python, "setup.py", "develop", USE_CUDA="1")
-    assert process.returncode == 0, process.stderr
+    process = tree.run(python, "setup.py", "develop", check=True, USE_CUDA="1")
     assert f"CUDA kernels: built (USE_CUDA=1; {_CODES}" in process.stdout
     assert codes(tree.library) == {"sm_80", "sm_90", "compute_90"}
 
 
 def test_a_wheel_with_the_library_has_the_version_of_cuda(built: CudaTree, tmp_path: Path):
-    process = built.setup("bdist_wheel", "-d", str(tmp_path))
-    assert process.returncode == 0, process.stderr
+    built.must("bdist_wheel", "-d", str(tmp_path))
     (made,) = tmp_path.glob("*.whl")
     assert made.name.startswith("torch_xla_lite-0.1.0+cu130-cp3")
 
@@ -157,12 +153,10 @@ def test_pip_installs_a_source_distribution_though_its_wheel_has_the_library(
     built: CudaTree, tmp_path: Path
 ):
     # pip refuses a wheel of another version than the name of the source distribution says.
-    made = built.setup("sdist", "-d", str(tmp_path / "index"))
-    assert made.returncode == 0, made.stderr
+    built.must("sdist", "-d", str(tmp_path / "index"))
     pip = (sys.executable, "-m", "pip", "--python", str(built.python), "wheel", "--no-index")
     wishes = ("--no-deps", "--no-build-isolation", "--find-links", str(tmp_path / "index"))
-    process = built.run(*pip, *wishes, "-w", str(tmp_path / "made"), "torch_xla_lite==0.1.0")
-    assert process.returncode == 0, process.stdout + process.stderr
+    built.run(*pip, *wishes, "-w", str(tmp_path / "made"), "torch_xla_lite==0.1.0", check=True)
     (wheel,) = (tmp_path / "made").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert "torch_xla_lite/lib/libtorch_xla_lite_cuda.so" in archive.namelist()
@@ -170,13 +164,11 @@ def test_pip_installs_a_source_distribution_though_its_wheel_has_the_library(
 
 def test_a_bare_build_of_all_works_without_a_toolkit(tree: CudaTree):
     tree.develop(USE_CUDA="0")
-    process = tree.bazel("build", "//...")
-    assert process.returncode == 0, process.stderr
+    tree.bazel("build", "//...", check=True)
 
 
 def test_a_build_for_another_machine_leaves_the_library_out(built: CudaTree):
     options = ("--config=aarch64", "--nobuild")
     process = built.bazel("build", *options, "//torch_xla_lite:scale")
     assert "//torch_xla_lite:scale is incompatible and cannot be built" in process.stderr
-    process = built.bazel("build", *options, "//torch_xla_lite:all")
-    assert process.returncode == 0, process.stderr
+    built.bazel("build", *options, "//torch_xla_lite:all", check=True)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,28 +96,14 @@ def test_it_lists_every_file_that_it_consists_of(root: Path, site: Path):
     assert listed == {*found, "../bin/torch-xla-lite"}
 
 
-def test_its_commands_run_what_the_entry_points_name(root: Path, site: Path):
-    (root / "torch_xla_lite" / "cli.py").write_text(
-        "def main():\n    print('here')\n    return 3\n"
-    )
-    editable.install(root, site, site.parent / "bin")
-    process = subprocess.run(
-        [site.parent / "bin" / "torch-xla-lite"],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (process.stdout, process.returncode) == ("here\n", 3)
-
-
-def test_its_commands_run_in_an_environment_whose_path_has_spaces(
-    root: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["environment", "my environment"])
+def test_its_commands_run_what_the_entry_points_name_also_where_the_path_has_spaces(
+    root: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
     (root / "torch_xla_lite" / "cli.py").write_text(
         "import sys\ndef main():\n    print(*sys.argv[1:], sep='|')\n    return 3\n"
     )
-    python = tmp_path / "my environment" / "python"
+    python = tmp_path / name / "python"
     python.parent.mkdir()
     python.symlink_to(sys.executable)
     monkeypatch.setattr(sys, "executable", str(python))
@@ -136,12 +123,6 @@ def test_uninstall_removes_all_of_it_and_nothing_else(root: Path, site: Path):
     assert editable.uninstall(site) == []
 
 
-def test_a_lost_finder_is_noticed(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
-    (site / editable.FINDER).unlink()
-    assert not editable.in_place(root, site)
-
-
 def test_the_module_that_torch_calls_works_without_the_tree(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     shutil.rmtree(root)
@@ -150,21 +131,6 @@ def test_the_module_that_torch_calls_works_without_the_tree(root: Path, site: Pa
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, env=environ, capture_output=True, check=True).stdout
     assert "torch_xla_lite_autoload.py" in map(str, _distribution(site).files or [])
-
-
-def test_an_edit_of_the_module_that_torch_calls_is_noticed(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
-    (root / "torch_xla_lite" / "autoload.py").write_text("def register(): ...\n")
-    assert not editable.in_place(root, site)
-    editable.install(root, site, site.parent / "bin")
-    assert (site / "torch_xla_lite_autoload.py").read_text() == "def register(): ...\n"
-
-
-def test_a_newer_pyproject_is_noticed(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
-    future = (root / "pyproject.toml").stat().st_mtime_ns + 10**12
-    os.utime(root / "pyproject.toml", ns=(future, future))
-    assert not editable.in_place(root, site)
 
 
 def test_a_new_version_takes_the_place_of_the_old_one(root: Path, site: Path):
@@ -183,10 +149,31 @@ def test_another_tree_takes_the_place_of_the_first(tmp_path: Path, root: Path, s
     assert not editable.in_place(root, site)
 
 
-def test_a_lost_pth_file_is_noticed(root: Path, site: Path):
+def _touch_later(file: Path) -> None:
+    future = file.stat().st_mtime_ns + 10**12
+    os.utime(file, ns=(future, future))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root, site: (site / editable.FINDER).unlink(),
+        lambda root, site: (site / editable.PTH).unlink(),
+        lambda root, site: _touch_later(root / "pyproject.toml"),
+        lambda root, site: (root / "torch_xla_lite" / "autoload.py").write_text("changed = True\n"),
+    ],
+    ids=["finder", "pth", "pyproject", "autoload"],
+)
+def test_what_is_lost_or_out_of_date_is_noticed_and_written_again(
+    root: Path, site: Path, change: Callable[[Path, Path], object]
+):
     editable.install(root, site, site.parent / "bin")
-    (site / editable.PTH).unlink()
+    change(root, site)
     assert not editable.in_place(root, site)
+    editable.install(root, site, site.parent / "bin")
+    assert (site / editable.FINDER).exists() and (site / editable.PTH).exists()
+    autoload = root / "torch_xla_lite" / "autoload.py"
+    assert (site / "torch_xla_lite_autoload.py").read_text() == autoload.read_text()
 
 
 def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path):
@@ -198,22 +185,6 @@ def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path)
     assert editable.in_place(root, site)
     names = {editable.FINDER, editable.PTH, whole.name, "torch_xla_lite_autoload.py"}
     assert {entry.name for entry in site.iterdir()} == names
-
-
-def test_stale_metadata_of_another_version_goes(root: Path, site: Path):
-    stale = site / "torch_xla_lite-0.0.9.dist-info"
-    stale.mkdir()
-    (stale / "METADATA").write_text("Name: torch_xla_lite\nVersion: 0.0.9\n")
-    editable.install(root, site, site.parent / "bin")
-    assert not stale.exists()
-    assert editable.in_place(root, site)
-
-
-def test_a_copy_that_no_installer_knows_of_is_not_left_to_hide_the_tree(root: Path, site: Path):
-    (site / "torch_xla_lite").mkdir()
-    (site / "torch_xla_lite" / "__init__.py").write_text("")
-    with pytest.raises(BuildError, match="would be imported instead of this tree"):
-        editable.install(root, site, site.parent / "bin")
 
 
 def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):
@@ -307,16 +278,11 @@ def test_nothing_else_of_the_tree_can_be_imported(environment: Path, root: Path)
     for name in ("setup.py", "scripts/__init__.py", "bazel/__init__.py"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).touch()
-    (site,) = environment.parent.parent.glob("lib/python3*/site-packages")
-    editable.install(root, site, environment.parent)
     script = (
         "import importlib.util, torch_xla_lite; print(torch_xla_lite.__file__)\n"
         "print([n for n in ('setup', 'scripts', 'bazel') if importlib.util.find_spec(n)])"
     )
-    process = subprocess.run(
-        [environment, "-I", "-c", script], cwd="/", capture_output=True, text=True, check=True
-    )
-    imported, others = process.stdout.splitlines()
+    imported, others = _import(environment, root, script, Path("/")).stdout.splitlines()
     assert Path(imported).samefile(root / "torch_xla_lite" / "__init__.py")
     assert others == "[]"
 

@@ -24,7 +24,7 @@ def _read(folder: Path) -> events.Outcome:
 
 def _recorded(folder: Path, version: str) -> events.Outcome:
     shutil.copy(_RECORDED / f"bazel-{version}" / "events.json", folder)
-    logs.write(folder / "execution.bin", logs.recorded(version, "execution"))
+    logs.unpack(version, "execution", folder / "execution.bin")
     return _read(folder)
 
 

@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def _read(log: Path, version: str) -> list[Spawn]:
-    logs.write(log, logs.recorded(version, "spawns"))
+    logs.unpack(version, "spawns", log)
     return list(execution_log.read(log))
 
 

@@ -22,7 +22,7 @@ _OUTSIDE = "external/local_config_cc/builtin_include_directory_paths"
 def spawns(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Spawn]:
     """The compilations of two sources, an archive and a link."""
     log = tmp_path_factory.mktemp("log") / "execution.bin"
-    logs.write(log, logs.recorded(request.param, "spawns"))
+    logs.unpack(request.param, "spawns", log)
     return [spawn for spawn in execution_log.read(log) if spawn.mnemonic.startswith("Cpp")]
 
 

@@ -8,25 +8,37 @@ import pytest
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine.find_bazel import cannot_start, find
+from test.build.shell import program
 
 
 def _program(folder: Path, name: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    file = folder / name
-    file.write_text("#!/bin/sh\n")
-    file.chmod(0o755)
-    return file
+    return program(folder / name, "")
 
 
-def test_bazelisk_is_preferred_to_bazel(tmp_path: Path):
-    _program(tmp_path, "bazel")
-    launcher = _program(tmp_path, "bazelisk")
-    assert find(None, str(tmp_path)) == launcher
-
-
-def test_bazel_is_taken_where_there_is_no_bazelisk(tmp_path: Path):
-    program = _program(tmp_path, "bazel")
-    assert find(None, str(tmp_path)) == program
+@pytest.mark.parametrize(
+    ("programs", "wanted", "found"),
+    [
+        ("bazel bazelisk", None, "bazelisk"),
+        ("bazel", None, "bazel"),
+        # The script chooses among several versions.
+        ("script bazel-4 bazel-7", None, "bazel"),
+        # The variable is a path, or a name.
+        ("bazelisk mine/bazel-4", "{folder}/mine/bazel-4", "mine/bazel-4"),
+        ("bazelisk bazel-4", "bazel-4", "bazel-4"),
+        ("unexecutable bazel", None, "bazel"),
+    ],
+)
+def test_a_bazel_is_found_by_the_variable_or_else_on_path(
+    tmp_path: Path, programs: str, wanted: str | None, found: str
+):
+    for name in programs.split():
+        if name == "script":
+            _script(tmp_path)
+        elif name == "unexecutable":
+            _program(tmp_path, "bazelisk").chmod(0o644)
+        else:
+            _program(tmp_path, name)
+    assert find(wanted and wanted.format(folder=tmp_path), str(tmp_path)) == tmp_path / found
 
 
 @pytest.mark.parametrize(("works", "found"), [(True, "bazelisk"), (False, "bazel")])
@@ -69,24 +81,6 @@ def test_the_program_behind_the_script_of_debian_is_called(
     assert find(None, str(tmp_path)) == script
 
 
-def test_the_script_chooses_among_several_versions(tmp_path: Path):
-    script = _script(tmp_path)
-    _program(tmp_path, "bazel-4")
-    _program(tmp_path, "bazel-7")
-    assert find(None, str(tmp_path)) == script
-
-
-def test_the_variable_wins_over_path(tmp_path: Path):
-    _program(tmp_path / "path", "bazelisk")
-    mine = _program(tmp_path / "mine", "bazel-4")
-    assert find(str(mine), str(tmp_path / "path")) == mine
-
-
-def test_the_variable_may_be_a_name_on_path(tmp_path: Path):
-    named = _program(tmp_path, "bazel-4")
-    assert find("bazel-4", str(tmp_path)) == named
-
-
 def test_a_variable_that_names_no_program_is_an_error(tmp_path: Path):
     with pytest.raises(BuildError, match="is not a program that can be run"):
         find(str(tmp_path / "missing"), str(tmp_path))
@@ -101,12 +95,6 @@ def test_a_bazel_that_is_not_executable_is_named_with_the_command_that_helps(
     with pytest.raises(BuildError) as error:
         find(wanted and wanted.format(folder=tmp_path), str(tmp_path))
     assert str(error.value) == f"{file} is not executable.\nMake it executable:  chmod +x {file}"
-
-
-def test_an_executable_bazel_is_preferred_to_one_that_is_not(tmp_path: Path):
-    _program(tmp_path, "bazelisk").chmod(0o644)
-    program = _program(tmp_path, "bazel")
-    assert find(None, str(tmp_path)) == program
 
 
 def test_without_any_the_message_ends_in_a_command_that_installs_one(tmp_path: Path):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from bazel.pybuild.call import client
 from bazel.pybuild.options import Options
+from test.build.shell import program
 
 # Says where its files are, and notes what else it is asked for.
-_BAZEL = """#!/bin/sh
+_BAZEL = """
 test "$1" = info && echo {base} && exit
 echo "$@" >> {notes}
 """
@@ -17,8 +18,7 @@ def _asked(root: Path, base: Path) -> str:
     """What is asked of a Bazel that has its files in `base`, to forget a tree."""
     bazel, notes = root.parent / "bazel", root.parent / "notes"
     root.mkdir()
-    bazel.write_text(_BAZEL.format(base=base, notes=notes))
-    bazel.chmod(0o755)
+    program(bazel, _BAZEL.format(base=base, notes=notes))
     client.remove_bazel_files(root, Options(bazel=str(bazel)), {})
     return notes.read_text()
 

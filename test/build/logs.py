@@ -1,14 +1,10 @@
 """Writes execution logs in Bazel's binary form, from spawns in the form of its JSON logs.
 
-    write(file, [{"mnemonic": "CppCompile", "listedOutputs": ["a.o"], "exitCode": 1}])
-    write(file, recorded("4.2.3", "spawns"))
-
-The recorded logs of Bazel 4.2.3 and 7.7.1 are such spawns, compressed.
+write(file, [{"mnemonic": "CppCompile", "listedOutputs": ["a.o"], "exitCode": 1}])
+unpack("4.2.3", "spawns", file)      # a log that this version of Bazel has written
 """
 
-import base64
-import json
-import zlib
+import gzip
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,10 +40,9 @@ def write(file: Path, spawns: Iterable[Mapping[str, Any]]) -> None:
     file.write_bytes(b"".join(_varint(len(message)) + message for message in messages))
 
 
-def recorded(version: str, name: str) -> list[dict[str, Any]]:
-    """The spawns of a log that this version of Bazel wrote."""
-    content = (_RECORDED / f"bazel-{version}" / f"{name}.txt").read_bytes()
-    return json.loads(zlib.decompress(base64.decodebytes(content)))
+def unpack(version: str, name: str, file: Path) -> None:
+    """Writes a log that this version of Bazel wrote, as far as its fields are read."""
+    file.write_bytes(gzip.decompress((_RECORDED / f"bazel-{version}" / f"{name}.gz").read_bytes()))
 
 
 def _encoded(values: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[bytes]:

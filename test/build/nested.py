@@ -11,7 +11,8 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,8 +91,7 @@ class Nested:
 
     def git(self, *arguments: str) -> None:
         """Runs git, whose folder is outside the tree."""
-        process = self.run(*self._git, *arguments)
-        assert process.returncode == 0, process.stderr
+        self.run(*self._git, *arguments, check=True)
 
     def keep(self) -> None:
         """Commits all that is there, for `restore`."""
@@ -109,6 +109,19 @@ class Nested:
             if entry.name not in self._packages:
                 folder = entry.is_dir() and not entry.is_symlink()
                 shutil.rmtree(entry) if folder else entry.unlink()
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """While this lasts, a user may write into no folder of the tree."""
+        folders = [self.root, *(path for path in self.root.rglob("*") if path.is_dir())]
+        folders = [folder for folder in folders if not folder.is_symlink()]
+        for folder in folders:
+            folder.chmod(0o555)
+        try:
+            yield
+        finally:
+            for folder in folders:
+                folder.chmod(0o755)
 
     def write(self, name: str, content: str) -> None:
         """Writes a source of the package."""
@@ -154,9 +167,11 @@ class Nested:
             **changes,
         }
 
-    def run(self, *command: str | Path, **changes: str) -> "subprocess.CompletedProcess[str]":
-        """Runs a command in the tree; its exit code is not checked."""
-        return subprocess.run(
+    def run(
+        self, *command: str | Path, check: bool = False, **changes: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Runs a command in the tree; with `check`, it has to succeed."""
+        process = subprocess.run(
             command,
             cwd=self.root,
             env=self.environ(**changes),
@@ -165,6 +180,8 @@ class Nested:
             text=True,
             check=False,
         )
+        assert process.returncode == 0 or not check, process.stdout + process.stderr
+        return process
 
     def setup(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs setup.py."""
@@ -172,9 +189,7 @@ class Nested:
 
     def must(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs setup.py, which has to succeed."""
-        process = self.setup(*arguments, **changes)
-        assert process.returncode == 0, process.stdout + process.stderr
-        return process
+        return self.run(self.python, "setup.py", *arguments, check=True, **changes)
 
     def develop(self, **changes: str) -> dict[str, Any]:
         """Runs `setup.py develop`, which has to succeed, and returns its report."""
@@ -211,8 +226,7 @@ class Nested:
 
     def configure(self, **changes: str) -> None:
         """Writes the settings of Bazel, as setup.py does before it calls it."""
-        process = self.run(self.python, "-m", "bazel.pybuild.configure", **changes)
-        assert process.returncode == 0, process.stderr
+        self.run(self.python, "-m", "bazel.pybuild.configure", check=True, **changes)
 
     def build(self, *options: str, **changes: str) -> None:
         """Configures the tree and calls Bazel, which writes the same logs as for setup.py."""
@@ -220,12 +234,13 @@ class Nested:
         logs = self.root / "build"
         logs.mkdir(exist_ok=True)
         options = ("--config=report", f"--profile={logs}/profile.gz", *options)
-        process = self.bazel("build", *options, OUTPUTS, **changes)
-        assert process.returncode == 0, process.stderr
+        self.bazel("build", *options, OUTPUTS, check=True, **changes)
 
-    def bazel(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+    def bazel(
+        self, *arguments: str, check: bool = False, **changes: str
+    ) -> "subprocess.CompletedProcess[str]":
         """Runs Bazel as a user does, by hand."""
-        return self.run(*self._bazel(), *arguments, **changes)
+        return self.run(*self._bazel(), *arguments, check=check, **changes)
 
     def run_bazel(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
         """Runs Bazel as scripts/test.sh does."""

@@ -24,12 +24,57 @@ from bazel.pybuild.options import (
 from bazel.pybuild.variables import VARIABLES, Switch, setting_name
 
 
-def test_without_variables_all_is_default():
-    assert read({"HOME": "/home/user"}) == Options()
-
-
-def test_an_empty_value_is_an_unset_one():
-    assert read({"MAX_JOBS": "", "DEBUG": " "}) == Options()
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"HOME": "/home/user"}, Options()),
+        # An empty value is an unset one.
+        ({"MAX_JOBS": "", "DEBUG": " ", "USE_CUDA": ""}, Options()),
+        ({"DEBUG": "1"}, Options(mode=Mode.DEBUG)),
+        ({"REL_WITH_DEB_INFO": "1"}, Options(mode=Mode.RELEASE_WITH_DEBUG_INFO)),
+        ({"DEBUG": "1", "REL_WITH_DEB_INFO": "1"}, Options(mode=Mode.DEBUG)),
+        ({"DEBUG": "0"}, Options(mode=Mode.RELEASE)),
+        ({"BUILD_LIB_WHL": "1"}, Options(wheel_kind=WheelKind.LIBRARY)),
+        (
+            {"BUILD_PYTHON_ONLY": "1", "BUILD_LIB_WHL": "0"},
+            Options(wheel_kind=WheelKind.PYTHON),
+        ),
+        ({"USE_CUDA": "auto"}, Options(cuda=Switch.AUTO)),
+        ({"USE_CUDA": "1"}, Options(cuda=Switch.ON)),
+        ({"USE_CUDA": "off"}, Options(cuda=Switch.OFF)),
+        ({"TORCH_CUDA_ARCH_LIST": "9.0+PTX Hopper"}, Options(cuda_arch_list="9.0+PTX Hopper")),
+        # Not to be set is not the same as off.
+        ({"USE_PRIORITIZED_TEXT_FOR_LD": "0"}, Options(prioritized_text=False)),
+        ({"USE_PRIORITIZED_TEXT_FOR_LD": "True"}, Options(prioritized_text=True)),
+        # As PyTorch does, CUDA_PATH is read where CUDA_HOME is unset.
+        ({"CUDA_PATH": "/p"}, Options(cuda_home="/p", cuda_home_from="CUDA_PATH")),
+        (
+            {"CUDA_HOME": "", "CUDA_PATH": "/p"},
+            Options(cuda_home="/p", cuda_home_from="CUDA_PATH"),
+        ),
+        (
+            {"CUDA_HOME": "/h", "CUDA_PATH": "/p"},
+            Options(cuda_home="/h", cuda_home_from="CUDA_HOME"),
+        ),
+        # Free options are split as a shell does.
+        (
+            {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--copt='-DNAME=a b' --keep_going"},
+            Options(build_options=("--copt=-DNAME=a b", "--keep_going")),
+        ),
+        # A name without a folder is left for PATH.
+        ({"TORCH_XLA_LITE_BAZEL": "bazel-4"}, Options(bazel="bazel-4")),
+        # Variables of other builds with the same meaning count.
+        ({"FORCE_CUDA": "1"}, Options(cuda=Switch.ON)),
+        ({"NO_CUDA": "1"}, Options(cuda=Switch.OFF)),
+        ({"NO_CUDA": "0", "FORCE_CUDA": "0"}, Options()),
+        ({"FORCE_CUDA": "1", "USE_CUDA": "0"}, Options(cuda=Switch.OFF)),
+        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3"}, Options(max_jobs=3)),
+        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3", "MAX_JOBS": "2"}, Options(max_jobs=2)),
+        ({"DEBUG": "express:*"}, Options()),
+    ],
+)
+def test_variables_become_options(environ: dict[str, str], expected: Options):
+    assert read(environ) == expected
 
 
 @pytest.mark.parametrize("word", ["1", "on", "ON", "yes", "true", "Y"])
@@ -42,69 +87,9 @@ def test_a_flag_is_cleared_by_the_words_of_pytorch(word: str):
     assert not read({"VERBOSE": word}).verbose
 
 
-@pytest.mark.parametrize(
-    ("environ", "mode"),
-    [
-        ({"DEBUG": "1"}, Mode.DEBUG),
-        ({"REL_WITH_DEB_INFO": "1"}, Mode.RELEASE_WITH_DEBUG_INFO),
-        ({"DEBUG": "1", "REL_WITH_DEB_INFO": "1"}, Mode.DEBUG),
-        ({"DEBUG": "0"}, Mode.RELEASE),
-    ],
-)
-def test_two_flags_choose_the_mode(environ: dict[str, str], mode: Mode):
-    assert read(environ).mode is mode
-
-
-@pytest.mark.parametrize(
-    ("environ", "kind"),
-    [
-        ({}, WheelKind.ALL),
-        ({"BUILD_LIB_WHL": "1"}, WheelKind.LIBRARY),
-        ({"BUILD_PYTHON_ONLY": "1", "BUILD_LIB_WHL": "0"}, WheelKind.PYTHON),
-    ],
-)
-def test_two_flags_choose_what_a_wheel_holds(environ: dict[str, str], kind: WheelKind):
-    assert read(environ).wheel_kind is kind
-
-
 def test_half_a_wheel_is_one_half():
     with pytest.raises(BuildError, match="BUILD_LIB_WHL=1 and BUILD_PYTHON_ONLY=1 exclude"):
         read({"BUILD_LIB_WHL": "1", "BUILD_PYTHON_ONLY": "1"})
-
-
-@pytest.mark.parametrize(
-    ("word", "switch"),
-    [("auto", Switch.AUTO), ("", Switch.AUTO), ("1", Switch.ON), ("off", Switch.OFF)],
-)
-def test_cuda_is_a_switch_of_three_positions(word: str, switch: Switch):
-    assert read({"USE_CUDA": word}).cuda is switch
-
-
-def test_prioritized_text_that_is_not_set_is_not_the_same_as_off():
-    assert read({}).prioritized_text is None
-    assert read({"USE_PRIORITIZED_TEXT_FOR_LD": "0"}).prioritized_text is False
-    assert read({"USE_PRIORITIZED_TEXT_FOR_LD": "True"}).prioritized_text is True
-
-
-def test_the_toolkit_and_the_architectures_are_taken_as_they_are_written():
-    options = read({"CUDA_HOME": "/opt/cuda", "TORCH_CUDA_ARCH_LIST": "8.0;9.0+PTX Hopper"})
-    assert options.cuda_home == "/opt/cuda"
-    assert options.cuda_arch_list == "8.0;9.0+PTX Hopper"
-
-
-@pytest.mark.parametrize(
-    ("environ", "taken"),
-    [
-        ({"CUDA_PATH": "/path"}, ("/path", "CUDA_PATH")),
-        ({"CUDA_HOME": "", "CUDA_PATH": "/path"}, ("/path", "CUDA_PATH")),
-        ({"CUDA_HOME": "/home", "CUDA_PATH": "/path"}, ("/home", "CUDA_HOME")),
-    ],
-)
-def test_cuda_path_is_read_where_cuda_home_is_unset_as_pytorch_does(
-    environ: dict[str, str], taken: tuple[str, str]
-):
-    options = read(environ)
-    assert (options.cuda_home, options.cuda_home_from) == taken
 
 
 def test_all_that_is_wrong_is_found_and_not_only_the_first():
@@ -114,11 +99,6 @@ def test_all_that_is_wrong_is_found_and_not_only_the_first():
         "DEBUG='maybe'",
         "MAX_JOBS='two'",
     ]
-
-
-def test_free_options_are_split_as_a_shell_does():
-    options = read({"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--copt='-DNAME=a b' --keep_going"})
-    assert options.build_options == ("--copt=-DNAME=a b", "--keep_going")
 
 
 @pytest.mark.parametrize(
@@ -265,39 +245,9 @@ def test_a_relative_path_names_one_file_in_every_working_directory(
     assert getattr(options, attribute) == str(tmp_path / "tools" / "it")
 
 
-def test_a_name_without_a_folder_is_left_for_path():
-    assert read({"TORCH_XLA_LITE_BAZEL": "bazel-4"}).bazel == "bazel-4"
-
-
 def test_only_checksums_of_variables_that_change_flags_are_stored():
     environ = {"DEBUG": "1", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--secret", "HOME": "/"}
     found = checksums(environ)
     assert sorted(found) == ["DEBUG", "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"]
     assert "secret" not in str(found)
     assert found != checksums({**environ, "DEBUG": "0"})
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"FORCE_CUDA": "1"}, Options(cuda=Switch.ON)),
-        ({"NO_CUDA": "1"}, Options(cuda=Switch.OFF)),
-        ({"NO_CUDA": "0", "FORCE_CUDA": "0"}, Options()),
-        ({"FORCE_CUDA": "1", "USE_CUDA": "0"}, Options(cuda=Switch.OFF)),
-        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3"}, Options(max_jobs=3)),
-        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3", "MAX_JOBS": "2"}, Options(max_jobs=2)),
-        ({"DEBUG": "express:*"}, Options()),
-    ],
-)
-def test_variables_of_other_builds_with_the_same_meaning_count(
-    environ: dict[str, str], expected: Options
-):
-    assert read(environ) == expected
-
-
-def test_other_variables_of_other_builds_are_named():
-    environ = {"BUILD_VERSION": "1", "CUDACXX": "nvcc", "TORCH_NVCC_FLAGS": "-O3"}
-    assert ignored(environ) == (
-        "torch_xla_lite: ignored by this build: BUILD_VERSION (use TORCH_XLA_LITE_BUILD_VERSION), "
-        "CUDACXX (use CUDA_HOME), TORCH_NVCC_FLAGS"
-    )

@@ -29,11 +29,6 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_new_file_is_installed(tmp_path: Path, root: Path):
-    assert outputs.install([_built(tmp_path, b"one")], root) == {_PATH: True}
-    assert (root / _PATH).read_bytes() == b"one"
-
-
 def test_a_changed_file_is_another_file_so_that_who_has_it_open_keeps_the_old_one(
     tmp_path: Path, root: Path
 ):
@@ -60,15 +55,6 @@ def test_a_repeated_install_writes_nothing(tmp_path: Path, root: Path):
     before = {file: file.stat().st_ctime_ns for file in root.rglob("*")}
     outputs.install([built], root)
     assert {file: file.stat().st_ctime_ns for file in root.rglob("*")} == before
-
-
-def test_a_modified_file_is_restored(tmp_path: Path, root: Path):
-    built = _built(tmp_path, b"one")
-    outputs.install([built], root)
-    (root / _PATH).write_bytes(b"bad")
-    os.utime(root / _PATH, ns=(0, 0))
-    assert outputs.install([built], root) == {_PATH: True}
-    assert (root / _PATH).read_bytes() == b"one"
 
 
 def test_what_the_check_refuses_is_not_installed(tmp_path: Path, root: Path):

@@ -10,6 +10,7 @@ import pytest
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages, preflight
 from bazel.pybuild.machine.packages import Package
+from test.build.shell import program
 
 _ACCEPTED = {
     "torch": packages.Versions((2, 13), (2, 16)),
@@ -203,8 +204,7 @@ def test_a_missing_or_broken_compiler_is_named_with_its_output(
 ):
     compiler = tmp_path / "g++"
     if script:
-        compiler.write_text(f"#!/bin/sh\n{script}\n")
-        compiler.chmod(0o755)
+        program(compiler, script)
     with pytest.raises(BuildError, match=rf"{re.escape(str(compiler))} cannot compile") as error:
         preflight.check_compiler({**os.environ, "CC": str(compiler)})
     assert output in error.value.problem

@@ -14,6 +14,7 @@ import pytest
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import toolchain
 from bazel.pytest_plugin import mostly_nightly
+from test.build.shell import program
 
 _GCC = shutil.which("gcc") or "gcc"
 _LINKED = ["crti.o", "crtbeginS.o", "libgcc.a", "liblto_plugin.so", "libstdc++.so", "libc.so.6"]
@@ -22,11 +23,8 @@ _HERE = toolchain.inspect({**os.environ, "CC": _GCC})
 
 def _wrapper(folder: Path, options: str, before: str = "") -> dict[str, str]:
     """Variables that choose a compiler which adds options to those of gcc."""
-    folder.mkdir(exist_ok=True)
-    program = folder / "cc"
-    program.write_text(f'#!/bin/sh\n{before}\nexec {_GCC} {options} "$@"\n')
-    program.chmod(0o755)
-    return {**os.environ, "CC": str(program)}
+    compiler = program(folder / "cc", f'{before}\nexec {_GCC} {options} "$@"')
+    return {**os.environ, "CC": str(compiler)}
 
 
 def _with(folder: Path) -> dict[str, str]:
@@ -59,8 +57,7 @@ def test_the_place_of_a_compiler_makes_no_difference(tmp_path: Path):
 
 
 def test_a_wrapper_earlier_on_path_has_another_fingerprint(tmp_path: Path):
-    (tmp_path / "gcc").write_text(f'#!/bin/sh\nexec {_GCC} "$@"\n')
-    (tmp_path / "gcc").chmod(0o755)
+    program(tmp_path / "gcc", f'exec {_GCC} "$@"')
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     environ.pop("CC", None)
     assert _fingerprint(environ) != _HERE.fingerprint
@@ -171,12 +168,11 @@ def test_another_standard_header_has_another_fingerprint(tmp_path: Path, change:
 
 @pytest.mark.parametrize(("script", "reason"), [(None, "No such file"), ("exit 3", "exits with 3")])
 def test_a_compiler_that_cannot_be_run_has_none(tmp_path: Path, script: str | None, reason: str):
-    program = tmp_path / "cc"
+    compiler = tmp_path / "cc"
     if script is not None:
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
-    with pytest.raises(BuildError, match=f"{program}.*{reason}"):
-        toolchain.inspect({**os.environ, "CC": str(program)})
+        program(compiler, script)
+    with pytest.raises(BuildError, match=f"{compiler}.*{reason}"):
+        toolchain.inspect({**os.environ, "CC": str(compiler)})
 
 
 @pytest.mark.parametrize(
@@ -184,8 +180,7 @@ def test_a_compiler_that_cannot_be_run_has_none(tmp_path: Path, script: str | No
 )
 def test_nothing_is_built_with_a_program_that_cannot_be_run(tmp_path: Path, name: str):
     environ = _with(tmp_path)
-    (tmp_path / name).write_text("#!/bin/sh\nexit 3\n")
-    (tmp_path / name).chmod(0o755)
+    program(tmp_path / name, "exit 3")
     with pytest.raises(BuildError, match=f"{tmp_path / name}.*exits with 3"):
         toolchain.inspect(environ)
 
@@ -232,11 +227,8 @@ def test_programs_on_path_are_watched_without_starting_one(tmp_path: Path):
 
 
 def _cross(folder: Path, change: str) -> dict[str, str]:
-    folder.mkdir()
     for name in ("g++", "as", "ld", "ar", "nm", "objcopy", "strip"):
-        program = folder / f"aarch64-linux-gnu-{name}"
-        program.write_text(f'#!/bin/sh\n# {change}\nexec {_GCC} "$@"\n')
-        program.chmod(0o755)
+        program(folder / f"aarch64-linux-gnu-{name}", f'# {change}\nexec {_GCC} "$@"')
     return {**os.environ, "CC": _GCC, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 

@@ -59,27 +59,21 @@ def test_a_library_that_users_have_not_is_named(tmp_path: Path):
     assert "lib/libours.so needs libstray.so.3, which it must not be linked to" in said_of(library)
 
 
-def test_libraries_without_python_are_not_linked_to_it(tmp_path: Path):
-    library = link(
-        tmp_path, "int f() { return 1; }", "-Wl,--no-as-needed", _TORCH / "libtorch_python.so"
-    )
-    assert "needs libtorch_python.so" in said_of(library)
-
-
-@pytest.mark.parametrize("tag", ["--enable-new-dtags", "--disable-new-dtags"])
-def test_an_absolute_search_path_is_named(tmp_path: Path, tag: str):
-    library = link(tmp_path, "int f() { return 1; }", f"-Wl,{tag},-rpath,$ORIGIN:/opt/torch/lib")
-    assert "looks for libraries in '/opt/torch/lib'" in said_of(library)
-
-
-def test_an_empty_search_path_which_means_the_current_folder_is_named(tmp_path: Path):
-    library = link(tmp_path, "int f() { return 1; }", "-Wl,-rpath,$ORIGIN:")
-    assert "looks for libraries in ''" in said_of(library)
-
-
-def test_a_search_path_that_leaves_site_packages_is_named(tmp_path: Path):
-    library = link(tmp_path, "int f() { return 1; }", "-Wl,-rpath,$ORIGIN/../../../bazel-bin")
-    assert "looks for libraries in $ORIGIN/../../../bazel-bin, outside of" in said_of(library)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (f"-Wl,--no-as-needed {_TORCH}/libtorch_python.so", "needs libtorch_python.so"),
+        ("-Wl,--enable-new-dtags,-rpath,$ORIGIN:/opt", "looks for libraries in '/opt'"),
+        ("-Wl,--disable-new-dtags,-rpath,$ORIGIN:/opt", "looks for libraries in '/opt'"),
+        # The current folder.
+        ("-Wl,-rpath,$ORIGIN:", "looks for libraries in ''"),
+        ("-Wl,-rpath,$ORIGIN/../../../bin", "libraries in $ORIGIN/../../../bin, outside of"),
+    ],
+)
+def test_a_library_that_is_linked_to_what_users_have_not_is_named(
+    tmp_path: Path, options: str, said: str
+):
+    assert said in said_of(link(tmp_path, "int f() { return 1; }", *options.split()))
 
 
 def test_an_undefined_symbol_is_named(tmp_path: Path):

@@ -3,6 +3,7 @@
 Every build starts without outputs. Its disk cache is off, unless the test is about that.
 """
 
+import functools
 import hashlib
 import http.client
 import math
@@ -13,15 +14,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
 from test.build import npm
 from test.build.nested import OUTPUTS, Nested
+from test.build.shell import program
 from test.cache.relay import relay
 from test.cache.servers import (
     Server,
@@ -90,9 +92,8 @@ class Tree(Nested):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
-    made = Tree(tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("shared"))
-    yield made
-    made.close()
+    with closing(Tree(tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("shared"))) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -108,17 +109,8 @@ def right(tree: Tree) -> Built:
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
     """The server of a protocol, which is started once."""
     folder = tmp_path_factory.mktemp("servers")
-    running: dict[str, Any] = {}
-
-    def of(protocol: str) -> Server:
-        if protocol not in running:
-            context = server(folder / protocol, protocol)
-            running[protocol] = (context, context.__enter__())
-        return running[protocol][1]
-
-    yield of
-    for context, _ in running.values():
-        context.__exit__(None, None, None)
+    with ExitStack() as running:
+        yield functools.cache(lambda kind: running.enter_context(server(folder / kind, kind)))
 
 
 @pytest.fixture
@@ -180,7 +172,7 @@ def test_bazel_itself_uses_the_cache_after_setup_py(tree: Tree, cache: Server):
 
 
 @http_and_grpc
-def test_credentials_are_in_one_private_file_only(tree: Tree, cache: Server, protocol: str):
+def test_credentials_are_in_one_private_file_only(tree: Tree, cache: Server):
     variables = cache.variables(writes=True)
     token = cache.write_token
     tree.configure(**variables)
@@ -206,15 +198,11 @@ def test_credentials_are_in_one_private_file_only(tree: Tree, cache: Server, pro
 def test_nobody_else_can_read_the_logs_of_a_bazel_that_setup_py_did_not_call(
     tree: Tree, cache: Server, tmp_path: Path
 ):
-    other = Tree(tmp_path, tree.shared)
-    try:
+    with closing(Tree(tmp_path, tree.shared)) as other:
         other.configure(**cache.variables(writes=True))
-        process = other.bazel("build", "--config=remote-cache", OUTPUTS)
-        assert process.returncode == 0, process.stderr
+        other.bazel("build", "--config=remote-cache", OUTPUTS, check=True)
         base = Path(other.bazel("info", "output_base").stdout.strip())
         assert base.stat().st_mode & 0o077 == 0
-    finally:
-        other.close()
 
 
 def test_a_malformed_token_is_not_shown(tree: Tree):
@@ -230,11 +218,15 @@ def test_a_url_with_a_password_is_refused_and_not_shown(tree: Tree):
     assert "pa55" not in process.stdout + process.stderr
 
 
+def _check_unused(built: Built, right: Built, reason: str) -> None:
+    assert built.said == [f"torch_xla_lite: the remote cache is not used: {reason}"]
+    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+
+
 @pytest.mark.parametrize("protocol", ["http", pytest.param("grpc", marks=pytest.mark.nightly)])
 def test_a_server_that_is_down_is_not_used(tree: Tree, right: Built, protocol: str):
     built = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=f"{protocol}://127.0.0.1:9")
-    assert built.said == ["torch_xla_lite: the remote cache is not used: Connection refused"]
-    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+    _check_unused(built, right, "Connection refused")
 
 
 @pytest.mark.nightly
@@ -244,10 +236,7 @@ def test_a_server_that_never_answers_is_not_used(tree: Tree, right: Built, proto
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"{protocol}://127.0.0.1:{listener.getsockname()[1]}"
         built = tree.build(TORCH_XLA_LITE_REMOTE_CACHE=url)
-    assert built.said == [
-        "torch_xla_lite: the remote cache is not used: it does not answer within 3 s"
-    ]
-    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+    _check_unused(built, right, "it does not answer within 3 s")
 
 
 @pytest.mark.nightly
@@ -284,7 +273,7 @@ def test_run_bazel_is_like_bazel_where_there_is_no_cache(tree: Tree, right: Buil
     [("http", 0), ("http", 3000), pytest.param("grpc", 3000, marks=needs_buildgrid)],
 )
 def test_a_bazel_that_setup_py_does_not_call_leaves_a_silent_server(
-    tree: Tree, right: Built, cache: Server, protocol: str, silent_after: int
+    tree: Tree, right: Built, cache: Server, silent_after: int
 ):
     """As scripts/test.sh calls it."""
     cache.clear()
@@ -309,9 +298,7 @@ def test_a_bazel_that_setup_py_does_not_call_leaves_a_silent_server(
 
 @pytest.mark.nightly
 @http_and_grpc
-def test_a_server_that_becomes_silent_is_left(
-    tree: Tree, right: Built, cache: Server, protocol: str
-):
+def test_a_server_that_becomes_silent_is_left(tree: Tree, right: Built, cache: Server):
     cache.clear()
     with relay(cache.url) as between:
         between.silent_after = 3000
@@ -324,7 +311,7 @@ def test_a_server_that_becomes_silent_is_left(
 
 @pytest.mark.nightly
 @http_and_grpc
-def test_a_slow_server_is_used(tree: Tree, right: Built, cache: Server, protocol: str):
+def test_a_slow_server_is_used(tree: Tree, right: Built, cache: Server):
     with relay(cache.url) as between:
         between.wait = 0.5
         built = tree.build(**_url(cache, between.port))
@@ -376,8 +363,7 @@ def test_a_server_with_an_unknown_certificate_is_not_used(
     stem = certificate(tmp_path / "unknown")
     with server(tmp_path / "cache", protocol, tls=stem) as cache:
         built = tree.build(**cache.variables(writes=True))
-    assert built.said == ["torch_xla_lite: the remote cache is not used: self-signed certificate"]
-    assert (built.ran, built.outputs) == (_ALL, right.outputs)
+    _check_unused(built, right, "self-signed certificate")
 
 
 @pytest.mark.nightly
@@ -447,7 +433,7 @@ def test_a_full_disk_of_the_server_costs_only_the_storing(
 @pytest.mark.nightly
 @http_and_grpc
 def test_a_connection_that_breaks_in_an_upload_leaves_no_damaged_entry(
-    tree: Tree, right: Built, cache: Server, protocol: str
+    tree: Tree, right: Built, cache: Server
 ):
     cache.clear()
     with relay(cache.url) as between:
@@ -535,9 +521,7 @@ def test_damaged_entries_of_the_disk_cache_are_replaced(
 
 @pytest.mark.nightly
 @http_and_grpc
-def test_results_whose_outputs_were_evicted_are_misses(
-    tree: Tree, right: Built, cache: Server, protocol: str
-):
+def test_results_whose_outputs_were_evicted_are_misses(tree: Tree, right: Built, cache: Server):
     for entry in cache.entries():
         if entry.parent.name != "ac":
             entry.unlink()
@@ -562,12 +546,11 @@ def test_results_whose_outputs_left_the_disk_cache_are_misses(
 @pytest.mark.nightly
 @http_and_grpc
 def test_results_of_another_compiler_are_misses(
-    tree: Tree, right: Built, cache: Server, protocol: str, tmp_path: Path
+    tree: Tree, right: Built, cache: Server, tmp_path: Path
 ):
     compiler = tmp_path / "compiler"
     for option, writes, hits in (("-DONE", True, 0), ("-DTWO", False, 0), ("-DONE", False, _ALL)):
-        compiler.write_text(f'#!/bin/sh\nexec /usr/bin/g++ {option} "$@"\n')
-        compiler.chmod(0o755)
+        program(compiler, f'exec /usr/bin/g++ {option} "$@"')
         built = tree.build(**cache.variables(writes=writes), CC=str(compiler))
         assert (built.ran, built.hits) == (_ALL - hits, hits)
 
@@ -596,9 +579,8 @@ def test_sixteen_clients_and_two_builds_at_once_lose_nothing(
     tree: Tree, right: Built, cache: Server, tmp_path: Path
 ):
     cache.clear()
-    other = Tree(tmp_path, tree.shared)
-    other.write("one.cc", "int one() { return 3; }\n")
-    try:
+    with closing(Tree(tmp_path, tree.shared)) as other:
+        other.write("one.cc", "int one() { return 3; }\n")
         with ThreadPoolExecutor(18) as pool:
             builds = [
                 pool.submit(each.build, **cache.variables(writes=True)) for each in (tree, other)
@@ -609,6 +591,4 @@ def test_sixteen_clients_and_two_builds_at_once_lose_nothing(
         for each in (tree, other):
             built = each.build(**cache.variables(writes=False))
             assert (built.ran, built.said) == (0, [])
-    finally:
-        other.close()
     assert cache.damaged() == []

@@ -1,5 +1,6 @@
 """--config=remote-exec: where it is defined, and what an old Bazel says."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,10 @@ def test_a_server_that_speaks_http_is_no_engine():
 
 @pytest.mark.nightly
 def test_an_old_bazel_says_that_it_cannot_execute_remotely(tmp_path: Path):
-    tree = Nested(tmp_path / "tree", tmp_path)
-    try:
+    with closing(Nested(tmp_path / "tree", tmp_path)) as tree:
         tree.configure()
         if "--enable_bzlmod" in (tree.root / ".bazelrc.generated").read_text():
             pytest.skip("this Bazel is not an old one")
         said = tree.bazel("build", "--config=remote-exec", "//torch_xla_lite:outputs")
         assert said.returncode
         assert "remote_execution_needs_Bazel_7.7.1" in said.stderr
-    finally:
-        tree.close()

@@ -42,7 +42,7 @@ def _deps(root: Path, file: str) -> list[str]:
     names: dict[str, dict[str, dict[str, list[str]]]] = {}
     place = Path(file)
     exec(python_deps.texts(root)[f"{place.parts[0]}/python_deps.bzl"], names)
-    return names["PYTHON_DEPS"][str(place.parent)][place.stem]
+    return names["PYTHON_DEPS"].get(str(place.parent), {}).get(place.stem, [])
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,10 @@ def test_a_list_is_out_of_date_after_an_import_or_a_file_is_added_or_removed(tre
     assert [*python_deps.outdated(tree)] == ["test/python_deps.bzl"]
     test.write_text("# A comment.\n")
     assert python_deps.outdated(tree) == {}
-    test.unlink()
     (tree / "scripts" / "new.py").write_text("")
+    assert python_deps.outdated(tree) == {}
+    (tree / "scripts" / "new.py").write_text("from scripts import program\n")
+    test.unlink()
     assert [*python_deps.outdated(tree)] == ["scripts/python_deps.bzl", "test/python_deps.bzl"]
 
 

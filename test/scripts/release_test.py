@@ -9,6 +9,7 @@ import pytest
 
 from scripts.ci import release_wheel
 from test.build.nested import OUTPUTS, Nested
+from test.build.shell import program
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +23,9 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nested]:
 
 
 def test_a_wheel_without_a_cache_has_the_same_bytes(nested: Nested):
-    process = nested.run(nested.python, "scripts/ci/release_wheel.py", "--dist-dir", "dist")
-    assert process.returncode == 0, process.stdout + process.stderr
+    process = nested.run(
+        nested.python, "scripts/ci/release_wheel.py", "--dist-dir", "dist", check=True
+    )
     (wheel,) = (nested.root / "dist").glob("*.whl")
     assert process.stdout.splitlines()[-1].startswith(f"{wheel}: built without a cache; the same")
 
@@ -48,8 +50,7 @@ def _built_on(day: str, nested: Nested, folder: Path) -> dict[str, Path]:
     options = ["--disk_cache=", f"--action_env=LD_PRELOAD={_FAKETIME}"]
     options.append(f"--action_env=FAKETIME={day}")
     changes = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": " ".join(options)}
-    process = nested.setup("bdist_wheel", "-d", str(folder), **changes)
-    assert process.returncode == 0, process.stdout + process.stderr
+    nested.must("bdist_wheel", "-d", str(folder), **changes)
     assert nested.bazel("build", *options, "//torch_xla_lite:day").returncode == 0
     outputs = (nested.root / "bazel-bin").resolve()
     kinds = (".o", ".a", ".so", "day.txt")
@@ -84,10 +85,8 @@ def test_a_clone_on_another_day_builds_the_same_bytes(tmp_path: Path):
 
 @pytest.mark.nightly
 def test_a_wheel_that_depends_on_the_build_is_not_released(nested: Nested, tmp_path: Path):
-    compiler = tmp_path / "gcc"
     stamp = "-DSTAMP=$(date +%N | sed s/^0*//)"
-    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "{stamp}" "$@"\n')
-    compiler.chmod(0o755)
+    compiler = program(tmp_path / "gcc", f'exec {shutil.which("gcc")} "{stamp}" "$@"')
     nested.write("one.cc", "#ifndef STAMP\n#define STAMP 1\n#endif\nint one() { return STAMP; }\n")
     process = nested.run(
         nested.python,

@@ -7,15 +7,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bazel.pybuild.install import verify
-from bazel.pybuild.machine import packages
 from bazel.pybuild.why import execution_log
-from test.build.environments import environment
 from test.build.nested import NOTHING, First, Nested
+from test.build.shell import AS_A_USER, program
 from third_party import elf
 
 _OPTIONS = "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"
@@ -76,11 +76,9 @@ def test_a_second_develop_runs_no_action_replaces_no_file_and_imports_nothing_ex
 
 
 def test_develop_and_a_bare_bazel_build_do_not_disturb_each_other(built: Nested):
-    process = built.bazel("build", "//...")
-    assert process.returncode == 0, process.stderr
+    built.bazel("build", "//...", check=True)
     assert built.develop()["actions"] == NOTHING
-    process = built.bazel("build", "//...", "--config=report")
-    assert process.returncode == 0, process.stderr
+    built.bazel("build", "//...", "--config=report", check=True)
     assert (built.root / execution_log.FILE).read_bytes() == b""
 
 
@@ -96,8 +94,7 @@ def test_an_order_of_functions_links_again_and_is_not_part_of_other_builds(built
     actions = built.develop(USE_PRIORITIZED_TEXT_FOR_LD="1")["actions"]
     # The linker's script is made too, unless a `bazel build //...` has done that before.
     assert (actions["compile"], actions["link"]) == (0, 1)
-    reached = built.bazel("cquery", "deps(//torch_xla_lite:outputs)")
-    assert reached.returncode == 0, reached.stderr
+    reached = built.bazel("cquery", "deps(//torch_xla_lite:outputs)", check=True)
     assert "//torch_xla_lite:two" in reached.stdout
     assert "//bazel/link_order:link_order" not in reached.stdout
     assert built.develop()["actions"] == NOTHING
@@ -123,8 +120,7 @@ def test_the_graph_can_be_queried_where_no_library_wheel_is_installed(built: Nes
         "somepath(//torch_xla_lite:lib/libmore.so, //torch_xla_lite:one)",
     )
     for query in queries:
-        answer = built.bazel("query", query)
-        assert answer.returncode == 0, answer.stderr
+        answer = built.bazel("query", query, check=True)
         assert "//torch_xla_lite:one" in answer.stdout.split()
 
 
@@ -186,11 +182,8 @@ def test_a_library_that_would_not_work_elsewhere_is_not_installed(built: Nested)
 def test_another_clone_with_another_environment_compiles_nothing(
     built: Nested, shared: Path, tmp_path: Path
 ):
-    other = Nested(tmp_path / "far" / "away", shared)
-    try:
+    with closing(Nested(tmp_path / "far" / "away", shared)) as other:
         report = other.develop()
-    finally:
-        other.close()
     assert report["actions"] == NOTHING
     assert report["cache_hits"]["disk"] > 0
     assert [file.read_bytes() for file in other.outputs] == [
@@ -200,9 +193,7 @@ def test_another_clone_with_another_environment_compiles_nothing(
 
 def _compiler(file: Path, options: str) -> str:
     """Writes a compiler that is gcc with some options."""
-    file.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} {options} "$@"\n')
-    file.chmod(0o755)
-    return str(file)
+    return str(program(file, f'exec {shutil.which("gcc")} {options} "$@"'))
 
 
 @pytest.mark.nightly
@@ -266,33 +257,6 @@ def _printed(*command: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize(
-    ("removed", "installed", "message"),
-    [
-        ("torch", None, "torch is not installed for "),
-        ("jax", "0.9.0", "built with: jax 0.10 to 0.12"),
-    ],
-)
-def test_a_missing_or_other_package_is_reported_before_bazel_builds(
-    nested: Nested, tmp_path: Path, removed: str, installed: str | None, message: str
-):
-    before = nested.identity()
-    python = environment(tmp_path / "environment", see_ours=False)
-    (site,) = python.parent.parent.glob("lib/python3*/site-packages")
-    wanted = packages.wanted(nested.root)
-    versions = {**wanted, removed: installed}
-    for name, version in versions.items():
-        if version:
-            (site / f"{name}-{version}.dist-info").mkdir()
-    process = nested.run(python, "setup.py", "develop")
-    assert process.returncode == 1
-    assert message in process.stderr
-    remedy = "TORCH_XLA_LITE_ANY_VERSION=1" if installed else f"install torch=={wanted['torch']}"
-    assert process.stderr.splitlines()[-1].endswith(remedy)
-    assert nested.identity() == before
-    assert not list(site.glob("*torch_xla_lite*"))
-
-
 @pytest.mark.nightly
 def test_bazel_reports_a_deleted_interpreter_and_develop_corrects_it(built: Nested):
     settings = built.root / ".bazelrc.generated"
@@ -318,10 +282,6 @@ def test_another_version_runs_no_action_and_settings_of_wheels_are_named_as_igno
     assert (built.site / "torch_xla_lite-0.1.0.dist-info").exists()
 
 
-# root may write to every folder; without this capability it is bound to permissions as others are.
-_AS_A_USER = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
-
-
 @pytest.fixture
 def read_only(built: Nested) -> Iterator[Nested]:
     """The tree, with an editable install in a folder of packages that the user may not write to."""
@@ -332,12 +292,11 @@ def read_only(built: Nested) -> Iterator[Nested]:
 
 def test_develop_works_where_the_folder_of_packages_is_read_only(read_only: Nested):
     read_only.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
-    process = read_only.run(*_AS_A_USER, read_only.python, "setup.py", "develop")
-    assert process.returncode == 0, process.stderr
+    process = read_only.run(*AS_A_USER, read_only.python, "setup.py", "develop", check=True)
     assert "1 compiled, 1 linked" in process.stdout
     pth = read_only.site / "__editable__.torch_xla_lite.pth"
     pth.write_text("outdated\n")
-    process = read_only.run(*_AS_A_USER, read_only.python, "setup.py", "develop")
+    process = read_only.run(*AS_A_USER, read_only.python, "setup.py", "develop")
     assert process.returncode == 1
     assert str(read_only.site) in process.stderr
     assert process.stdout == "", "it is refused before the build"
@@ -398,8 +357,7 @@ def test_folders_and_links_that_developers_have_break_no_query(built: Nested):
     (built.root / "bazel-earlier-name").symlink_to(places[0])
     try:
         built.develop()
-        process = built.bazel("query", "//...")
-        assert process.returncode == 0, process.stderr
+        process = built.bazel("query", "//...", check=True)
         assert "//torch_xla_lite:outputs" in process.stdout
     finally:
         for place in places:
@@ -408,16 +366,9 @@ def test_folders_and_links_that_developers_have_break_no_query(built: Nested):
 
 @pytest.mark.nightly
 def test_a_wheel_is_built_of_a_tree_that_may_not_be_written(built: Nested, tmp_path: Path):
-    folders = [built.root, *(path for path in built.root.rglob("*") if path.is_dir())]
-    folders = [folder for folder in folders if not folder.is_symlink()]
-    for folder in folders:
-        folder.chmod(0o555)
-    try:
+    with built.read_only():
         words = (built.python, "setup.py", "bdist_wheel", "-d", tmp_path)
-        process = built.run(*_AS_A_USER, *words)
-    finally:
-        for folder in folders:
-            folder.chmod(0o755)
+        process = built.run(*AS_A_USER, *words)
     assert process.returncode == 0, process.stderr
     assert "may not be written; building in" in process.stdout
     assert list(tmp_path.glob("torch_xla_lite-*.whl"))

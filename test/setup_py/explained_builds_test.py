@@ -126,48 +126,6 @@ def test_a_flag_of_a_variable_is_named_with_the_variable(built: Nested):
 
 
 @pytest.mark.nightly
-def test_a_variable_of_actions_is_named_with_its_values(built: Nested):
-    options = "--disk_cache= --action_env=SIZE="
-    for size in ("1", "2"):
-        _develop(built, **{_OPTIONS: options + size})
-    assert "environment variable SIZE: 1 -> 2: " in _explain(built)
-
-
-@pytest.mark.nightly
-def test_a_header_of_a_package_that_was_upgraded_is_an_outside_file(built: Nested):
-    with_torch = '    deps = [\n        ":one",\n        "@torch//:c10",\n    ]'
-    _replace(built, '    deps = [":one"]', with_torch)
-    built.write("two.cc", '#include "c10/core/DeviceType.h"\n' + _TWO)
-    _develop(built)
-    built.reinstall("torch", "include/c10/core/DeviceType.h")
-    _develop(built)
-    text = _explain(built)
-    # Bazel 7 writes external/_main~external~torch.
-    change = r"outside file external/\S*torch/include/c10/core/DeviceType.h: 1 action, N s"
-    assert re.search(rf"^{change}\n  compile  {_compiled('two')} ", text, re.M), text
-
-
-@pytest.mark.nightly
-def test_another_compilation_mode_is_named_by_its_variable(built: Nested):
-    _develop(built, DEBUG="1")
-    chain = _blocks(built)[1]
-    assert re.fullmatch(r"first run; changed variable: DEBUG: \d+ actions", chain[0])
-    assert any("bazel-out/k8-dbg/bin/torch_xla_lite/_objs/one" in line for line in chain)
-
-
-@pytest.mark.nightly
-def test_a_compiler_that_was_replaced_is_a_tool_that_changed(built: Nested, tmp_path: Path):
-    compiler = tmp_path / "cc"
-    for options in ("-O1", "-fwrapv"):
-        compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} {options} "$@"\n')
-        compiler.chmod(0o755)
-        _develop(built, CC=str(compiler))
-    chain = _blocks(built)[1]
-    assert re.fullmatch(r"tool compiler, assembler, linker or C library: \d+ actions", chain[0])
-    assert any(line.startswith(f"  compile  {_compiled('one')}") for line in chain)
-
-
-@pytest.mark.nightly
 def test_a_flag_of_a_build_file_is_named(built: Nested):
     with_flags = '    srcs = ["one.cc"],\n    copts = ["-DY"],\n    linkopts = ["-Wl,-z,now"],\n'
     _replace(built, '    srcs = ["one.cc"],\n', with_flags)

@@ -21,6 +21,7 @@ import pytest
 from bazel.pybuild.dist import archive, metadata, wheel_format
 from test.build.environments import environment
 from test.build.nested import NOTHING, Nested
+from test.build.shell import program
 
 _TESTDATA = Path(__file__).parent / "testdata"
 # A module that says what the library says, without the cost of pybind11. What is weak in it, the
@@ -187,13 +188,13 @@ def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
 
 @pytest.mark.nightly
 def test_an_interrupted_install_ends_pip_and_its_build(tree: Nested, python: Path, tmp_path: Path):
-    started, ended, bazel = tmp_path / "started", tmp_path / "ended", tmp_path / "bazel"
+    started, ended = tmp_path / "started", tmp_path / "ended"
     real = shutil.which("bazelisk") or shutil.which("bazel")
-    bazel.write_text(
-        f'#!/bin/sh\ncase " $* " in *" build "*) ;; *) exec {real} "$@" ;; esac\n'
-        f"trap 'touch {ended}; exit 8' INT\ntouch {started}\nwhile :; do sleep 0.1; done\n"
+    bazel = program(
+        tmp_path / "bazel",
+        f'case " $* " in *" build "*) ;; *) exec {real} "$@" ;; esac\n'
+        f"trap 'touch {ended}; exit 8' INT\ntouch {started}\nwhile :; do sleep 0.1; done",
     )
-    bazel.chmod(0o755)
     process = tree.start(python, "setup.py", "install", TORCH_XLA_LITE_BAZEL=str(bazel))
     _wait_for(started)
     process.send_signal(signal.SIGINT)
@@ -240,18 +241,9 @@ def without_pybind11(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.nightly
-def test_an_isolated_build_installs_pybind11_if_it_is_missing(
-    tree: Nested, without_pybind11: Path, tmp_path: Path
+def test_an_isolated_build_installs_pybind11_and_nothing_of_it_is_needed_after_it(
+    tree: Nested, without_pybind11: Path
 ):
-    front_end = ("pip", "wheel", "--no-deps", "-w")
-    links = without_pybind11.parents[2] / "links"
-    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(links)}
-    _must(tree.run(without_pybind11, "-m", *front_end, tmp_path, tree.root, **offline))
-    assert list(tmp_path.glob("torch_xla_lite-*.whl"))
-
-
-@pytest.mark.nightly
-def test_nothing_of_an_isolated_build_is_needed_after_it(tree: Nested, without_pybind11: Path):
     links = without_pybind11.parents[2] / "links"
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(links)}
     words = (without_pybind11, "-m", "pip", "install", "--no-deps", "-e", tree.root)

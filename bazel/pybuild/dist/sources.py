@@ -22,7 +22,7 @@ _FOLDERS = ("bazel", "docs", "scripts", "test", "third_party", PACKAGE)
 _PACKAGED = frozenset({".json", ".py", ".pyi", ".typed"})
 # Kinds of source files. A list, so that backups, object files and logs are left out.
 _CODE = {".bazel", ".bzl", ".cc", ".cu", ".cuh", ".h", ".sh"}
-_DATA = {".md", ".png", ".svg", ".toml", ".tpl", ".txt"}
+_DATA = {".gz", ".md", ".png", ".svg", ".toml", ".tpl", ".txt"}
 _SOURCES = _PACKAGED | _CODE | _DATA
 _WITHOUT_SUFFIX = frozenset({"BUILD", "LICENSE", "WORKSPACE"})
 # Written by a build, among the sources. Shared objects are the others.

@@ -5,32 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Ran, Repo, World
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+from test.scripts.repos.world import Ran, World
 
 
 def _run(world: World) -> Ran:
     return world.run("--dry-run")
 
 
-def _unconfigured(world: World, path: str, **keys: object) -> Repo:
-    """A clone that the table knows by its address and usual folder alone."""
-    server = world.repo(world.folder / "servers" / "a")
-    if not server.path.exists():
-        server = world.server("a")
-    clone = world.clone(server, path)
-    entry = world.table.pop(path)
-    world.table["a"] = {"upstream": entry["upstream"], "folders": ["usual"], **keys}
-    return clone
-
-
 def test_a_configured_path_comes_first(world: World):
-    _unconfigured(world, "usual")
-    other = _unconfigured(world, "other")
+    world.unconfigured("usual")
+    other = world.unconfigured("other")
     world.table["a"]["path"] = str(other.path)
     one = _run(world).one()
     assert (one["path"], one["found"]) == (str(other.path), "configured")
@@ -38,34 +22,31 @@ def test_a_configured_path_comes_first(world: World):
 
 @pytest.mark.parametrize("place", ["usual", "../usual", "inner/usual"])
 def test_usual_places_around_the_project_come_next(world: World, place: str):
-    clone = _unconfigured(world, place, folders=["usual", "inner/usual"])
+    clone = world.unconfigured(place, folders=["usual", "inner/usual"])
     one = _run(world).one()
     assert Path(one["path"]).samefile(clone.path)
     assert one["found"] == "usual place"
 
 
-def test_others_are_found_by_the_address_of_a_remote(world: World):
-    clone = _unconfigured(world, "my-own-name")
+@pytest.mark.parametrize("usual", ["empty", "something else"])
+def test_others_are_found_by_the_address_of_a_remote(world: World, usual: str):
+    if usual != "empty":
+        world.init(world.folder / "src" / "usual")
+    clone = world.unconfigured("my-own-name")
     one = _run(world).one()
-    assert one["path"] == str(clone.path)
-    assert one["found"] == "by its remote"
-
-
-def test_a_checkout_of_something_else_at_the_usual_place_is_ignored(world: World):
-    world.init(world.folder / "src" / "usual")
-    clone = _unconfigured(world, "my-own-name")
-    assert _run(world).one()["path"] == str(clone.path)
+    assert (one["path"], one["found"]) == (str(clone.path), "by its remote")
+    assert "my-own-name (by its remote)" in world.run("--dry-run", json=False).out
 
 
 def test_what_has_the_upstream_as_a_submodule_is_not_taken_for_it(world: World):
-    clone = _unconfigured(world, "deep/er/than/that/clone")
+    clone = world.unconfigured("deep/er/than/that/clone")
     outer = world.init(world.folder / "src" / "outer")
     outer.git("submodule", "--quiet", "add", clone.git("config", "remote.origin.url"), "inner")
     assert _run(world).one()["status"] == "missing"
 
 
 def test_a_usual_place_without_the_remote_is_taken_when_there_is_no_other(world: World):
-    clone = _unconfigured(world, "usual")
+    clone = world.unconfigured("usual")
     clone.git("remote", "remove", "origin")
     one = _run(world).one()
     assert (one["path"], one["status"]) == (str(clone.path), "skipped")
@@ -73,7 +54,7 @@ def test_a_usual_place_without_the_remote_is_taken_when_there_is_no_other(world:
 
 
 def test_a_worktree_is_found_by_the_address_of_its_repository(world: World):
-    clone = _unconfigured(world, "deep/er/than/that/clone")
+    clone = world.unconfigured("deep/er/than/that/clone")
     clone.git("worktree", "add", "-q", str(world.folder / "src" / "tree"))
     assert _run(world).one()["path"] == str(world.folder / "src" / "tree")
 
@@ -98,20 +79,15 @@ def test_a_path_without_a_repository_is_a_usage_error(world: World):
     assert "is no git repository" in ran.err
 
 
-def test_a_bare_repository_is_refused_by_name(world: World):
-    server = world.server("a")
-    clone = world.clone(server, "a", "--bare")
+@pytest.mark.parametrize("place", ["a", "a/.bare"])
+def test_a_bare_repository_is_refused_by_name(world: World, place: str):
+    clone = world.clone(world.server("a"), place, "--bare")
+    world.table = {"a": {**world.table[place], "path": str(world.folder / "src" / "a")}}
+    if place != "a":
+        clone.path.with_name(".git").write_text("gitdir: ./.bare\n")
     ran = _run(world)
     assert (ran.code, clone.kept()) == (1, [])
     assert "a bare repository" in ran.one()["reason"]
-
-
-def test_a_bare_repository_in_a_folder_of_worktrees_is_refused_by_name(world: World):
-    server = world.server("a")
-    world.clone(server, "a/.bare", "--bare")
-    world.table = {"a": {**world.table["a/.bare"], "path": str(world.folder / "src" / "a")}}
-    (world.folder / "src" / "a" / ".git").write_text("gitdir: ./.bare\n")
-    assert "a bare repository" in _run(world).one()["reason"]
 
 
 def test_a_worktree_of_a_bare_repository_is_updated(world: World):
@@ -139,7 +115,7 @@ def test_a_repository_whose_files_are_elsewhere_is_refused_by_name(world: World)
 def test_a_submodule_is_refused_by_name(world: World):
     server = world.server("a")
     outer = world.init(world.folder / "src" / "outer")
-    outer.git("submodule", "--quiet", "add", f"file://{server.path}", "inner")
+    outer.add_submodule(server, "inner")
     inner = outer.path / "inner"
     world.table["a"] = {"path": str(inner), "upstream": [f"file://{server.path}"]}
     one = _run(world).one()
@@ -164,17 +140,6 @@ def test_a_damaged_repository_is_refused_and_the_others_go_on(world: World):
     assert other.head == new
 
 
-def test_a_checkout_inside_another_is_not_its_untracked_file(world: World):
-    server, outer = world.pair("outer")
-    inner_server = world.server("inner")
-    inner = world.clone(inner_server, "outer/inner")
-    entry = world.table.pop("outer/inner")
-    world.table["inner"] = entry
-    news = [server.commit(), inner_server.commit()]
-    assert world.run().code == 0
-    assert [outer.head, inner.head] == news
-
-
 @pytest.mark.parametrize("name", ["a b", "a\nb", "a'$(id)", "a\u2028b", "-a"])
 def test_unusual_names_of_folders_do_no_harm(world: World, name: str):
     server = world.server("a")
@@ -184,27 +149,15 @@ def test_unusual_names_of_folders_do_no_harm(world: World, name: str):
     new = server.commit()
     ran = world.run()
     assert (ran.code, clone.head) == (0, new)
+    assert ran.json["next"] == [f"cd {shlex.quote(str(clone.path))} && make"]
     assert world.run("undo").code == 0
     world.table["a"]["path"] = str(world.folder / "src" / f"{name} tree")
     assert world.run().one()["branch"] == "other"
 
 
-def test_the_next_command_can_be_copied_whatever_the_folder_is_called(world: World):
-    server = world.server("a")
-    clone = world.clone(server, "a 'b' $(id)")
-    world.table = {"a": world.table.pop("a 'b' $(id)")}
-    server.commit()
-    assert world.run().json["next"] == [f"cd {shlex.quote(str(clone.path))} && make"]
-
-
-def test_the_table_says_where_each_was_found_and_how(world: World):
-    _unconfigured(world, "my-own-name")
-    assert "my-own-name (by its remote)" in world.run("--dry-run", json=False).out
-
-
 @pytest.mark.parametrize("where", ["local", "global", "included"])
 def test_an_address_that_git_rewrites_is_found(world: World, where: str):
-    clone = _unconfigured(world, "my-own-name")
+    clone = world.unconfigured("my-own-name")
     url = clone.git("config", "remote.origin.url")
     clone.git("remote", "set-url", "origin", "up:a")
     included = clone.write(".git/more", "")
@@ -217,7 +170,7 @@ def test_an_address_that_git_rewrites_is_found(world: World, where: str):
 
 
 def test_a_remote_in_an_included_file_is_found(world: World):
-    clone = _unconfigured(world, "my-own-name")
+    clone = world.unconfigured("my-own-name")
     url = clone.git("remote", "get-url", "origin")
     clone.git("config", "--file", ".git/more", "remote.mine.url", url)
     clone.git("remote", "remove", "origin")

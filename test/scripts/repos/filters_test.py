@@ -2,10 +2,8 @@
 
 import pytest
 
-from test.scripts.nests import Nest, bump
-from test.scripts.world import Repo, World
-
-pytest_plugins = ["test.scripts.nests"]
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.world import Repo, World
 
 
 def _set_up(repo: Repo, program: str) -> None:
@@ -16,10 +14,8 @@ def _set_up(repo: Repo, program: str) -> None:
 @pytest.fixture
 def pair(world: World) -> tuple[Repo, Repo]:
     """A server with a file that needs a filter, and a clone that has the filter."""
-    server = world.server("a")
-    server.commit(".gitattributes", "*.big filter=large\n")
-    server.commit("one.big")
-    clone = world.clone(server, "a")
+    files = {".gitattributes": "*.big filter=large\n", "one.big": "large\n"}
+    server, clone = world.pair(files=files)
     _set_up(clone, "cat")
     return server, clone
 
@@ -83,11 +79,11 @@ def test_a_filter_that_is_not_required_stops_nothing(world: World, pair: tuple[R
 def test_a_filter_that_is_missing_in_a_submodule_stops_the_submodule(world: World, nest: Nest):
     nest.middle.commit(".gitattributes", "*.big filter=large\n")
     nest.middle.commit("one.big")
-    bump(nest.top, "middle")
+    nest.top.bump("middle")
     assert world.run().code == 0
     _set_up(nest.in_middle, "false")
     nest.middle.commit("one.big")
-    bump(nest.top, "middle")
+    nest.top.bump("middle")
     before = nest.in_middle.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "failed")

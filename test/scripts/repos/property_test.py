@@ -4,7 +4,7 @@ Hypothesis does local work in a clone by random steps, lets its server move on, 
 with random options, and kills or interrupts it at a random call of git. Then checker.py finds
 nothing lost, and `undo`, which is killed and repeated too, restores everything.
 
-    UPDATE_REPOS_EXAMPLES=500 .venv/bin/python -m pytest test/scripts/property_test.py
+    UPDATE_REPOS_EXAMPLES=500 .venv/bin/python -m pytest test/scripts/repos/property_test.py
 
 tries new examples; without the variable there are a few, always the same, and more of them with
 `-m nightly`. A failure prints the steps, and the seed to repeat it.
@@ -12,17 +12,16 @@ tries new examples; without the variable there are a few, always the same, and m
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from test.scripts.checker import differences, losses
-from test.scripts.scenes import CHANGES, STATES, Scenes, plain, point, quick_world
-from test.scripts.snapshots import snapshot
-from test.scripts.world import World, wait_for_orphans
+from test.scripts.repos.checker import differences, losses
+from test.scripts.repos.scenes import CHANGES, STATES, Scenes, plain, point
+from test.scripts.repos.snapshots import snapshot
+from test.scripts.repos.world import World, wait_for_orphans
 
 EXAMPLES = os.environ.get("UPDATE_REPOS_EXAMPLES")
 _IS_NIGHTLY = os.environ.get("NIGHTLY_TESTS") == "1"
@@ -30,14 +29,12 @@ _FEW = 20 if _IS_NIGHTLY else 8
 pytestmark = [pytest.mark.nightly] if _IS_NIGHTLY else []
 
 # Calls git as asked for, and ends its caller before or after the call with the given number.
-_KILLER = """\
-#!/bin/sh
-n=$(wc -c <"$KILL_COUNT")
-printf x >>"$KILL_COUNT"
-[ "$n" = "$KILL_AT" ] && [ "$KILL_WHEN" = before ] && { kill -9 $PPID; exit 1; }
-[ "$n" = "$KILL_AT" ] && [ "$KILL_WHEN" = after ] && kill -9 $PPID
-[ "$n" = "$KILL_AT" ] && [ "$KILL_WHEN" = interrupted ] && kill -INT $PPID
-exec "$REAL_GIT" "$@"
+_KILLER = """
+n=$(wc -c <"$count")
+printf x >>"$count"
+[ "$n" = "$at" ] && [ "$when" = before ] && { kill -9 $PPID; exit 1; }
+[ "$n" = "$at" ] && [ "$when" = after ] && kill -9 $PPID
+[ "$n" = "$at" ] && [ "$when" = interrupted ] && kill -INT $PPID
 """
 
 # Beside the changes of the matrix.
@@ -58,15 +55,11 @@ class Place:
         server.commit("README")
         self.scenes.clone("base", folder / "clones" / "full")
         self.scenes.clone("base", folder / "clones" / "shallow", "--depth=1")
-        killer = folder / "bin" / "git"
-        killer.parent.mkdir()
-        killer.write_text(_KILLER)
-        killer.chmod(0o755)
 
     def example(self, kind: str, steps: list[str], news: list[str]) -> World:
         """A clone after local work, and its server after changes."""
         shutil.rmtree(self.folder / "example", ignore_errors=True)
-        world = quick_world(self.folder / "example")
+        world = World(self.folder / "example")
         server, clone = world.folder / "server", world.folder / "a" / "repo"
         shutil.copytree(self.folder / "clones" / kind, clone, symlinks=True)
         shutil.copytree(self.scenes.server("base"), server, symlinks=True)
@@ -84,19 +77,10 @@ class Place:
         at, when = kill
         count = world.folder / "count"
         count.write_text("")
-        environ = {
-            **world.environ,
-            "PATH": f"{self.folder / 'bin'}:{world.environ['PATH']}",
-            "REAL_GIT": shutil.which("git") or "git",
-            "KILL_AT": str(at),
-            "KILL_WHEN": when,
-            "KILL_COUNT": str(count),
-        }
-        command = world.command(*words, "--json")
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        assert "Traceback" not in done.stderr, done.stderr
+        environ = world.wrapped_git(f'at={at} when={when} count="{count}"\n{_KILLER}')
+        code = world.run(*words, **environ).code
         wait_for_orphans(world.folder)
-        return done.returncode
+        return code
 
 
 _KILL = st.tuples(

@@ -2,21 +2,15 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from test.scripts.checker import differences, losses
-from test.scripts.snapshots import snapshot
-from test.scripts.world import Repo, World
+from test.scripts.repos.checker import differences, losses
+from test.scripts.repos.snapshots import snapshot
+from test.scripts.repos.world import Repo, World
 
 _NAMES = ("-dash", "--force", 'quo"te', "apo'strophe", "new\nline", "tab\tstop", "back\\slash")
 _MORE_NAMES = ("ünï", "*", "[a]", ":(top)x", " blanks ", "\x1b[31mred", "byte\udcff")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def _commit_all(repo: Repo, content: str) -> None:

@@ -1,7 +1,5 @@
 """What git or a hook does wrong while a branch moves: nothing stays half done."""
 
-import os
-import shutil
 import signal
 import subprocess
 import time
@@ -9,33 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Ran, Repo, World, wait_for_orphans
-
-_MISSING = "git-lfs-that-is-missing"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-def _hook(clone: Repo, name: str, text: str) -> None:
-    clone.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n").chmod(0o755)
-
-
-def _needs_filter(clone: Repo) -> None:
-    for verb in ("smudge", "clean"):
-        clone.git("config", f"filter.lfs.{verb}", f"{_MISSING} {verb} -- %f")
-    clone.git("config", "filter.lfs.required", "true")
+from test.build.shell import program
+from test.scripts.repos.world import Repo, World, needs_rights, wait_for_orphans
 
 
 @pytest.fixture
 def clone(world: World) -> Repo:
     """A clone with news that change, add and remove files, and known here already."""
-    server = world.server("a")
-    for name in ("changed", "removed", "z"):
-        server.commit(name)
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files=dict.fromkeys(("changed", "removed", "z"), "old\n"))
     server.git("rm", "-q", "removed")
     server.commit("deep/er/added")
     server.commit("changed")
@@ -48,27 +27,12 @@ def clone(world: World) -> Repo:
     return clone
 
 
-def test_a_filter_that_is_missing_changes_nothing(world: World, clone: Repo):
-    _needs_filter(clone)
-    before = clone.everything()
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", before)
-    assert "needs the filter lfs" in ran.one()["reason"]
-    assert not (clone.path / "deep").exists()
-
-
-def test_a_locked_branch_changes_nothing(world: World, clone: Repo):
+@pytest.mark.parametrize("words", [[], ["undo"]], ids=["run", "undo"])
+def test_a_locked_branch_changes_nothing(world: World, clone: Repo, words: list[str]):
+    assert not words or world.run().code == 0
     clone.write(".git/refs/heads/main.lock", "")
     before = clone.everything()
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
-
-
-def test_an_undo_that_git_refuses_changes_nothing(world: World, clone: Repo):
-    assert world.run().code == 0
-    before = clone.everything()
-    clone.write(".git/refs/heads/main.lock", "")
-    ran = world.run("undo")
+    ran = world.run(*words)
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
 
 
@@ -77,11 +41,10 @@ def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     world: World, clone: Repo, how: str
 ):
     if how:
-        clone.git("switch", "-q", "-c", "feature")
-        clone.commit("mine")
+        clone.commit_on_feature()
     before = clone.everything()
     for name in ("post-checkout", "post-merge"):
-        _hook(clone, name, "echo git-lfs was not found >&2; exit 2")
+        clone.hook(name, "echo git-lfs was not found >&2; exit 2")
     ran = world.run(*([how] if how else []))
     assert (ran.code, ran.one()["status"]) == (0, "updated")
     ran = world.run("undo")
@@ -89,26 +52,28 @@ def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     assert any("a hook failed: git-lfs was not found" in note for note in ran.one()["notes"])
 
 
-def test_a_hook_that_refuses_a_rebase_is_reported_and_changes_nothing(world: World, clone: Repo):
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+@pytest.mark.parametrize(
+    ("option", "refuses", "reason"),
+    [
+        (
+            "--rebase",
+            "ln -s /bin/false .git/hooks/pre-rebase",
+            "pre-rebase",
+        ),
+        ("--merge", "git config commit.gpgSign 1; git config gpg.program /no/such", "gpg"),
+    ],
+    ids=["hook", "signature"],
+)
+def test_a_commit_that_git_refuses_to_make_is_reported_and_changes_nothing(
+    world: World, clone: Repo, option: str, refuses: str, reason: str
+):
+    clone.shell("git switch -q -c feature; commit mine")
     world.run()
+    clone.shell(refuses)
     before = clone.everything()
-    _hook(clone, "pre-rebase", "exit 1")
-    ran = world.run("--rebase")
+    ran = world.run(option)
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
-    assert "pre-rebase hook refused" in ran.one()["reason"]
-
-
-def test_commits_that_cannot_be_signed_are_not_made(world: World, clone: Repo):
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
-    world.run()
-    clone.git("config", "commit.gpgSign", "true")
-    clone.git("config", "gpg.program", "/no/such/program")
-    before = clone.everything()
-    ran = world.run("--merge")
-    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
+    assert reason in ran.one()["reason"]
 
 
 def test_a_process_that_a_hook_leaves_behind_delays_nothing(
@@ -116,7 +81,7 @@ def test_a_process_that_a_hook_leaves_behind_delays_nothing(
 ):
     # The hook's child holds its output open until the test ends, which is when we have ended.
     ended = tmp_path / "ended"
-    _hook(clone, "post-merge", f"(while [ ! -e {ended} ]; do sleep 0.1; done) &")
+    clone.hook("post-merge", f"(while [ ! -e {ended} ]; do sleep 0.1; done) &")
     try:
         assert world.run().code == 0
     finally:
@@ -127,7 +92,7 @@ def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_res
     world: World, clone: Repo, tmp_path: Path
 ):
     before, started, ended = clone.everything(), tmp_path / "started", tmp_path / "ended"
-    _hook(clone, "post-merge", f"touch {started}; while [ ! -e {ended} ]; do sleep 0.1; done")
+    clone.hook("post-merge", f"touch {started}; while [ ! -e {ended} ]; do sleep 0.1; done")
     process = subprocess.Popen(world.command(), env=world.environ, stderr=subprocess.PIPE)
     while not started.exists():
         time.sleep(0.01)
@@ -141,14 +106,14 @@ def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_res
     wait_for_orphans(clone.path)
     assert process.returncode == -signal.SIGINT
     assert clone.everything() != before
+    assert world.run("undo", "--list").json["runs"][0]["state"] == "interrupted"
     assert (world.run("undo").code, clone.everything()) == (0, before)
 
 
 def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Repo):
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+    clone.commit_on_feature()
     late = f"unset $(git rev-parse --local-env-vars); cd '{clone.path}'"
-    _hook(clone, "pre-rebase", f"{late} && git commit -q --allow-empty -m late")
+    clone.hook("pre-rebase", f"{late} && git commit -q --allow-empty -m late")
     assert world.run("--rebase").one()["status"] == "failed"
     assert clone.git("log", "-1", "--format=%s") == "late"
     assert clone.git("status", "--porcelain") == ""
@@ -156,7 +121,7 @@ def test_a_commit_made_while_a_rebase_is_prepared_stays(world: World, clone: Rep
 
 def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: World, clone: Repo):
     before = clone.everything()
-    _hook(clone, "post-merge", "cd .git/update-repos && for f in *.json; do mkdir .$f.new; done")
+    clone.hook("post-merge", "cd .git/update-repos && for f in *.json; do mkdir .$f.new; done")
     ran = world.run()
     assert (ran.code, ran.one()["status"], ran.one()["new"]) == (1, "failed", clone.head)
     (clone.path / ".git" / "update-repos" / f".{ran.json['run']}.json.new").rmdir()
@@ -165,66 +130,38 @@ def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: Wor
 
 
 def test_a_branch_that_was_checked_out_meanwhile_stays(world: World, clone: Repo):
-    clone.git("switch", "-q", "-c", "feature")
-    mine = clone.commit("mine")
+    mine = clone.commit_on_feature()
     clone.git("branch", "other")
     late = f"unset $(git rev-parse --local-env-vars); cd '{clone.path}'"
-    _hook(clone, "pre-rebase", f"{late} && git switch -q other")
+    clone.hook("pre-rebase", f"{late} && git switch -q other")
     ran = world.run("--rebase")
     assert ran.one()["status"] == "failed"
     assert "another branch was checked out meanwhile" in ran.one()["reason"]
     assert (clone.head, clone.branch, clone.git("rev-parse", "feature")) == (mine, "other", mine)
 
 
-_AS_A_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-
-
-def _can_drop_rights() -> bool:
-    if os.geteuid() != 0:
-        return True
-    tried = shutil.which("setpriv") and subprocess.run([*_AS_A_USER, "true"], check=False)
-    return bool(tried) and tried.returncode == 0
-
-
-_needs_rights = pytest.mark.skipif(not _can_drop_rights(), reason="root may write everything here")
-
-
-def _run_as_a_user(world: World, *options: str) -> Ran:
-    """Runs the tool without root's right to write where nobody may."""
-    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command(*options, "--json")]
-    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
-@_needs_rights
+@needs_rights
 @pytest.mark.parametrize("how", ["plain", "rebase", "to", "undo"])
 def test_a_folder_that_may_not_be_written_is_not_half_updated(world: World, how: str):
-    server = world.server("a")
-    for name in ("d/changed", "d/removed"):
-        server.commit(name)
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files=dict.fromkeys(("d/changed", "d/removed"), "old\n"))
     if how == "rebase":
-        clone.git("switch", "-q", "-c", "feature")
-        clone.commit("mine")
+        clone.commit_on_feature()
     server.git("rm", "-q", "d/removed")
     server.commit("d/changed")
-    frozen = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{server.head}"\n'
-    (world.folder / "frozen").write_text(frozen)
-    options = {"rebase": ["--rebase"], "to": [f"--to={world.folder / 'frozen'}"], "undo": ["undo"]}
+    options = {"rebase": ["--rebase"], "to": [world.frozen(a=server.head)], "undo": ["undo"]}
     assert world.run(*(["--plan"] if how != "undo" else [])).code == 0
     before = clone.everything()
     (clone.path / "d").chmod(0o555)
-    ran = _run_as_a_user(world, *options.get(how, []))
+    ran = world.run(*options.get(how, []), as_a_user=True)
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", before)
     assert ran.one()["reason"] == "in the way: d (a folder that may not be written)"
 
 
-@_needs_rights
+@needs_rights
 def test_a_submodule_with_a_folder_that_may_not_be_written_stays(world: World):
     inner, server = world.server("inner"), world.server("a")
     inner.commit("d/file")
-    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "s")
-    server.git("commit", "-q", "-m", "add")
+    server.add_submodule(inner, "s")
     clone = world.clone(server, "a", "--recursive")
     inner.commit("d/file")
     world.repo(server.path / "s").git("pull", "-q", "origin", "main")
@@ -232,25 +169,21 @@ def test_a_submodule_with_a_folder_that_may_not_be_written_stays(world: World):
     below = world.repo(clone.path / "s")
     before = below.head, below.read("d/file")
     (below.path / "d").chmod(0o555)
-    assert _run_as_a_user(world).one()["status"] == "failed"
+    assert world.run(as_a_user=True).one()["status"] == "failed"
     assert (below.head, below.read("d/file")) == before
     (below.path / "d").chmod(0o755)
     assert world.run().code == 0
     assert below.head == inner.head
 
 
-@_needs_rights
+@needs_rights
 def test_files_that_git_only_warns_of_are_named(world: World):
-    server = world.server("a")
-    server.commit("d/file")
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files={"d/file": "old\n"})
     server.commit(".gitattributes", "a.bin filter=x\n")
     server.commit("a.bin")
     new = server.commit("d/file")
     clone.git("config", "filter.x.smudge", f"chmod 555 '{clone.path}/d'; cat")
-    frozen = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{new}"\n'
-    (world.folder / "frozen").write_text(frozen)
-    ran = _run_as_a_user(world, f"--to={world.folder / 'frozen'}")
+    ran = world.run(world.frozen(a=new), as_a_user=True)
     assert (ran.code, ran.one()["status"]) == (1, "failed")
     assert "HEAD has moved, but not all files" in ran.one()["reason"]
     assert "unable to unlink old 'd/file'" in ran.one()["reason"]
@@ -260,10 +193,8 @@ def _fetch_slowly(world: World, clone: Repo, meanwhile: str) -> None:
     """Does something while a second repository is fetched."""
     server_b, b = world.pair("b")
     server_b.commit()
-    program = world.folder / "upload-pack"
-    program.write_text(f'#!/bin/sh\ncd "{clone.path}"; {meanwhile}\nexec git upload-pack "$@"\n')
-    program.chmod(0o755)
-    b.git("config", "remote.origin.uploadpack", str(program))
+    script = f'cd "{clone.path}"; {meanwhile}\nexec git upload-pack "$@"'
+    b.git("config", "remote.origin.uploadpack", str(program(world.folder / "pack", script)))
     world.settings["jobs"] = 1
 
 
@@ -280,9 +211,7 @@ def test_a_default_branch_that_is_checked_out_meanwhile_stays(world: World):
 
 
 def test_a_default_branch_that_the_main_worktree_rebases_stays(world: World):
-    server = world.server("a")
-    server.commit("p")
-    main = world.clone(server, "a")
+    server, main = world.pair(files={"p": "theirs\n"})
     clone = world.repo(world.folder / "src" / "linked")
     main.git("worktree", "add", "-q", "-b", "feature", str(clone.path))
     world.table["a"]["path"] = str(clone.path)
@@ -318,10 +247,7 @@ def test_a_branch_that_is_another_name_of_the_checked_out_one_stays(world: World
 
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_file_that_the_user_writes_meanwhile_stays(world: World, is_new: bool):
-    server = world.server("a")
-    if not is_new:
-        server.commit("file", "old\n")
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files={} if is_new else {"file": "old\n"})
     server.commit("file", "new line\nanother\n")
     _fetch_slowly(world, clone, "printf 'new line' > file")
     one = world.run().one()
@@ -330,12 +256,12 @@ def test_a_file_that_the_user_writes_meanwhile_stays(world: World, is_new: bool)
     assert "file" in one["reason"]
 
 
-@_needs_rights
+@needs_rights
 def test_objects_that_cannot_be_written_are_no_problem_of_the_network(world: World):
     server, clone = world.pair()
     server.commit()
     for folder in (clone.path / ".git/objects", *(clone.path / ".git/objects").iterdir()):
         folder.chmod(0o555)
-    ran = _run_as_a_user(world)
+    ran = world.run(as_a_user=True)
     assert (ran.code, ran.one()["status"]) == (1, "failed")
     assert "Permission denied" in ran.one()["reason"] or "permission" in ran.one()["reason"]

@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from test.scripts.world import Repo, World, wait_for_orphans
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.world import Repo, World, wait_for_orphans
 
 _JOBS = pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.nightly), 2])
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def test_status_is_one_table_that_changes_nothing_and_asks_no_server(world: World):
@@ -79,42 +75,34 @@ def test_an_undo_of_an_undo_goes_to_what_was_frozen(world: World, file: Path):
     assert clone.everything() == frozen
 
 
-def test_a_frozen_commit_that_is_not_here_is_fetched(world: World, file: Path):
+def test_a_frozen_commit_that_is_not_here_is_fetched(world: World):
     server, clone = world.pair()
     new = server.commit()
     server.commit()
-    entry = f'[repository.a]\ncommit = "{new}"\n'
-    file.write_text(f'schema = "update-repos-freeze/1"\n{entry}')
-    assert (world.run(f"--to={file}", "--plan").one()["new"], clone.branch) == (new, "main")
-    assert world.run(f"--to={file}").code == 0
+    option = world.frozen(a=new)
+    assert (world.run(option, "--plan").one()["new"], clone.branch) == (new, "main")
+    assert world.run(option).code == 0
     assert clone.head == new
 
 
-def test_a_frozen_commit_that_is_nowhere_is_named(world: World, file: Path):
+def test_a_frozen_commit_that_is_nowhere_is_named(world: World):
     _, clone = world.pair()
     before = clone.everything()
-    file.write_text(f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{"0" * 40}"\n')
-    ran = world.run(f"--to={file}")
+    ran = world.run(world.frozen(a="0" * 40))
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", before)
     assert "cannot be fetched" in ran.one()["reason"]
 
 
-def test_submodules_go_to_what_was_frozen_with_their_repository(world: World, file: Path):
-    inner = world.server("inner")
-    server = world.server("a")
-    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
-    server.git("commit", "-q", "-m", "add")
-    clone = world.clone(server, "a", "--recursive")
-    below = world.repo(clone.path / "inner")
-    old = below.head
+def test_submodules_go_to_what_was_frozen_with_their_repository(
+    world: World, nest: Nest, file: Path
+):
+    old = nest.in_leaf.head
     assert world.run("freeze", str(file)).code == 0
-    new = inner.commit()
-    Repo(server.path / "inner", server.environ).git("pull", "-q", "--ff-only", "origin", "main")
-    server.git("commit", "-q", "-a", "-m", "bump")
-    assert (world.run().code, below.head) == (0, new)
-    assert (world.run(f"--to={file}").code, below.head) == (0, old)
-    assert (world.run("undo").code, below.head) == (0, new)
-    assert clone.git("status", "--porcelain") == ""
+    _, _, new = nest.advance()
+    assert (world.run().code, nest.in_leaf.head) == (0, new)
+    assert (world.run(f"--to={file}").code, nest.in_leaf.head) == (0, old)
+    assert (world.run("undo").code, nest.in_leaf.head) == (0, new)
+    assert nest.clone.git("status", "--porcelain") == ""
 
 
 def test_own_commits_of_a_detached_head_are_not_left_behind(world: World, file: Path):
@@ -177,8 +165,7 @@ def _missing(world: World, name: str = "a", **keys: object) -> Repo:
 
 def test_clone_clones_what_is_missing_with_its_submodules_and_undo_leaves_it(world: World):
     inner, server = world.server("inner"), _missing(world)
-    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
-    server.git("commit", "-q", "-m", "add")
+    server.add_submodule(inner, "inner")
     ran = world.run("--clone")
     clone = world.repo(world.folder / "src" / "a")
     assert (ran.code, ran.one()["status"], clone.head) == (0, "cloned", server.head)
@@ -224,18 +211,9 @@ def test_clone_leaves_nothing_behind_where_it_fails(world: World):
     assert [path.name for path in (world.folder / "src").iterdir()] == ["project"]
 
 
-def _wrapped_git(world: World, script: str) -> dict[str, str]:
-    """A variable by which the tool calls a script that stands for git."""
-    program = world.folder / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\n{script}\nexec {shutil.which("git")} "$@"\n')
-    program.chmod(0o755)
-    return {"PATH": f"{program.parent}:{world.environ['PATH']}"}
-
-
 def test_clone_removes_what_one_that_was_killed_has_left(world: World):
     _missing(world)
-    environ = _wrapped_git(world, 'case "$*" in *" clone "*) kill -9 $PPID;; esac')
+    environ = world.wrapped_git('case "$*" in *" clone "*) kill -9 $PPID;; esac')
     assert world.run("--clone", **environ).code == -9
     wait_for_orphans(world.folder)
     assert any(path.name.startswith(".") for path in (world.folder / "src").iterdir())
@@ -258,7 +236,7 @@ def _most_calls_at_once(world: World, word: str, *options: str) -> int:
     folder = world.folder / "running"
     folder.mkdir()
     counts = _COUNTS.format(folder=folder)
-    environ = _wrapped_git(world, f'case "$*" in *" {word} "*)\n{counts};; esac')
+    environ = world.wrapped_git(f'case "$*" in *" {word} "*)\n{counts};; esac')
     assert world.run(*options, **environ).code == 0
     return max(map(int, Path(f"{folder}.counts").read_text().split()))
 
@@ -272,9 +250,10 @@ def test_no_more_repositories_are_cloned_at_once_than_jobs(world: World, jobs: i
 
 @_JOBS
 def test_no_more_repositories_move_at_once_than_jobs(world: World, jobs: int):
-    for name in "abc":
-        world.pair(name)[0].commit()
+    pairs = [world.pair(name) for name in "abc"]
+    new = [server.commit() for server, _ in pairs]
     assert _most_calls_at_once(world, "merge", f"-j{jobs}") == jobs
+    assert [clone.head for _, clone in pairs] == new
 
 
 @_JOBS
@@ -283,8 +262,7 @@ def test_no_more_submodules_move_at_once_than_jobs(world: World, jobs: int):
     servers = [world.server(name) for name in "ab"]
     for server in servers:
         for path in ("one", "two"):
-            server.git("submodule", "--quiet", "add", f"file://{inner.path}", path)
-        server.git("commit", "-q", "-m", "add")
+            server.add_submodule(inner, path)
         world.clone(server, server.path.name, "--recursive")
     inner.commit()
     for server in servers:
@@ -295,11 +273,9 @@ def test_no_more_submodules_move_at_once_than_jobs(world: World, jobs: int):
 
 def test_clone_takes_up_submodules_that_could_not_be_cloned(world: World):
     inner, server = world.server("inner"), _missing(world)
-    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
-    server.git("commit", "-q", "-m", "add")
-    inner.path.rename(inner.path.with_name("away"))
-    assert world.run("--clone").one()["status"] == "failed"
-    inner.path.with_name("away").rename(inner.path)
+    server.add_submodule(inner, "inner")
+    with inner.gone():
+        assert world.run("--clone").one()["status"] == "failed"
     assert world.run().code == 0
     assert (world.folder / "src" / "a" / "inner" / "README").exists()
 
@@ -334,16 +310,6 @@ def test_clone_checks_out_what_was_frozen(world: World, file: Path):
     assert (ran.code, ran.one()["status"], clone.head) == (0, "cloned", old)
 
 
-@pytest.mark.parametrize(
-    "jobs", ["2", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("1", "9"))]
-)
-def test_any_number_of_jobs_updates_all(world: World, jobs: str):
-    pairs = [world.pair(name) for name in "abc"]
-    new = [server.commit() for server, _ in pairs]
-    assert world.run("-j", jobs).code == 0
-    assert [clone.head for _, clone in pairs] == new
-
-
 def test_freeze_does_not_replace_a_file_by_one_that_names_less(world: World, file: Path):
     _, a = world.pair("a")
     world.pair("b")
@@ -354,30 +320,14 @@ def test_freeze_does_not_replace_a_file_by_one_that_names_less(world: World, fil
     assert file.read_text() == before
 
 
-def test_status_prints_notes(world: World):
-    world.clone(world.server("a"), "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
-    usual = world.init(world.folder / "src" / "usual")
-    assert f"a: {usual.path} is at a usual place too" in world.run("status", json=False).out
-
-
 @_JOBS
 def test_no_more_servers_are_asked_at_once_than_jobs(world: World, jobs: int):
-    folder = world.folder / "running"
-    folder.mkdir()
-    program = world.folder / "upload-pack"
-    program.write_text(f'#!/bin/sh\n{_COUNTS.format(folder=folder)}exec git upload-pack "$@"\n')
-    program.chmod(0o755)
     for name in "abcd":
-        _, clone = world.pair(name)
-        clone.git("config", "remote.origin.uploadpack", str(program))
-    assert world.run("-j", str(jobs)).code == 0
-    counts = Path(f"{folder}.counts").read_text().split()
-    assert max(map(int, counts)) == jobs
+        world.pair(name)
+    assert _most_calls_at_once(world, "ls-remote", f"-j{jobs}") == jobs
 
 
-def test_the_old_commits_of_two_worktrees_are_kept(world: World, file: Path):
+def test_the_old_commits_of_two_worktrees_are_kept(world: World):
     server = world.server("a")
     old = [server.head, server.commit()]
     clone = world.clone(server, "a")
@@ -386,8 +336,6 @@ def test_the_old_commits_of_two_worktrees_are_kept(world: World, file: Path):
     clone.git("worktree", "add", "-q", "--detach", str(linked), old[1])
     world.table["b"] = {**world.table["a"], "path": str(linked)}
     new = server.commit()
-    entries = "".join(f'[repository.{name}]\ncommit = "{new}"\n' for name in "ab")
-    file.write_text(f'schema = "update-repos-freeze/1"\n{entries}')
-    assert world.run(f"--to={file}").code == 0
+    assert world.run(world.frozen(a=new, b=new)).code == 0
     kept = clone.git("for-each-ref", "--format=%(objectname)", "refs/update-repos")
     assert set(kept.split()) >= set(old)

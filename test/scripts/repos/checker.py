@@ -17,7 +17,7 @@ write for themselves (reflogs, FETCH_HEAD, refs/update-repos, unreferenced objec
 
 from collections.abc import Iterable, Iterator
 
-from test.scripts.snapshots import OWN_REFS, STASH, Checkout, Snapshot, Store
+from test.scripts.repos.snapshots import OWN_REFS, STASH, Checkout, Snapshot, Store
 
 
 def losses(before: Snapshot, after: Snapshot) -> list[str]:

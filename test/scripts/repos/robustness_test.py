@@ -9,40 +9,23 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from test.scripts.world import TOOL, Ran, Repo, World
-
-_AS_A_USER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.world import TOOL, Ran, World, needs_rights
 
 
-def _can_drop_rights() -> bool:
-    if os.geteuid() != 0:
-        return True
-    tried = shutil.which("setpriv") and subprocess.run([*_AS_A_USER, "true"], check=False)
-    return bool(tried) and tried.returncode == 0
-
-
-@pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
+@needs_rights
 def test_a_neighbour_that_may_not_be_read_is_ignored(world: World):
     server = world.server("a")
-    clone = world.clone(server, "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    clone = world.unconfigured("my-own-name")
     for name in ("lost+found", "usual"):
         (world.folder / "src" / name).mkdir(mode=0)
     new = server.commit()
-    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command()]
-    done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr, clone.head) == (0, "", new)
+    ran = world.run(as_a_user=True)
+    assert (ran.code, ran.err, clone.head) == (0, "", new)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +33,7 @@ def test_a_neighbour_that_may_not_be_read_is_ignored(world: World):
 )
 @pytest.mark.parametrize("words", [["status"], ["--dry-run"], ["undo", "--list"]], ids=str)
 def test_a_neighbour_with_a_damaged_git_file_is_ignored(world: World, words: list[str], content):
-    server = world.server("a")
-    world.clone(server, "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    world.unconfigured("my-own-name")
     for name in ("neighbour", "usual"):
         (world.folder / "src" / name).mkdir()
         (world.folder / "src" / name / ".git").write_text(content)
@@ -61,51 +41,39 @@ def test_a_neighbour_with_a_damaged_git_file_is_ignored(world: World, words: lis
     assert (done.code, done.err) == (0, "")
 
 
-_CHANGES_WITHOUT_FIELDS = (
-    '{"schema": "update-repos-run/1", "state": "done", "undone": null, "peers": [],'
-    ' "changes": [{"kind": "ref"}]}'
-)
-
-
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"schema": "x"}', "\0\xff", _CHANGES_WITHOUT_FIELDS]
+    "damage",
+    [
+        *("", "{", "[]", "{}", '{"schema": "x"}', "\0\xff"),
+        # Values of a wrong kind.
+        *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
+        *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
+        {"changes": [{"kind": "ref"}]},
+        {"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},
+        {"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},
+    ],
+    ids=repr,
 )
-def test_a_damaged_record_is_named_and_the_others_are_undone(world: World, content: str):
+def test_a_damaged_record_is_named_and_the_others_are_undone(
+    world: World, damage: str | dict[str, object]
+):
     server_a, a = world.pair("a")
     server_b, b = world.pair("b")
     old = b.head
     server_a.commit()
     server_b.commit()
     run = world.run().json["run"]
-    a.write(f".git/update-repos/{run}.json", content)
-    a.write(".git/update-repos/state.json", content)
+    record = a.path / ".git/update-repos" / f"{run}.json"
+    if isinstance(damage, dict):
+        damage = json.dumps({**json.loads(record.read_text()), **damage})
+    record.write_text(damage)
+    record.with_name("state.json").write_text(damage)
     assert {r["state"] for r in world.run("undo", "--list").json["runs"]} == {"damaged", "update"}
     ran = world.run("undo")
     assert (ran.code, b.head, ran.one("a")["status"]) == (1, old, "skipped")
     assert ("is damaged" in ran.one("a")["reason"], ran.one("a")["branch"]) == (True, "main")
     new = server_a.commit()
     assert (world.run("a").code, a.head) == (0, new)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
-        *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
-        *({"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},),
-        *({"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},),
-    ],
-    ids=str,
-)
-def test_a_record_with_values_of_a_wrong_kind_is_damaged(world: World, wrong: dict[str, object]):
-    server, clone = world.pair("a")
-    server.commit()
-    run = world.run().json["run"]
-    file = clone.path / ".git" / "update-repos" / f"{run}.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **wrong}))
-    assert [r["state"] for r in world.run("undo", "--list").json["runs"]] == ["damaged"]
-    ran = world.run("undo", run)
-    assert (ran.code, ran.one()["status"]) == (1, "skipped")
 
 
 def test_the_standard_library_is_enough_and_the_file_can_be_executed(world: World):
@@ -174,11 +142,9 @@ def _read(master: int) -> bytes:
         return b""
 
 
-# Runs git so that no file it checks out can be longer than so many blocks of 512 bytes.
+# No file that git checks out can be longer than so many blocks of 512 bytes.
 _SMALL_DISK = """\
-#!/bin/sh
 case " $* " in *" merge "*|*" checkout "*) trap '' XFSZ; ulimit -f 64;; esac
-exec {git} "$@"
 """
 
 
@@ -198,24 +164,16 @@ def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(
     server.commit("large", "y\n" * 50_000)
     assert world.run("--plan").code == 0
     before = clone.everything()
-    folder = world.folder / "bin"
-    folder.mkdir()
-    (folder / "git").write_text(_SMALL_DISK.format(git=shutil.which("git")))
-    (folder / "git").chmod(0o755)
-    ran = world.run(PATH=f"{folder}:{world.environ['PATH']}")
+    ran = world.run(**world.wrapped_git(_SMALL_DISK))
     assert (ran.code, ran.one()["status"]) == (1, "failed")
     assert clone.everything() == before
     assert world.run().code == 0
 
 
-def _damage_index(clone: Repo) -> None:
-    clone.write(".git/index", b"DIRC no index\n")
-
-
 def test_a_damaged_index_is_named_with_the_commands_that_make_a_new_one(world: World):
     server, clone = world.pair()
     new = server.commit()
-    _damage_index(clone)
+    clone.write(".git/index", b"DIRC no index\n")
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
     assert "the index is damaged" in ran.one()["reason"]
@@ -230,39 +188,42 @@ def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(w
     server.commit()
     assert any(" switch main" in command for command in world.run().one()["remedy"])
     clone.commit("one")
-    clone.commit("two")
-    one = world.run().one()
+    mine = clone.commit("two")
+    ran = world.run()
+    one = ran.one()
+    assert (ran.code, clone.head, clone.branch) == (1, mine, "HEAD")
     assert "2 commits of it on no branch" in one["reason"]
     assert one["remedy"] == [f"git -C {clone.path} switch -c my-work"]
 
 
-def test_naming_one_repository_does_not_make_others_inside_it_local_work(world: World):
+def test_a_repository_inside_another_is_not_its_local_work_also_when_one_is_named(world: World):
     server, outer = world.pair("outer")
-    inner = world.clone(world.server("inner"), "outer/inner")
+    inner_server = world.server("inner")
+    inner = world.clone(inner_server, "outer/inner")
     world.table["inner"] = world.table.pop("outer/inner")
-    new = server.commit()
+    new, of_inner = server.commit(), inner_server.commit()
     ran = world.run("outer")
     assert (ran.code, outer.head, ran.one("outer")["local"]["untracked"]) == (0, new, 0)
-    assert inner.path.is_dir()
+    new = server.commit()
+    assert (world.run().code, outer.head, inner.head) == (0, new, of_inner)
 
 
-def test_a_dry_run_says_that_no_server_was_asked(world: World):
-    server, _ = world.pair()
-    server.commit()
-    out = world.run("--dry-run", json=False).out
-    assert "no server was asked" in out
-    assert "All is current" not in out
+def test_a_dry_run_needs_no_server_and_says_so(world: World):
+    server, clone = world.pair()
+    with server.gone():
+        assert world.run("--dry-run").one()["status"] == "current"
+        out = world.run("--dry-run", json=False).out
+    assert ("no server was asked" in out, "All is current" in out) == (True, False)
+    assert clone.git("rev-parse", "origin/main") == clone.head
 
 
 def test_a_checkout_at_the_usual_place_with_another_remote_is_named(world: World):
-    server = world.server("a")
-    clone = world.clone(server, "my-own-name")
-    upstream = world.table.pop("my-own-name")["upstream"]
-    world.table["a"] = {"upstream": upstream, "folders": ["usual"]}
+    clone = world.unconfigured("my-own-name")
     usual = world.init(world.folder / "src" / "usual")
     one = world.run().one()
     assert one["path"] == str(clone.path)
     assert any(str(usual.path) in note and "no remote of it" in note for note in one["notes"])
+    assert f"a: {usual.path} is at a usual place too" in world.run("status", json=False).out
 
 
 @pytest.mark.parametrize("others", [0, 2])
@@ -270,8 +231,7 @@ def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_use
     world: World, others: int
 ):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+    clone.commit_on_feature()
     server.commit()
     for number in range(others):
         clone.git("worktree", "add", "-q", "--detach", f"../my-tree{number}")
@@ -283,22 +243,13 @@ def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_use
     assert (name in trees, trees.count("my-tree")) == (False, others)
 
 
-def _lose_a_phase(module: str) -> Callable[[Path], None]:
-    def change(copy: Path) -> None:
-        file = copy / "scripts" / "repos" / f"{module}.py"
-        file.write_text(
-            file.read_text() + "\n\ndef make(repo, options):\n    return [][repo.name]\n"
-        )
-
-    return change
-
-
 def test_a_fault_of_our_own_ends_one_repository_and_not_the_run(world: World):
     world.pair("a")
     world.pair("b")
     copy = world.folder / "copy"
     shutil.copytree(TOOL.parent, copy / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-    _lose_a_phase("plan")(copy)
+    with (copy / "scripts" / "repos" / "plan.py").open("a") as plan:
+        plan.write("\n\ndef make(repo, options):\n    return [][repo.name]\n")
     words = [w if w != str(TOOL) else str(copy / "scripts" / TOOL.name) for w in world.command()]
     done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
@@ -371,22 +322,17 @@ def test_names_of_files_break_no_row_of_the_table(world: World):
     )
 
 
-def test_a_link_in_the_place_of_a_submodule_is_named(world: World):
-    inner, server = world.server("inner"), world.server("a")
-    server.git("submodule", "--quiet", "add", f"file://{inner.path}", "inner")
-    server.git("commit", "-q", "-m", "add")
-    clone = world.clone(server, "a", "--recursive")
-    (clone.path / "inner").rename(clone.path / "aside")
-    (clone.path / "inner").symlink_to("aside")
-    server.commit()
+def test_a_link_in_the_place_of_a_submodule_is_named(world: World, nest: Nest):
+    nest.clone.shell("mv middle aside; ln -s aside middle")
+    nest.top.commit()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
-    assert "submodule path 'inner' not to be a symbolic link" in ran.one()["reason"]
+    assert "submodule path 'middle' not to be a symbolic link" in ran.one()["reason"]
 
 
-@pytest.mark.skipif(not _can_drop_rights(), reason="root may read everything here")
+@needs_rights
 def test_a_folder_of_settings_that_may_not_be_read_is_ignored(world: World):
-    words = [*(_AS_A_USER if os.geteuid() == 0 else ()), *world.command("status")]
+    words = world.command("status", as_a_user=True)
     (world.home / ".config").chmod(0)
     done = subprocess.run(words, env=world.environ, capture_output=True, text=True, check=False)
     (world.home / ".config").chmod(0o755)

@@ -16,8 +16,8 @@ Changes of other submodules (`wide-s`) cost ten times as much; the states that s
 disturb meet all of them at once. The everyday set is a third of these cells, with one for each
 decision of the tool. More by a variable:
 
-    UPDATE_REPOS_MATRIX=all python -m pytest test/scripts/matrix_test.py             # all cells
-    UPDATE_REPOS_MATRIX='d:to-file s:* plain' python -m pytest test/scripts/matrix_test.py
+    UPDATE_REPOS_MATRIX=all python -m pytest test/scripts/repos/matrix_test.py         # all cells
+    UPDATE_REPOS_MATRIX='d:to-file s:* plain' python -m pytest test/scripts/repos/matrix_test.py
 
 A failure names its cells, with the command that runs each of them alone.
 """
@@ -37,10 +37,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from test.scripts.checker import differences, losses
-from test.scripts.scenes import CHANGES, STATES, Scenes, plain, point, quick_world
-from test.scripts.snapshots import Checkout, Snapshot, snapshot
-from test.scripts.world import Ran, Repo
+from test.scripts.repos.checker import differences, losses
+from test.scripts.repos.scenes import CHANGES, STATES, Scenes, plain, point
+from test.scripts.repos.snapshots import Checkout, Snapshot, snapshot
+from test.scripts.repos.world import Ran, Repo, World
 
 CHOSEN = os.environ.get("UPDATE_REPOS_MATRIX", "")
 
@@ -244,7 +244,7 @@ class Group:
 
     def __init__(self, place: Place, cells: Sequence[Cell], folder: Path):
         self.place, self.cells, self.option = place, cells, cells[0].option
-        self.world = quick_world(folder)
+        self.world = World(folder)
         self.repos = [place.take(cell, folder / f"c{n}") for n, cell in enumerate(cells)]
         self.names = [f"c{n}" for n in range(len(cells))]
         for name, repo, cell in zip(self.names, self.repos, cells, strict=True):
@@ -254,12 +254,7 @@ class Group:
             self._pin()
         if self.option == "to":
             tips = [place.tips[cell.change][1] for cell in cells]
-            parts = [
-                f'[repository.{name}]\ncommit = "{tip}"\n'
-                for name, tip in zip(self.names, tips, strict=True)
-            ]
-            text = "".join(['schema = "update-repos-freeze/1"\n', *parts])
-            (folder / "frozen.toml").write_text(text)
+            self.world.frozen(**dict(zip(self.names, tips, strict=True)))
 
     def _pin(self) -> None:
         server, clone = self.world.pair("pinning")
@@ -429,5 +424,7 @@ def test_nothing_is_lost_and_the_report_is_true(place: Place, option: str):
     lines = [f"{len(wrong)} of {len(cells)} cells:"]
     for cell, words in wrong.items():
         lines += [f"{cell}:", *(f"    {line}" for line in words)]
-        lines += [f"    UPDATE_REPOS_MATRIX='{cell}' python -m pytest test/scripts/matrix_test.py"]
+        lines += [
+            f"    UPDATE_REPOS_MATRIX='{cell}' python -m pytest test/scripts/repos/matrix_test.py"
+        ]
     assert not wrong, "\n".join(lines)

@@ -4,19 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from test.scripts.world import ROOT, World
+from test.scripts.repos.world import ROOT, World
 
 _SCHEMA = json.loads((ROOT / "scripts" / "repos" / "report.schema.json").read_text())
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def _without_allow_root(world: World) -> tuple[int, str]:
@@ -49,24 +43,12 @@ def test_the_development_container_is_refused(world: World, name: str):
     assert "development container" in ran.err
 
 
-def _fake_git(world: World, version: str) -> str:
-    folder = world.folder / "bin"
-    folder.mkdir()
-    (folder / "git").write_text(f"#!/bin/sh\necho git version {version}\n")
-    (folder / "git").chmod(0o755)
-    return f"{folder}:{world.environ['PATH']}"
-
-
-def test_a_git_that_is_too_old_is_refused(world: World):
+@pytest.mark.parametrize("found", ["2.29.3", "none"])
+def test_a_git_that_is_too_old_or_not_there_is_refused(world: World, found: str):
     world.pair()
-    ran = world.run(PATH=_fake_git(world, "2.29.3"))
-    assert (ran.code, "git 2.30 or newer is needed, found: 2.29.3." in ran.err) == (2, True)
-
-
-def test_a_machine_without_git_is_refused(world: World):
-    world.pair()
-    ran = world.run(PATH=str(world.folder))
-    assert (ran.code, "found: none" in ran.err) == (2, True)
+    old = world.wrapped_git("echo git version 2.29.3; exit")
+    ran = world.run(**({"PATH": str(world.folder)} if found == "none" else old))
+    assert (ran.code, f"git 2.30 or newer is needed, found: {found}." in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(

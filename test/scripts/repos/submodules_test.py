@@ -1,28 +1,19 @@
 """Submodules follow after the branch moved, recursively; undo restores them."""
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from test.scripts.nests import Nest, add, bump
-from test.scripts.world import Repo, World
-
-pytest_plugins = ["test.scripts.nests"]
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.world import Repo, World
 
 
-def test_submodules_follow_recursively(world: World, nest: Nest):
+def test_submodules_follow_recursively_and_undo_restores_them(world: World, nest: Nest):
+    before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
     new = nest.advance()
     assert world.run().code == 0
     assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
     assert nest.clone.git("status", "--porcelain") == ""
-
-
-def test_undo_restores_submodules(world: World, nest: Nest):
-    before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
-    nest.advance()
-    assert world.run().code == 0
     assert world.run("undo").code == 0
     assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
 
@@ -38,11 +29,7 @@ def test_undo_restores_the_branch_of_a_submodule(world: World, nest: Nest):
 
 def test_a_hook_that_fails_in_a_submodule_stops_nothing(world: World, nest: Nest):
     new = nest.advance()
-    git_dir = Path(nest.in_middle.git("rev-parse", "--absolute-git-dir"))
-    hook = git_dir / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 2\n")
-    hook.chmod(0o755)
+    nest.in_middle.hook("post-checkout", "exit 2")
     assert world.run().code == 0
     assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
     assert world.run("undo").code == 0
@@ -83,72 +70,37 @@ def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
     world: World, nest: Nest
 ):
     before = nest.clone.everything()
-    add(nest.top, nest.middle, "second")
+    nest.top.add_submodule(nest.middle, "second")
     assert world.run().code == 0
     assert (nest.clone.path / "second" / "leaf" / "README").exists()
     assert world.run("undo").code == 0
     assert nest.clone.everything() == before
 
 
-def _untracked(inner: Repo) -> None:
-    inner.write("mine")
-
-
-def _ignored(inner: Repo) -> None:
-    Path(inner.git("rev-parse", "--absolute-git-dir"), "info", "exclude").write_text("mine\n")
-    inner.write("mine")
-
-
-def _skip_worktree(inner: Repo) -> None:
-    inner.git("update-index", "--skip-worktree", "README")
-    inner.write("README", "mine\n")
-
-
-def _assume_unchanged(inner: Repo) -> None:
-    inner.git("update-index", "--assume-unchanged", "README")
-    inner.write("README", "mine\n")
-
-
-def _removed_and_hidden(inner: Repo) -> None:
-    inner.git("update-index", "--skip-worktree", "README")
-    (inner.path / "README").unlink()
-
-
-def _hidden_below(inner: Repo) -> None:
-    _skip_worktree(Repo(inner.path / "leaf", inner.environ))
-
-
-def _sparse(inner: Repo) -> None:
-    inner.git("sparse-checkout", "set", "--no-cone", "/*", "!/.gitmodules")
-    _assume_unchanged(inner)
-
-
-def _own_repository(inner: Repo) -> None:
-    """A recorded commit that no .gitmodules names, with a clone of the user's at its place."""
-    own = Repo(inner.path / "leaf", inner.environ)
-    Path(own.path, ".git").unlink()
-    inner.git("rm", "-q", "--cached", "leaf")
-    own.git("init", "-q")
-    own.commit("mine")
-    inner.git("add", "leaf")
-    inner.git("commit", "-q", "-m", "mine")
+_HIDE, _CHANGE = "git update-index --skip-worktree README", "echo mine > README"
+_ASSUME = "git update-index --assume-unchanged README"
 
 
 @pytest.mark.parametrize(
     "work",
     [
-        *(_untracked, _ignored, _skip_worktree, _assume_unchanged, _removed_and_hidden),
-        *(_hidden_below, _sparse, _own_repository),
+        "echo mine > mine",
+        "exclude mine; echo mine > mine",
+        f"{_HIDE}; {_CHANGE}",
+        f"{_ASSUME}; {_CHANGE}",
+        f"{_HIDE}; rm README",
+        f"cd leaf; {_HIDE}; {_CHANGE}",
+        f"git sparse-checkout set --no-cone '/*' '!/.gitmodules'; {_ASSUME}; {_CHANGE}",
+        # A recorded commit that no .gitmodules names, with a clone of the user's at its place.
+        "rm leaf/.git; git rm -q --cached leaf; git init -q leaf; (cd leaf; commit mine);"
+        " git add leaf; git commit -qm mine",
     ],
-    ids=lambda x: x.__name__,
 )
-def test_undo_leaves_a_new_submodule_in_which_a_person_works(
-    world: World, nest: Nest, work: Callable[[Repo], None]
-):
-    add(nest.top, nest.middle, "second")
+def test_undo_leaves_a_new_submodule_in_which_a_person_works(world: World, nest: Nest, work: str):
+    nest.top.add_submodule(nest.middle, "second")
     assert world.run().code == 0
     inner = world.repo(nest.clone.path / "second")
-    work(inner)
+    inner.shell(work)
     before = inner.everything()
     ran = world.run("undo")
     assert (ran.code, inner.everything()) == (1, before)
@@ -157,9 +109,9 @@ def test_undo_leaves_a_new_submodule_in_which_a_person_works(
 
 def test_a_new_submodule_is_left_out_where_others_are(world: World):
     leaf, top = world.server("leaf"), world.server("a")
-    add(top, leaf, "first")
+    top.add_submodule(leaf, "first")
     clone = world.clone(top, "a")
-    add(top, leaf, "second")
+    top.add_submodule(leaf, "second")
     ran = world.run()
     assert ran.code == 0
     assert list((clone.path / "first").iterdir()) == []
@@ -168,8 +120,6 @@ def test_a_new_submodule_is_left_out_where_others_are(world: World):
 
 
 def test_a_submodule_that_is_gone_upstream_stays_and_is_named(world: World, nest: Nest):
-    nest.in_middle.write(".git-is-elsewhere")
-    (nest.in_middle.path / ".git-is-elsewhere").unlink()
     nest.top.git("rm", "-q", "middle")
     nest.top.git("commit", "-q", "-m", "remove")
     ran = world.run()
@@ -188,8 +138,7 @@ def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, n
 
 
 def test_the_submodules_of_a_feature_branch_follow(world: World, nest: Nest):
-    nest.clone.git("switch", "-q", "-c", "feature")
-    nest.clone.commit("mine")
+    nest.clone.commit_on_feature()
     _, middle, leaf = nest.advance()
     assert world.run("--rebase").code == 0
     assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)
@@ -238,50 +187,16 @@ def _populate(clone: Repo, leaf: Repo) -> None:
     (clone.path / ".git" / "config").write_text(lines)
 
 
-def _file(top: Repo) -> None:
-    top.write("place", "a file\n")
-
-
-def _link(top: Repo) -> None:
-    (top.path / "place").symlink_to("README")
-
-
-def _folder(top: Repo) -> None:
-    top.write("place/file", "in a folder\n")
-
-
-@pytest.mark.parametrize("kind", [_file, _link, _folder], ids=lambda x: x.__name__)
-def test_what_becomes_a_submodule_is_followed_and_restored(
-    world: World, kind: Callable[[Repo], None]
-):
-    inner, top = world.server("inner"), world.server("a")
-    kind(top)
-    top.git("add", "-A")
-    top.git("commit", "-q", "-m", "no submodule yet")
-    clone = world.clone(top, "a")
-    before = clone.everything()
-    top.git("rm", "-q", "-r", "place")
-    add(top, inner, "place")
-    assert world.run().code == 0
-    assert clone.read("place/README") == "first\n"
-    assert world.run("undo").code == 0
-    assert clone.everything() == before
-
-
-@pytest.mark.parametrize("kind", [_file, _link, _folder], ids=lambda x: x.__name__)
+@pytest.mark.parametrize(
+    "kind", ["echo new > middle", "ln -s README middle", "mkdir middle; echo new > middle/file"]
+)
 def test_a_submodule_whose_folder_is_empty_may_become_something_else(
-    world: World, kind: Callable[[Repo], None]
+    world: World, nest: Nest, kind: str
 ):
-    inner, top = world.server("inner"), world.server("a")
-    add(top, inner, "place")
-    clone = world.clone(top, "a", "--recursive")
-    clone.git("submodule", "--quiet", "deinit", "place")
-    top.git("rm", "-q", "place")
-    kind(top)
-    top.git("add", "-A")
-    top.git("commit", "-q", "-m", "no submodule any more")
-    assert (world.run().code, clone.head) == (0, top.head)
-    assert clone.git("status", "--porcelain") == ""
+    nest.clone.git("submodule", "--quiet", "deinit", "middle")
+    nest.top.shell(f"git rm -q middle; {kind}; git add -A; git commit -qm replaced")
+    assert (world.run().code, nest.clone.head) == (0, nest.top.head)
+    assert nest.clone.git("status", "--porcelain") == ""
 
 
 def test_a_submodule_that_moves_to_another_address_is_fetched_from_there(world: World, nest: Nest):
@@ -293,26 +208,18 @@ def test_a_submodule_that_moves_to_another_address_is_fetched_from_there(world: 
     words = ("config", "--file", ".gitmodules", "submodule.leaf.url", f"file://{other.path}")
     nest.middle.git(*words)
     nest.middle.git("commit", "-q", "-a", "-m", "another address")
-    bump(nest.top, "middle")
+    nest.top.bump("middle")
     assert (world.run().code, nest.in_leaf.head) == (0, new)
 
 
 # Ends its caller right after the settings of a new submodule are written.
-_KILLER = """\
-#!/bin/sh
-case "$*" in *"submodule init"*) {git} "$@"; kill -9 $PPID;; esac
-exec {git} "$@"
-"""
+_KILLER = 'case "$*" in *"submodule init"*) $git "$@"; kill -9 $PPID;; esac'
 
 
 def test_undo_removes_the_settings_of_a_submodule_that_was_not_cloned(world: World, nest: Nest):
-    add(nest.top, nest.leaf, "second")
+    nest.top.add_submodule(nest.leaf, "second")
     before = nest.clone.everything()
-    program = world.folder / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(_KILLER.format(git=shutil.which("git")))
-    program.chmod(0o755)
-    assert world.run(PATH=f"{program.parent}:{world.environ['PATH']}").code == -9
+    assert world.run(**world.wrapped_git(_KILLER)).code == -9
     assert "submodule.second.url" in nest.clone.git("config", "--local", "--list")
     assert world.run("undo").code == 0
     assert nest.clone.everything() == before

@@ -4,46 +4,32 @@ import shutil
 
 import pytest
 
-from test.scripts.nests import Nest, add, bump
-from test.scripts.world import Repo, World, wait_for_orphans
-
-pytest_plugins = ["test.scripts.nests"]
-
-
-def test_submodules_that_could_not_be_fetched_are_taken_up_by_the_next_run(
-    world: World, nest: Nest
-):
-    new = nest.advance()
-    nest.middle.path.rename(nest.middle.path.with_name("away"))
-    ran = world.run()
-    assert (ran.code, ran.one()["status"]) == (1, "failed")
-    assert ran.one()["remedy"] == ["scripts/update_repos.py a"]
-    nest.middle.path.with_name("away").rename(nest.middle.path)
-    assert world.run().code == 0
-    assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
+from test.build.shell import program
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.world import Repo, World, wait_for_orphans
 
 
 def test_submodules_left_behind_are_taken_up_after_other_runs(world: World, nest: Nest):
-    nest.advance()
-    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
-    assert world.run().one()["status"] == "failed"
-    # A later run that keeps a record of its own, and does not come to the submodules.
-    nest.clone.write("README", "mine\n")
-    new = nest.top.commit("README", "theirs\n")
-    assert world.run().one()["status"] == "skipped"
+    _, middle, leaf = nest.advance()
+    with nest.middle.gone():
+        ran = world.run()
+        assert (ran.code, ran.one()["status"]) == (1, "failed")
+        assert ran.one()["remedy"] == ["scripts/update_repos.py a"]
+        # A later run that keeps a record of its own, and does not come to the submodules.
+        nest.clone.write("README", "mine\n")
+        new = nest.top.commit("README", "theirs\n")
+        assert world.run().one()["status"] == "skipped"
     nest.clone.git("checkout", "-q", "README")
-    away.rename(nest.middle.path)
     assert world.run().code == 0
-    assert (nest.clone.head, nest.in_middle.head) == (new, nest.middle.head)
+    assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == (new, middle, leaf)
     assert nest.clone.git("status", "--porcelain") == ""
     assert not (nest.clone.path / ".git" / "update-repos" / "state.json").exists()
 
 
 def test_a_submodule_that_a_person_moved_meanwhile_is_theirs(world: World, nest: Nest):
     nest.advance()
-    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
-    assert world.run().one()["status"] == "failed"
-    away.rename(nest.middle.path)
+    with nest.middle.gone():
+        assert world.run().one()["status"] == "failed"
     nest.in_middle.git("switch", "-q", "-c", "mine")
     mine = nest.in_middle.commit("mine")
     assert world.run().code == 0
@@ -53,9 +39,8 @@ def test_a_submodule_that_a_person_moved_meanwhile_is_theirs(world: World, nest:
 def test_undo_of_a_run_that_left_submodules_behind(world: World, nest: Nest):
     before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
     nest.advance()
-    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
-    first = world.run().json["run"]
-    away.rename(nest.middle.path)
+    with nest.middle.gone():
+        first = world.run().json["run"]
     second = world.run().json["run"]
     assert world.run("undo", second).code == 0
     # As the first run left it: not local work, but still to be done.
@@ -66,9 +51,8 @@ def test_undo_of_a_run_that_left_submodules_behind(world: World, nest: Nest):
 
 def test_undo_names_a_submodule_that_is_at_another_commit_since(world: World, nest: Nest):
     nest.advance()
-    away = nest.middle.path.rename(nest.middle.path.with_name("away"))
-    assert world.run().one()["status"] == "failed"
-    away.rename(nest.middle.path)
+    with nest.middle.gone():
+        assert world.run().one()["status"] == "failed"
     assert world.run().code == 0
     mine = nest.in_middle.commit("mine")
     ran = world.run("undo")
@@ -77,20 +61,15 @@ def test_undo_names_a_submodule_that_is_at_another_commit_since(world: World, ne
 
 
 def test_undo_of_a_run_that_moved_two_submodules_which_another_had_left_behind(world: World):
-    top = world.server("a")
-    inner = [world.server(name) for name in ("first", "second")]
-    for server in inner:
-        add(top, server, server.path.name)
+    top, first, second = (world.server(name) for name in ("a", "first", "second"))
+    for server in (first, second):
+        top.add_submodule(server, server.path.name)
     clone = world.clone(top, "a", "--recursive")
-    for server in inner:
+    for server in (first, second):
         server.commit()
-        bump(top, server.path.name)
-    away = [
-        server.path.rename(server.path.with_name(f"{server.path.name}-away")) for server in inner
-    ]
-    assert world.run().one()["status"] == "failed"
-    for folder, server in zip(away, inner, strict=True):
-        folder.rename(server.path)
+        top.bump(server.path.name)
+    with first.gone(), second.gone():
+        assert world.run().one()["status"] == "failed"
     assert world.run().code == 0
     assert world.run("undo").code == 0
     # Both are where the first run left them: not local work, but still to be done.
@@ -101,7 +80,7 @@ def test_undo_of_a_run_that_moved_two_submodules_which_another_had_left_behind(w
 
 def _add_unpublished(top: Repo, inner: Repo) -> str:
     """Adds a submodule whose recorded commit is not on its server yet; returns the commit."""
-    add(top, inner, "s")
+    top.add_submodule(inner, "s")
     commit = Repo(top.path / "s", top.environ).commit("later")
     top.git("commit", "-q", "-a", "-m", "not published")
     return commit
@@ -143,7 +122,7 @@ def test_a_clone_of_a_submodule_that_stopped_half_way_is_finished_by_a_later_run
     world: World, is_published: bool
 ):
     leaf, inner, (top, clone) = world.server("leaf"), world.server("inner"), world.pair()
-    add(inner, leaf, "leaf")
+    inner.add_submodule(leaf, "leaf")
     commit = _add_unpublished(top, inner)
     for _ in range(2):
         ran = world.run()
@@ -175,8 +154,7 @@ def test_a_clone_that_stopped_half_way_keeps_what_the_user_wrote_there(world: Wo
 
 
 # Ends its caller while it writes the files of a submodule.
-_ENDS_ITS_CALLER = """\
-#!/bin/sh
+_ENDS_ITS_CALLER = """
 caller=$PPID
 while ! grep -qs update_repos.py /proc/$caller/cmdline; do
     caller=$(cut -d " " -f 4 /proc/$caller/stat)
@@ -195,13 +173,11 @@ def test_a_clone_whose_submodules_were_interrupted_is_finished_by_the_next_run(
     inner.commit(".gitattributes", "large filter=slow\n")
     inner.commit("large")
     inner.commit("z")
-    add(server, inner, "inner")
+    server.add_submodule(inner, "inner")
     clone = world.clone(server, "a")
     shutil.rmtree(clone.path)
-    program = world.folder / "program"
-    program.write_text(_ENDS_ITS_CALLER.format(signal=signal))
-    program.chmod(0o755)
-    setting = {"GIT_CONFIG_KEY_0": "filter.slow.smudge", "GIT_CONFIG_VALUE_0": str(program)}
+    smudge = program(world.folder / "smudge", _ENDS_ITS_CALLER.format(signal=signal))
+    setting = {"GIT_CONFIG_KEY_0": "filter.slow.smudge", "GIT_CONFIG_VALUE_0": str(smudge)}
     ran = world.run("--clone", GIT_CONFIG_COUNT="1", **setting)
     assert ran.code == (130 if signal == "INT" else -9)
     wait_for_orphans(clone.path)

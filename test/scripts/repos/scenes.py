@@ -9,11 +9,10 @@ scenes.shell(path, STATES["d:to-file"])               # local work
 
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from test.scripts.world import Repo, World
+from test.scripts.repos.world import Repo, World
 
 # What both sides start with: a file f, a folder d, a link l and a submodule s; n is not there yet.
 # Servers may have several such sets of paths; $x is what the names of a set end in.
@@ -185,35 +184,13 @@ STATES = {
     "i:ignored-and-untracked": "echo mine | tee x.o > x.tmp",
 }
 
-FUNCTIONS = """
-set -e
-submodule() {  # path, url
-    git submodule --quiet add "${2:-$INNER}" "$1"
-    [ -n "$2" ] || git -C "$1" checkout -q HEAD~1
-}
-commit() { echo mine > "$1"; git add -f "$1"; git commit -qm mine; }
-exclude() { echo "$1" >> .git/info/exclude; }
-embed() {  # a repository with a branch and a stash
-    git init -q "$1"
-    (cd "$1"; commit own; git branch mine; echo stashed > own; git stash -q)
-}
-conflict() {  # an operation that stops at a path of its own
-    git checkout -q -b other; echo other > own; git add own; git commit -qm other
-    git checkout -q -; commit own
-    ! git $1 other >/dev/null 2>&1
-}
-own_git_folder() {  # as git submodules were made long ago
-    rm $1/.git; mv .git/modules/$1 $1/.git; git config -f $1/.git/config --unset core.worktree
-}
-"""
-
 
 class Scenes:
     """Servers, and what is done in them and in their clones."""
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.world = quick_world(folder)
+        self.world = World(folder)
         inner, fork = self.world.server("inner"), self.world.repo(self.server("fork"))
         inner.commit(".gitignore", "*.o\n")
         self.shell(inner.path, "echo theirs | tee README new > ignored.o")
@@ -227,15 +204,7 @@ class Scenes:
     def shell(self, place: Path, script: str, *, check: bool = True, x: str = "") -> None:
         """Runs commands of this file."""
         inner, fork = (f"file://{self.server(name)}" for name in ("inner", "fork"))
-        done = subprocess.run(
-            ["sh", "-c", FUNCTIONS + script],
-            cwd=place,
-            env={**self.world.environ, "INNER": inner, "FORK": fork, "x": x},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0 or not check, f"{script}: {done.stdout}{done.stderr}"
+        self.world.repo(place).shell(script, check=check, INNER=inner, FORK=fork, x=x)
 
     def base(self, name: str, changes: Mapping[str, str]) -> None:
         """Makes a server with a set of paths for each change; its key is what they end in."""
@@ -269,14 +238,6 @@ class Scenes:
 def plain(name: str) -> str:
     """A name that a file can have."""
     return re.sub("[: ]", "-", name)
-
-
-def quick_world(folder: Path) -> World:
-    """A world whose git does not wait for the disk, which takes long with thousands of commits."""
-    world = World(folder)
-    with (world.home / ".gitconfig").open("a") as stream:
-        stream.write("[core]\n\tfsync = none\n")
-    return world
 
 
 def record(server: Repo, message: str) -> None:

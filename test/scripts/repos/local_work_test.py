@@ -1,17 +1,8 @@
 """Local work is never touched: updates go on beside it, and stop where it is in the way."""
 
-from pathlib import Path
-
 import pytest
 
-from test.scripts.scenes import FUNCTIONS
-from test.scripts.world import Repo, Template, World
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
+from test.scripts.repos.world import Repo, Template, World
 
 # Local work, as shell commands, and what is said of it where upstream changes the same.
 _IN_THE_WAY = {
@@ -47,6 +38,7 @@ _UNRELATED = [
     "chmod +x README",
     "rm README; mkdir README; echo precious > README/mine",
     "rm -r deep; echo precious > deep",
+    "exclude build; mkdir build; echo slow to make > build/output",
 ]
 
 
@@ -57,10 +49,7 @@ def _advanced(world: World, *related: str) -> Repo:
       world: to make it in.
       *related: other files that the server has changed.
     """
-    server = world.server("a")
-    server.commit("file", "old\n")
-    server.commit("deep/file", "old\n")
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files={"file": "old\n", "deep/file": "old\n"})
     server.commit("file", "new\n")
     server.commit("theirs", "theirs\n")
     server.commit("folder/file", "theirs\n")
@@ -85,7 +74,7 @@ def test_a_repository_with_local_work_in_the_way_is_skipped(
     related: Template[Repo], work: str, reason: str
 ):
     world, clone = related.copy()
-    clone.shell(FUNCTIONS + work)
+    clone.shell(work)
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"]) == (1, "skipped")
@@ -112,18 +101,14 @@ def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
         clone.git("switch", "-q", "-c", "feature")
         clone.commit("feature")
     if how == "--to":
-        world.write_table()
-        commit = world.repo(world.folder / "servers" / "a").head
-        file = world.folder / "frozen.toml"
-        text = f'schema = "update-repos-freeze/1"\n[repository.a]\ncommit = "{commit}"\n'
-        file.write_text(text)
-        how = f"--to={file}"
+        how = world.frozen(a=world.repo(world.folder / "servers" / "a").head)
     clone.shell(work)
     old, before = clone.everything(), _work(clone)
     ran = world.run(*([how] if how else []))
     assert (ran.code, ran.one()["status"]) == (0, "updated")
     assert (clone.read("file"), _work(clone)) == ("new\n", before)
-    assert world.run("undo").code == 0
+    ran = world.run("undo")
+    assert (ran.code, set(ran.one()["files"])) == (0, {"file", "theirs", "folder/file"})
     assert clone.everything() == old
 
 
@@ -138,14 +123,6 @@ def test_local_work_does_not_matter_where_nothing_is_to_do(advanced: Template[Re
     assert clone.everything() == before
 
 
-def test_ignored_files_that_are_not_in_the_way_stay(world: World):
-    clone = _advanced(world)
-    clone.write(".git/info/exclude", "build\n")
-    clone.write("build/output", "slow to make\n")
-    assert world.run().code == 0
-    assert clone.read("build/output") == "slow to make\n"
-
-
 def test_an_empty_folder_is_not_in_the_way(world: World):
     clone = _advanced(world)
     (clone.path / "theirs").mkdir()
@@ -154,9 +131,7 @@ def test_an_empty_folder_is_not_in_the_way(world: World):
 
 
 def test_ignored_files_in_a_folder_that_becomes_a_file_are_in_the_way(world: World):
-    server = world.server("a")
-    server.commit("folder/file")
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files={"folder/file": "theirs\n"})
     clone.write(".git/info/exclude", "*.o\n")
     clone.write("folder/mine.o", "precious\n")
     server.git("rm", "-q", "-r", "folder")
@@ -166,20 +141,8 @@ def test_ignored_files_in_a_folder_that_becomes_a_file_are_in_the_way(world: Wor
     assert clone.read("folder/mine.o") == "precious\n"
 
 
-def test_a_rename_by_case_alone_is_followed(world: World):
-    server = world.server("a")
-    server.commit("Name", "text\n")
-    clone = world.clone(server, "a")
-    server.git("mv", "Name", "name")
-    server.git("commit", "-q", "-m", "rename")
-    assert world.run().code == 0
-    assert sorted(clone.files()) == ["README", "name"]
-
-
 def test_a_rename_by_case_alone_is_not_in_the_way_of_itself_where_case_is_ignored(world: World):
-    server = world.server("a")
-    server.commit("Name", "text\n")
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files={"Name": "text\n"})
     clone.git("config", "core.ignoreCase", "true")
     # What such a file system shows: the file under both names.
     (clone.path / "name").hardlink_to(clone.path / "Name")
@@ -189,17 +152,8 @@ def test_a_rename_by_case_alone_is_not_in_the_way_of_itself_where_case_is_ignore
     assert "in the way" not in world.run("--plan").one()["reason"]
 
 
-def test_windows_line_endings_arrive_as_they_are(world: World):
-    server, clone = world.pair()
-    server.commit("dos", b"one\r\ntwo\r\n")
-    assert world.run().code == 0
-    assert clone.files()["dos"] == b"one\r\ntwo\r\n"
-
-
 def test_files_that_only_line_endings_make_different_are_left_alone(world: World):
-    server = world.server("a")
-    server.commit("dos", b"one\r\n")
-    clone = world.clone(server, "a")
+    server, clone = world.pair(files={"dos": b"one\r\n"})
     # From now on git takes the unchanged file for changed.
     clone.git("config", "core.autocrlf", "input")
     (clone.path / "dos").touch()
@@ -212,28 +166,12 @@ def test_files_that_only_line_endings_make_different_are_left_alone(world: World
 
 
 def test_converted_line_endings_are_followed(world: World):
-    server = world.server("a")
-    server.commit("text", "one\n")
-    server.commit(".gitattributes", "text text eol=crlf\n")
-    clone = world.clone(server, "a")
+    files = {"text": "one\n", ".gitattributes": "text text eol=crlf\n"}
+    server, clone = world.pair(files=files)
     assert clone.files()["text"] == b"one\r\n"
     server.commit("text", "two\n")
     assert world.run().code == 0
     assert clone.files()["text"] == b"two\r\n"
-
-
-def test_names_that_are_not_utf8_are_kept_and_named(world: World):
-    clone = _advanced(world)
-    name = "caf\udce9"
-    clone.write(".git/info/exclude", b"caf\xe9\n")
-    server = world.repo(world.folder / "servers" / "a")
-    server.write(name, "theirs\n")
-    server.git("add", "-A")
-    server.git("commit", "-q", "-m", "latin-1")
-    clone.write(name, "mine\n")
-    ran = world.run()
-    assert (ran.one()["status"], ran.one()["files"]) == ("skipped", [name])
-    assert clone.read(name) == "mine\n"
 
 
 @pytest.mark.nightly
@@ -262,8 +200,7 @@ def test_a_repository_in_the_place_of_a_file_is_in_the_way(world: World, becomes
     mine = world.init(clone.path / "place")
     if becomes == "submodule":
         server.git("rm", "-q", "place")
-        server.git("submodule", "--quiet", "add", f"file://{inner.path}", "place")
-        server.git("commit", "-q", "-m", "submodule")
+        server.add_submodule(inner, "place")
     else:
         server.commit("place")
     before = mine.everything()

@@ -3,7 +3,6 @@
 import base64
 import http.server
 import socket
-import socketserver
 import subprocess
 import threading
 import time
@@ -174,28 +173,3 @@ def silent_port(*, answers: bool) -> Iterator[int]:
         if answers:
             held.listen()
         yield held.getsockname()[1]
-
-
-class _Daemon(socketserver.ThreadingTCPServer):
-    """Hands each connection to its own git daemon, which needs no free port."""
-
-    daemon_threads = True
-
-
-@contextmanager
-def git_daemon(folder: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Serves the repositories in a folder by git's own protocol."""
-    words = ["git", "daemon", "--inetd", "--export-all", f"--base-path={folder}", str(folder)]
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            subprocess.run(words, env=environ, stdin=self.request, stdout=self.request, check=False)
-
-    with _Daemon(("127.0.0.1", 0), Handler) as listener:
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"git://127.0.0.1:{listener.server_address[1]}"
-        finally:
-            listener.shutdown()
-            thread.join()

@@ -2,18 +2,11 @@
 
 import fcntl
 import os
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from test.scripts.world import World
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+from test.scripts.repos.world import World
 
 
 def test_a_default_branch_is_fast_forwarded(world: World):
@@ -36,12 +29,8 @@ def test_nothing_to_do_changes_nothing_at_all(world: World):
 
 def _calls_of_git(world: World) -> list[str]:
     """The verbs of git that a run calls, sorted."""
-    bin_folder, calls = world.folder / "bin", world.folder / "calls"
-    bin_folder.mkdir()
-    script = f'#!/bin/sh\necho "$@" >>{calls}\nexec {shutil.which("git")} "$@"\n'
-    (bin_folder / "git").write_text(script)
-    (bin_folder / "git").chmod(0o755)
-    assert world.run(PATH=f"{bin_folder}:{world.environ['PATH']}").code == 0
+    calls = world.folder / "calls"
+    assert world.run(**world.wrapped_git(f'echo "$@" >>{calls}')).code == 0
     words = [iter(line.split()) for line in calls.read_text().splitlines()]
     return sorted(next(w for w in line if w != "-c" or not next(line)) for line in words)
 
@@ -67,17 +56,9 @@ def test_a_plan_changes_no_ref_but_remote_tracking_ones(world: World, option: st
     assert ran.one()["status"] == ("planned" if fetched else "current")
 
 
-def test_a_dry_run_needs_no_network(world: World):
-    server, clone = world.pair()
-    server.path.rename(server.path.with_name("gone"))
-    assert world.run("--dry-run").one()["status"] == "current"
-    assert clone.git("rev-parse", "origin/main") == clone.head
-
-
 def test_a_feature_branch_stays_and_the_default_branch_beside_it_moves(world: World):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    mine = clone.commit("mine")
+    mine = clone.commit_on_feature()
     new = server.commit()
     ran = world.run()
     assert (clone.head, clone.branch) == (mine, "feature")
@@ -101,62 +82,32 @@ def test_a_feature_branch_is_integrated_on_request(world: World, how: str):
     assert clone.git("status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize("plan", [[], ["--plan"]], ids=["run", "plan"])
 @pytest.mark.parametrize("how", ["rebase", "merge"])
-def test_a_conflict_is_undone_completely_and_its_files_are_listed(world: World, how: str):
+def test_a_conflict_changes_nothing_and_its_files_are_listed(
+    world: World, how: str, plan: list[str]
+):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
     clone.commit("file", "mine\n")
     server.commit("file", "theirs\n")
-    world.run("--plan")
+    clone.git("fetch", "-q")
     before = clone.everything()
-    ran = world.run(f"--{how}")
-    assert (ran.code, ran.one()["status"]) == (1, "skipped")
-    assert ran.one()["files"] == ["file"]
+    ran = world.run(f"--{how}", *plan)
+    assert (ran.code, ran.one()["status"], ran.one()["files"]) == (1, "skipped", ["file"])
     assert any(how in command for command in ran.one()["remedy"])
-    before["refs"]["refs/heads/main"] = clone.git("rev-parse", "main")
     assert clone.everything() == before
     assert clone.git("worktree", "list").count("\n") == 0
 
 
-def test_a_detached_head_is_kept_and_reported(world: World):
-    server, clone = world.pair()
-    clone.git("switch", "-q", "--detach")
-    mine = clone.commit("mine")
-    server.commit()
-    ran = world.run()
-    assert clone.head == mine
-    assert clone.branch == "HEAD"
-    assert "HEAD is detached" in ran.one()["reason"]
-    assert ran.code == 1
-
-
-def test_a_diverged_default_branch_is_left_alone(world: World):
+@pytest.mark.parametrize("how", [[], ["--rebase"], ["--merge"]], ids=str)
+def test_a_diverged_default_branch_is_left_alone(world: World, how: list[str]):
     server, clone = world.pair()
     mine = clone.commit("mine")
     server.commit("theirs")
-    ran = world.run()
+    ran = world.run(*how)
     assert (ran.code, clone.head) == (1, mine)
     assert "diverged" in ran.one()["reason"]
-
-
-@pytest.mark.parametrize("how", ["rebase", "merge"])
-def test_a_default_branch_is_never_rebased_or_merged(world: World, how: str):
-    server, clone = world.pair()
-    mine = clone.commit("mine")
-    server.commit("theirs")
-    assert world.run(f"--{how}").code == 1
-    assert clone.head == mine
-
-
-def test_the_others_go_on_when_one_is_skipped(world: World):
-    server_a, a = world.pair("a")
-    server_b, b = world.pair("b")
-    server_a.commit("README", "theirs\n")
-    new = server_b.commit()
-    a.write("README", "my change\n")
-    ran = world.run()
-    assert (ran.code, ran.one("a")["status"], ran.one("b")["status"]) == (1, "skipped", "updated")
-    assert (a.read("README"), b.head) == ("my change\n", new)
 
 
 def test_unpushed_commits_on_a_current_branch_need_no_person(world: World):
@@ -168,8 +119,7 @@ def test_unpushed_commits_on_a_current_branch_need_no_person(world: World):
 
 def test_a_rebase_leaves_merges_alone(world: World):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine")
+    clone.commit_on_feature()
     clone.git("switch", "-q", "-c", "other", "main")
     clone.commit("other")
     clone.git("switch", "-q", "feature")
@@ -187,23 +137,12 @@ def test_rewritten_history_is_named_and_nothing_is_replayed(world: World):
     server.commit("old")
     assert world.run().code == 0
     old = clone.head
-    clone.git("switch", "-q", "-c", "feature")
-    mine = clone.commit("mine")
+    mine = clone.commit_on_feature()
     server.git("reset", "-q", "--hard", "HEAD~1")
     server.commit("new")
     ran = world.run("--rebase")
     assert (clone.head, clone.git("rev-parse", "main")) == (mine, old)
     assert (ran.code, "was rewritten" in ran.one()["reason"]) == (1, True)
-
-
-def test_after_rewritten_history_the_old_tip_is_kept(world: World):
-    server, clone = world.pair()
-    old = server.commit("old")
-    world.run()
-    server.git("reset", "-q", "--hard", "HEAD~1")
-    server.commit("new")
-    ran = world.run()
-    assert "was rewritten" in ran.one()["reason"]
     kept = [ref for ref in clone.kept() if ref.endswith("/remotes/origin/main")]
     assert old in [clone.git("rev-parse", ref) for ref in kept]
 
@@ -232,16 +171,6 @@ def test_a_default_branch_that_another_worktree_rebases_is_left_to_it(world: Wor
     ran = world.run()
     assert (ran.code, clone.git("rev-parse", "main")) == (1, old)
     assert f"main is checked out in {tree.path}" in ran.one()["reason"]
-
-
-def test_a_worktree_is_updated_like_a_clone(world: World):
-    server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.git("worktree", "add", "-q", "../tree", "main")
-    world.table["a"]["path"] = str(clone.path.parent / "tree")
-    new = server.commit()
-    assert world.run().code == 0
-    assert (clone.git("rev-parse", "main"), clone.branch) == (new, "feature")
 
 
 def test_a_shallow_clone_is_fast_forwarded(world: World):
@@ -273,17 +202,11 @@ def test_the_next_command_is_printed_for_what_was_updated_and_what_depends_on_it
     assert commands == [f"cd {clone.path} && make", f"cd {second.path} && make"]
 
 
-def test_the_last_lines_for_people_name_the_next_command(world: World):
+def test_the_last_lines_for_people_name_the_next_command_and_are_plain_off_a_terminal(world: World):
     server, clone = world.pair("a")
     server.commit()
-    out = world.run(json=False).out
-    assert f"Next, inside the development container:\n  cd {clone.path} && make\n" in out
-
-
-def test_off_a_terminal_output_is_plain(world: World):
-    server, _ = world.pair("a")
-    server.commit()
     ran = world.run(json=False)
+    assert f"Next, inside the development container:\n  cd {clone.path} && make\n" in ran.out
     assert (ran.err, "\x1b" in ran.out) == ("", False)
 
 
@@ -358,30 +281,6 @@ def test_two_runs_do_not_work_in_one_repository_at_once(world: World, word: str)
         assert "another run is at work here" in ran.one()["reason"]
     os.close(descriptor)
     assert "another run" not in world.run("--plan").one()["reason"]
-
-
-def test_two_worktrees_of_one_repository_are_updated_in_one_run(world: World):
-    server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.git("worktree", "add", "-q", "../tree", "main")
-    world.table["tree"] = {**world.table["a"], "path": str(clone.path.parent / "tree")}
-    new = server.commit()
-    ran = world.run()
-    assert (ran.one("tree")["status"], clone.git("rev-parse", "main")) == ("updated", new)
-
-
-@pytest.mark.parametrize("how", ["rebase", "merge"])
-def test_a_plan_foresees_a_conflict_and_changes_nothing(world: World, how: str):
-    server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("README", "mine\n")
-    server.commit("README", "theirs\n")
-    clone.git("fetch", "-q")
-    before = clone.everything()
-    ran = world.run(f"--{how}", "--plan")
-    assert (ran.code, ran.one()["status"], ran.one()["files"]) == (1, "skipped", ["README"])
-    assert clone.everything() == before
-    assert len(clone.git("worktree", "list").split("\n")) == 1
 
 
 def test_a_lock_that_is_gone_in_a_moment_is_waited_for(world: World):

@@ -7,9 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import pytest
+
+from test.build.shell import AS_A_USER, program
 
 T = TypeVar("T")
 
@@ -32,6 +36,34 @@ _GIT_CONFIG = """\
 	fsync = none
 """
 
+
+needs_rights = pytest.mark.skipif(
+    subprocess.run(["sh", "-c", '"$@"', "sh", *AS_A_USER, "true"], check=False).returncode != 0,
+    reason="root may read and write everything here",
+)
+
+# For the shell commands of tests; what $INNER is says scenes.py.
+_FUNCTIONS = """
+set -e
+submodule() {  # path, url
+    git submodule --quiet add "${2:-$INNER}" "$1"
+    [ -n "$2" ] || git -C "$1" checkout -q HEAD~1
+}
+commit() { echo mine > "$1"; git add -f "$1"; git commit -qm mine; }
+exclude() { echo "$1" >> "$(git rev-parse --git-path info/exclude)"; }
+embed() {  # a repository with a branch and a stash
+    git init -q "$1"
+    (cd "$1"; commit own; git branch mine; echo stashed > own; git stash -q)
+}
+conflict() {  # an operation that stops at a path of its own
+    git checkout -q -b other; echo other > own; git add own; git commit -qm other
+    git checkout -q -; commit own
+    ! git $1 other >/dev/null 2>&1
+}
+own_git_folder() {  # as git submodules were made long ago
+    rm $1/.git; mv .git/modules/$1 $1/.git; git config -f $1/.git/config --unset core.worktree
+}
+"""
 
 # A symbolic ref as what it refers to.
 _REF_FORMAT = "--format=%(refname) %(if)%(symref)%(then)%(symref)%(else)%(objectname)%(end)"
@@ -74,9 +106,17 @@ class Repo:
         assert (done.returncode != 0) == fails, f"git {arguments[0]} in {self.path}: {words}"
         return os.fsdecode(done.stdout).strip()
 
-    def shell(self, script: str) -> None:
-        """Runs shell commands that have to succeed."""
-        subprocess.run(["sh", "-ec", script], cwd=self.path, env=self.environ, check=True)
+    def shell(self, script: str, *, check: bool = True, **environ: str) -> None:
+        """Runs shell commands that have to succeed, with the functions above."""
+        done = subprocess.run(
+            ["sh", "-c", _FUNCTIONS + script],
+            cwd=self.path,
+            env={**self.environ, **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, f"{script}: {done.stdout}{done.stderr}"
 
     def write(self, name: str, content: str | bytes = "text\n") -> Path:
         """Writes a file."""
@@ -95,6 +135,33 @@ class Repo:
         self.write(name, content)
         self.git("add", "--force", "--", name)
         self.git("commit", "-q", "-m", f"write {name}")
+        return self.head
+
+    def commit_on_feature(self) -> str:
+        """Commits the file `mine` on a new branch, which is checked out; returns the commit."""
+        self.git("switch", "-q", "-c", "feature")
+        return self.commit("mine")
+
+    @contextlib.contextmanager
+    def gone(self) -> Iterator[None]:
+        """While this lasts, the repository is not at its place."""
+        away = self.path.rename(self.path.with_name(f"{self.path.name}-away"))
+        yield
+        away.rename(self.path)
+
+    def hook(self, name: str, script: str) -> None:
+        """Makes git run a script."""
+        program(self.path / self.git("rev-parse", "--git-path", f"hooks/{name}"), script)
+
+    def add_submodule(self, inner: "Repo", path: str) -> None:
+        """Commits another repository as a submodule."""
+        self.git("submodule", "--quiet", "add", f"file://{inner.path}", path)
+        self.git("commit", "-q", "-m", f"add {path}")
+
+    def bump(self, path: str) -> str:
+        """Commits the newest commit of a submodule; returns ours."""
+        Repo(self.path / path, self.environ).git("pull", "-q", "--ff-only", "origin", "main")
+        self.git("commit", "-q", "-a", "-m", f"bump {path}")
         return self.head
 
     @property
@@ -200,10 +267,40 @@ class World:
         self.table[name] = {"path": str(path), "upstream": [url], "rebuild": "make", **keys}
         return self.repo(path)
 
-    def pair(self, name: str = "a", **keys: object) -> tuple[Repo, Repo]:
-        """A server and a clone of it."""
+    def pair(
+        self, name: str = "a", files: Mapping[str, str | bytes] | None = None, **keys: object
+    ) -> tuple[Repo, Repo]:
+        """A server, in which these files were committed one by one, and a clone of it."""
         server = self.server(name)
+        for file, content in (files or {}).items():
+            server.commit(file, content)
         return server, self.clone(server, name, **keys)
+
+    def unconfigured(self, path: str, **keys: object) -> Repo:
+        """A clone that the table knows by its address and usual folder alone."""
+        server = self.repo(self.folder / "servers" / "a")
+        if not server.path.exists():
+            server = self.server("a")
+        clone = self.clone(server, path)
+        upstream = self.table.pop(path)["upstream"]
+        self.table["a"] = {"upstream": upstream, "folders": ["usual"], **keys}
+        return clone
+
+    def frozen(self, **commits: str) -> str:
+        """Writes what `freeze` would; returns the option that checks these commits out."""
+        file = self.folder / "frozen.toml"
+        entries = [
+            f'[repository.{name}]\ncommit = "{commit}"\n' for name, commit in commits.items()
+        ]
+        file.write_text("".join(['schema = "update-repos-freeze/1"\n', *entries]))
+        return f"--to={file}"
+
+    def wrapped_git(self, script: str) -> dict[str, str]:
+        """A variable by which the tool calls a shell script in the place of git; $git is git, with
+        which the script ends unless it does so before."""
+        git = self.folder / "bin" / "git"
+        program(git, f'git={shutil.which("git")}\n{script}\nexec $git "$@"')
+        return {"PATH": f"{git.parent}:{self.environ['PATH']}"}
 
     def write_table(self) -> Path:
         """Writes the user's table; it becomes the default set."""
@@ -216,16 +313,19 @@ class World:
         file.write_text("\n".join(lines) + "\n")
         return file
 
-    def command(self, *arguments: str) -> list[str]:
-        """The words of a call of the tool."""
+    def command(self, *arguments: str, as_a_user: bool = False) -> list[str]:
+        """The words of a call of the tool; of a user, without root's right to use all files."""
         self.write_table()
         words = [sys.executable, str(TOOL), *arguments]
-        return [*words, "--allow-root", f"--project={self.folder / 'src' / 'project'}"]
+        words += ["--allow-root", f"--project={self.folder / 'src' / 'project'}"]
+        return [*AS_A_USER, *words] if as_a_user else words
 
-    def run(self, *arguments: str, json: bool = True, **environ: str) -> Ran:
+    def run(
+        self, *arguments: str, json: bool = True, as_a_user: bool = False, **environ: str
+    ) -> Ran:
         """Runs the tool to its end."""
         done = subprocess.run(
-            self.command(*arguments, *(["--json"] if json else [])),
+            self.command(*arguments, *(["--json"] if json else []), as_a_user=as_a_user),
             env={**self.environ, **environ},
             cwd=self.folder,
             capture_output=True,

@@ -8,13 +8,13 @@ import pytest
 from scripts.repos import remotes
 from scripts.repos.model import Entry
 from scripts.repos.model import Repo as Record
-from test.scripts.world import Repo, World
+from test.scripts.repos.world import Repo, World
 
 _OFFICIAL = Entry(
     "pytorch",
     upstream=("https://github.com/pytorch/pytorch.git", "git@github.com:pytorch/pytorch.git"),
 )
-_FORK = "git@github.com:me/pytorch.git"
+_FORK, _URL = "git@github.com:me/pytorch.git", "https://github.com/pytorch/pytorch"
 
 
 def _judge(config: list[tuple[str, str]], entry: Entry = _OFFICIAL) -> Record:
@@ -25,25 +25,18 @@ def _choose(**urls: str) -> Record:
     return _judge([(f"remote.{name}.url", url) for name, url in urls.items()])
 
 
-def test_the_official_one_is_found_under_any_name():
-    assert (
-        _choose(origin=_FORK, official="https://github.com/pytorch/pytorch").official == "official"
-    )
-
-
-def test_upstream_is_preferred():
-    url = "https://github.com/pytorch/pytorch"
-    assert _choose(a=url, origin=url, upstream=url).official == "upstream"
-
-
-def test_origin_may_be_a_fork():
-    choice = _choose(origin=_FORK, upstream="https://github.com/pytorch/pytorch")
-    assert (choice.official, choice.reason) == ("upstream", "")
-
-
-def test_origin_is_official_beside_an_upstream_that_is_something_else():
-    choice = _choose(origin="https://github.com/pytorch/pytorch", upstream=_FORK)
-    assert choice.official == "origin"
+@pytest.mark.parametrize(
+    ("urls", "official"),
+    [
+        ({"origin": _FORK, "any-name": _URL}, "any-name"),
+        ({"a": _URL, "origin": _URL, "upstream": _URL}, "upstream"),
+        ({"origin": _FORK, "upstream": _URL}, "upstream"),
+        ({"origin": _URL, "upstream": _FORK}, "origin"),
+    ],
+)
+def test_the_official_one_is_found_by_its_address(urls: dict[str, str], official: str):
+    choice = _choose(**urls)
+    assert (choice.official, choice.reason) == (official, "")
 
 
 def test_a_missing_one_is_added_by_the_first_address_of_the_table():
@@ -76,11 +69,6 @@ def test_an_address_that_git_rewrites_to_another_host_is_not_the_official_one():
     choice = _judge(config)
     assert (choice.official, choice.remedy[0].split()[3]) == (None, "config")
     assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in choice.reason
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 @pytest.fixture

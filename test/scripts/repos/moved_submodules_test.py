@@ -1,16 +1,11 @@
 """Submodules that get another path or another address go on, with all that is in them."""
 
-import os
-import shutil
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from test.scripts.nests import Nest, add, bump
-from test.scripts.world import World
-
-pytest_plugins = ["test.scripts.nests"]
+from test.scripts.repos.checker import differences
+from test.scripts.repos.nests import Nest
+from test.scripts.repos.snapshots import snapshot
+from test.scripts.repos.world import World
 
 
 def _move(nest: Nest, to: str, *, and_bump: bool = False) -> None:
@@ -19,25 +14,7 @@ def _move(nest: Nest, to: str, *, and_bump: bool = False) -> None:
     nest.top.git("commit", "-q", "-m", "move")
     if and_bump:
         nest.middle.commit()
-        bump(nest.top, to)
-
-
-# Refs are compared by their values: they may be packed.
-_NOT_COMPARED = ("objects", "logs", "refs", "update-repos", "worktrees")
-# The git folder of a submodule that was cloned stays for the next time.
-_STAYS = ".git/modules/new/"
-
-
-def _bytes(place: Path) -> dict[str, bytes]:
-    """All files of a checkout and of its git folder, except what git and the tool add for good."""
-    found = {}
-    for folder, folders, names in os.walk(place):
-        folders[:] = [name for name in folders if name not in _NOT_COMPARED]
-        for name in names:
-            file = Path(folder, name)
-            if name not in ("index", "ORIG_HEAD", "FETCH_HEAD") and not file.is_symlink():
-                found[str(file.relative_to(place))] = file.read_bytes()
-    return found
+        nest.top.bump(to)
 
 
 @pytest.mark.parametrize("to", ["elsewhere", "third_party/deep/middle"])
@@ -47,10 +24,9 @@ def test_a_submodule_moves_with_what_is_in_it_and_undo_moves_it_back(
 ):
     nest.in_middle.write("untracked", "mine\n")
     nest.in_middle.git("branch", "topic")
-    before = nest.clone.everything(), nest.in_middle.everything(), nest.in_leaf.everything()
-    kept = _bytes(nest.clone.path)
+    before = snapshot(nest.clone.path)
     _move(nest, to, and_bump=and_bump)
-    add(nest.top, nest.leaf, "new")
+    nest.top.add_submodule(nest.leaf, "new")
     assert world.run().code == 0
     moved = world.repo(nest.clone.path / to)
     assert (moved.head, moved.read("untracked")) == (nest.middle.head, "mine\n")
@@ -60,33 +36,18 @@ def test_a_submodule_moves_with_what_is_in_it_and_undo_moves_it_back(
     assert not nest.in_middle.path.exists()
     assert world.run().one()["status"] == "current"
     assert world.run("undo").code == 0
-    after = nest.clone.everything(), nest.in_middle.everything(), nest.in_leaf.everything()
-    assert after == before
-    now = _bytes(nest.clone.path)
-    assert {name: now[name] for name in kept} == kept
-    added = [name for name in now if name not in kept and not name.startswith(_STAYS)]
-    assert added == []
+    assert differences(before, snapshot(nest.clone.path)) == []
 
 
-def _changed(nest: Nest) -> None:
-    nest.in_middle.write("README", "mine\n")
+_CHANGED, _COMMITTED = "echo mine > README", "git switch -qc mine; commit mine"
 
 
-def _hidden(nest: Nest) -> None:
-    nest.in_middle.git("update-index", "--skip-worktree", "README")
-    nest.in_middle.write("README", "mine\n")
-
-
-def _committed(nest: Nest) -> None:
-    nest.in_middle.git("switch", "-q", "-c", "mine")
-    nest.in_middle.commit("mine")
-
-
-@pytest.mark.parametrize("work", [_changed, _hidden, _committed], ids=lambda x: x.__name__)
-def test_local_work_moves_with_a_submodule_whose_commit_stays(
-    world: World, nest: Nest, work: Callable[[Nest], None]
-):
-    work(nest)
+@pytest.mark.parametrize(
+    "work",
+    [_CHANGED, f"git update-index --skip-worktree README; {_CHANGED}", _COMMITTED],
+)
+def test_local_work_moves_with_a_submodule_whose_commit_stays(world: World, nest: Nest, work: str):
+    nest.in_middle.shell(work)
     before = nest.in_middle.everything()
     _move(nest, "elsewhere")
     assert world.run().code == 0
@@ -96,11 +57,11 @@ def test_local_work_moves_with_a_submodule_whose_commit_stays(
     assert nest.in_middle.everything() == before
 
 
-@pytest.mark.parametrize("work", [_changed, _committed], ids=lambda x: x.__name__)
+@pytest.mark.parametrize("work", [_CHANGED, _COMMITTED])
 def test_local_work_stops_a_submodule_that_gets_another_commit_too(
-    world: World, nest: Nest, work: Callable[[Nest], None]
+    world: World, nest: Nest, work: str
 ):
-    work(nest)
+    nest.in_middle.shell(work)
     before, old = nest.in_middle.everything(), nest.clone.head
     _move(nest, "elsewhere", and_bump=True)
     ran = world.run()
@@ -109,7 +70,7 @@ def test_local_work_stops_a_submodule_that_gets_another_commit_too(
 
 
 def test_a_submodule_moves_although_others_are_left_out(world: World, nest: Nest):
-    add(nest.top, nest.leaf, "second")
+    nest.top.add_submodule(nest.leaf, "second")
     nest.clone.git("pull", "-q")
     _move(nest, "elsewhere")
     assert world.run().code == 0
@@ -117,11 +78,7 @@ def test_a_submodule_moves_although_others_are_left_out(world: World, nest: Nest
 
 
 # Ends its caller when it corrects the paths of what was moved.
-_KILLER = """\
-#!/bin/sh
-case "$*" in *"core.worktree ../"*) kill -9 $PPID;; esac
-exec {git} "$@"
-"""
+_KILLER = 'case "$*" in *"core.worktree ../"*) kill -9 $PPID;; esac'
 
 
 @pytest.mark.parametrize("then", ["run", "undo"])
@@ -130,11 +87,7 @@ def test_a_run_that_is_killed_while_a_submodule_moves_is_finished_or_undone(
 ):
     before = nest.clone.everything(), nest.in_middle.everything()
     _move(nest, "elsewhere", and_bump=True)
-    program = world.folder / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(_KILLER.format(git=shutil.which("git")))
-    program.chmod(0o755)
-    assert world.run(PATH=f"{program.parent}:{world.environ['PATH']}").code == -9
+    assert world.run(**world.wrapped_git(_KILLER)).code == -9
     assert not nest.in_middle.path.exists()
     if then == "run":
         assert world.run().code == 0
@@ -148,7 +101,7 @@ def test_a_run_that_is_killed_while_a_submodule_moves_is_finished_or_undone(
 def test_an_address_that_changes_is_written_where_the_old_one_was_and_undo_restores_it(
     world: World, nest: Nest
 ):
-    add(nest.top, nest.leaf, "mine")
+    nest.top.add_submodule(nest.leaf, "mine")
     nest.clone.git("pull", "-q")
     nest.clone.git("submodule", "--quiet", "update", "--init", "mine")
     nest.clone.git("config", "submodule.mine.url", "file:///a/mirror")
