@@ -1,6 +1,7 @@
 """to_jax, call_torch: torch functions as pure jax functions."""
 
 import copy
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -127,12 +128,21 @@ def test_a_function_whose_gradient_does_not_exist_runs_all_the_same():
 
 
 def test_a_gradient_that_needs_a_value_is_a_graph_break_where_it_is_wanted():
-    def middle(x: jax.Array) -> jax.Array:
-        return call_torch(lambda x: x.median(), x)
+    class Total(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.sum()
 
-    assert middle(jnp.arange(5.0)) == 2
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            return torch.full((5,), grad.item())
+
+    def total(x: jax.Array) -> jax.Array:
+        return call_torch(Total.apply, x)
+
+    assert total(jnp.arange(5.0)) == 10
     with pytest.raises(GraphBreak, match="a value is read"):
-        jax.grad(middle)(jnp.arange(5.0))
+        jax.grad(total)(jnp.arange(5.0))
 
 
 def test_a_capture_looks_like_compiling_to_libraries():
