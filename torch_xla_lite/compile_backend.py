@@ -41,9 +41,9 @@ def backend(
             'Leave them out:  torch.compile(model, backend="torch_xla_lite")'
         )
     compile_graph = aot_autograd(
-        fw_compiler=_compiled,
+        fw_compiler=_compiled_forward,
         bw_compiler=_compiled,
-        inference_compiler=_compiled,
+        inference_compiler=_compiled_forward,
         partition_fn=min_cut_rematerialization_partition,
         decompositions=_table(),
     )
@@ -56,6 +56,22 @@ def _table() -> dict[Any, Callable]:
 
     table = core_aten_decompositions()
     return {op: fn for op, fn in table.items() if registry.find(op.name()) is None}
+
+
+def _compiled_forward(
+    module: torch.fx.GraphModule, example_inputs: Sequence[Any]
+) -> Callable[..., Any]:
+    # With sizes that vary torch makes views of the strides and offsets of results, which only
+    # tensors that are views here have.
+    if _gives_views() and any(isinstance(x, torch.SymInt) for x in example_inputs):
+        return make_boxed_func(module.forward)
+    return _compiled(module, example_inputs)
+
+
+def _gives_views() -> bool:
+    """Whether a result of the function that is being compiled shares memory."""
+    metadata = torch._guards.TracingContext.get().fw_metadata
+    return any(info.output_type.name.startswith("alias_of") for info in metadata.output_info)
 
 
 def _compiled(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:

@@ -105,7 +105,7 @@ class _Run:
             )
         if target in _COMPARISONS:
             return None  # torch has checked it; it leads to an assertion only.
-        if target in _ARITHMETIC:
+        if target in _ARITHMETIC or all(isinstance(x, (int, float)) for x in args):
             return target(*args, **kwargs)
         raise _unsupported(node, f"{getattr(target, '__name__', target)}")
 

@@ -118,6 +118,46 @@ def test_strides_may_vary():
         assert torch.equal(pad(x.to("jax")).cpu(), expected)
 
 
+VIEWS = {
+    "narrow": lambda x: x.narrow(1, 1, 2),
+    "select": lambda x: x.select(1, -1),
+    "expand": lambda x: x[:, :1].expand(-1, x.shape[0]),
+    "split": lambda x: x.split(2, 1),
+    "of what is computed": lambda x: (x * 2).t()[1:],
+    "both": lambda x: (lambda y: (y, y[1:], x[1]))(x + 1),
+    "of what is written": lambda x: x.mul_(2)[:, 1],
+}
+NUMBERS = {
+    "var": lambda x: x.var(),
+    "interpolate": lambda x: nn.functional.interpolate(x[None], scale_factor=1.5),
+    "group_norm": lambda x: nn.functional.group_norm(x[None], 1),
+    "max": lambda x: x.max(),
+    "median": lambda x: x.median(),
+    "cov": torch.cov,
+}
+
+
+@pytest.mark.parametrize("name", [*VIEWS, *NUMBERS])
+@pytest.mark.parametrize("needs_gradient", [False, True])
+def test_sizes_vary(name: str, needs_gradient: bool):
+    function = {**VIEWS, **NUMBERS}[name]
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for size in (4, 5, 4):
+        x = torch.linspace(-1, 1, size * (size + 1)).reshape(size, size + 1)
+        inputs = [x.clone().requires_grad_(needs_gradient), x.to("jax")]
+        inputs[1].requires_grad_(needs_gradient)
+        found = []
+        for call, tensor in zip((function, compiled), inputs, strict=True):
+            operand = tensor * 1  # It may be written to.
+            results = call(operand)
+            results = list(results) if isinstance(results, tuple) else [results]
+            if needs_gradient:
+                loss = sum(result.square().sum() for result in results)
+                results += torch.autograd.grad(loss, tensor)
+            found.append([result.detach().cpu() for result in (*results, operand)])
+        torch.testing.assert_close(found[1], found[0])
+
+
 def test_an_op_that_checks_values_checks_them():
     inverse = torch.compile(torch.linalg.inv, backend=backend)
     x = torch.tensor([[2.0, 1], [1, 3]])

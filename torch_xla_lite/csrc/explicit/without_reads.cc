@@ -23,7 +23,7 @@ at::Tensor WithGradient(const at::Tensor& value, const at::Tensor& self) {
 template <at::Tensor (at::Tensor::*reduce)() const>
 void Reduction(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const at::Tensor& self = stack->back().toTensor();
-  if (at::GradMode::is_enabled() && self.requires_grad() && self.numel() > 0) {
+  if (at::GradMode::is_enabled() && self.requires_grad() && self.sym_numel() > 0) {
     stack->back() = WithGradient((self.detach().*reduce)(), self);
   } else {
     CallTorch(op, keys, stack);
@@ -37,8 +37,8 @@ void Covariance(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::
   const bool is_plain = arguments[2].isNone() && arguments[3].isNone() && self.dim() <= 2 &&
                         self.scalar_type() != at::kBool;
   const at::Tensor rows = is_plain && self.dim() < 2 ? self.reshape({1, -1}) : self;
-  const int64_t count = is_plain ? rows.size(1) : 0;
-  const int64_t degrees_of_freedom = count - arguments[1].toInt();
+  const c10::SymInt count = is_plain ? rows.sym_size(1) : 0;
+  const c10::SymInt degrees_of_freedom = count - arguments[1].toInt();
   if (count == 0 || degrees_of_freedom <= 0) {  // What torch refuses, warns of, or must read.
     CallTorch(op, keys, stack);
     return;
