@@ -105,7 +105,10 @@ class _Run:
             )
         if target in _COMPARISONS:
             return None  # torch has checked it; it leads to an assertion only.
-        if target in _ARITHMETIC or all(isinstance(x, (int, float)) for x in args):
+        # Sizes that are numbers allow all of torch's arithmetic, such as torch.sym_float; jax's
+        # symbolic dimensions do not.
+        is_number = isinstance(node.meta.get("val"), _SYMBOLS)
+        if target in _ARITHMETIC or (is_number and all(isinstance(x, (int, float)) for x in args)):
             return target(*args, **kwargs)
         raise _unsupported(node, f"{getattr(target, '__name__', target)}")
 
@@ -176,6 +179,7 @@ _EXPRESSIONS: dict[str, Callable[[Any, Any], Any]] = {
     "Min": lambda a, b: jax.core.min_dim(a, b),
 }
 _COMPARISONS = {operator.eq, operator.ne, operator.ge, operator.gt, operator.le, operator.lt}
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _ARITHMETIC = {
     operator.add,
     operator.sub,
