@@ -18,11 +18,13 @@ compared each time that they run.
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import hashlib
 import ipaddress
 import itertools
 import math
 import os
+import signal
 import sys
 import threading
 import time
@@ -116,6 +118,9 @@ def initialize(
         ) from None
     if _state().num_processes > 1:
         sys.excepthook, sys.exit = _end_all, _exit_by  # type: ignore[assignment]
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            # Says where, and ends the process.
+            faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
         threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes").start()
         # Before jax's own, which waits for all processes.
         atexit.register(_note_finished)
@@ -160,14 +165,22 @@ def _name() -> str:
 def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Instead of sys.excepthook: prints the error and ends all processes, which would wait for this
     one for ever."""
-    if isinstance(error, jax.errors.JaxRuntimeError):
-        # Perhaps because another process has ended. That one says why, and `_watch` reads it.
-        time.sleep(3)
     frames = traceback.extract_tb(trace)
     frames = [frame for frame in frames if not program_lines.is_library(frame.filename)] or frames
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        # Perhaps because another process has ended. That one says why, and `_watch` reads it; if it
+        # was killed, the launcher ends this one.
+        signal.signal(signal.SIGTERM, lambda *_: _say_where(frames))
+        time.sleep(3)
     at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     traceback.print_exception(kind, error, trace)
     _fail(f"{_name()} failed: {kind.__name__}: {error}{at}")
+
+
+def _say_where(frames: list[traceback.FrameSummary]) -> NoReturn:
+    lines = traceback.format_list(frames)
+    print("Stack (most recent call last):\n", *lines, sep="", file=sys.stderr, flush=True)
+    os._exit(128 + signal.SIGTERM)
 
 
 def _exit_by(status: Any = None, /) -> NoReturn:

@@ -4,7 +4,8 @@
     python -m torch_xla_lite.launch -n 4 -m package.train
 
 The program calls torch_xla_lite.distributed.initialize(). Each line that a process writes has its
-number before it. When one fails, the others are ended, and the last line says which and why.
+number before it. When one fails, the others are ended, and the last line says which and why. Before
+it stands where: the traceback of the process, or of another one if SIGKILL left it no time.
 
 Exit status: that of the first process that failed, 128 + n if signal n ended it; otherwise 0.
 """
@@ -87,8 +88,9 @@ def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
     """Waits until all have ended, or one has failed."""
+    silent: set[int] = set()  # What processes write that are being ended is not the cause.
     writers = [
-        threading.Thread(target=_forward, args=(rank, source, target), daemon=True)
+        threading.Thread(target=_forward, args=(rank, source, target, silent), daemon=True)
         for rank, process in enumerate(processes)
         for source, target in [
             (process.stdout, sys.stdout.buffer),
@@ -117,7 +119,13 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
         time.sleep(0.05)
     writers[2 * failed + 1].join(_GRACE)
     code = processes[failed].returncode
+    # SIGKILL leaves no time to say where. Another one does when it is ended: it stands there, too.
+    witness = int(failed == 0) if code == -signal.SIGKILL else failed
+    running = {rank for rank, process in enumerate(processes) if process.poll() is None}
+    silent |= running - {witness}
     _end(processes)
+    if witness in running:
+        writers[2 * witness + 1].join(_GRACE)
     if code < 0:
         text = f"was ended by {signal.Signals(-code).name}"
     else:
@@ -129,8 +137,10 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
 _lock = threading.Lock()
 
 
-def _forward(rank: int, source: BinaryIO, target: BinaryIO) -> None:
+def _forward(rank: int, source: BinaryIO, target: BinaryIO, silent: set[int]) -> None:
     for line in source:
+        if rank in silent:
+            continue
         with _lock:
             target.write(b"[%d] %s" % (rank, line if line.endswith(b"\n") else line + b"\n"))
             target.flush()
