@@ -28,8 +28,8 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/runtime:runtime", "@googletest//:gtest", "@torch//:core"]),
     },
     "test/csrc/ffi": {
-        "ffi": (["buffer_test.cc", "threads_test.cc"], ["//torch_xla_lite/csrc/ffi:buffer",
-            "//torch_xla_lite/csrc/ffi:threads", "@torch//:core"]),
+        "ffi": (["buffer_test.cc", "parts_test.cc", "threads_test.cc"], ["//torch_xla_lite/csrc/ffi:buffer",
+            "//torch_xla_lite/csrc/ffi:parts", "//torch_xla_lite/csrc/ffi:threads", "@torch//:core"]),
     },
     "test/csrc/interpreter": {
         "interpreter": (["interpreter_test.cc"], ["//test/csrc/dispatch:dispatch_test_base",

@@ -43,9 +43,10 @@ CC_DEPS = {
     },
     "torch_xla_lite/csrc/ffi": {
         "buffer": (["buffer.cc", "buffer.h"], ["@jaxlib//:xla_ffi", "@torch//:c10"]),
-        "handler": (["handler.cc"], [":buffer", ":threads", "//torch_xla_lite/csrc/ops:aten_call",
-            "//torch_xla_lite/csrc/ops:op_name", "//torch_xla_lite/csrc/tensor:host_view", "@jaxlib//:xla_ffi",
-            "@torch//:core"]),
+        "handler": (["handler.cc"], [":buffer", ":parts", ":threads", "//torch_xla_lite/csrc/ops:aten_call",
+            "//torch_xla_lite/csrc/ops:kernel_keys", "//torch_xla_lite/csrc/ops:op_name",
+            "//torch_xla_lite/csrc/tensor:host_view", "@jaxlib//:xla_ffi", "@torch//:core"]),
+        "parts": (["parts.cc", "parts.h"], []),
         "store": (["store.cc"], ["@jaxlib//:xla_ffi"]),
         "threads": (["threads.cc", "threads.h"], ["@torch//:core"]),
     },

@@ -1,5 +1,6 @@
 """ATen kernels inside XLA programs give what torch gives, for every type of argument and output."""
 
+import os
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -341,3 +342,41 @@ def test_a_kernel_with_much_work_for_each_byte_may_use_several_threads(
             )
         )
         assert program(x)[0].tolist() == [threads] * 2
+
+
+@torch.library.custom_op("ffi_test::rows", mutates_args=(), device_types="cpu")
+def rows_of_threads(x: torch.Tensor, whole: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    facts = torch.tensor([float(len(x)), torch.get_num_threads()]).expand(len(x), 2)
+    return torch.cat([x * whole.sum(), facts], 1), x.sum(0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "work_per_byte", "batched", "sizes"),
+    [
+        (5, 1 << 20, "1010", [3, 3, 3, 2, 2]),
+        (5, 1, "1010", [5] * 5),  # Too little work.
+        (5, 1 << 20, "", [5] * 5),
+        (1, 1 << 20, "1010", [1]),  # Fewer rows than threads.
+    ],
+)
+def test_a_batch_is_divided_among_the_threads_of_xla(rows, work_per_byte, batched, sizes):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    x, whole = np.arange(4 * rows, dtype=np.float32).reshape(rows, 4), np.ones(3, np.float32)
+    outs = [jax.ShapeDtypeStruct(shape, np.float32) for shape in [(rows, 6), (4,)]]
+    try:
+        with jax.enable_x64(True):
+            program = jax.jit(
+                lambda *given: call_infallible(
+                    "ffi_test::rows", given, outs, work_per_byte=work_per_byte, batched=batched
+                )
+            )
+            found, total = program(x, whole)
+    finally:
+        torch.set_num_threads(before)
+    assert total.tolist() == x.sum(0).tolist()
+    assert (found[:, :4] == 3 * x).all()
+    if len(os.sched_getaffinity(0)) > 1:  # XLA has as many threads.
+        assert found[:, 4].tolist() == sizes
+        is_divided = len(set(sizes)) > 1
+        assert set(found[:, 5].tolist()) <= ({1} if is_divided else {1, 2})

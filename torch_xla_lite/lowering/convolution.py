@@ -49,35 +49,31 @@ def _by_aten(
     structs = [jax.ShapeDtypeStruct(shape, weight.dtype) for shape in shapes if shape is not None]
     arrays = [argument for argument in arguments if isinstance(argument, jax.Array)]
 
-    def kernel(
-        operands: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]
-    ) -> list[jax.Array]:
-        given, results = iter(operands), iter(outs)
-        all_arguments = [next(given) if isinstance(a, jax.Array) else a for a in arguments]
-        all_outs = [next(results) if want else None for want in wanted]
-        work = math.prod(weight.shape[1:])
-        computed = call_infallible(op, all_arguments, all_outs, work_per_byte=work)
-        return [result for result in computed if result is not None]
-
-    # Each device has some images, and the whole weight.
+    # Each device or thread has some images, and the whole weight.
     rank = weight.ndim - 2
     images = " ".join(["n", "c", *(f"h{i}" for i in range(rank))])
     results = " ".join(["n", "o", *(f"p{i}" for i in range(rank))])
     weights = " ".join(["q", "i", *(f"k{i}" for i in range(rank))])
     if op == "aten::convolution":
-        takes, gives = [images, weights, "b"], [results]
+        takes, gives = [images, weights, "b"][: len(arrays)], [results]
     else:
         takes, gives = [results, images, weights], [images, weights, "b"]
-    computed = iter(
-        partitioned(
-            kernel,
-            arrays,
-            structs,
-            takes=takes[: len(arrays)],
-            gives=[names for names, want in zip(gives, wanted, strict=True) if want],
-            along="n",
+    gives = [names for names, want in zip(gives, wanted, strict=True) if want]
+
+    def kernel(
+        operands: Sequence[jax.Array], outs: Sequence[jax.ShapeDtypeStruct]
+    ) -> list[jax.Array]:
+        given, some = iter(operands), iter(outs)
+        computed = call_infallible(
+            op,
+            [next(given) if isinstance(a, jax.Array) else a for a in arguments],
+            [next(some) if want else None for want in wanted],
+            work_per_byte=math.prod(weight.shape[1:]),
+            batched="".join("01"[names.startswith("n")] for names in [*takes, *gives]),
         )
-    )
+        return [result for result in computed if result is not None]
+
+    computed = iter(partitioned(kernel, arrays, structs, takes=takes, gives=gives, along="n"))
     return [next(computed) if want else None for want in wanted]
 
 

@@ -43,6 +43,26 @@ def test_its_gradients(case):
     check(aten.convolution_backward, grad, x, weight, sizes, *geometry, mask, rtol=1e-4, atol=1e-4)
 
 
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", ["strided", "one-d, grouped, dilated", "transposed", "three-d"])
+@pytest.mark.parametrize("mask", [[True] * 3, [True, False, False], [False, True, False]], ids=str)
+def test_threads_have_some_images_each(two_threads, name, mask):
+    shape, window, *geometry = CASES[name]
+    shape = (5, shape[1], *[16 if len(shape) > 4 else 64 for _ in shape[2:-1]], 200)
+    x, weight, bias, geometry = operands((shape, window, *geometry))
+    check(aten.convolution, x, weight, bias, *geometry, rtol=1e-4, atol=1e-4)
+    grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
+    sizes = [len(bias)]
+    check(aten.convolution_backward, grad, x, weight, sizes, *geometry, mask, rtol=1e-3, atol=1e-2)
+
+
 def test_gradients_that_are_not_wanted_are_none():
     x, weight, bias, geometry = operands(CASES["strided"])
     grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))

@@ -6,27 +6,37 @@
 //               words    int64[]; the arguments (ops/words.h)
 //               defined  "110"; which outputs are defined
 //               work_per_byte  of its operands and outputs (threads.h)
+//               batched  "100" "1"; which operands and defined outputs have a row for each item of
+//                        a batch, and may be divided (parts.h). Other outputs are then sums over
+//                        the parts. "": no part can be computed alone
 //
 // XLA instantiates the call when it compiles the program, and executes it whenever the program
 // runs; whatever depends on attributes alone is computed at instantiation.
 // torch_xla_lite/lowering/base/ffi.py registers the functions below with jax; jaxlib calls them
 // without Python.
 
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 #include <c10/util/SmallVector.h>
 #include <xla/ffi/api/ffi.h>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "torch_xla_lite/csrc/ffi/buffer.h"
+#include "torch_xla_lite/csrc/ffi/parts.h"
 #include "torch_xla_lite/csrc/ffi/threads.h"
 #include "torch_xla_lite/csrc/ops/aten_call.h"
+#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
 
@@ -42,6 +52,7 @@ struct CallState {
 
   dispatch::AtenCall call;
   size_t work_per_byte;
+  std::string batched;
 };
 
 xffi::TypeId CallState::id = {};
@@ -69,60 +80,153 @@ xffi::Error Failure(std::string_view op, const std::exception& error) {
 xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op,
                                                       xffi::Span<const int64_t> words,
                                                       std::string_view defined,
-                                                      int64_t work_per_byte) {
+                                                      int64_t work_per_byte,
+                                                      std::string_view batched) {
   try {
     const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
     return std::make_unique<CallState>(
         CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined),
-                  static_cast<size_t>(work_per_byte)});
+                  static_cast<size_t>(work_per_byte), std::string(batched)});
   } catch (const std::exception& error) {
     return xffi::Unexpected(Failure(op, error));
   }
 }
 
-at::Tensor ViewOf(const xffi::AnyBuffer& buffer) {
-  const auto dimensions = buffer.dimensions();
-  const auto dtype = ScalarTypeOf(static_cast<XLA_FFI_DataType>(buffer.element_type()));
-  return at::Tensor(
-      tensor::HostView(dtype, {dimensions.begin(), dimensions.size()}, buffer.untyped_data()));
+c10::ScalarType DtypeOf(const xffi::AnyBuffer& buffer) {
+  return ScalarTypeOf(static_cast<XLA_FFI_DataType>(buffer.element_type()));
 }
 
-size_t TotalBytes(std::span<const at::Tensor> tensors) {
-  size_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
-  return bytes;
+at::Tensor ViewOf(const xffi::AnyBuffer& buffer) {
+  const auto dimensions = buffer.dimensions();
+  return at::Tensor(tensor::HostView(DtypeOf(buffer), {dimensions.begin(), dimensions.size()},
+                                     buffer.untyped_data()));
+}
+
+// Some rows of a view.
+at::Tensor SliceOf(const at::Tensor& view, Rows rows) {
+  c10::SmallVector<int64_t, 5> sizes(view.sizes().begin(), view.sizes().end());
+  const size_t row_bytes = view.nbytes() / sizes[0];
+  sizes[0] = rows.size;
+  return at::Tensor(
+      tensor::HostView(view.scalar_type(), sizes,
+                       static_cast<char*>(view.mutable_data_ptr()) + rows.begin * row_bytes));
+}
+
+at::Tensor NewLike(const at::Tensor& tensor) {
+  return at::Tensor(at::detail::empty_cpu(tensor.sizes(), tensor.options()));
 }
 
 thread_local bool is_in_kernel = false;
 
-xffi::Error Execute(CallState* state, xffi::RemainingArgs arguments, xffi::RemainingRets results) {
-  const dispatch::AtenCall& call = state->call;
+// The tensors of one execution of a call.
+class Execution {
+ public:
+  Execution(const CallState& state, xffi::RemainingArgs arguments, xffi::RemainingRets results);
+
+  void Run(xffi::ThreadPool& pool) {
+    const size_t count = CountParts(pool);
+    if (count > 1) return RunDivided(count, pool);
+    const SerialBelow serial(work_);
+    Run(operands_, outputs_);
+  }
+
+ private:
+  using Tensors = c10::SmallVector<at::Tensor, 8>;
+
+  void Run(const Tensors& operands, const Tensors& outputs) const;
+  size_t CountParts(const xffi::ThreadPool& pool) const;
+  void RunDivided(size_t count, xffi::ThreadPool& pool);
+  bool IsBatched(size_t operand_or_output) const {
+    return state_.batched[operand_or_output] == '1';
+  }
+
+  const CallState& state_;
+  Tensors operands_;
+  c10::SmallVector<dispatch::ScalarView, 4> scalars_;
+  Tensors outputs_;
+  size_t work_ = 0;
+};
+
+Execution::Execution(const CallState& state, xffi::RemainingArgs arguments,
+                     xffi::RemainingRets results)
+    : state_(state) {
+  const dispatch::CallPlan& plan = state.call.plan();
+  const size_t operand_count = plan.operand_count();
+  TORCH_CHECK(arguments.size() == operand_count + plan.scalar_count(), "expects ", operand_count,
+              " operands and ", plan.scalar_count(), " runtime scalars, got ", arguments.size(),
+              " arguments in total.");
+  for (size_t i = 0; i < operand_count; ++i) {
+    operands_.push_back(ViewOf(*arguments.get<xffi::AnyBuffer>(i)));
+  }
+  for (size_t i = operand_count; i < arguments.size(); ++i) {
+    const xffi::AnyBuffer scalar = *arguments.get<xffi::AnyBuffer>(i);
+    scalars_.push_back({DtypeOf(scalar), scalar.untyped_data()});
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    outputs_.push_back(ViewOf(**results.get<xffi::AnyBuffer>(i)));
+  }
+  for (const at::Tensor& tensor : operands_) work_ += state.work_per_byte * tensor.nbytes();
+  for (const at::Tensor& tensor : outputs_) work_ += state.work_per_byte * tensor.nbytes();
+}
+
+void Execution::Run(const Tensors& operands, const Tensors& outputs) const {
+  is_in_kernel = true;
+  const auto after = c10::make_scope_exit([] { is_in_kernel = false; });
+  state_.call.Run(operands, scalars_, outputs);
+}
+
+// One for each thread, if there are as many rows, and if what is summed is small.
+size_t Execution::CountParts(const xffi::ThreadPool& pool) const {
+  if (state_.batched.empty() || work_ < kSerialBytes) return 1;
+  const size_t count = std::min<int64_t>(at::get_num_threads(), pool.num_threads());
+  size_t divided = 0;
+  size_t summed = 0;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!IsBatched(i)) continue;
+    if (operands_[i].size(0) < static_cast<int64_t>(count)) return 1;
+    divided += operands_[i].nbytes();
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!IsBatched(operands_.size() + i)) summed += outputs_[i].nbytes();
+  }
+  return summed * count <= divided ? count : 1;
+}
+
+void Execution::RunDivided(size_t count, xffi::ThreadPool& pool) {
+  std::vector<Tensors> outputs(count);
+  const auto run = [&](size_t part) {
+    const SerialBelow serial(0);
+    const auto rows_of = [&](const at::Tensor& whole) {
+      return SliceOf(whole, RowsOf(part, count, whole.size(0)));
+    };
+    Tensors operands = operands_;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (IsBatched(i)) operands[i] = rows_of(operands[i]);
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const at::Tensor& whole = outputs_[i];
+      const bool is_summed = !IsBatched(operands_.size() + i);
+      outputs[part].push_back(!is_summed ? rows_of(whole) : part == 0 ? whole : NewLike(whole));
+    }
+    Run(operands, outputs[part]);
+  };
+  RunParts(
+      count, [&](auto task) { pool.Schedule(std::move(task)); }, run);
+  const dispatch::KernelKeysGuard keys;
+  const SerialBelow serial(0);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (IsBatched(operands_.size() + i)) continue;
+    for (size_t part = 1; part < count; ++part) outputs_[i].add_(outputs[part][i]);
+  }
+}
+
+xffi::Error Execute(CallState* state, xffi::ThreadPool pool, xffi::RemainingArgs arguments,
+                    xffi::RemainingRets results) {
   try {
-    const size_t operand_count = call.plan().operand_count();
-    TORCH_CHECK(arguments.size() == operand_count + call.plan().scalar_count(), "expects ",
-                operand_count, " operands and ", call.plan().scalar_count(),
-                " runtime scalars, got ", arguments.size(), " arguments in total.");
-    c10::SmallVector<at::Tensor, 8> operands;
-    for (size_t i = 0; i < operand_count; ++i) {
-      operands.push_back(ViewOf(*arguments.get<xffi::AnyBuffer>(i)));
-    }
-    c10::SmallVector<dispatch::ScalarView, 4> scalars;
-    for (size_t i = operand_count; i < arguments.size(); ++i) {
-      const xffi::AnyBuffer scalar = *arguments.get<xffi::AnyBuffer>(i);
-      scalars.push_back({ScalarTypeOf(static_cast<XLA_FFI_DataType>(scalar.element_type())),
-                         scalar.untyped_data()});
-    }
-    c10::SmallVector<at::Tensor, 4> outputs;
-    for (size_t i = 0; i < results.size(); ++i) {
-      outputs.push_back(ViewOf(**results.get<xffi::AnyBuffer>(i)));
-    }
-    SerialBelow serial(state->work_per_byte * (TotalBytes(operands) + TotalBytes(outputs)));
-    is_in_kernel = true;
-    const auto after = c10::make_scope_exit([] { is_in_kernel = false; });
-    call.Run(operands, scalars, outputs);
+    Execution(*state, arguments, results).Run(pool);
     return xffi::Error::Success();
   } catch (const std::exception& error) {
-    return Failure(dispatch::FullName(call.op().operator_name()), error);
+    return Failure(dispatch::FullName(state->call.op().operator_name()), error);
   }
 }
 
@@ -134,11 +238,13 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenInstantiate, torch_xla_lite::ffi::
                                   .Attr<std::string_view>("op")
                                   .Attr<xla::ffi::Span<const int64_t>>("words")
                                   .Attr<std::string_view>("defined")
-                                  .Attr<int64_t>("work_per_byte"));
+                                  .Attr<int64_t>("work_per_byte")
+                                  .Attr<std::string_view>("batched"));
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenExecute, torch_xla_lite::ffi::Execute,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::State<torch_xla_lite::ffi::CallState>>()
+                                  .Ctx<xla::ffi::ThreadPool>()
                                   .RemainingArgs()
                                   .RemainingRets());
 

@@ -141,7 +141,7 @@ def lower_by_ffi(
       jax.errors.JaxRuntimeError: the op is unknown or the words are malformed (when the program is
         compiled), or the kernel raises an error (when it runs). The message names the op.
     """
-    return _call(_ATEN, op_name, words, [*operands, *scalars], outs, work_per_byte=1)
+    return _call(_ATEN, op_name, words, [*operands, *scalars], outs, work_per_byte=1, batched="")
 
 
 def call_infallible(
@@ -150,6 +150,7 @@ def call_infallible(
     outs: Sequence[jax.ShapeDtypeStruct | None],
     *,
     work_per_byte: int,
+    batched: str = "",
 ) -> list[jax.Array | None]:
     """A call of an ATen CPU kernel that raises no error for these arguments.
 
@@ -157,6 +158,9 @@ def call_infallible(
       args: in schema order, all of them. Lists are of numbers, or of bools.
       work_per_byte: how much the kernel computes for each byte that it touches, as a multiple of
         what addition does; decides whether it may use several threads (csrc/ffi/threads.h).
+      batched: for each operand and defined output "1" if it has a row for each item of a batch,
+        else "0"; such an output is a sum over the items. Several threads then have some items each.
+        "" if no item can be computed alone.
 
     Otherwise as `lower_by_ffi`.
     """
@@ -164,7 +168,7 @@ def call_infallible(
     for arg in args:
         words += _encoded(arg)
     operands = [arg for arg in args if isinstance(arg, jax.Array)]
-    return _call(_INFALLIBLE_ATEN, op_name, words, operands, outs, work_per_byte)
+    return _call(_INFALLIBLE_ATEN, op_name, words, operands, outs, work_per_byte, batched)
 
 
 def _call(
@@ -174,6 +178,7 @@ def _call(
     operands: Sequence[jax.Array],
     outs: Sequence[jax.ShapeDtypeStruct | None],
     work_per_byte: int,
+    batched: str,
 ) -> list[jax.Array | None]:
     target.refuse_if_portable(op_name)
     register()
@@ -187,6 +192,7 @@ def _call(
             ),
             defined=defined(outs),
             work_per_byte=np.int64(work_per_byte),
+            batched=batched,
         )
     )
     return [None if out is None else next(results) for out in outs]
