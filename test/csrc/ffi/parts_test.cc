@@ -59,7 +59,8 @@ TEST(RunParts, TheFirstErrorArrivesAfterAllPartsHaveEnded) {
     if (part > 0) throw std::runtime_error(std::to_string(part));
   };
   try {
-    RunParts(3, [](const Task&) {}, run);
+    RunParts(
+        3, [](const Task&) {}, run);
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "1");
