@@ -34,11 +34,13 @@ class Program:
       make: the model.
       inputs: of a batch size.
       result: of what the model gives, what is compared.
+      has_lengths: whether an exported program takes inputs of all lengths, too.
     """
 
     make: Callable[[], nn.Module]
     inputs: Callable[[int], tuple[torch.Tensor, ...]]
     result: Callable[[Any], Any] = lambda output: output
+    has_lengths: bool = False
 
 
 class Result(nn.Module):
@@ -92,6 +94,11 @@ def tokens(batch: int) -> tuple[torch.Tensor, ...]:
     return (torch.randint(3, 50, (batch, 8)),)
 
 
+def texts(batch: int) -> tuple[torch.Tensor, ...]:
+    """Of another length for each batch size."""
+    return (torch.randint(3, 50, (batch, 5 + batch)),)
+
+
 def noise(batch: int) -> tuple[torch.Tensor, ...]:
     return torch.randn(batch, 3, 8, 8), torch.randint(0, 100, (batch,))
 
@@ -113,7 +120,7 @@ def of_timm(name: str, **options: Any) -> Program:
 
 
 def of_text(make: Callable[[], nn.Module]) -> Program:
-    return Program(make, tokens, logits)
+    return Program(make, texts, logits, has_lengths=True)
 
 
 PROGRAMS = {
@@ -140,6 +147,7 @@ PROGRAMS = {
         num_heads=(2, 2), drop_path_rate=0.0,
     ),
     "transformers BERT": of_text(small_models.small_bert),
+    "transformers GPT-2": of_text(small_models.small_gpt2),
     "transformers GPT-2 with cache": Program(Cached, tokens),
     "transformers Llama": of_text(small_models.small_llama),
     "transformers ViT": Program(small_models.small_vit, images, logits),
@@ -207,13 +215,16 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
 
 
 @pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY[:1]))
-def test_an_exported_program_serves_all_batch_sizes(name: str, tmp_path: Path) -> None:
+def test_an_exported_program_serves_all_sizes(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
     module = Result(program).eval()
     batch = torch.export.Dim("batch")
     example = program.inputs(3)
-    sizes = {"inputs": tuple({0: batch} for _ in example)}
-    export(torch.export.export(copy.deepcopy(module), example, dynamic_shapes=sizes)).save(
+    sizes = {0: batch}
+    if program.has_lengths:
+        sizes[1] = torch.export.Dim("length", min=2, max=16)
+    dynamic = {"inputs": (sizes,) * len(example)}
+    export(torch.export.export(copy.deepcopy(module), example, dynamic_shapes=dynamic)).save(
         tmp_path / "served"
     )
     expected = {}
