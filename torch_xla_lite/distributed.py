@@ -18,7 +18,6 @@ compared each time that they run.
 from __future__ import annotations
 
 import atexit
-import faulthandler
 import hashlib
 import ipaddress
 import itertools
@@ -119,6 +118,8 @@ def initialize(
     if _state().num_processes > 1:
         sys.excepthook, sys.exit = _end_all, _exit_by  # type: ignore[assignment]
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            import faulthandler
+
             # Says where, and ends the process.
             faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
         threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes").start()
