@@ -18,6 +18,7 @@ compared each time that they run.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import ipaddress
 import itertools
@@ -28,7 +29,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -120,8 +121,9 @@ def initialize(
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             import faulthandler
 
-            # Says where, and ends the process.
-            faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
+            # Says where, and ends the process; not those that it forks.
+            faulthandler.register(signal.SIGTERM, file=2, all_threads=False, chain=True)
+            os.register_at_fork(after_in_child=lambda: faulthandler.unregister(signal.SIGTERM))
         threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes").start()
         # Before jax's own, which waits for all processes.
         atexit.register(_note_finished)
@@ -171,17 +173,32 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
     if isinstance(error, jax.errors.JaxRuntimeError):
         # Perhaps because another process has ended. That one says why, and `_watch` reads it; if it
         # was killed, the launcher ends this one.
-        signal.signal(signal.SIGTERM, lambda *_: _say_where(frames))
-        time.sleep(3)
+        with _saying_where(frames):
+            time.sleep(3)
     at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     traceback.print_exception(kind, error, trace)
     _fail(f"{_name()} failed: {kind.__name__}: {error}{at}")
 
 
-def _say_where(frames: list[traceback.FrameSummary]) -> NoReturn:
-    lines = traceback.format_list(frames)
-    print("Stack (most recent call last):\n", *lines, sep="", file=sys.stderr, flush=True)
-    os._exit(128 + signal.SIGTERM)
+@contextlib.contextmanager
+def _saying_where(frames: Sequence[traceback.FrameSummary]) -> Iterator[None]:
+    """SIGTERM writes these frames, in place of those where the process stands."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    lines = [f'  File "{frame.filename}", line {frame.lineno} in {frame.name}' for frame in frames]
+
+    def end(*_: object) -> None:
+        text = ["Stack (most recent call first):", *reversed(lines)]
+        print("\n".join(text), file=sys.stderr, flush=True)
+        os._exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _exit_by(status: Any = None, /) -> NoReturn:

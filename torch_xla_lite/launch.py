@@ -5,7 +5,7 @@
 
 The program calls torch_xla_lite.distributed.initialize(). Each line that a process writes has its
 number before it. When one fails, the others are ended, and the last line says which and why. Before
-it stands where: the traceback of the process, or of another one if SIGKILL left it no time.
+it stands where, if SIGTERM or SIGKILL ended the process: its frames, or those of another one.
 
 Exit status: that of the first process that failed, 128 + n if signal n ended it; otherwise 0.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -88,7 +89,7 @@ def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
     """Waits until all have ended, or one has failed."""
-    silent: set[int] = set()  # What processes write that are being ended is not the cause.
+    silent: set[int] = set()  # Where these stand when they are ended is not the cause.
     writers = [
         threading.Thread(target=_forward, args=(rank, source, target, silent), daemon=True)
         for rank, process in enumerate(processes)
@@ -120,12 +121,11 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
     writers[2 * failed + 1].join(_GRACE)
     code = processes[failed].returncode
     # SIGKILL leaves no time to say where. Another one does when it is ended: it stands there, too.
-    witness = int(failed == 0) if code == -signal.SIGKILL else failed
     running = {rank for rank, process in enumerate(processes) if process.poll() is None}
+    witness = min(running, default=failed) if code == -signal.SIGKILL else failed
     silent |= running - {witness}
     _end(processes)
-    if witness in running:
-        writers[2 * witness + 1].join(_GRACE)
+    writers[2 * witness + 1].join(_GRACE)
     if code < 0:
         text = f"was ended by {signal.Signals(-code).name}"
     else:
@@ -135,11 +135,13 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 _lock = threading.Lock()
+# What `faulthandler` writes, and distributed._say_where.
+_STACK = re.compile(rb'Stack \(most recent call first\)|  File ".*", line \d+ in ')
 
 
 def _forward(rank: int, source: BinaryIO, target: BinaryIO, silent: set[int]) -> None:
     for line in source:
-        if rank in silent:
+        if rank in silent and _STACK.match(line):
             continue
         with _lock:
             target.write(b"[%d] %s" % (rank, line if line.endswith(b"\n") else line + b"\n"))

@@ -87,14 +87,13 @@ def test_a_checkpoint_is_restored_by_other_processes(tmp_path: Path, launched: C
 
 _GOES_ON = r" after \d+ programs of the mesh, and process . of 2 goes on: it needs .+:\d+"
 _WAITS = r"process . of 2 (has waited 5 s in|needs) a .+ at .+:\d+.* process {0},? "
-_AT_LINE = r'(?s)training.py", line \d+,? in main\n.*'
 CAUSES = {
     "raise": (1, r"process {0} of 2 failed: KeyError: 'lost' at .*training.py:\d+"),
     "exit": (3, r"process {0} of 2 ended by sys.exit\(3\) at .*training.py:\d+" + _GOES_ON),
     "end": (1, "process {0} of 2 ended" + _GOES_ON),
     "hang": (1, _WAITS + r"(which lives and has run|has done) nothing .*since .+"),
-    "SIGKILL": (128 + 9, _AT_LINE + "process {0} of 2 was ended by SIGKILL"),
-    "SIGTERM": (128 + 15, _AT_LINE + "process {0} of 2 was ended by SIGTERM"),
+    "SIGKILL": (128 + 9, "process {0} of 2 was ended by SIGKILL"),
+    "SIGTERM": (128 + 15, "process {0} of 2 was ended by SIGTERM"),
 }
 _DAILY = {("SIGKILL", 0, 2)}
 
@@ -112,6 +111,9 @@ def test_a_process_that_fails_ends_all(failure: str, process: int, step: int, la
     assert status == wanted, output
     assert re.search(message.format(process), output), output
     assert len(re.findall("Traceback|most recent call first", output)) <= 1, output
+    # jax may end those that process 0 connects before they can say where they are.
+    if failure.startswith("SIG") and (failure, process) != ("SIGKILL", 0):
+        assert re.search(r'training.py", line \d+ in main\n', output), output
     assert "RESULT" not in output
     failed_at = float(re.search(r"FAILS AT (.+)", output)[1])
     assert time.time() - failed_at < _SOON

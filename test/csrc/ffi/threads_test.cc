@@ -1,7 +1,10 @@
 #include "torch_xla_lite/csrc/ffi/threads.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+
+#include <thread>
 
 namespace torch_xla_lite::ffi {
 namespace {
@@ -13,6 +16,19 @@ TEST(SerialBelow, KeepsSmallWorkOnOneThreadAndPutsTheSettingBack) {
     EXPECT_EQ(at::get_num_threads(), 1);
   }
   EXPECT_EQ(at::get_num_threads(), 3);
+}
+
+TEST(SerialBelow, HoldsForMklOnAThreadThatItHasNotSeen) {
+  const auto threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MKL_Get_Max_Threads"));
+  if (threads == nullptr) GTEST_SKIP() << "torch was built without MKL.";
+  at::set_num_threads(3);
+  std::thread([&] {
+    {
+      SerialBelow serial(0);
+      EXPECT_EQ(threads(), 1);
+    }
+    EXPECT_EQ(threads(), 3);
+  }).join();
 }
 
 TEST(SerialBelow, LeavesLargeWorkAlone) {

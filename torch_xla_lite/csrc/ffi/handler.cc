@@ -175,15 +175,19 @@ void Execution::Run(const Tensors& operands, const Tensors& outputs) const {
   state_.call.Run(operands, scalars_, outputs);
 }
 
-// One for each thread, if there are as many rows, and if what is summed is small.
+// One for each thread, if no thread waits long for one that has a row more, and if what is summed
+// is small.
 size_t Execution::CountParts(const xffi::ThreadPool& pool) const {
   if (state_.batched.empty() || work_ < kSerialBytes) return 1;
-  const size_t count = std::min<int64_t>(at::get_num_threads(), pool.num_threads());
+  const auto count = std::min<int64_t>(at::get_num_threads(), pool.num_threads());
+  if (count < 2) return 1;
   size_t divided = 0;
   size_t summed = 0;
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (!IsBatched(i)) continue;
-    if (operands_[i].size(0) < static_cast<int64_t>(count)) return 1;
+    const int64_t rows = operands_[i].size(0);
+    const int64_t most = (rows + count - 1) / count;
+    if (4 * most * count > 5 * rows) return 1;
     divided += operands_[i].nbytes();
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {

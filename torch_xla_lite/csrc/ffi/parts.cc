@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,11 @@ void RunParts(size_t count, const std::function<void(std::function<void()>)>& sc
               const std::function<void(size_t)>& run) {
   const auto shared = std::make_shared<Shared>();
   shared->errors.resize(count);
-  for (size_t i = 1; i < count; ++i) schedule([shared, &run] { TakeParts(*shared, run); });
+  try {
+    for (size_t i = 1; i < count; ++i) schedule([shared, &run] { TakeParts(*shared, run); });
+  } catch (const std::bad_alloc&) {
+    // Tasks that were scheduled use `run`. What they leave is run here.
+  }
   TakeParts(*shared, run);
   for (size_t done; (done = shared->done.load()) < count;) shared->done.wait(done);
   for (const std::exception_ptr& error : shared->errors) {

@@ -6,15 +6,24 @@
 namespace torch_xla_lite::ffi {
 namespace {
 
-using SetThreads = void (*)(int);
+// Functions of the libraries that torch has loaded, which hold for the calling thread;
+// at::set_num_threads would change all threads. They are looked up at run time because torch ships
+// its own copies: linking to a library would load a second one.
+template <typename Function>
+Function Find(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
 
-// omp_set_num_threads of the OpenMP runtime that torch has loaded. It holds for the calling thread;
-// at::set_num_threads would change all threads. The symbol is looked up at run time because torch
-// ships its own copy of OpenMP: linking to the library would load a second one.
-SetThreads OpenMpSetThreads() {
-  static const auto found =
-      reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  return found;
+void OpenMpSetThreads(int threads) {
+  static const auto set = Find<void (*)(int)>("omp_set_num_threads");
+  if (set != nullptr) set(threads);
+}
+
+// MKL has a number of its own once torch.set_num_threads was called; 0 takes OpenMP's. Returns the
+// number before. Builds of torch without MKL have no such function.
+int MklSetThreads(int threads) {
+  static const auto set = Find<int (*)(int)>("MKL_Set_Num_Threads_Local");
+  return set == nullptr ? 0 : set(threads);
 }
 
 }  // namespace
@@ -22,15 +31,17 @@ SetThreads OpenMpSetThreads() {
 SerialBelow::SerialBelow(size_t bytes) {
   if (bytes >= kSerialBytes) return;
   // The first call of this function on a thread applies torch.set_num_threads to the thread, so it
-  // must precede OpenMpSetThreads.
-  const int threads = at::get_num_threads();
-  if (threads == 1 || OpenMpSetThreads() == nullptr) return;
-  threads_before_ = threads;
-  OpenMpSetThreads()(1);
+  // must precede those below.
+  threads_before_ = at::get_num_threads();
+  if (threads_before_ == 1) return;
+  OpenMpSetThreads(1);
+  mkl_before_ = MklSetThreads(1);
 }
 
 SerialBelow::~SerialBelow() {
-  if (threads_before_ != 0) OpenMpSetThreads()(threads_before_);
+  if (threads_before_ == 1) return;
+  OpenMpSetThreads(threads_before_);
+  MklSetThreads(mkl_before_);
 }
 
 }  // namespace torch_xla_lite::ffi

@@ -30,7 +30,8 @@ class SerialBelow {
   SerialBelow& operator=(const SerialBelow&) = delete;
 
  private:
-  int threads_before_ = 0;  // 0: nothing to restore
+  int threads_before_ = 1;  // 1: nothing to restore
+  int mkl_before_ = 0;
 };
 
 }  // namespace torch_xla_lite::ffi
