@@ -284,21 +284,28 @@ def import_torchvision():
     return torchvision
 
 
-def gpt2(device: str, compiled: Callable) -> Step:
-    import torch
-
+def gpt2():
+    """Four layers of width 256, without its tokenizer."""
     import_torchvision()  # transformers imports it where it is installed.
     import transformers
 
     config = transformers.GPT2Config(n_layer=4, n_embd=256, n_head=4, vocab_size=1000)
-    tokens = torch.randint(0, 1000, (4, 64))
-    return training(
-        transformers.GPT2LMHeadModel(config),
-        lambda number: (tokens,),
-        lambda model, ids: model(ids, labels=ids).loss,
-        device,
-        compiled,
-    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def tokens() -> Callable:
+    import torch
+
+    ids = torch.randint(0, 1000, (4, 64))
+    return lambda number: (ids,)
+
+
+def next_token(model, ids):
+    return model(ids, labels=ids).loss
+
+
+def language(device: str, compiled: Callable) -> Step:
+    return training(gpt2(), tokens(), next_token, device, compiled)
 
 
 def lstm(device: str, compiled: Callable) -> Step:
@@ -432,7 +439,7 @@ PROGRAMS: dict[str, Callable[[str, Callable], Step]] = {
     "mlp": mlp,
     "resnet18": vision("resnet18"),
     "efficientnet_b0": vision("efficientnet_b0"),
-    "gpt2": gpt2,
+    "gpt2": language,
     "lstm": lstm,
     "normed": normed,
     "new-shapes": new_shapes(perceptron, 784),

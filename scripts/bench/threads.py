@@ -25,7 +25,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scripts.bench import harness
-from scripts.bench.compile import convolutions, encoder, import_torchvision, perceptron
+from scripts.bench.compile import (
+    convolutions,
+    cross_entropy,
+    encoder,
+    gpt2,
+    images,
+    import_torchvision,
+    next_token,
+    perceptron,
+    tokens,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -95,7 +105,7 @@ def measure(name: str, contender: str) -> dict[str, float]:
     make, inputs, loss_of = MODELS[name]
     device = "jax" if contender == "ours" else "cpu"
     model = make().to(device)
-    batch = [tensor.to(device) for tensor in inputs()]
+    batch = [tensor.to(device) for tensor in inputs()(0)]
     compiled = torch.compile(model) if contender == "inductor" else model
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
 
@@ -124,45 +134,17 @@ def median(step: Callable[[], None]) -> float:
     return statistics.median(found) * 1e3
 
 
-def images(batch: int, *shape: int) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
-    def make() -> tuple[torch.Tensor, torch.Tensor]:
-        import torch
-
-        return torch.randn(batch, *shape), torch.randint(0, 10, (batch,))
-
-    return make
-
-
-def cross_entropy(model: Callable, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return torch.nn.functional.cross_entropy(model(x), labels)
-
-
-def gpt2() -> torch.nn.Module:
-    import_torchvision()  # transformers imports it where it is installed.
-    import transformers
-
-    config = transformers.GPT2Config(n_layer=4, n_embd=256, n_head=4, vocab_size=1000)
-    return transformers.GPT2LMHeadModel(config)
-
-
-def tokens() -> tuple[torch.Tensor]:
-    import torch
-
-    return (torch.randint(0, 1000, (4, 64)),)
-
-
 def resnet18() -> torch.nn.Module:
     return import_torchvision().models.resnet18(num_classes=10)
 
 
+# A model, its inputs (a function of the step's number) and its loss.
 MODELS: dict[str, tuple[Callable, Callable, Callable]] = {
-    "mlp": (perceptron, images(64, 784), cross_entropy),
-    "convnet": (convolutions, images(16, 3, 32, 32), cross_entropy),
-    "encoder": (encoder, images(32, 10, 64), cross_entropy),
-    "gpt2": (gpt2, tokens, lambda model, ids: model(ids, labels=ids).loss),
-    "resnet18": (resnet18, images(8, 3, 64, 64), cross_entropy),
+    "mlp": (perceptron, lambda: images(64, 784), cross_entropy),
+    "convnet": (convolutions, lambda: images(16, 3, 32, 32), cross_entropy),
+    "encoder": (encoder, lambda: images(32, 10, 64), cross_entropy),
+    "gpt2": (gpt2, tokens, next_token),
+    "resnet18": (resnet18, lambda: images(8, 3, 64, 64), cross_entropy),
 }
 
 if __name__ == "__main__":
