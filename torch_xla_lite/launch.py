@@ -125,7 +125,9 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
     witness = min(running, default=failed) if code == -signal.SIGKILL else failed
     silent |= running - {witness}
     _end(processes)
-    writers[2 * witness + 1].join(_GRACE)
+    deadline = time.monotonic() + _GRACE
+    for writer in writers:
+        writer.join(max(0.0, deadline - time.monotonic()))
     if code < 0:
         text = f"was ended by {signal.Signals(-code).name}"
     else:

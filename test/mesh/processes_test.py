@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,27 @@ def test_a_process_that_fails_ends_all(failure: str, process: int, step: int, la
     assert "RESULT" not in output
     failed_at = float(re.search(r"FAILS AT (.+)", output)[1])
     assert time.time() - failed_at < _SOON
+
+
+_SAVES_WHEN_ENDED = """
+import faulthandler, os, signal, sys, time
+def save(*_):
+    print("saved", flush=True)
+    sys.exit("saved all")
+signal.signal(signal.SIGTERM, save)
+faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
+time.sleep(1 if os.environ["RANK"] == "1" else 30)
+sys.exit(3)
+"""
+
+
+def test_of_the_others_only_where_they_stand_is_left_out(capfd: pytest.CaptureFixture[str]):
+    assert launch.run([sys.executable, "-c", _SAVES_WHEN_ENDED], 2) == 3
+    output = "".join(capfd.readouterr())
+    assert "[0] saved\n" in output
+    assert "[0] saved all\n" in output
+    assert "most recent call first" not in output
+    assert output.endswith("process 1 of 2 failed with exit status 3\n")
 
 
 _OTHER = r"process 1 of 2 needs a program at .+:\d+.*, and process 0 runs a program at .+:\d+"
