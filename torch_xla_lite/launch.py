@@ -137,7 +137,7 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 _lock = threading.Lock()
-# What `faulthandler` writes, and distributed._say_where.
+# What `faulthandler` writes, and distributed._saying_where.
 _STACK = re.compile(rb'Stack \(most recent call first\)|  File ".*", line \d+ in ')
 
 
