@@ -6,7 +6,7 @@
 #   other_versions            makes the functions below use another environment, below the user's cache folder
 #   make_environment          creates .venv, with the versions of requirements.txt
 #   install_test_packages     installs into .venv what only tests need: the CUDA toolkit of requirements-cuda.txt, and the
-#                             libraries of test/models/requirements.txt
+#                             libraries of test/models/requirements.txt; with the argument `nightly`, of nightly.txt, too
 #   install_gpu_compiler      the same, for nightly tests: XLA's compiler for GPUs, which needs none
 #   configure_bazel           writes .bazelrc.generated, for the interpreter of .venv
 #
@@ -175,11 +175,12 @@ make_environment() {
   mv "$installed.new" "$installed"
 }
 
-# Installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has, and the third-party libraries that
-# train on the device. --no-deps: both files are complete, and some of the libraries would install another torch.
+# install_test_packages [nightly]: installs a fixed CUDA toolkit for the tests, whatever toolkit the machine has, and the
+# third-party libraries that train on the device. --no-deps: the files are complete, and some of the libraries would
+# install another torch.
 install_test_packages() {
   local requirements installed
-  for requirements in requirements-cuda.txt test/models/requirements.txt; do
+  for requirements in requirements-cuda.txt test/models/requirements.txt ${1:+"test/models/$1.txt"}; do
     installed=$ENVIRONMENT/.${requirements//\//-}
     cmp -s "$requirements" "$installed" && continue
     say "Installing the packages of $requirements into $ENVIRONMENT"

@@ -49,7 +49,7 @@ else
   install_system_packages tests
 fi
 make_environment
-install_test_packages
+install_test_packages ${all:+nightly}
 [[ -z $all ]] || install_gpu_compiler
 # Two architectures, one of them with PTX: all six would take longer and test nothing more.
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}

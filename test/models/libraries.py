@@ -18,7 +18,7 @@ def require(name: str) -> ModuleType:
     """The library. Skips the calling test, or its file, if it is not installed."""
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         pytest.skip(
-            f"{name} is not installed; scripts/test.sh installs test/models/requirements.txt",
+            f"{name} is not installed; scripts/test.sh installs what test/models/*.txt name",
             allow_module_level=True,
         )
     _declare_ops_of_torchvision()

@@ -310,6 +310,58 @@ def test_the_training_loop_of_diffusers_trains_like_the_cpu(precision):
     assert done.returncode == 0, done.stderr
 
 
+FINE_TUNING = """
+import os, sys, tempfile
+import torch, torch_xla_lite
+import libraries
+libraries.require("transformers")
+import datasets, trl
+from accelerate.state import AcceleratorState
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+words = "the cat sat on a mat and saw the dog".split()
+vocabulary = {word: i for i, word in enumerate(["<pad>", "<eos>", "<unk>", *sorted(set(words))])}
+tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+tokenizer = PreTrainedTokenizerFast(
+    tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
+texts = [" ".join((words * 3)[i : i + 3 + 5 * i % 9]) for i in range(16)]
+
+def train(device, **options):
+    os.environ["ACCELERATE_TORCH_DEVICE"] = device
+    AcceleratorState._reset_state(reset_partial_state=True)
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(
+        n_layer=1, n_head=2, n_embd=8, vocab_size=len(vocabulary), n_positions=16, bos_token_id=1,
+        eos_token_id=1, pad_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
+    arguments = trl.SFTConfig(
+        tempfile.mkdtemp(), max_steps=4, per_device_train_batch_size=4, save_strategy="no",
+        report_to=[], disable_tqdm=True, logging_steps=1, learning_rate=1e-2, max_length=16,
+        use_cpu=device == "cpu", **options)
+    trainer = trl.SFTTrainer(
+        model=model, args=arguments, train_dataset=datasets.Dataset.from_dict({"text": texts}),
+        processing_class=tokenizer)
+    trainer.train()
+    assert trainer.args.device.type == device
+    history = [entry for entry in trainer.state.log_history if "loss" in entry]
+    keys = ("loss", "entropy", "mean_token_accuracy")
+    return torch.tensor([[entry[key] for key in keys] for entry in history])
+
+options = {"packing": {"packing": True}, "bf16": {"bf16": True}}.get(sys.argv[1], {"bf16": False})
+torch.testing.assert_close(train("jax", **options), train("cpu", **options), rtol=1e-2, atol=1e-6)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("option", ["float32", "bf16", "packing"])
+def test_fine_tuning_by_trl_is_that_of_the_cpu(option):
+    libraries.require("trl")
+    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
+    done = programs.run(f"import sys; sys.argv[1:] = [{option!r}]\n{FINE_TUNING}", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
     class Accelerator:
         def __init__(self, device):

@@ -1,5 +1,7 @@
 """Local work is never touched: updates go on beside it, and stop where it is in the way."""
 
+import itertools
+
 import pytest
 
 from test.scripts.repos.world import Repo, Template, World
@@ -40,6 +42,8 @@ _UNRELATED = [
     "rm -r deep; echo precious > deep",
     "exclude build; mkdir build; echo slow to make > build/output",
 ]
+# By day the ways take turns; matrix_test.py has more by night.
+_UNRELATED_UPDATES = [*zip(_UNRELATED, itertools.cycle(["", "--rebase", "--merge", "--to"]))]
 
 
 def _advanced(world: World, *related: str) -> Repo:
@@ -91,8 +95,7 @@ def _work(clone: Repo) -> tuple[str, str, dict[str, bytes]]:
     return status, clone.git("diff", "--cached"), changed
 
 
-@pytest.mark.parametrize("how", ["", "--rebase", "--merge", "--to"])
-@pytest.mark.parametrize("work", _UNRELATED)
+@pytest.mark.parametrize(("work", "how"), _UNRELATED_UPDATES)
 def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
     advanced: Template[Repo], work: str, how: str
 ):

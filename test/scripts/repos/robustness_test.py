@@ -41,39 +41,40 @@ def test_a_neighbour_with_a_damaged_git_file_is_ignored(world: World, words: lis
     assert (done.code, done.err) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        *("", "{", "[]", "{}", '{"schema": "x"}', "\0\xff"),
-        # Values of a wrong kind.
-        *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
-        *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
-        {"changes": [{"kind": "ref"}]},
-        {"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},
-        {"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},
-    ],
-    ids=repr,
+_DAMAGES: tuple[str | dict[str, object], ...] = (
+    *("", "{", "[]", "{}", '{"schema": "x"}', "\0\xff"),
+    # Values of a wrong kind.
+    *({"peers": peers} for peers in (None, [1], "abc", [["a", 5]], [["a"]])),
+    *({"command": 5}, {"command": None}, {"undone": 5}, {"state": []}, {"changes": {}}),
+    {"changes": [{"kind": "ref"}]},
+    {"changes": [{"kind": "ref", "ref": 3, "old": None, "new": ""}]},
+    {"changes": [{"kind": "ref", "ref": "refs/heads/main", "old": 5, "new": ""}]},
 )
-def test_a_damaged_record_is_named_and_the_others_are_undone(
-    world: World, damage: str | dict[str, object]
-):
-    server_a, a = world.pair("a")
-    server_b, b = world.pair("b")
-    old = b.head
-    server_a.commit()
-    server_b.commit()
+
+
+def test_damaged_records_are_named_and_the_others_are_undone(world: World):
+    pairs = {f"a{number}": world.pair(f"a{number}") for number in range(len(_DAMAGES))}
+    server, sound = world.pair("sound")
+    old = sound.head
+    for changed in (*(server for server, _ in pairs.values()), server):
+        changed.commit()
     run = world.run().json["run"]
-    record = a.path / ".git/update-repos" / f"{run}.json"
-    if isinstance(damage, dict):
-        damage = json.dumps({**json.loads(record.read_text()), **damage})
-    record.write_text(damage)
-    record.with_name("state.json").write_text(damage)
+    for damage, (_, clone) in zip(_DAMAGES, pairs.values(), strict=True):
+        record = clone.path / ".git/update-repos" / f"{run}.json"
+        if isinstance(damage, dict):
+            damage = json.dumps({**json.loads(record.read_text()), **damage})
+        record.write_text(damage)
+        record.with_name("state.json").write_text(damage)
     assert {r["state"] for r in world.run("undo", "--list").json["runs"]} == {"damaged", "update"}
     ran = world.run("undo")
-    assert (ran.code, b.head, ran.one("a")["status"]) == (1, old, "skipped")
-    assert ("is damaged" in ran.one("a")["reason"], ran.one("a")["branch"]) == (True, "main")
-    new = server_a.commit()
-    assert (world.run("a").code, a.head) == (0, new)
+    assert (ran.code, sound.head) == (1, old)
+    for name, damage in zip(pairs, _DAMAGES, strict=True):
+        one = ran.one(name)
+        said = one["status"], "is damaged" in one["reason"], one["branch"]
+        assert said == ("skipped", True, "main"), damage
+    new = {name: server.commit() for name, (server, _) in pairs.items()}
+    assert world.run(*pairs).code == 0
+    assert {name: clone.head for name, (_, clone) in pairs.items()} == new
 
 
 def test_the_standard_library_is_enough_and_the_file_can_be_executed(world: World):
