@@ -1,6 +1,7 @@
 """LSTM, GRU and RNN layers: one op for all time steps, with the gradients of the CPU."""
 
 import copy
+import itertools
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from torch.nn.utils import rnn
 
 import torch_xla_lite  # noqa: F401
+from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite import _XLAC, debug
 
 LAYERS = {
@@ -17,6 +19,7 @@ LAYERS = {
     "rnn-tanh": (torch.nn.RNN, {}),
     "rnn-relu": (torch.nn.RNN, {"nonlinearity": "relu"}),
 }
+LENGTHS = [2, 6, 3]
 OPTIONS = ({}, {"num_layers": 2, "bidirectional": True, "bias": False})
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections", "ignore:.*new graph")
 
@@ -68,10 +71,17 @@ def interpreted(request):
     _XLAC.set_compile_when("first")
 
 
-@pytest.mark.parametrize("lengths", [None, [2, 6, 3]], ids=["padded", "packed"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+# By day each layer in its simplest form, and with all that can be added to it.
+@pytest.mark.parametrize(
+    "form",
+    mostly_nightly(
+        [*itertools.product(OPTIONS, (None, LENGTHS))], [(OPTIONS[0], None), (OPTIONS[1], LENGTHS)]
+    ),
+    ids=["padded", "packed", "two-layers-padded", "two-layers-packed"],
+)
 @pytest.mark.parametrize("name", LAYERS)
-def test_numbers_and_gradients_are_those_of_the_cpu(name, options, lengths, interpreted):
+def test_numbers_and_gradients_are_those_of_the_cpu(name, form, interpreted):
+    options, lengths = form
     module = layer(name, **options)
     x = torch.randn(6, 3, 5)
     found = results(module, x, lengths, "jax")
@@ -104,13 +114,13 @@ def test_other_lengths_of_the_same_shapes_compile_nothing():
         )
         return module(packed)[0].data.cpu()
 
-    output([2, 6, 3])
+    output(LENGTHS)
     debug.reset_metrics()
     output([6, 4, 1])
     assert debug.metrics()["compiles"] == 0
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", mostly_nightly(LAYERS, ("lstm", "gru")))
 def test_a_gradient_has_a_gradient(name):
     def penalty(device):
         module = layer(name, bidirectional=True).to(device)
@@ -135,7 +145,7 @@ def test_dtypes(name, dtype, interpreted):
     torch.testing.assert_close(found.cpu().double(), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", mostly_nightly(LAYERS, ("lstm", "rnn-tanh")))
 def test_autocast(name):
     module = layer(name, num_layers=2).to("jax")
     x = torch.randn(6, 3, 5, device="jax")
