@@ -11,8 +11,8 @@ a batch.
 
 A process that fails ends the others, whose last line names it and its cause. One that lives and
 does nothing ends them after `_PATIENCE`. Programs are compared when they are compiled, and data
-that is on one device when it gets to all. With TORCH_XLA_LITE_CHECK_PROCESSES=1 programs are
-compared each time that they run.
+that is on one device when it gets to all. What has run is compared with what process 0 has run
+twice a second, and at the end; with TORCH_XLA_LITE_CHECK_PROCESSES=1 before each run.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ import jax
 import numpy as np
 
 from . import program_lines
+from .program_history import History
 from .startup import variables
 
 CHECK = "TORCH_XLA_LITE_CHECK_PROCESSES"
@@ -53,11 +54,13 @@ _HEARTBEAT = 10
 
 _FAILED = "torch_xla_lite/state/failed"
 _FINISHED = "torch_xla_lite/state/finished"
+# What process 0 has run.
+_HISTORY = "torch_xla_lite/history"
 # Of each process that has not gone on for a while: the number of its programs, and their last.
 _PROGRESS = "torch_xla_lite/progress"
 
-# How many programs for the mesh this process has run, and the line of the last one.
-_runs = 0
+# What this process has run on the mesh, and the line of the last program.
+_history = History()
 _line = "the start"
 
 # Since when this process has been waiting for the others in `_exchange`.
@@ -118,9 +121,12 @@ def initialize(
         ) from None
     if _state().num_processes > 1:
         sys.excepthook, sys.exit = _end_all, _exit_by  # type: ignore[assignment]
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            import faulthandler
+        import faulthandler
 
+        if not faulthandler.is_enabled():
+            # Collectives of different programs may abort.
+            faulthandler.enable(file=2, all_threads=False)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             # Says where, and ends the process; not those that it forks.
             faulthandler.register(signal.SIGTERM, file=2, all_threads=False, chain=True)
             os.register_at_fork(after_in_child=lambda: faulthandler.unregister(signal.SIGTERM))
@@ -176,7 +182,7 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
         with _saying_where(frames):
             time.sleep(3)
     at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    traceback.print_exception(kind, error, trace)
+    _print("".join(traceback.format_exception(kind, error, trace)).rstrip())
     _fail(f"{_name()} failed: {kind.__name__}: {error}{at}")
 
 
@@ -190,8 +196,7 @@ def _saying_where(frames: Sequence[traceback.FrameSummary]) -> Iterator[None]:
     lines = [f'  File "{frame.filename}", line {frame.lineno} in {frame.name}' for frame in frames]
 
     def end(*_: object) -> None:
-        text = ["Stack (most recent call first):", *reversed(lines)]
-        print("\n".join(text), file=sys.stderr, flush=True)
+        _print("\n".join(["Stack (most recent call first):", *reversed(lines)]))
         os._exit(128 + signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, end)
@@ -215,9 +220,15 @@ def _exit_status() -> int:
     return status if isinstance(status, int) else int(status is not None)
 
 
+def _print(text: str) -> None:
+    """Writes to the standard error of the process: the hook of torch.distributed collects what is
+    printed to sys.stderr, for later."""
+    os.write(2, f"{text}\n".encode(errors="replace"))
+
+
 def _fail(message: str, status: int = 1) -> None:
     """Ends this process and tells the others why."""
-    print(message, file=sys.stderr, flush=True)
+    _print(message)
     try:
         _state().client.key_value_set(f"{_FAILED}/{_state().process_id}", message)
         if _state().process_id == 0:
@@ -230,7 +241,33 @@ def _fail(message: str, status: int = 1) -> None:
 
 def _note_finished() -> None:
     how = f"ended by sys.exit({_exit[0]!r}) at {_exit[1]}" if _exit and _exit[0] else "ended"
-    _state().client.key_value_set(f"{_FINISHED}/{_state().process_id}", f"{_runs} {how}")
+    client, own = _state().client, _state().process_id
+    if own == 0:
+        _tell_history(client)
+    client.key_value_set(f"{_FINISHED}/{own}", f"{len(_history)} {how}")
+    if own != 0:
+        # jax waits for process 0, too. If that fails, `_watch` ends this process.
+        with contextlib.suppress(jax.errors.JaxRuntimeError):
+            client.blocking_key_value_get(f"{_FINISHED}/0", 10**9)
+            _check_history(client)
+
+
+def _tell_history(client: Any) -> None:
+    client.key_value_set(f"{_HISTORY}/0", _history.text(), allow_overwrite=True)
+
+
+def _check_history(client: Any) -> None:
+    """Ends all processes if process 0 has run something else than this one."""
+    for _, text in client.key_value_dir_get(_HISTORY):
+        difference = _history.difference(text)
+        if difference is None:
+            continue
+        own, other = difference
+        what = "another program" if own.program != other.program else "other numbers"
+        _fail(
+            f"{_name()} has run {what} than process 0: as program {own.number} of the mesh that at "
+            f"{own.line}, and process 0 that at {other.line}.\n{_ALIKE}"
+        )
 
 
 def _watch() -> None:
@@ -243,6 +280,10 @@ def _watch() -> None:
         if client is None:
             return  # The end of the program.
         try:
+            if _state().process_id != 0:
+                _check_history(client)
+            elif runs != len(_history):
+                _tell_history(client)
             entries = dict(client.key_value_dir_get("torch_xla_lite/state"))
         except Exception:
             if _state().client is not None:
@@ -256,15 +297,15 @@ def _watch() -> None:
                 _leave(value)
                 continue
             count, how = value.split(" ", 1)
-            if int(count) < _runs or time.monotonic() - _waits_since > 2:
+            if int(count) < len(_history) or time.monotonic() - _waits_since > 2:
                 _fail(
                     f"process {who} of {_state().num_processes} {how} after {count} programs of "
                     f"the mesh, and {_name()} goes on: it needs {_line}",
                     # It has a status of its own that says more.
                     status=1 if how == "ended" else PEER_FAILED,
                 )
-        if runs != _runs:
-            runs, since, is_told = _runs, time.monotonic(), False
+        if runs != len(_history):
+            runs, since, is_told = len(_history), time.monotonic(), False
         elif not is_told and time.monotonic() - since > 1:
             # Not in each step: they are many, and so may be the processes.
             _tell_progress(client)
@@ -275,7 +316,7 @@ def _watch() -> None:
 
 def _tell_progress(client: Any) -> None:
     key = f"{_PROGRESS}/{_state().process_id}"
-    client.key_value_set(key, f"{_runs} {_line}", allow_overwrite=True)
+    client.key_value_set(key, f"{len(_history)} {_line}", allow_overwrite=True)
 
 
 def _progress(client: Any) -> dict[int, tuple[int, str]]:
@@ -291,7 +332,7 @@ def _progress(client: Any) -> dict[int, tuple[int, str]]:
 def _check_progress(client: Any) -> None:
     """Ends all processes if one has not run the program that this one waits for."""
     for process, (count, line) in _progress(client).items():
-        if count < _runs:
+        if count < len(_history):
             _fail(
                 f"{_name()} has waited {_PATIENCE} s in {_line} for process {process}, which lives "
                 f"and has run nothing since {line}"
@@ -300,7 +341,7 @@ def _check_progress(client: Any) -> None:
 
 def _leave(message: str) -> None:
     if "_TORCH_XLA_LITE_LAUNCHED" not in os.environ:
-        print(message, file=sys.stderr, flush=True)
+        _print(message)
     sys.stdout.flush()
     os._exit(_exit_status() or PEER_FAILED)
 
@@ -308,6 +349,11 @@ def _leave(message: str) -> None:
 # --- what must be alike ---------------------------------------------------------------------------
 
 _rounds = itertools.count()
+
+_ALIKE = (
+    "All processes must record the same operations on tensors of the same shapes, with the same "
+    "numbers, such as a learning rate or a seed"
+)
 
 
 def _exchange(text: str, what: str) -> list[str]:
@@ -347,7 +393,7 @@ def _text_of(process: int, key: str, what: str) -> str:
             if "DEADLINE" not in str(error):
                 raise
         count, line = _progress(client).get(process, (0, "the start"))
-        if count > _runs:
+        if count > len(_history):
             raise RuntimeError(
                 f"{_name()} needs {what}, and process {process} runs {line}: it records other "
                 "operations, or has another batch size.\n"
@@ -366,14 +412,16 @@ def require_same_program(description: str, line: str) -> None:
     Raises:
       RuntimeError: they differ, or a process needs none.
     """
-    digest = hashlib.sha256(description.encode()).hexdigest()
+    _require_same(hashlib.sha256(description.encode()).hexdigest(), line)
+
+
+def _require_same(digest: str, line: str) -> None:
     texts = _exchange(f"program {digest} {line}", f"a program at {line}")
     for process, text in enumerate(texts):
         if text.split(" ")[:2] != ["program", digest]:
             raise RuntimeError(
                 f"{_name()} needs a program at {line}, and process {process} another one or data: "
-                f"{text.split(' ', 2)[2]}.\n"
-                "All processes must record the same operations on tensors of the same shapes"
+                f"{text.split(' ', 2)[2]}.\n{_ALIKE}"
             )
 
 
@@ -398,14 +446,18 @@ def require_same_data(array: np.ndarray) -> None:
 
 
 def counted(program: Callable[..., list], description: str, line: str) -> Callable[..., list]:
-    """A program that all processes run, which counts its runs."""
+    """A program that all processes run, whose runs are noted."""
     checks = variables.enabled(os.environ, CHECK)
+    digest = hashlib.sha256(description.encode()).digest()
 
     def run(*arguments: Any) -> list:
-        global _runs, _line
+        global _line
+        # The last argument, if it takes numbers.
+        numbers = arguments[-1].tobytes() if isinstance(arguments[-1], np.ndarray) else b""
         if checks:
-            require_same_program(description, line)
-        _runs, _line = _runs + 1, f"a program at {line}"
+            _require_same(hashlib.sha256(digest + numbers).hexdigest(), line)
+        _history.add(digest, numbers, line)
+        _line = f"a program at {line}"
         return program(*arguments)
 
     return run

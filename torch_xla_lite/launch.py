@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from .distributed import PEER_FAILED
+from .distributed import CHECK, PEER_FAILED
 
 # How long processes that are asked to end may take, in seconds.
 _GRACE = 5.0
@@ -132,6 +132,8 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
         text = f"was ended by {signal.Signals(-code).name}"
     else:
         text = f"failed with exit status {code}"
+    if code == -signal.SIGABRT:
+        text += f". If the processes have run different programs, this names them:  {CHECK}=1"
     print(f"process {failed} of {len(processes)} {text}", file=sys.stderr, flush=True)
     return code if code > 0 else 128 - code
 
