@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import numpy as np
 import torch
 from jax.sharding import NamedSharding, PartitionSpec
 from torch.utils import _pytree as pytree
 
 from . import _XLAC, placements, sharding
+from .lowering.base import registry
 
 
 def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
@@ -24,7 +26,7 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
       tensor: this process's rows, other ones than those of all other processes, and as many;
         on the CPU. They are divided among its devices.
       spec: how the whole tensor is divided, as in `shard`; by default the first dimension, along
-        all axes of the mesh.
+        the `batch` of `set_mesh`, or all axes of the mesh.
 
     Raises:
       ValueError: the devices cannot share the rows evenly.
@@ -36,7 +38,7 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
       >>> torch_xla_lite.from_process_local(torch.randn(8, 16), "data").shape
       torch.Size([32, 16])
     """
-    spec = spec or (tuple(placements.mesh().axis_names),)
+    spec = spec or (sharding.batch_axes(),)
     if jax.process_count() == 1:
         return sharding.shard(tensor, *spec)
     number = sharding.number_of_spec(spec, tensor.dim())
@@ -47,11 +49,17 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     is_shared = _processes_share_rows(place)
     whole = (jax.process_count() * tensor.shape[0], *tensor.shape[1:])
     sharding.check_spec(whole, (tuple(mesh.axis_names),) if is_shared else spec)
-    rows = tensor.detach().cpu().contiguous().numpy().copy()
+    rows = _as_numpy(tensor.detach().cpu().contiguous())
     with jax.enable_x64(True):
         array = jax.make_array_from_process_local_data(spread if is_shared else place, rows)
         array = placements.mover(place)(array) if is_shared else array
     return _XLAC.from_jax(array, number)
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """A copy. torch gives numpy no dtype that it lacks itself, such as bfloat16."""
+    flat = tensor.flatten().view(torch.uint8).numpy()
+    return flat.view(registry.OF_TORCH[tensor.dtype]).reshape(tensor.shape).copy()
 
 
 @functools.lru_cache(maxsize=256)
@@ -80,6 +88,11 @@ class shard_loader:
     def __init__(self, loader: Any, *spec: Any) -> None:
         self.loader = loader
         self.spec = spec
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "loader":  # Not there yet, in a copy.
+            raise AttributeError(name)
+        return getattr(self.loader, name)
 
     def __len__(self) -> int:
         return len(self.loader)

@@ -137,9 +137,8 @@ def initialize(
 
 def _from_torchrun() -> dict[str, Any]:
     environ = os.environ
-    port = int(environ.get("MASTER_PORT", 29500))
-    # There torchrun listens itself.
-    port += environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    # Where torchrun and torch.distributed listen is another port.
+    port = int(environ.get("MASTER_PORT", 29500)) + 1
     found: dict[str, Any] = {"coordinator_address": f"{environ.get('MASTER_ADDR')}:{port}"}
     for name, variable in [("num_processes", "WORLD_SIZE"), ("process_id", "RANK")]:
         if variable in environ:

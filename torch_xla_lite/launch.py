@@ -13,6 +13,7 @@ Exit status: that of the first process that failed, 128 + n if signal n ended it
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -62,9 +63,7 @@ def run(command: Sequence[str], count: int) -> int:
 
 
 def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     shared = {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
@@ -85,6 +84,17 @@ def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
             )
         )
     return processes
+
+
+def _free_port() -> int:
+    """For torch.distributed, with a free one after it, which `initialize` takes."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            with contextlib.suppress(OSError, OverflowError):
+                second.bind(("127.0.0.1", port + 1))
+                return port
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:

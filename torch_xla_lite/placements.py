@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -59,6 +60,9 @@ def set_mesh(mesh: Mesh | None) -> None:
     nothing of them."""
     global _current
     _current = mesh and _automatic(mesh)
+    if _current is not None:
+        with _lock:
+            _number_of_mesh(_current)
 
 
 def _automatic(mesh: Mesh) -> Mesh:
@@ -148,6 +152,18 @@ def _shortest(sharding: NamedSharding, ndim: int) -> Spec:
     while spec and spec[-1] is None:
         spec.pop()
     return tuple(spec)
+
+
+def constraint(entries: Sequence[Any]) -> str:
+    """What `CONSTRAIN` takes: a spec on the mesh of the process, in which "..." stands for
+    dimensions that XLA places. Equal in every process."""
+    return json.dumps([_text_of_mesh(mesh()), entries])
+
+
+def mesh_of_constraint(text: str) -> int:
+    """The number of data that each device of the mesh of a `constraint` has."""
+    texts = [_text_of_mesh(known.mesh) for known in _meshes]
+    return (texts.index(json.loads(text)[0]) + 1) << 16
 
 
 def mesh_of(numbers: Iterable[int]) -> Mesh | None:

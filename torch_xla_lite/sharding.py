@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -42,8 +42,8 @@ def set_mesh(mesh: Any, *, batch: str | Sequence[str] | None = None) -> None:
 
     Args:
       mesh: a `jax.sharding.Mesh`, such as `jax.make_mesh((2, 4), ("data", "model"))`; a
-        `torch.distributed.DeviceMesh`, whose ranks are taken as the numbers of jax's devices; or
-        None for one device.
+        `torch.distributed.DeviceMesh`, whose ranks are jax's devices in their order, or the
+        processes, if each has one device; or None for one device.
       batch: the axis that batches are spread along. Tensors that are copied to the device get
         their first dimension divided by it, if it can be; others, modules and optimizer states stay
         whole.
@@ -105,7 +105,7 @@ def shard(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
             tensor = tensor.to(NAME)
     if tensor.requires_grad or _XLAC.is_pending(tensor):
         entries = [*spec, "..."] if is_open else spec
-        return torch.ops.torch_xla_lite.constrain(tensor, json.dumps(entries))
+        return torch.ops.torch_xla_lite.constrain(tensor, placements.constraint(entries))
     number = number_of_spec(spec, tensor.dim())
     return _XLAC.from_jax(placements.place(_XLAC.to_jax(tensor), number), number)
 
@@ -133,7 +133,7 @@ def shard_module(
 
     Args:
       module: on any device. Its parameters stay the same objects, so an optimizer may have them.
-        With several processes all get the values of process 0.
+        With several processes all get the values of process 0, and its random numbers.
       rules: (pattern, spec), of which the first whose pattern is found in the name of a parameter
         or buffer says where that is. A parameter without a rule is replicated.
       fsdp: an axis along which each parameter is divided, too: its largest dimension that no rule
@@ -191,6 +191,11 @@ def fully_shard(module: torch.nn.Module, *, axis: str | None = None) -> torch.nn
 
 # The axes that batches are divided along.
 _batch_axes: tuple[str, ...] = ()
+
+
+def batch_axes() -> tuple[str, ...]:
+    """The axes that batches are divided along: those that `set_mesh` was told, or all."""
+    return _batch_axes or tuple(placements.mesh().axis_names)
 
 
 class _BatchKeeper:
@@ -260,7 +265,7 @@ def spec_of(tensor: torch.Tensor) -> str:
 
 
 def _names(axes: str | Sequence[str] | None) -> list[str]:
-    return [axes] if isinstance(axes, str) else list(axes or ())
+    return [*axes] if isinstance(axes, list | tuple) else [] if axes is None else [axes]
 
 
 def _check_axes(names: Sequence[str], mesh: Mesh) -> None:
@@ -279,9 +284,13 @@ def check_spec(shape: Sequence[int], spec: Sequence[Any]) -> None:
     mesh = placements.mesh()
     if len(spec) > len(shape):
         raise ValueError(f"a spec of {len(spec)} dimensions for a tensor of {len(shape)}: {spec}")
+    all_names: list[str] = []
     for dim, axes in enumerate(spec):
         names = _names(axes)
         _check_axes(names, mesh)
+        all_names += names
+        if len({*all_names}) < len(all_names):
+            raise ValueError(f"an axis of the mesh divides one dimension at most: {spec}")
         parts = int(np.prod([mesh.shape[name] for name in names]))
         if shape[dim] % parts:
             raise ValueError(
@@ -310,7 +319,11 @@ def _with_axis(shape: Sequence[int], spec: Spec, axis: str) -> Spec:
 
 
 def _take_values_of_first_process(tensors: Sequence[torch.Tensor]) -> None:
+    """Also the random numbers that come next: devices have parts of one mask."""
     from jax.experimental import multihost_utils
+
+    state = multihost_utils.broadcast_one_to_all(torch.jax.get_rng_state().numpy())
+    torch.jax.set_rng_state(torch.from_numpy(np.array(state)))
 
     with jax.enable_x64(True), torch.no_grad():
         arrays = [_XLAC.to_jax(tensor.detach()) for tensor in tensors]
@@ -325,9 +338,13 @@ def _take_values_of_first_process(tensors: Sequence[torch.Tensor]) -> None:
 
 def _placement_of_batch(axes: Sequence[str], dims: Sequence[int]) -> int:
     """Where a tensor goes that the program copies to the device."""
-    if not _spreads_uploads or not dims:
+    if not _spreads_uploads or not dims or dims[0] == 0:
         return placements.ONE_DEVICE
-    if dims[0] == 0 or not _can_divide(dims[0], axes):
+    try:
+        check_spec(dims, [axes])
+    except ValueError as error:
+        if len(dims) > 1:  # A vector is often something else than a batch.
+            warnings.warn(f"no device shares the work of a batch: {error}", stacklevel=2)
         return placements.ONE_DEVICE
     return number_of_spec([tuple(axes)], len(dims))
 
@@ -347,18 +364,23 @@ def whole_uploads() -> Iterator[None]:
 
 
 def _from_torch(mesh: torch.distributed.DeviceMesh) -> Mesh:
-    """The mesh of jax's devices that have the numbers of a torch mesh."""
-    by_id = {device.id: device for device in jax.devices()}
-    ranks = mesh.mesh.numpy()
-    missing = [int(rank) for rank in ranks.flat if int(rank) not in by_id]
-    if missing:
+    """The mesh of jax's devices that have the ranks of a torch mesh: with several processes, of
+    which each is a rank, their devices."""
+    devices = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
+    if jax.process_count() not in (1, len(devices)):
         raise ValueError(
-            f"the mesh has device {missing[0]}, and jax has {len(by_id)} devices.\n"
+            f"a rank of torch's mesh is a process, and {jax.process_count()} processes have "
+            f"{len(devices)} devices.\n"
+            'Name them by jax:  jax.make_mesh((len(jax.devices()),), ("data",))'
+        )
+    ranks = mesh.mesh.numpy()
+    if ranks.max() >= len(devices):
+        raise ValueError(
+            f"the mesh has device {ranks.max()}, and jax has {len(devices)} devices.\n"
             "For tests, give a CPU more:  export XLA_FLAGS=--xla_force_host_platform_device_count=8"
         )
     names = mesh.mesh_dim_names or tuple(f"dim{i}" for i in range(ranks.ndim))
-    devices = np.array([by_id[int(rank)] for rank in ranks.flat]).reshape(ranks.shape)
-    return Mesh(devices, names)
+    return Mesh(np.array(devices)[ranks], names)
 
 
 # --- what follows parameters ----------------------------------------------------------------------

@@ -135,6 +135,59 @@ def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x, dtype=torch.int64)
 
 
+def _sliced(h: torch.Tensor) -> torch.Tensor:
+    h = h * 1
+    h[:, 2:4] *= 2
+    h[:, 0] = h[:, 1]
+    h[..., ::3] = 0
+    return h
+
+
+# Rows by themselves: what they give, and the gradient, needs no row of another device.
+OF_ROWS = {
+    "max": lambda h, i: h.max(1).values,
+    "sort": lambda h, i: h.sort(-1).values,
+    "median": lambda h, i: h.median(-1).values,
+    "cummax": lambda h, i: h.cummax(-1).values,
+    "gather": lambda h, i: h.gather(2, i),
+    "scatter": lambda h, i: h.scatter(2, i, 0.0),
+    "scatter_add": lambda h, i: h.scatter_add(2, i, h),
+    "slices": lambda h, i: _sliced(h),
+}
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_rows_by_themselves_need_no_other_device(name: str):
+    torch.manual_seed(0)
+    model = nn.Linear(4, 6)
+    x, i = torch.randn(16, 5, 4), torch.randint(6, (16, 5, 6))
+
+    def gradients(model: nn.Module, x: torch.Tensor, i: torch.Tensor) -> list[torch.Tensor]:
+        OF_ROWS[name](model(x), i).square().mean().backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    expected = gradients(model, x, i)
+    model.zero_grad()
+    txl.shard_module(model)
+    results = gradients(model, x.to("jax"), i.to("jax"))
+    txl.sync()
+    for result, value in zip(results, expected, strict=True):
+        torch.testing.assert_close(result.cpu(), value, rtol=1e-4, atol=1e-5)
+    # The gradients are summed; an index that is out of range is told to all.
+    assert _kinds() == {"all-reduce"}
+
+
+def test_code_of_others_is_counted():
+    import numpy as np
+
+    def negative(x: jax.Array) -> jax.Array:
+        return jax.pure_callback(np.negative, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    y = txl.call_jax(negative, torch.ones(16, 8).to("jax"))
+    assert y.sum().item() == -128
+    assert debug.metrics()["gathered"] == {"torch_xla_lite::call_jax": 1}
+
+
 def test_an_op_that_must_gather_is_counted():
     x = torch.arange(16.0).flip(0).to("jax")
     for _ in range(2):

@@ -10,7 +10,7 @@ from torch import nn
 
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
-from torch_xla_lite import _XLAC, debug
+from torch_xla_lite import _XLAC, batches, debug
 from torch_xla_lite.compiler.compiler import compilation_cache
 from torch_xla_lite.sharding import spec_of
 
@@ -69,6 +69,7 @@ COPIES: list[Callable[[torch.Tensor], torch.Tensor]] = [
     lambda x: x.to(torch.bfloat16),
     lambda x: x.t().t() + 1,
     torch.zeros_like,
+    lambda x: torch.zeros_like(x, dtype=torch.float64),
 ]
 
 
@@ -142,7 +143,6 @@ def test_memory_of_other_tensors_is_not_shared(spec: tuple):
 
 def test_a_batch_is_spread_and_a_weight_is_not():
     assert spec_of(_rows().to("jax")) == "P('data')"
-    assert spec_of(torch.ones(12, 2).to("jax")) == "on one device"
     assert spec_of(torch.tensor(1.0).to("jax")) == "on one device"
     assert spec_of(nn.Linear(8, 16).to("jax").weight) == "on one device"
 
@@ -195,7 +195,7 @@ def test_a_mesh_of_torch_is_taken():
     assert dict(txl.placements.mesh().shape) == {"rows": 2, "columns": 4}
     assert spec_of(_rows().to("jax")) == "P('rows')"
     too_many = DeviceMesh("cpu", torch.arange(16), _init_backend=False, _rank=0)
-    with pytest.raises(ValueError, match="device 8, and jax has 8"):
+    with pytest.raises(ValueError, match="device 15, and jax has 8"):
         txl.set_mesh(too_many)
 
 
@@ -207,6 +207,10 @@ def test_bad_specs_are_refused_at_the_call():
         txl.shard(torch.ones(10), "data")
     with pytest.raises(ValueError, match=r"axes \('data',\), and no 'model'"):
         txl.shard(_rows(), "model")
+    with pytest.raises(ValueError, match="no 0"):
+        txl.shard(_rows(), 0)
+    with pytest.raises(ValueError, match="one dimension at most"):
+        txl.shard(_rows(), "data", "data")
     with pytest.raises(ValueError, match="2 dimensions for a tensor of 1"):
         txl.shard(torch.ones(8), "data", None)
     with pytest.raises(ValueError, match="bias: dimension 0 has 3 elements"):
@@ -230,11 +234,50 @@ def test_a_graph_on_two_meshes_is_refused_by_both_names():
         (x + y).tolist()
 
 
+def test_the_same_constraint_is_of_the_mesh_that_is_set():
+    def constrained() -> torch.Tensor:
+        return txl.shard(torch.arange(16.0, device="jax") * 3, "data")
+
+    for count in (8, 4):
+        txl.set_mesh(jax.make_mesh((count,), ("data",)))
+        y = constrained()
+        txl.sync()
+        assert len(_XLAC.to_jax(y).sharding.device_set) == count
+    assert (constrained() + txl.shard(torch.ones(16), "data")).tolist()[:2] == [1, 4]
+
+
+def test_a_batch_that_devices_cannot_share_is_told_where_it_is_copied():
+    with pytest.warns(UserWarning, match=r"12 elements[\s\S]*drop_last[\s\S]*replicate"):
+        x = torch.ones(12, 2).to("jax")
+    assert spec_of(x) == "on one device"
+
+
+def test_a_loader_spreads_what_the_mesh_calls_a_batch():
+    txl.set_mesh(jax.make_mesh((2, 4), ("data", "model")), batch="data")
+    loader = txl.shard_loader(torch.utils.data.DataLoader(torch.ones(12, 3), batch_size=6))
+    assert [spec_of(x) for x in loader] == ["P('data')"] * 2
+    assert (loader.batch_size, len(loader)) == (6, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2, torch.bool, torch.complex64])
+def test_rows_of_any_dtype_are_copied_for_jax(dtype: torch.dtype):
+    rows = torch.arange(6).view(2, 3).to(dtype)
+    array = batches._as_numpy(rows)
+    assert array.shape == (2, 3)
+    assert torch.equal(_XLAC.from_jax(jax.device_put(array)).cpu().float(), rows.float())
+
+
 def test_a_new_place_is_the_cause_of_a_new_graph():
     for spec in [("data",), (None, "data")]:
         (txl.shard(_rows(), *spec) * 7).tolist()
     cause = debug.explain_recompile()[-1].cause
     assert cause == "input 0 float32[16,8] is P(None, 'data'), was P('data')"
+    for spec in [("data",), (None, "data")]:
+        y = txl.shard(torch.zeros(16, 8), *spec)
+        y.copy_(txl.shard(_rows(), "data").atan())
+        txl.sync()
+    cause = debug.explain_recompile()[-1].cause
+    assert cause.startswith("a result of aten::atan is kept P(None, 'data'), was P('data')")
 
 
 def test_indices_are_checked():

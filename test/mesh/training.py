@@ -69,6 +69,12 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     if path := os.environ.get("LOAD"):
         txl.load_checkpoint(path, model, optimizer)
+    if failure == "known":
+        for scale in (1.0, 2.0):
+            (txl.shard(torch.ones(8), "data") * scale).sum().item()
+            (txl.shard(torch.ones(8), "data") + scale).sum().item()
+    if failure == "rate" and jax.process_index() == int(process):
+        optimizer.param_groups[0]["lr"] = 1e-4
     draw = torch.Generator().manual_seed(1)
     losses = []
     for step in range(STEPS):
@@ -91,6 +97,9 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
             scores = scores + torch.full((VOCABULARY,), 1.0).to("jax")
         elif failure == "data":
             scores = scores + torch.full((VOCABULARY,), 2.0).to("jax")
+        if failure == "known":
+            ones = txl.shard(torch.ones(8), "data")
+            (ones + 2.0 if here else ones * 2.0).sum().item()
         loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), y.flatten())
         loss.backward()
         optimizer.step()

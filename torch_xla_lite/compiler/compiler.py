@@ -36,7 +36,16 @@ from ..lowering.base.mesh import on_mesh
 from ..placements import Root
 from ..program_lines import Place
 from ..startup import variables
-from . import compilation_cache, costs, foreign_code, graph_errors, index_errors, progress, tracing
+from . import (
+    compilation_cache,
+    costs,
+    foreign_code,
+    graph_errors,
+    index_errors,
+    progress,
+    tracing,
+    words,
+)
 from .background import Worker
 from .compilation_cache import Program
 from .tracing import Call
@@ -102,10 +111,18 @@ def _key(description: str, mesh: Mesh | None) -> str | None:
 
 
 def _mesh(calls: Sequence[Call | None], leaves: Sequence[tuple]) -> Mesh | None:
-    """The devices that a graph is for, if not for one: those of its leaves, or of a constraint."""
-    mesh = placements.mesh_of(placement for *_, placement in leaves)
-    is_constrained = any(call is not None and call.op == placements.CONSTRAIN for call in calls)
-    return placements.mesh() if mesh is None and is_constrained else mesh
+    """The devices that a graph is for, if not for one: those of its leaves, or of constraints.
+
+    Raises:
+      RuntimeError: there are two meshes.
+    """
+    numbers = [placement for *_, placement in leaves]
+    numbers += [
+        placements.mesh_of_constraint(words.constants(call.op, call.words)["spec"])
+        for call in calls
+        if call is not None and call.op == placements.CONSTRAIN
+    ]
+    return placements.mesh_of(numbers)
 
 
 def compile_graph(

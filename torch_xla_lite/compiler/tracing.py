@@ -97,11 +97,13 @@ def lower_graph(
     if mesh is not None:
         with on_mesh(mesh) as gathered:
             traced = jax.jit(run, keep_unused=True).trace(*structs)
-        may_fail = foreign_code.ops(traced.jaxpr) or (found and index_errors.immediate())
+        foreign = frozenset(foreign_code.ops(traced.jaxpr))
+        may_fail = foreign or (found and index_errors.immediate())
         # A program that may fail must not use up its arguments.
         lowered = _on_mesh(traced, leaves, roots, () if may_fail else donated, mesh)
-        foreign = frozenset(foreign_code.ops(traced.jaxpr))
-        return LoweredGraph((lowered,), (), tuple(by_ffi), foreign, tuple(found), tuple(gathered))
+        # Nor does XLA divide the code of others.
+        all_of = (*gathered, *sorted(foreign - {*gathered}))
+        return LoweredGraph((lowered,), (), tuple(by_ffi), foreign, tuple(found), all_of)
     traced = jax.jit(run, keep_unused=True, donate_argnums=donated).trace(*structs)
     foreign = foreign_code.ops(traced.jaxpr)
     about = (tuple(by_ffi), frozenset(foreign), tuple(found))

@@ -212,12 +212,23 @@ def _other_roots(new: Graph, old: Graph) -> Iterator[str]:
         yield f"{len(new.roots)} values are needed, was {len(old.roots)}"
     elif sorted(root[:2] for root in new.roots) != sorted(root[:2] for root in old.roots):
         yield "other values are needed"
-    elif sorted(new.roots, key=repr) != sorted(old.roots, key=repr):
-        yield "results are kept in other places of the mesh"
+    else:
+        yield from _other_places(new, old)
     for number, step, was in _input_pairs(new, old, len(new.steps), 0):
         if step[2] != was[2]:
             may = "may" if step[2] else "may no longer"
             yield f"input {number} {shape_text(step[:2])} {may} be overwritten (donation)"
+
+
+def _other_places(new: Graph, old: Graph) -> Iterator[str]:
+    """Of the results that are written to what has a place."""
+    were = {root[:2]: root[2] for root in old.roots}
+    for step, output, place in new.roots:
+        was = were[step, output]
+        if place != was:
+            texts = placements.different_texts(place or 0, was or 0)
+            call = new.steps[step]
+            yield f"a result of {_name(_op(call))} is kept {texts[0]}, was {texts[1]}"
 
 
 # --- names ----------------------------------------------------------------------------------------

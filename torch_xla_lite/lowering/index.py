@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.base import mesh
 from torch_xla_lite.lowering.base.checks import check, index_in_range
 from torch_xla_lite.lowering.base.promotion import (
     Operand,
@@ -308,7 +309,22 @@ def _scatter(self: jax.Array, dim: int, index: jax.Array, src: jax.Array, update
     dim = canonical_dim(dim, x.ndim)
     index_in_range(index, x.shape[dim])
     src = lax.slice(src, (0,) * src.ndim, index.shape)
-    return lax.reshape(update(x.at[_coordinates(index, dim)], src), self.shape)
+    return lax.reshape(_updated(x, dim, index, src, update), self.shape)
+
+
+def _updated(x: jax.Array, dim: int, index: jax.Array, src: jax.Array, update) -> jax.Array:
+    others = [n == m for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if i != dim]
+    if mesh.current() is None or not all(others):
+        return update(x.at[_coordinates(index, dim)], src)
+
+    def row(x: jax.Array, index: jax.Array, src: jax.Array) -> jax.Array:
+        return update(x.at[index], src)
+
+    # Each row by itself, so that devices may have different ones.
+    for _ in others:
+        row = jax.vmap(row)
+    rows = [jnp.moveaxis(array, dim, -1) for array in (x, index, src)]
+    return jnp.moveaxis(row(*rows), -1, dim)
 
 
 @lower("aten::scatter.src", shares="self=same src=nothing")

@@ -1,6 +1,6 @@
 """The op of a constraint: the same values, divided among the devices of a mesh in a given way.
 
-torch.ops.torch_xla_lite.constrain(x, '["data", null]')     # lowering/constrain.py
+torch.ops.torch_xla_lite.constrain(x, placements.constraint(["data", None]))
 """
 
 from typing import Any

@@ -7,6 +7,8 @@ There are no strides here: a tensor is its logical, row-major value. If a view h
 value is scattered to the positions of its elements (`registry.write_view`).
 """
 
+import itertools
+import math
 from collections.abc import Sequence
 
 import jax
@@ -196,8 +198,66 @@ def expand(self: jax.Array, size: list[int], *, implicit: bool = False, outs) ->
 def as_strided(
     self: jax.Array, size: list[int], stride: list[int], storage_offset: int | None = None
 ) -> jax.Array:
+    self = _apart(self, size, stride)
+    box = _box(self.shape, size, stride, storage_offset or 0)
+    if box is not None:
+        for dim, part in enumerate(box):
+            self = _slice(self, dim, part.start, part.step, len(part))
+        return lax.reshape(self, tuple(size))
     flat = lax.reshape(self, (self.size,))
     return flat.at[strided_positions(size, stride, storage_offset)].get(mode="promise_in_bounds")
+
+
+@writes("aten::as_strided")
+def write_as_strided(
+    base: jax.Array,
+    value: jax.Array,
+    size: list[int],
+    stride: list[int],
+    storage_offset: int | None = None,
+) -> jax.Array | None:
+    parts = [_apart(base, size, stride)]
+    box = _box(parts[0].shape, size, stride, storage_offset or 0)
+    if box is None:
+        return None
+    for dim, part in enumerate(box):
+        parts.append(_slice(parts[-1], dim, part.start, part.step, len(part)))
+    value = lax.reshape(value, parts.pop().shape)
+    for dim, part in reversed([*enumerate(box)]):
+        value = write_slice(parts.pop(), value, dim, part.start, None, part.step)
+    return lax.reshape(value, base.shape)
+
+
+def _apart(x: jax.Array, size: Sequence[int], stride: Sequence[int]) -> jax.Array:
+    """A flat array with the dimensions of which a view has these strides, if it has any."""
+    steps = [x.size, *(step for n, step in zip(size, stride, strict=True) if n > 1)]
+    pairs = [*itertools.pairwise(steps)]
+    if x.ndim != 1 or any(inner == 0 or outer % inner for outer, inner in pairs):
+        return x
+    return lax.reshape(x, (*(outer // inner for outer, inner in pairs), steps[-1]))
+
+
+def _box(
+    shape: Sequence[int], size: Sequence[int], stride: Sequence[int], offset: Index
+) -> list[range] | None:
+    """The rows, columns, ... of a dense array that a strided view has, of which it is then a
+    reshape; None if it is another one, or known at run time only. What autograd writes through a
+    slice to is such a view. XLA would gather an array that devices share to take it by positions.
+    """
+    if not isinstance(offset, int) or 0 in (*shape, *size):
+        return None
+    box = []
+    sizes = [(n, step) for n, step in zip(size, stride, strict=True) if n > 1]
+    rest = math.prod(shape)
+    for n in shape:
+        rest //= n
+        start, count, step = offset // rest % n, 1, 1
+        if sizes and sizes[0][1] >= rest and sizes[0][1] % rest == 0:
+            count, step = sizes[0][0], sizes.pop(0)[1] // rest
+        if start + (count - 1) * step >= n:
+            return None
+        box.append(range(start, start + (count - 1) * step + 1, step))
+    return None if sizes or offset >= math.prod(shape) else box
 
 
 def strided_positions(

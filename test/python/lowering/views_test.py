@@ -1,3 +1,6 @@
+import math
+import random
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torch_xla_lite.lowering.base import registry, target
+from torch_xla_lite.lowering.views import _box
 
 aten = torch.ops.aten
 X = torch.arange(24.0).reshape(2, 3, 4)
@@ -156,3 +160,26 @@ def test_any_slice_reads_and_writes_as_in_torch(start, end, step):
     value = torch.full_like(aten.slice.Tensor(x, 1, start, end, step), -1)
     aten.slice.Tensor(wanted, 1, start, end, step).copy_(value)
     assert torch.equal(write(aten.slice.Tensor, [1, start, end, step], x, value), wanted)
+
+
+def test_a_strided_view_that_is_a_box_is_sliced():
+    generator = random.Random(0)
+    found = 0
+    for _ in range(2000):
+        shape = [generator.randint(1, 5) for _ in range(generator.randint(0, 4))]
+        steps = [math.prod(shape[d + 1 :]) * generator.randint(1, 2) for d in range(len(shape))]
+        steps = [step + generator.choice([0, 0, 0, 1]) for step in steps]
+        size = [generator.randint(1, 4) for _ in steps]
+        offset = generator.randint(0, 6)
+        positions = offset + sum(
+            np.expand_dims(np.arange(n) * step, tuple(range(1, len(size) - d)))
+            for d, (n, step) in enumerate(zip(size, steps, strict=True))
+        )
+        box = _box(shape, size, steps, offset)
+        if box is None:
+            continue
+        found += 1
+        elements = np.arange(math.prod(shape)).reshape(shape)
+        taken = elements[tuple(slice(part.start, part.stop, part.step) for part in box)]
+        assert np.array_equal(taken.reshape(size), np.broadcast_to(positions, size)), (shape, size)
+    assert found > 200

@@ -23,7 +23,7 @@ ir::Placement PlacementOfZeros(const ir::Node& zeros) LITE_REQUIRES(ir::record_l
   const auto operands = zeros.operands();
   // It has dropped them if it was computed before.
   const bool are_like = !operands.empty() && operands[0] && operands[0].buffer() != nullptr &&
-                        operands[0].shape() == zeros.signature().outputs[0];
+                        operands[0].shape()->dims() == zeros.signature().outputs[0]->dims();
   return are_like ? operands[0].buffer()->placement() : ir::kOneDevice;
 }
 

@@ -268,7 +268,9 @@ def write_view(
         positional, keywords = _bind(op_name, [base, *args[1:]])
         inverse = VIEW_WRITES.get(op_name)
         if inverse is not None and output is None:
-            return inverse(base, value, *positional[1:], **keywords)
+            written = inverse(base, value, *positional[1:], **keywords)
+            if written is not None:
+                return written
         return _scatter_through_view(op_name, positional, keywords, base, value, output)
     except Exception as error:
         raise LoweringError(f"writing through {op_name} failed: {error}") from error
