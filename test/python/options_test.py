@@ -23,13 +23,12 @@ VALUES = {
 
 
 def _schemas(*options: str) -> list[torch.FunctionSchema]:
-    """Those with these arguments, but for those that write to an argument."""
+    """Those with these arguments."""
     return [
         schema
         for schema in torch._C._jit_get_all_schemas()
         if schema.name.startswith("aten::")
         and schema.name != "aten::_make_dep_token"
-        and not schema.is_mutable
         and {*options} <= {argument.name for argument in schema.arguments}
     ]
 
@@ -78,7 +77,8 @@ def _result(schema: torch.FunctionSchema, **options: Any) -> torch.Tensor | None
 CALLS = [
     schema
     for schema in _schemas("layout", "device", "pin_memory")
-    if all(_result(schema, device=device) is not None for device in ("cpu", "meta"))
+    if not schema.is_mutable
+    and all(_result(schema, device=device) is not None for device in ("cpu", "meta"))
 ]
 IMAGES = {"sizes": (2, 3, 4, 5), "memory_format": torch.channels_last}
 FORMATTED = [s for s in _schemas("memory_format") if _result(s, **IMAGES) is not None]

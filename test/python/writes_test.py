@@ -248,6 +248,57 @@ def test_set_shares_the_source():
     base.set_(source)
     source.add_(1)
     assert base.tolist() == [2, 2]
+def _resizing(resize, memory_format):
+    """A call of `resize` with sizes or a tensor of these sizes, as the function asks for."""
+    sizes = [1, 2, 3, 4]
+    return lambda x: resize(
+        x, x.new_zeros(sizes) if "_as" in resize.__name__ else sizes, memory_format=memory_format
+    )
+
+
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
+@pytest.mark.parametrize(
+    "resize",
+    [
+        torch.Tensor.resize_,
+        torch.Tensor.resize_as_,
+        torch.ops.aten.resize,
+        torch.ops.aten.resize_as,
+    ],
+    ids=lambda resize: resize.__name__,
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x[:24],
+        lambda x: x[3:],
+        lambda x: x[:24].view(1, 2, 3, 4).to(memory_format=torch.channels_last),
+    ],
+    ids=["row-major", "later", "channels_last"],
+)
+def test_resize_orders_the_memory_in_the_format(make, resize, memory_format):
+    expected, result = (
+        _resizing(resize, memory_format)(make(torch.arange(30.0, device=device)))
+        for device in ("cpu", "jax")
+    )
+    assert result.stride() == expected.stride()
+    assert result.tolist() == expected.tolist()
+
+
+def test_a_tensor_resized_to_a_format_shares_its_memory():
+    x = torch.arange(24.0, device="jax")
+    image = x.detach().resize_(1, 2, 3, 4, memory_format=torch.channels_last)
+    image[:, 1] = -1
+    assert x.tolist() == [i if i % 2 == 0 else -1 for i in range(24)]
+
+
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.preserve_format])
+def test_resize_to_a_format_that_does_not_fit_raises_as_on_the_cpu(memory_format):
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match=r"rank 4|Unsupported memory format"):
+            torch.zeros(6, device=device).resize_(2, 3, memory_format=memory_format)
+
+
 
 
 def test_foreach_changes_each_tensor():

@@ -633,7 +633,6 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::replication_pad2d_backward", .is_lowered = true},
     {.op = "aten::replication_pad3d", .is_lowered = true, .refuses = "b"},
     {.op = "aten::replication_pad3d_backward", .is_lowered = true},
-    {.op = "aten::resize_as_", .kernel = "other"},
     {.op = "aten::roll", .is_lowered = true},
     {.op = "aten::round", .is_lowered = true, .refuses = "bc"},
     {.op = "aten::round.decimals", .is_lowered = true, .refuses = "biuc"},
