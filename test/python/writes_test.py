@@ -133,6 +133,25 @@ def test_out_writes_into_the_tensor():
     assert out.tolist() == [2, 2]
 
 
+# Each writes to `out`, of size zero.
+OUT = {
+    "gelu": lambda x, out: torch._C._nn.gelu(x, out=out),
+    "gelu of another form": lambda x, out: torch._C._nn.gelu(x, approximate="tanh", out=out),
+    "gelu_backward": lambda x, out: torch.ops.aten.gelu_backward.grad_input(x, x, grad_input=out),
+    "_stack": lambda x, out: torch.ops.aten._stack.out([x, x], 1, out=out),
+    "range": lambda x, out: torch.ops.aten.range.out_(0, 3, out=out),
+}
+
+
+@pytest.mark.parametrize("op", OUT.values(), ids=OUT.keys())
+def test_out_is_as_on_the_cpu(op):
+    x = torch.tensor([[-1.0, 0.5, 2.0], [0.0, 1.0, -3.0]])
+    out, expected = (torch.empty(0, device=device) for device in ("jax", "cpu"))
+    op(x.jax(), out)
+    op(x, expected)
+    torch.testing.assert_close(out.cpu(), expected)
+
+
 def test_one_tensor_does_not_take_results_of_different_sizes():
     x = torch.ones(2, 3, device="jax")
     with pytest.raises(RuntimeError, match="one tensor cannot hold several results"):
@@ -229,25 +248,6 @@ def test_resize_as_takes_the_sizes_of_the_other_tensor():
     assert x.resize_as_(torch.zeros(3, 1, device="jax")).tolist() == [[0], [1], [2]]
 
 
-def test_out_of_size_zero_is_resized():
-    out = torch.empty(0, device="jax")
-    torch.add(torch.ones(2, device="jax"), 1, out=out)
-    assert out.tolist() == [2, 2]
-
-
-def test_swapping_data_leaves_other_references_alone():
-    base = torch.zeros(2, device="jax")
-    view = base[:1]
-    base.data = torch.ones(3, device="jax")
-    assert base.tolist() == [1, 1, 1]
-    assert view.tolist() == [0]
-
-
-def test_set_shares_the_source():
-    base, source = torch.zeros(2, device="jax"), torch.ones(2, device="jax")
-    base.set_(source)
-    source.add_(1)
-    assert base.tolist() == [2, 2]
 def _resizing(resize, memory_format):
     """A call of `resize` with sizes or a tensor of these sizes, as the function asks for."""
     sizes = [1, 2, 3, 4]
@@ -299,6 +299,25 @@ def test_resize_to_a_format_that_does_not_fit_raises_as_on_the_cpu(memory_format
             torch.zeros(6, device=device).resize_(2, 3, memory_format=memory_format)
 
 
+def test_out_of_size_zero_is_resized():
+    out = torch.empty(0, device="jax")
+    torch.add(torch.ones(2, device="jax"), 1, out=out)
+    assert out.tolist() == [2, 2]
+
+
+def test_swapping_data_leaves_other_references_alone():
+    base = torch.zeros(2, device="jax")
+    view = base[:1]
+    base.data = torch.ones(3, device="jax")
+    assert base.tolist() == [1, 1, 1]
+    assert view.tolist() == [0]
+
+
+def test_set_shares_the_source():
+    base, source = torch.zeros(2, device="jax"), torch.ones(2, device="jax")
+    base.set_(source)
+    source.add_(1)
+    assert base.tolist() == [2, 2]
 
 
 def test_foreach_changes_each_tensor():

@@ -321,5 +321,6 @@ for _name, _function in (
     ("logspace.out", _factory_with_out("logspace", keeps_shape=True)),
     ("randperm.generator_out", _factory_with_out("randperm", keeps_shape=False)),
     ("range.out", _factory_with_out("range", keeps_shape=True)),
+    ("range.out_", _factory_with_out("range", keeps_shape=True)),
 ):
     _LIBRARY.impl(_name, _function, "PrivateUse1")

@@ -239,9 +239,10 @@ bool HasWiderResult(const OpInfo&, Arguments arguments, const Limits&) {
   return arguments[2].toBool();
 }
 
-// (.., self, approximate)
-bool HasUnknownApproximation(const OpInfo&, Arguments arguments, const Limits&) {
-  const std::string_view form = arguments.back().toStringView();
+// (.., self, approximate, optional out)
+bool HasUnknownApproximation(const OpInfo& info, Arguments arguments, const Limits&) {
+  const auto place = *info.op.schema().argumentIndexWithName("approximate");
+  const std::string_view form = arguments[place].toStringView();
   return form != "none" && form != "tanh";
 }
 
