@@ -272,6 +272,11 @@ def _quantile(name: str) -> Callable[..., Tensor]:
 
 def equal(self: Tensor, other: Tensor) -> bool:
     """Compares on the device and reads one bool. torch's CPU kernel would read both tensors."""
+    from torch_xla_lite import _XLAC  # Here, because the package imports this one.
+
+    if _XLAC.claims_storage():
+        # An import of TorchScript merges equal constants, before they have their sizes.
+        return self is other
     return self.shape == other.shape and bool((self == other).all())
 
 
