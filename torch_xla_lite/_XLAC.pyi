@@ -130,6 +130,9 @@ def is_conjugate_view(tensor: torch.Tensor) -> bool:
 def claim_storage(claims: bool) -> None:
     """Whether tensors on jax tell torch's C++ code in this thread that they have a storage."""
 
+def claims_storage() -> bool:
+    """Whether they do."""
+
 def from_jax(array: jax.Array, placement: SupportsInt | SupportsIndex = 0) -> torch.Tensor:
     """A tensor on jax with the data of an array, which is in a place (placements.py), without a
     copy."""

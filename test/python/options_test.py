@@ -1,5 +1,6 @@
 """Where a call says that its result is to be: honoured or refused, for each op of torch."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,13 +24,12 @@ VALUES = {
 
 
 def _schemas(*options: str) -> list[torch.FunctionSchema]:
-    """Those with these arguments, but for those that write to an argument."""
+    """Those with these arguments."""
     return [
         schema
         for schema in torch._C._jit_get_all_schemas()
         if schema.name.startswith("aten::")
         and schema.name != "aten::_make_dep_token"
-        and not schema.is_mutable
         and {*options} <= {argument.name for argument in schema.arguments}
     ]
 
@@ -71,14 +71,16 @@ def _result(schema: torch.FunctionSchema, **options: Any) -> torch.Tensor | None
     except (RuntimeError, TypeError, NotImplementedError, IndexError):
         return None
     result = result[0] if isinstance(result, list) else result
-    is_tensor = isinstance(result, torch.Tensor) and not result.is_quantized
-    return result if is_tensor and result.dtype != torch.complex32 else None
+    is_dense = isinstance(result, torch.Tensor) and result.layout == torch.strided
+    is_known = is_dense and not result.is_quantized and result.dtype != torch.complex32
+    return result if is_known else None
 
 
 CALLS = [
     schema
     for schema in _schemas("layout", "device", "pin_memory")
-    if all(_result(schema, device=device) is not None for device in ("cpu", "meta"))
+    if not schema.is_mutable
+    and all(_result(schema, device=device) is not None for device in ("cpu", "meta"))
 ]
 IMAGES = {"sizes": (2, 3, 4, 5), "memory_format": torch.channels_last}
 FORMATTED = [s for s in _schemas("memory_format") if _result(s, **IMAGES) is not None]
@@ -106,10 +108,57 @@ def test_the_device_is_honoured(schema: torch.FunctionSchema):
         _call(schema, "jax", device="xla")
 
 
+# Not torch.jagged, which torch takes for torch.strided here on each device.
+COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+LAYOUTS = (torch.sparse_coo, *COMPRESSED, torch._mkldnn)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("schema", CALLS, ids=_name)
-def test_other_layouts_are_refused(schema: torch.FunctionSchema):
+def test_other_layouts_are_refused(schema: torch.FunctionSchema, layout: torch.layout):
     with pytest.raises((NotImplementedError, RuntimeError)):
-        _call(schema, "jax", device="jax", layout=torch.sparse_coo)
+        _call(schema, "jax", device="jax", layout=layout)
+
+
+def _to_sparse(dense: torch.Tensor, layout: torch.layout) -> torch.Tensor:
+    blocks = (1, 1) if layout in (torch.sparse_bsr, torch.sparse_bsc) else None
+    return dense.to_sparse(layout=layout, blocksize=blocks)
+
+
+def _parts(sparse: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    if sparse.layout == torch.sparse_coo:
+        return sparse.coalesce().indices(), sparse.coalesce().values()
+    if sparse.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return sparse.crow_indices(), sparse.col_indices(), sparse.values()
+    return sparse.ccol_indices(), sparse.row_indices(), sparse.values()
+
+
+SPARSE_CALLS = {
+    "to": lambda sparse: sparse.to("jax"),
+    "new_zeros": lambda sparse: sparse.new_zeros((2, 2), device="jax"),
+    "layout of zeros_like": lambda sparse: torch.zeros_like(
+        torch.ones(2, 2, device="jax"), layout=sparse.layout
+    ),
+    "to_sparse": lambda sparse: _to_sparse(torch.eye(2, device="jax"), sparse.layout),
+    "parts": lambda sparse: _of_parts(sparse)(*_parts(sparse), (2, 2), device="jax"),
+    "parts on jax": lambda sparse: _of_parts(sparse)(*(x.jax() for x in _parts(sparse))),
+}
+
+
+def _of_parts(sparse: torch.Tensor) -> Callable[..., torch.Tensor]:
+    return getattr(torch, f"{str(sparse.layout).removeprefix('torch.')}_tensor")
+
+
+@pytest.mark.parametrize("layout", (torch.sparse_coo, *COMPRESSED), ids=str)
+@pytest.mark.parametrize("make", SPARSE_CALLS.values(), ids=SPARSE_CALLS.keys())
+def test_sparse_tensors_are_refused(make: Callable[..., object], layout: torch.layout):
+    with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
+        make(_to_sparse(torch.eye(2), layout))
+
+
+def test_a_sparse_tensor_of_zeros_is_refused():
+    with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
+        torch.ops.aten.sparse_coo_tensor.size((2, 3), device="jax")
 
 
 # aten::to has nothing to copy.

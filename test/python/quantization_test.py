@@ -1,6 +1,7 @@
 """Quantization-aware training on device jax, which has no quantized tensors."""
 
 import copy
+import io
 import re
 
 import pytest
@@ -134,6 +135,20 @@ def test_steps_of_training_share_a_graph():
     assert (metrics["compiles"], metrics["executions"]) == (0, 3)
 
 
+def _loaded(value: object, device: torch.device) -> object:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, map_location=device, weights_only=False)
+
+
+def _loaded_script(module: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), file)
+    file.seek(0)
+    return torch.jit.load(file, map_location=device)
+
+
 X = torch.randn(2, 3)
 SCALES, POINTS = torch.full((2,), 0.1), torch.zeros(2, dtype=torch.int64)
 QUANTIZED = {
@@ -151,6 +166,10 @@ QUANTIZED = {
     "of integers": lambda x: torch._make_per_tensor_quantized_tensor(x.char(), 0.1, 0),
     "a conversion": lambda x: x.to(torch.qint8),
     "a copy of another tensor": lambda x: QUANTIZED["quantize_per_tensor"](X).to(x.device),
+    "a file": lambda x: _loaded(QUANTIZED["quantize_per_tensor"](X), x.device),
+    "a file of channels": lambda x: _loaded(QUANTIZED["quantize_per_channel"](X), x.device),
+    "a state": lambda x: _loaded(quantized.Linear(3, 2).state_dict(), x.device),
+    "a script": lambda x: _loaded_script(quantized.Linear(3, 2), x.device),
     "empty": lambda x: torch.empty(2, dtype=torch.qint8, device=x.device),
     "zeros": lambda x: torch.zeros(2, dtype=torch.quint8, device=x.device),
     "zeros_like": lambda x: torch.zeros_like(x, dtype=torch.quint8),

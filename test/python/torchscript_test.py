@@ -185,6 +185,17 @@ def test_constants_are_mapped() -> None:
     torch.testing.assert_close(module(_X.to("jax")).cpu(), net(_X))
 
 
+@pytest.mark.parametrize("saved", ["cpu", "jax"])
+@pytest.mark.parametrize("mapped", ["cpu", "jax", torch.device("jax", 0)], ids=str)
+def test_constants_of_one_shape_are_mapped(mapped: str | torch.device, saved: str) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)).to(saved).eval()
+    x = torch.ones(2, 3)
+    frozen = torch.jit.freeze(torch.jit.script(net))
+    module = _loaded(frozen, map_location=mapped)
+    torch.testing.assert_close(module(x.to(mapped)).cpu(), net(x.to(saved)).cpu())
+    torch.testing.assert_close(_loaded(module)(x.to(mapped)).cpu(), net(x.to(saved)).cpu())
+
+
 def test_constants_of_functions_are_mapped() -> None:
     weight = torch.tensor([[2.0], [3.0]])
     scale = torch.jit.trace(lambda x: x * weight[:, 0], _X)

@@ -133,6 +133,25 @@ def test_out_writes_into_the_tensor():
     assert out.tolist() == [2, 2]
 
 
+# Each writes to `out`, of size zero.
+OUT = {
+    "gelu": lambda x, out: torch._C._nn.gelu(x, out=out),
+    "gelu of another form": lambda x, out: torch._C._nn.gelu(x, approximate="tanh", out=out),
+    "gelu_backward": lambda x, out: torch.ops.aten.gelu_backward.grad_input(x, x, grad_input=out),
+    "_stack": lambda x, out: torch.ops.aten._stack.out([x, x], 1, out=out),
+    "range": lambda x, out: torch.ops.aten.range.out_(0, 3, out=out),
+}
+
+
+@pytest.mark.parametrize("op", OUT.values(), ids=OUT.keys())
+def test_out_is_as_on_the_cpu(op):
+    x = torch.tensor([[-1.0, 0.5, 2.0], [0.0, 1.0, -3.0]])
+    out, expected = (torch.empty(0, device=device) for device in ("jax", "cpu"))
+    op(x.jax(), out)
+    op(x, expected)
+    torch.testing.assert_close(out.cpu(), expected)
+
+
 def test_one_tensor_does_not_take_results_of_different_sizes():
     x = torch.ones(2, 3, device="jax")
     with pytest.raises(RuntimeError, match="one tensor cannot hold several results"):
@@ -227,6 +246,57 @@ def test_a_view_of_a_million_views_can_be_dropped():
 def test_resize_as_takes_the_sizes_of_the_other_tensor():
     x = torch.arange(6.0, device="jax")
     assert x.resize_as_(torch.zeros(3, 1, device="jax")).tolist() == [[0], [1], [2]]
+
+
+def _resizing(resize, memory_format):
+    """A call of `resize` with sizes or a tensor of these sizes, as the function asks for."""
+    sizes = [1, 2, 3, 4]
+    return lambda x: resize(
+        x, x.new_zeros(sizes) if "_as" in resize.__name__ else sizes, memory_format=memory_format
+    )
+
+
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
+@pytest.mark.parametrize(
+    "resize",
+    [
+        torch.Tensor.resize_,
+        torch.Tensor.resize_as_,
+        torch.ops.aten.resize,
+        torch.ops.aten.resize_as,
+    ],
+    ids=lambda resize: resize.__name__,
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x[:24],
+        lambda x: x[3:],
+        lambda x: x[:24].view(1, 2, 3, 4).to(memory_format=torch.channels_last),
+    ],
+    ids=["row-major", "later", "channels_last"],
+)
+def test_resize_orders_the_memory_in_the_format(make, resize, memory_format):
+    expected, result = (
+        _resizing(resize, memory_format)(make(torch.arange(30.0, device=device)))
+        for device in ("cpu", "jax")
+    )
+    assert result.stride() == expected.stride()
+    assert result.tolist() == expected.tolist()
+
+
+def test_a_tensor_resized_to_a_format_shares_its_memory():
+    x = torch.arange(24.0, device="jax")
+    image = x.detach().resize_(1, 2, 3, 4, memory_format=torch.channels_last)
+    image[:, 1] = -1
+    assert x.tolist() == [i if i % 2 == 0 else -1 for i in range(24)]
+
+
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.preserve_format])
+def test_resize_to_a_format_that_does_not_fit_raises_as_on_the_cpu(memory_format):
+    for device in ("cpu", "jax"):
+        with pytest.raises(RuntimeError, match=r"rank 4|Unsupported memory format"):
+            torch.zeros(6, device=device).resize_(2, 3, memory_format=memory_format)
 
 
 def test_out_of_size_zero_is_resized():

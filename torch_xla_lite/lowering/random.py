@@ -40,7 +40,7 @@ def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax
 
 
 @lower("aten::_fused_dropout")
-@lower("aten::native_dropout", results="dropout")
+@lower("aten::native_dropout", results="dropout", refused_if="bad_dropout")
 def native_dropout(
     input: jax.Array, p: float, train: bool | None = True, *, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -86,7 +86,13 @@ def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
     return jax.random.normal(key, out.shape, dtype)
 
 
-@lower("aten::rand", "aten::rand.generator", "aten::rand_like", "aten::rand_like.generator")
+@lower(
+    "aten::rand",
+    "aten::rand.generator",
+    "aten::rand_like",
+    "aten::rand_like.generator",
+    refuses_results="biu",
+)
 def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _below_one(_uniform(key, outs[0]), outs[0].dtype)
 
@@ -103,7 +109,7 @@ def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Ar
     return _normal(key, outs[0])
 
 
-@lower("aten::uniform", refused_if="bad_interval")
+@lower("aten::uniform", refuses="biu", refused_if="bad_interval")
 def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> jax.Array:
     unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
     if (from_, to) == (0, 1):
@@ -181,7 +187,12 @@ def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs
 
 
 @lower("aten::bernoulli", refuses="biuc", shares="self=same p=same")
-@lower("aten::bernoulli.Tensor", shares="self=same p=same")
+@lower(
+    "aten::bernoulli.Tensor",
+    refuses="c",
+    shares="self=same p=same",
+    refused_if="misfit_probabilities",
+)
 def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.Array:
     probability = opmath(self if p is None else p)
     good = (probability >= 0) & (probability <= 1)
@@ -192,7 +203,7 @@ def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.
     return lax.lt(convert(u, probability.dtype), broadcast(probability, outs[0].shape))
 
 
-@lower("aten::bernoulli.p", shares="self=same p=same", refused_if="no_probability")
+@lower("aten::bernoulli.p", refuses="c", shares="self=same p=same", refused_if="no_probability")
 def bernoulli_p(self: jax.Array, p: float = 0.5, *, outs, key) -> jax.Array:
     return keep_mask(key, p, outs[0].shape)
 
@@ -204,17 +215,27 @@ def _integers(key: jax.Array, out: jax.ShapeDtypeStruct, low: int, high: int) ->
     return jax.random.randint(key, out.shape, low, high, np.int64)
 
 
-@lower("aten::randint", "aten::randint.generator", refused_if="empty_range")
+@lower("aten::randint", "aten::randint.generator", refuses_results="c", refused_if="empty_range")
 def randint(high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, high)
 
 
-@lower("aten::randint.low", "aten::randint.low_generator", refused_if="empty_range")
+@lower(
+    "aten::randint.low",
+    "aten::randint.low_generator",
+    refuses_results="c",
+    refused_if="empty_range",
+)
 def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], low, high)
 
 
-@lower("aten::randint_like", "aten::randint_like.generator", refused_if="empty_range")
+@lower(
+    "aten::randint_like",
+    "aten::randint_like.generator",
+    refuses_results="c",
+    refused_if="empty_range",
+)
 def randint_like(self: jax.Array, high: int, *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, high)
 
@@ -222,23 +243,24 @@ def randint_like(self: jax.Array, high: int, *, dtype=None, outs, key) -> jax.Ar
 @lower(
     "aten::randint_like.low_dtype",
     "aten::randint_like.low_generator_dtype",
+    refuses_results="c",
     refused_if="empty_range",
 )
 def randint_like_low(self: jax.Array, low: int, high: int, *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], low, high)
 
 
-@lower("aten::random.from", refused_if="empty_range")
+@lower("aten::random.from", refuses="c", refused_if="empty_range")
 def random_from(self: jax.Array, from_: int, to: int | None, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], from_, _default_end(outs[0].dtype) if to is None else to)
 
 
-@lower("aten::random.to", refused_if="empty_range")
+@lower("aten::random.to", refuses="c", refused_if="empty_range")
 def random_to(self: jax.Array, to: int, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, to)
 
 
-@lower("aten::random")
+@lower("aten::random", refuses="c")
 def random(self: jax.Array, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, _default_end(outs[0].dtype))
 
@@ -252,7 +274,12 @@ def _default_end(dtype: np.dtype) -> int:
     return 2 ** (jnp.finfo(dtype).nmant + 1)
 
 
-@lower("aten::randperm", "aten::randperm.generator", refused_if="inexact_numbers")
+@lower(
+    "aten::randperm",
+    "aten::randperm.generator",
+    refuses_results="bc",
+    refused_if="inexact_numbers",
+)
 def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
     if n == 0:
         return lax.full((0,), 0, outs[0].dtype)
@@ -266,7 +293,13 @@ def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     return rejection.poisson(key, opmath(self))
 
 
-@lower("aten::binomial", refuses="biuc", one_dtype="count prob")
+@lower(
+    "aten::binomial",
+    refuses="biuc",
+    one_dtype="count prob",
+    results="elementwise",
+    refused_if="misfit_trials",
+)
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     # torch draws 0 of a negative count, and takes the nearest probability for one out of range.
     trials, p = jnp.maximum(opmath(count), 0), jnp.clip(opmath(prob), 0, 1)
@@ -287,7 +320,7 @@ def log_gamma(self: jax.Array, generator: None = None, *, key) -> jax.Array:
     return rejection.log_gamma(key, self)
 
 
-@lower("aten::rrelu_with_noise_functional", refuses="biuc")
+@lower("aten::rrelu_with_noise_functional", refuses="biuc", refused_if="misfit_noise")
 def rrelu_with_noise(
     self: jax.Array,
     noise: jax.Array,

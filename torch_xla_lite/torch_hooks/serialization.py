@@ -19,6 +19,7 @@ device belongs to one process.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import OrderedDict
 from typing import Any
@@ -41,6 +42,7 @@ def register() -> None:
     """Registers the device with torch's serialization."""
     torch.serialization.register_package(_BEFORE_TORCH, lambda storage: None, _mark)
     original = torch._utils._rebuild_tensor
+    original_quantized = torch._utils._rebuild_qtensor
     original_reduce = torch.Tensor._reduce_ex_internal
     original_read = torch.UntypedStorage._set_from_file
     original_write = torch.UntypedStorage._write_file
@@ -90,7 +92,15 @@ def register() -> None:
             getattr(marked, _ON_JAX), storage_offset, size, stride
         )
 
+    @functools.wraps(original_quantized)  # Files name it.
+    def _rebuild_qtensor(storage: Any, *args: Any) -> torch.Tensor:
+        if hasattr(storage._untyped_storage, _ON_JAX):
+            torch._empty_affine_quantized((), dtype=storage.dtype, device=NAME)  # Raises.
+        return original_quantized(storage, *args)
+
     torch._utils._rebuild_tensor = _rebuild_tensor
+    torch._utils._rebuild_qtensor = _rebuild_qtensor
+    torch._weights_only_unpickler._get_allowed_globals.cache_clear()
     torch.Tensor.__deepcopy__ = __deepcopy__  # type: ignore[method-assign]
     torch.Tensor._reduce_ex_internal = _reduce_ex_internal  # type: ignore[method-assign]
     torch.UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]

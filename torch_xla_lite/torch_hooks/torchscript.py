@@ -10,7 +10,8 @@ Their tensors are in C++, where torch changes what a tensor on jax does not expe
 * The importer makes an empty tensor and replaces its storage, sizes and strides. A tensor on jax is
   a view of its storage by steps of its own (csrc/tensor/tensor_impl.h).
 
-So both are completed here.
+So both are completed here. Until then the importer may not compare constants by their values
+(lowering/composites.py).
 """
 
 from __future__ import annotations

@@ -94,6 +94,17 @@ def test_the_gradient_of_dropout_is_exact():
     check(aten.native_dropout_backward, torch.tensor([1.5, -2.0, math.nan, math.nan]), mask, 1.5)
 
 
+@pytest.mark.parametrize(
+    ("count", "prob"), [((2, 1), (3,)), ((), (3,)), ((3,), ()), ((1, 0), (2, 1))], ids=str
+)
+def test_binomial_broadcasts(count, prob):
+    drawn, expected = (
+        torch.binomial(torch.full(count, 4.0, device=device), torch.ones(prob, device=device))
+        for device in ("jax", "cpu")
+    )
+    assert drawn.tolist() == expected.tolist()
+
+
 def test_binomial_takes_the_nearest_count_and_probability():
     count, prob = torch.tensor([3.0, 3.0, -2.0]), torch.tensor([1.5, -0.5, 0.5])
     assert draw(aten.binomial, count, prob).tolist() == [3, 0, 0]

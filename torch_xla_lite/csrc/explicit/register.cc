@@ -89,6 +89,12 @@ bool IsExplicit(const std::string& name) {
   });
 }
 
+// Makes a sparse tensor of dense ones, or of sizes.
+bool IsSparseFactory(const std::string& name) {
+  const bool is_sparse = name.starts_with("aten::sparse_") || name.starts_with("aten::_sparse_");
+  return is_sparse && name.find("_tensor") != std::string::npos;
+}
+
 void RefuseSparse(const c10::OperatorHandle& op, torch::jit::Stack*) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "device jax has dense tensors only (in ",
                               op.operator_name().name,
@@ -99,6 +105,15 @@ void RefuseNested(const c10::OperatorHandle& op, torch::jit::Stack*) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       false, "device jax has no nested tensors of layout torch.strided (in ",
       op.operator_name().name, ").\nUse the other layout:  layout=torch.jagged");
+}
+
+// Of compressed layouts, torch's compositions make tensors that no other op takes.
+void RefuseSparseFactory(const std::string& name) {
+  for (const auto key : {c10::DispatchKey::PrivateUse1, c10::DispatchKey::SparsePrivateUse1,
+                         c10::DispatchKey::SparseCsrPrivateUse1}) {
+    auto* library = new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+    library->impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
+  }
 }
 
 template <c10::KernelFunction::BoxedKernelFunction* refuse>
@@ -136,6 +151,10 @@ void RegisterKernels() {
     const std::string full = FullName(name);
     if (IsQuantized(name.name)) {
       aten->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>());
+      continue;
+    }
+    if (IsSparseFactory(name.name)) {
+      RefuseSparseFactory(full);
       continue;
     }
     if (!IsRecorded(*op)) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "torch_xla_lite/csrc/record/layout.h"
 #include "torch_xla_lite/csrc/record/record.h"
@@ -153,27 +154,60 @@ void AsStridedInPlace(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(self);
 }
 
+// Makes the tensor a row-major view of another part of its storage; other views do not change.
+void ResizeRowMajor(const at::Tensor& self, at::IntArrayRef size) {
+  if (self.sizes() == size) return;
+  const int64_t numel = c10::multiply_integers(size), offset = self.storage_offset();
+  c10::StorageImpl* storage = StorageOf(self);
+  if (numel > 0) Grow(storage, (offset + numel) * self.element_size(), size);
+  const at::Tensor base = BaseOf(storage);
+  if (base.sizes() == size && base.scalar_type() == self.scalar_type()) {
+    Become(self, base);
+  } else {
+    const at::Tensor flat = FlatBase(storage, self.scalar_type());
+    Become(self, flat.narrow(0, std::min(offset, flat.numel()), numel).view(size));
+  }
+}
+
+// Orders the elements that lie in the memory in another way; no value moves.
+void Restride(const at::Tensor& self, at::MemoryFormat format) {
+  const std::vector<int64_t> strides = StridesFor(self, format);
+  if (self.strides() == at::IntArrayRef(strides)) return;
+  Become(self, self.as_strided(self.sizes(), strides, self.storage_offset()));
+}
+
+void ResizeTensor(const at::Tensor& self, at::IntArrayRef size, const c10::IValue& memory_format) {
+  const auto format = memory_format.toOptional<at::MemoryFormat>();
+  TORCH_CHECK(format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
+  ResizeRowMajor(self, size);
+  if (format) Restride(self, *format);
+}
+
 // resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format) -> Tensor(a!)
 void Resize(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 3);
-  const at::Tensor self = arguments[0].toTensor();
-  const at::DimVector size = arguments[1].toDimVector();
-  torch::jit::drop(*stack, 3);
-  if (self.sizes() != at::IntArrayRef(size)) {
-    // The tensor becomes a row-major view of another part of its storage; other views do not
-    // change.
-    const int64_t numel = c10::multiply_integers(size), offset = self.storage_offset();
-    c10::StorageImpl* storage = StorageOf(self);
-    if (numel > 0) Grow(storage, (offset + numel) * self.element_size(), size);
-    const at::Tensor base = BaseOf(storage);
-    if (base.sizes() == at::IntArrayRef(size) && base.scalar_type() == self.scalar_type()) {
-      Become(self, base);
-    } else {
-      const at::Tensor flat = FlatBase(storage, self.scalar_type());
-      Become(self, flat.narrow(0, std::min(offset, flat.numel()), numel).view(size));
-    }
-  }
-  stack->emplace_back(self);
+  ResizeTensor(arguments[0].toTensor(), arguments[1].toDimVector(), arguments[2]);
+  torch::jit::drop(*stack, 2);
+}
+
+// resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format) -> Tensor(a!)
+void ResizeAs(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 3);
+  const at::Tensor& model = arguments[1].toTensor();
+  const auto format = arguments[2].toOptional<at::MemoryFormat>();
+  const bool is_preserved = format == at::MemoryFormat::Preserve;
+  ResizeTensor(arguments[0].toTensor(), model.sizes(),
+               is_preserved ? model.suggest_memory_format() : arguments[2]);
+  torch::jit::drop(*stack, 2);
+}
+
+// resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format) -> Tensor
+// resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format) -> Tensor
+template <void (*resize)(const OperatorHandle&, DispatchKeySet, Stack*)>
+void OfCopy(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  c10::IValue& self = *(stack->end() - 3);
+  self = self.toTensor().clone();
+  resize(op, keys, stack);
 }
 
 // set_(Tensor(a!) self) -> Tensor(a!)
@@ -249,7 +283,10 @@ constexpr ExplicitKernel kKernels[] = {
     {"as_strided_copy", Boxed<AsStridedCopy>},
     {"as_strided_scatter", Boxed<AsStridedScatter>},
     {"is_set_to", Boxed<IsSetTo>},
+    {"resize", Boxed<OfCopy<Resize>>},
     {"resize_", Boxed<Resize>},
+    {"resize_as", Boxed<OfCopy<ResizeAs>>},
+    {"resize_as_", Boxed<ResizeAs>},
     {"set_", Boxed<SetToNothing>},
     {"set_.source_Storage", Boxed<SetToStorage>},
     {"set_.source_Storage_storage_offset", Boxed<SetToStorageAt>},

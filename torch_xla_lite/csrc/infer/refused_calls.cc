@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/infer/refused_calls.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/util/BFloat16.h>
@@ -239,9 +240,10 @@ bool HasWiderResult(const OpInfo&, Arguments arguments, const Limits&) {
   return arguments[2].toBool();
 }
 
-// (.., self, approximate)
-bool HasUnknownApproximation(const OpInfo&, Arguments arguments, const Limits&) {
-  const std::string_view form = arguments.back().toStringView();
+// (.., self, approximate, optional out)
+bool HasUnknownApproximation(const OpInfo& info, Arguments arguments, const Limits&) {
+  const auto place = *info.op.schema().argumentIndexWithName("approximate");
+  const std::string_view form = arguments[place].toStringView();
   return form != "none" && form != "tanh";
 }
 
@@ -259,6 +261,31 @@ bool HasBadDelta(const OpInfo&, Arguments arguments, const Limits&) {
 bool HasNoProbability(const OpInfo&, Arguments arguments, const Limits&) {
   const double p = arguments[1].toDouble();
   return !(p >= 0 && p <= 1);
+}
+
+// (input, p, train)
+bool HasBadDropout(const OpInfo& info, Arguments arguments, const Limits& limits) {
+  if (arguments[2].isBool() && !arguments[2].toBool()) return false;
+  const c10::ScalarType input = arguments[0].toTensor().scalar_type();
+  return HasNoProbability(info, arguments, limits) ||
+         c10::isIntegralType(input, /*includeBool=*/true);
+}
+
+// (self, p)
+bool HasMisfitProbabilities(const OpInfo&, Arguments arguments, const Limits&) {
+  const at::Tensor &self = arguments[0].toTensor(), &p = arguments[1].toTensor();
+  return !c10::isFloatingType(p.scalar_type()) || !at::is_expandable_to(p.sizes(), self.sizes());
+}
+
+// (count, prob). torch's meta function does not broadcast them.
+bool HasMisfitTrials(const OpInfo& info, Arguments arguments, const Limits&) {
+  const auto count = arguments[0].toTensor().sizes(), prob = arguments[1].toTensor().sizes();
+  return info.has_out ? count != prob : !at::are_expandable(count, prob);
+}
+
+// (self, noise, ...)
+bool HasMisfitNoise(const OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[0].toTensor().sizes() != arguments[1].toTensor().sizes();
 }
 
 // (self, num_classes)
@@ -343,6 +370,7 @@ using Predicate = bool (*)(const OpInfo& info, Arguments arguments, const Limits
 Predicate FindPredicate(std::string_view name) {
   static constexpr auto kPredicates = std::to_array<std::pair<std::string_view, Predicate>>({
       {"bad_delta", HasBadDelta},
+      {"bad_dropout", HasBadDropout},
       {"bad_interval", HasBadInterval},
       {"bad_order", HasBadOrder},
       {"boundary_matrix", HasBoundaryMatrix},
@@ -357,9 +385,12 @@ Predicate FindPredicate(std::string_view name) {
       {"misfit_convolution", IsMisfitConvolution},
       {"misfit_diagonal", HasMisfitDiagonal},
       {"misfit_indices", HasMisfitIndices},
+      {"misfit_noise", HasMisfitNoise},
       {"misfit_places", HasMisfitPlaces},
+      {"misfit_probabilities", HasMisfitProbabilities},
       {"misfit_row", HasMisfitRow},
       {"misfit_selection", HasMisfitSelection},
+      {"misfit_trials", HasMisfitTrials},
       {"narrow_classes", HasNarrowClasses</*kTakesBytes=*/false>},
       {"narrow_index", HasNarrowIndex},
       {"negative_padding", HasNegativePadding},

@@ -37,7 +37,7 @@ bool IsConstant(const c10::Scalar& value, const OpInfo::Argument& argument) {
   // A fixed set: an exponent that changes from step to step is not compiled for.
   const bool is_cheap_power =
       number == 0.5 || (number >= 0 && number <= 4 && number == std::floor(number));
-  return number == argument.constant || (argument.negative_is_constant && number < 0) ||
+  return number == argument.constant || (argument.negative_is_constant && !(number >= 0)) ||
          (argument.is_exponent && is_cheap_power);
 }
 

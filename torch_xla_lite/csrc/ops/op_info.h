@@ -72,7 +72,7 @@ struct OpInfo {
     // A Scalar with this value is part of the key: it is the default (alpha=1), which XLA
     // simplifies away.
     std::optional<double> constant;
-    // So is a negative one, because torch's meta kernel may refuse it.
+    // So is a negative one, or NaN, because torch's meta kernel may refuse it.
     bool negative_is_constant = false;
     // So are small ones: x * x * x and a square root are much cheaper than a power.
     bool is_exponent = false;

@@ -152,6 +152,7 @@ void BindTensors(py::module_& module) {
   module.def(
       "claim_storage", [](bool claims) { XTensorImpl::claims_storage = claims; },
       py::arg("claims"));
+  module.def("claims_storage", [] { return XTensorImpl::claims_storage; });
   module.def("from_jax", torch::wrap_pybind_function(&FromJax), py::arg("array"),
              py::arg("placement") = ir::kOneDevice);
   module.def("place", torch::wrap_pybind_function(&Place), py::arg("tensor"), py::arg("placement"));

@@ -97,12 +97,16 @@ Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
 
 c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   const auto options = arguments.slice(info.options, 3);
-  const auto layout = options[0].toOptional<at::Layout>();
+  const auto layout = options[0].toOptional<at::Layout>().value_or(at::kStrided);
   const auto device = options[1].toOptional<c10::Device>().value_or(c10::DeviceType::PrivateUse1);
   const bool is_pinned = options[2].toOptional<bool>().value_or(false);
   TORCH_CHECK(!is_pinned || !device.is_privateuseone(),
               "only tensors on the CPU can be pinned (in ", info.name,
               ").\nLeave pin_memory out, or name that device:  device='cpu'");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      layout == at::kStrided || layout == at::kJagged || !device.is_privateuseone(),
+      "device jax has dense tensors only (in ", info.name, ").\nMake tensors of layout ", layout,
+      " on the CPU:  device='cpu'");
   return c10::computeDispatchKey(std::nullopt, layout, device);
 }
 
