@@ -2,6 +2,7 @@
 that place them."""
 
 import io
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 import torch_xla_lite as txl
+from bazel.pytest_plugin import mostly_nightly
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES as TRANSFORMER_RULES
 from test.mesh.transformer import VOCABULARY, LanguageModel
@@ -29,6 +31,7 @@ RULES = [
 PLACES: dict[str, Callable[[nn.Module, list], object]] = {
     "dp": lambda model, rules: txl.shard_module(model),
     "fsdp": lambda model, rules: txl.fully_shard(model),
+    "tp+dp": lambda model, rules: txl.shard_module(model, rules),
     "tp+fsdp": lambda model, rules: txl.shard_module(model, rules, fsdp="data"),
 }
 
@@ -43,7 +46,7 @@ def _placed(model: nn.Module, mode: str | None, rules: list = RULES) -> nn.Modul
     txl.set_mesh(None)
     if mode is None:
         return model.to("jax")
-    grid = mode == "tp+fsdp"
+    grid = mode.startswith("tp")
     shape, axes = ((2, 4), ("data", "model")) if grid else ((8,), ("data",))
     txl.set_mesh(jax.make_mesh(shape, axes), batch="data")
     PLACES[mode](model, rules)
@@ -114,29 +117,15 @@ def _trainer_losses(kind: str, mode: str | None, folder: Path, lora: bool) -> li
     return [row["loss"] for row in trainer.state.log_history if "loss" in row]
 
 
-@pytest.mark.parametrize(
-    ("kind", "mode", "lora"),
-    [
-        ("gpt2", "fsdp", False),
-        *(
-            pytest.param(*cell, marks=pytest.mark.nightly)
-            for cell in [
-                ("gpt2", "dp", False),
-                ("gpt2", "tp+fsdp", False),
-                ("gpt2", "fsdp", True),
-                ("llama", "fsdp", False),
-                ("llama", "tp+fsdp", False),
-                ("llama", "fsdp", True),
-                ("vit", "fsdp", False),
-                ("vit", "tp+fsdp", False),
-                ("vit", "fsdp", True),
-            ]
-        ),
-    ],
-)
+_KINDS = ("gpt2", "llama", "vit")
+_TRAININGS = [*itertools.product(_KINDS, PLACES, (False,)), *((k, "fsdp", True) for k in _KINDS)]
+
+
+@pytest.mark.parametrize("training", mostly_nightly(_TRAININGS, [("gpt2", "fsdp", False)]), ids=str)
 def test_the_trainer_of_transformers(
-    kind: str, mode: str, lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    training: tuple[str, str, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    kind, mode, lora = training
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax")
     expected = _trainer_losses(kind, None, tmp_path, lora)
     losses = _trainer_losses(kind, mode, tmp_path, lora)
@@ -145,7 +134,7 @@ def test_the_trainer_of_transformers(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mode", ["dp", "fsdp"])
+@pytest.mark.parametrize("mode", PLACES)
 def test_a_loop_of_accelerate(mode: str, monkeypatch: pytest.MonkeyPatch):
     accelerate = libraries.require("accelerate")
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax")
