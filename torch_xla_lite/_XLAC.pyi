@@ -61,9 +61,14 @@ def captured_graph() -> tuple:
     """The pending graph with all that it runs on: steps and roots as in pending_graph(), the jax
     arrays of its leaves, and the bits of its runtime scalars."""
 
-def abandon_pending() -> None:
+def abandon_pending() -> bool:
     """Leaves what the calling thread has recorded out of all syncs: a tensor of it is computed, or
-    fails, when it is read or needed."""
+    fails, when it is read or needed. Gives back what was kept by `keep_overwritten`; returns whether
+    there was any."""
+
+def keep_overwritten(keeps: bool) -> None:
+    """Whether values of tensors that the calling thread overwrites are kept, but for those that it
+    has recorded itself."""
 
 def refuse_reads(refuses: bool) -> bool:
     """Whether the calling thread gets an error, and starts no graph, where a value is needed that

@@ -41,7 +41,11 @@ class Captured:
       outputs: the step of each output.
       constants: the arrays that it needs beside its arguments, by step.
       keeps_others: whether something holds a tensor that it computed and does not give.
+      writes_others: whether it has written to a tensor that it was not given. That has its old
+        value again.
     """
+
+    writes_others = False
 
     def __init__(self, graph: tuple, num_outputs: int) -> None:
         steps, roots, leaves, scalars = graph
@@ -222,6 +226,7 @@ def _capture(
     inputs: Sequence[tuple[torch.dtype, tuple[int, ...]]],
 ) -> Captured:
     random_state = _XLAC.get_rng_state()
+    _XLAC.keep_overwritten(True)
     try:
         results = fn([stand_in(i, dtype, shape) for i, (dtype, shape) in enumerate(inputs)])
         with torch.no_grad():
@@ -230,11 +235,13 @@ def _capture(
                 for i, x in enumerate(results)
             ]
         del results  # What is alive then is an output, or something else holds it.
-        return Captured(_XLAC.captured_graph(), len(outputs))
+        captured = Captured(_XLAC.captured_graph(), len(outputs))
     finally:
         # A module may keep a tensor, such as an attention map, which must not fail later graphs.
-        _XLAC.abandon_pending()
+        writes_others = _XLAC.abandon_pending()
         _XLAC.set_rng_state(*random_state)
+    captured.writes_others = writes_others
+    return captured
 
 
 class _Settings:

@@ -88,7 +88,7 @@ class _Step:
         _XLAC.sync()
         self._dtypes = [registry.OF_TORCH[x.dtype] for x in tensors]
         captured = capture.capture(self._record, [(x.dtype, tuple(x.shape)) for x in tensors], name)
-        if captured.keeps_others:
+        if captured.keeps_others or captured.writes_others:
             raise ValueError(
                 f"{name} writes to a tensor, or keeps one, that is not part of its state, so that "
                 "the value would be lost.\n"

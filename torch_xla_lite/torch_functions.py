@@ -83,7 +83,14 @@ def function_of(module: torch.nn.Module, gradient: Gradient) -> Callable[..., An
         state = {**params, **{name: x.detach() for name, x in buffers.items()}}
         # Arrays are narrower than the module's tensors if those are 64 bits wide.
         state = {name: x.to(dtypes.get(name, x.dtype)) for name, x in state.items()}
+        given = [x for x in jax.tree.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        versions = [x._version for x in given]
         outputs = torch.func.functional_call(module, state, args, kwargs)
+        if versions != [x._version for x in given]:
+            raise ValueError(
+                f"{type(module).__name__} writes to its argument, which would be lost.\n"
+                "Let it compute a new tensor, such as x + 1 for x.add_(1)"
+            )
         return outputs, {name: state[name] for name in buffers}
 
     function = TorchFunction(run, type(module).__name__, gradient)
@@ -232,6 +239,12 @@ class _Capture:
                 no_gradient = error
         if gradient == "jax" or no_gradient is not None:
             captured = capture.capture(lambda x: self._record(fn, x), inputs, name)
+        if captured.writes_others:
+            raise ValueError(
+                f"{name} writes to a tensor that it does not take, so that the value would be "
+                "lost.\nOf a module's buffers:  fn, state = torch_xla_lite.to_jax(module), whose fn "
+                "takes and gives them; or module.eval()"
+            )
         self._captured: Captured = captured
         self.is_random = captured.is_random
         if no_gradient is not None:

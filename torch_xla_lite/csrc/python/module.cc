@@ -79,12 +79,17 @@ py::tuple CapturedGraph() {
 }
 
 // Leaves the pending values of this thread out of all syncs: each is computed, or fails, when it is
-// read or needed.
-void AbandonPending() {
+// read or needed. Gives back what they have overwritten in a scope of KeepOverwritten; returns
+// whether there was any.
+bool AbandonPending() {
+  std::vector<ir::Value> abandoned;
   const runtime::RecordScope scope;
   for (runtime::LiveValue* place : runtime::PendingValues()) {
-    if (place->IsOfThisThread()) place->Unlink();
+    if (!place->IsOfThisThread()) continue;
+    place->Unlink();
+    if (ir::Value value = place->Restore()) abandoned.push_back(std::move(value));
   }
+  return !abandoned.empty();
 }
 
 // Microseconds that the pending graph takes: interpreted, compiling it, loading it, executed.
@@ -220,6 +225,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("captured_graph", &CapturedGraph);
   module.def("abandon_pending", &AbandonPending);
+  module.def("keep_overwritten", &runtime::KeepOverwritten, py::arg("keeps"));
   module.def(
       "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
       py::arg("refuses"));

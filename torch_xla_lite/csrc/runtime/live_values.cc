@@ -44,6 +44,8 @@ struct Thread {
   const uint32_t number = Threads::Get().Begin();
 };
 
+thread_local bool keeps_overwritten = false;
+
 uint32_t ThisThread() {
   thread_local const Thread thread;
   return thread.number;
@@ -56,6 +58,11 @@ bool LiveValue::IsOfThisThread() const {
 }
 
 ir::Value LiveValue::Set(ir::Value value) {
+  if (!keeps_overwritten) {
+    overwritten_ = {};
+  } else if (!overwritten_ && value_ && (value_.buffer() != nullptr || !IsOfThisThread())) {
+    overwritten_ = value_;
+  }
   Unlink();
   std::swap(value_, value);
   if (!value_) return value;
@@ -97,6 +104,12 @@ void LiveValue::Unlink() {
   previous_ = next_ = nullptr;
   is_linked_ = false;
 }
+
+ir::Value LiveValue::Restore() {
+  return overwritten_ ? Set(std::exchange(overwritten_, {})) : ir::Value();
+}
+
+void KeepOverwritten(bool keeps) { keeps_overwritten = keeps; }
 
 std::vector<LiveValue*> PendingValues() {
   std::vector<LiveValue*> pending;

@@ -50,6 +50,9 @@ class LiveValue {
   ir::Value Set(ir::Value value) LITE_REQUIRES(ir::record_lock);
   // Removes it from the list of pending values: its value exists, or cannot be computed.
   void Unlink() LITE_REQUIRES(ir::record_lock);
+  // Gives back the value that was overwritten in a scope of KeepOverwritten, if one was. Returns the
+  // one that it had since, for release after unlocking.
+  ir::Value Restore() LITE_REQUIRES(ir::record_lock);
 
  private:
   friend std::vector<LiveValue*> PendingValues() LITE_REQUIRES(ir::record_lock);
@@ -61,6 +64,7 @@ class LiveValue {
   const ir::Node* last_leaf_ LITE_GUARDED_BY(ir::record_lock) = nullptr;
   ir::Placement placement_ LITE_GUARDED_BY(ir::record_lock) = ir::kAnywhere;
   ir::Ref<ir::Node> initial_zeros_ LITE_GUARDED_BY(ir::record_lock);
+  ir::Value overwritten_ LITE_GUARDED_BY(ir::record_lock);
   LiveValue* previous_ LITE_GUARDED_BY(ir::record_lock) = nullptr;
   LiveValue* next_ LITE_GUARDED_BY(ir::record_lock) = nullptr;
   uint32_t thread_ LITE_GUARDED_BY(ir::record_lock) = 0;
@@ -69,6 +73,9 @@ class LiveValue {
 
 // The live values that are pending, in the order of their last write.
 std::vector<LiveValue*> PendingValues() LITE_REQUIRES(ir::record_lock);
+
+// Whether the values that this thread overwrites are kept, but for those that it has recorded.
+void KeepOverwritten(bool keeps);
 
 }  // namespace torch_xla_lite::runtime
 
