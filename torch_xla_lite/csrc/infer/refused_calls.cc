@@ -1,6 +1,5 @@
 #include "torch_xla_lite/csrc/infer/refused_calls.h"
 
-#include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/util/BFloat16.h>
@@ -274,13 +273,18 @@ bool HasBadDropout(const OpInfo& info, Arguments arguments, const Limits& limits
 // (self, p)
 bool HasMisfitProbabilities(const OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &self = arguments[0].toTensor(), &p = arguments[1].toTensor();
-  return !c10::isFloatingType(p.scalar_type()) || !at::is_expandable_to(p.sizes(), self.sizes());
+  const auto fits = [](int64_t own, int64_t wanted) { return own == wanted || own == 1; };
+  return !c10::isFloatingType(p.scalar_type()) || p.dim() > self.dim() ||
+         !std::equal(p.sizes().rbegin(), p.sizes().rend(), self.sizes().rbegin(), fits);
 }
 
 // (count, prob). torch's meta function does not broadcast them.
 bool HasMisfitTrials(const OpInfo& info, Arguments arguments, const Limits&) {
   const auto count = arguments[0].toTensor().sizes(), prob = arguments[1].toTensor().sizes();
-  return info.has_out ? count != prob : !at::are_expandable(count, prob);
+  if (info.has_out) return count != prob;
+  const auto fits = [](int64_t a, int64_t b) { return a == b || a == 1 || b == 1; };
+  const size_t common = std::min(count.size(), prob.size());
+  return !std::equal(count.rbegin(), count.rbegin() + common, prob.rbegin(), fits);
 }
 
 // (self, noise, ...)
