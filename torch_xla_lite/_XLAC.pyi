@@ -63,8 +63,8 @@ def captured_graph() -> tuple:
 
 def abandon_pending() -> bool:
     """Leaves what the calling thread has recorded out of all syncs: a tensor of it is computed, or
-    fails, when it is read or needed. Gives back what was kept by `keep_overwritten`; returns whether
-    there was any."""
+    fails, when it is read or needed. Gives back what was kept by `keep_overwritten`; returns
+    whether there was any."""
 
 def keep_overwritten(keeps: bool) -> None:
     """Whether values of tensors that the calling thread overwrites are kept, but for those that it

@@ -11,6 +11,7 @@ but those of flax.nnx are pytrees with arrays, as those of equinox are.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -125,14 +126,35 @@ def _of_nnx(layer: Any, call: Callable[[Any], Callable]) -> tuple[Any, Any, _Fun
     from flax import nnx
 
     graph, parameters, others = nnx.split(layer, nnx.Param, ...)
+    kinds = [_kind_of_key(leaf) for leaf in jax.tree.leaves(others)]
 
     def function(params: Any, others: Any, training: bool, args: tuple, kwargs: dict) -> tuple:
-        merged = nnx.merge(graph, params, others)
+        leaves, tree = jax.tree.flatten(others)
+        leaves = [
+            leaf if kind is None else jax.random.wrap_key_data(leaf, impl=kind)
+            for leaf, kind in zip(leaves, kinds, strict=True)
+        ]
+        merged = nnx.merge(graph, params, jax.tree.unflatten(tree, leaves))
         merged.train() if training else merged.eval()
         results = call(merged)(*args, **kwargs)
-        return results, nnx.split(merged, nnx.Param, ...)[2] if training else {}
+        return results, _data_of_keys(nnx.split(merged, nnx.Param, ...)[2]) if training else {}
 
-    return parameters, others, function
+    return parameters, _data_of_keys(others), function
+
+
+def _kind_of_key(leaf: Any) -> Any:
+    """What makes a key of its numbers; None of another array."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_impl(leaf) if is_key else None
+
+
+def _data_of_keys(tree: Any) -> Any:
+    """Arrays with the numbers of random keys, of which torch has no dtype, in their place."""
+
+    def data(leaf: Any) -> Any:
+        return leaf if _kind_of_key(leaf) is None else jax.random.key_data(leaf)
+
+    return jax.tree.map(data, tree)
 
 
 def _of_pytree(layer: Any, call: Callable[[Any], Callable]) -> tuple[Any, Any, _Function]:
@@ -151,6 +173,9 @@ def _of_pytree(layer: Any, call: Callable[[Any], Callable]) -> tuple[Any, Any, _
     def function(params: dict, others: dict, training: bool, args: tuple, kwargs: dict) -> tuple:
         given = {**params, **others}
         leaves = [given.get(name, leaf) for name, leaf in zip(names, constants, strict=True)]
-        return call(jax.tree.unflatten(tree, leaves))(*args, **kwargs), {}
+        layer = jax.tree.unflatten(tree, leaves)
+        if not training and (equinox := sys.modules.get("equinox")) is not None:
+            layer = equinox.nn.inference_mode(layer)
+        return call(layer)(*args, **kwargs), {}
 
     return parameters, others, function

@@ -30,7 +30,8 @@ class OptaxOptimizer(torch.optim.Optimizer):
     """A torch.optim.Optimizer that computes by a gradient transformation.
 
     The transformation sees parameters as a list, or as a dict by name if they came with names, as
-    from `model.named_parameters()`. A parameter without a gradient has the gradient 0. Learning
+    from `model.named_parameters()`. A parameter without a gradient has the gradient 0; one that
+    requires none stays as it is. Learning
     rates and schedules are those of the transformation: there is one group, without options.
 
     `state_dict()` has the leaves of the transformation's state, so that training resumes.
@@ -42,14 +43,17 @@ class OptaxOptimizer(torch.optim.Optimizer):
         transformation: GradientTransformation,
     ) -> None:
         super().__init__(params, {})
-        if len(self.param_groups) != 1:
+        self._transformation = transformation
+        with torch.no_grad():
+            self._state = call_jax(transformation.init, self._tree(self._parameters()))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if self.param_groups:
             raise ValueError(
                 "an optimizer of optax has one group of parameters.\n"
                 "Use optax.multi_transform for parameters that are updated in different ways."
             )
-        self._transformation = transformation
-        with torch.no_grad():
-            self._state = call_jax(transformation.init, self._tree(self._parameters()))
+        super().add_param_group(param_group)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -73,7 +77,10 @@ class OptaxOptimizer(torch.optim.Optimizer):
         in_order = (
             updates if isinstance(updates, list) else [updates[name] for name in self._names()]
         )
-        torch._foreach_add_(parameters, in_order)
+        if trained := [
+            (p, x) for p, x in zip(parameters, in_order, strict=True) if p.requires_grad
+        ]:
+            torch._foreach_add_(*map(list, zip(*trained, strict=True)))
         return loss
 
     def state_dict(self) -> dict[str, Any]:
@@ -81,7 +88,7 @@ class OptaxOptimizer(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         leaves, tree = jax.tree.flatten(self._state)
-        loaded = state_dict["transformation"]
+        loaded = state_dict.get("transformation", [])
         if [x.shape for x in loaded] != [x.shape for x in leaves]:
             raise ValueError(
                 "the state is that of another transformation or of other parameters: "

@@ -179,7 +179,7 @@ PYTHON_DEPS = {
     },
     "torch_xla_lite/torch_hooks": {
         "compile_mode": ["//torch_xla_lite:device"],
-        "flex_attention": ["//torch_xla_lite:tensor"],
+        "flex_attention": ["//torch_xla_lite:after_import", "//torch_xla_lite:tensor"],
         "flops": ["//torch_xla_lite:after_import"],
         "graph_cuts": ["//torch_xla_lite:graph_breaks", "//torch_xla_lite/startup:variables"],
         "meta_functions": ["//torch_xla_lite/lowering/base:untraced"],

@@ -242,8 +242,8 @@ class _Capture:
         if captured.writes_others:
             raise ValueError(
                 f"{name} writes to a tensor that it does not take, so that the value would be "
-                "lost.\nOf a module's buffers:  fn, state = torch_xla_lite.to_jax(module), whose fn "
-                "takes and gives them; or module.eval()"
+                "lost.\nOf buffers:  fn, state = torch_xla_lite.to_jax(module), of which fn takes and "
+                "gives them; or module.eval()"
             )
         self._captured: Captured = captured
         self.is_random = captured.is_random

@@ -190,6 +190,30 @@ def test_a_layer_of_nnx_is_a_module():
     assert module(torch_view(X)).tolist() == module(torch_view(X)).tolist()
 
 
+def test_dropout_is_for_training():
+    equinox, nnx = pytest.importorskip("equinox"), pytest.importorskip("flax.nnx")
+    x = torch.ones(64, device="jax")
+    dropout = equinox.nn.Dropout(0.5)
+    layer = equinox.nn.Sequential([equinox.nn.Linear(64, 64, key=jax.random.key(0)), dropout])
+    modules = [
+        (JaxModule(layer), {"key": jax.random.key(1)}),
+        (
+            JaxModule(
+                nnx.Sequential(
+                    nnx.Linear(64, 64, rngs=nnx.Rngs(0)), nnx.Dropout(0.5, rngs=nnx.Rngs(1))
+                )
+            ),
+            {},
+        ),
+    ]
+    for module, kwargs in modules:
+        zeros = [(module(x, **kwargs) == 0).sum().item()]
+        module.eval()
+        zeros.append((module(x, **kwargs) == 0).sum().item())
+        assert 16 < zeros[0] < 48, zeros
+        assert zeros[1] == 0
+
+
 def test_what_has_no_arrays_is_no_layer():
     with pytest.raises(TypeError, match="no arrays"):
         JaxModule(jnp.sin)

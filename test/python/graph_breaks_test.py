@@ -130,6 +130,12 @@ def test_a_refusal_that_the_function_catches_is_raised_at_its_end():
         step(values())
 
 
+def test_a_wrong_call_has_the_error_of_torch():
+    x = torch.ones(2, 3, device="jax")
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        torch_xla_lite.compile(lambda: (x * 2) @ (x * 2))()
+
+
 def test_what_is_computed_already_can_be_read():
     assert torch_xla_lite.compile(lambda x: x.tolist())(values()) == [
         0,

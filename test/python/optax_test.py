@@ -95,3 +95,22 @@ def test_a_parameter_without_a_gradient_stays():
     module[0](torch.ones(1, 3)).sum().backward()
     optimizer.step()
     assert module[2].bias.item() == before
+
+
+def test_what_requires_no_gradient_stays():
+    def decay(gradients, state, params):
+        return jax.tree.map(lambda p: -0.5 * p, params), state
+
+    parameters = [nn.Parameter(torch.ones(2, device="jax")) for _ in range(2)]
+    parameters[1].requires_grad_(False)
+    OptaxOptimizer(parameters, Transformation(lambda params: (), decay)).step()
+    assert [p.tolist() for p in parameters] == [[0.5, 0.5], [1, 1]]
+
+
+def test_a_second_group_and_another_state_are_refused():
+    _, module = modules()
+    optimizer = OptaxOptimizer(module.parameters(), momentum())
+    with pytest.raises(ValueError, match="multi_transform"):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
+    with pytest.raises(ValueError, match="another transformation"):
+        optimizer.load_state_dict(torch.optim.SGD(module.parameters()).state_dict())

@@ -11,7 +11,16 @@ import torch
 from torch import nn
 
 import torch_xla_lite
-from torch_xla_lite import GraphBreak, call_jax, call_torch, debug, jax_view, to_jax, torch_view
+from torch_xla_lite import (
+    GraphBreak,
+    call_jax,
+    call_torch,
+    debug,
+    jax_view,
+    pure,
+    to_jax,
+    torch_view,
+)
 
 
 def images() -> nn.Module:
@@ -185,6 +194,49 @@ def test_a_capture_leaves_the_generator_and_what_is_recorded_as_they_were():
     to_jax(nn.Dropout(0.5))[0]({}, {}, jnp.ones(3), rng=jax.random.key(0))
     assert torch_xla_lite._XLAC.is_pending(x)
     assert torch.rand(3, device="jax").tolist() == expected
+
+
+class Summing(nn.Module):
+    """Writes to a tensor that is no buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = torch.zeros(2, device="jax")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.add_(x.sum(0))
+        return x * 2
+
+
+def test_what_a_capture_overwrites_has_its_old_value():
+    norm, summing = nn.BatchNorm1d(2).to("jax"), Summing()
+    pending = torch.ones(2, device="jax") + 3
+    x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    calls = [
+        lambda: call_torch(norm, x),
+        lambda: pure(summing)(torch.ones(2, 2, device="jax")),
+        lambda: call_torch(lambda x: x + pending.mul_(2), x),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"writes to a tensor[\s\S]*to_jax"):
+            call()
+    values = [norm.running_mean, norm.num_batches_tracked, summing.total, pending]
+    assert [value.tolist() for value in values] == [[0, 0], 0, [0, 0], [4, 4]]
+
+
+def test_a_module_that_writes_to_its_argument_is_refused():
+    class Adding(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.add_(1)
+
+    with pytest.raises(ValueError, match="Adding writes to its argument"):
+        pure(Adding())(torch.ones(2, device="jax"))
+
+
+def test_a_wrong_shape_has_the_error_of_torch():
+    fn, state = to_jax(nn.Linear(3, 2))
+    with pytest.raises(RuntimeError, match=r"\[1, 4\] X \[3, 2\]"):
+        fn(state["params"], {}, jnp.ones((1, 4)))
 
 
 def test_buffers_that_are_replaced_are_returned():

@@ -12,15 +12,20 @@ whole, with gradients, which become a part of the recorded graph.
 from __future__ import annotations
 
 import functools
+import types
 
 import torch
-from torch.nn.attention import flex_attention
 
+from .. import after_import
 from ..tensor import XLATensor2
 
 
 def register() -> None:
-    """Replaces the check of the device."""
+    """Replaces the check of the device when the module is imported; that may take half a second."""
+    after_import.call({"torch.nn.attention.flex_attention": _change})
+
+
+def _change(flex_attention: types.ModuleType) -> None:
     original = flex_attention._validate_device
 
     @functools.wraps(original)

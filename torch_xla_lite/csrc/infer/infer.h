@@ -20,6 +20,9 @@ namespace torch_xla_lite::dispatch {
 ir::Ref<tensor::OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                    const Call& call);
 
+// Raises torch's error for an invalid call, as far as its meta kernel knows.
+void CheckCall(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+
 }  // namespace torch_xla_lite::dispatch
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_INFER_H_

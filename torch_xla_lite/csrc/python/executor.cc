@@ -112,6 +112,13 @@ bool PyExecutor::IsInterruption(const std::exception& error) const {
   return PyErr_GivenExceptionMatches(type, PyExc_MemoryError) != 0;
 }
 
+bool PyExecutor::IsNotImplemented(const std::exception& error) const {
+  PyObject* const type = PythonType(error);
+  if (type == nullptr) return false;
+  const py::gil_scoped_acquire gil;
+  return PyErr_GivenExceptionMatches(type, PyExc_NotImplementedError) != 0;
+}
+
 // In a forked process small graphs would run, and the first large one would hang, waiting for
 // threads that were not forked.
 void PyExecutor::CheckUsable() const {

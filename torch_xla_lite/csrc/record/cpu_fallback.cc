@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/infer/infer.h"
 #include "torch_xla_lite/csrc/infer/quantized.h"
 #include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
@@ -52,6 +53,8 @@ void WriteBack(const c10::IValue& argument, const c10::IValue& on_cpu) {
 
 void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
   const torch::jit::Stack arguments = torch::jit::pop(*stack, info.arguments.size());
+  // The kernel would raise the error of an invalid call.
+  if (runtime::Runtime::Get().RefusesReads()) CheckCall(info, arguments);
   torch::jit::Stack on_cpu;
   try {
     for (const c10::IValue& argument : arguments) {

@@ -67,6 +67,8 @@ class Executor {
   virtual bool IsInterruption(const std::exception& error) const {
     return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   }
+  // Whether it says that there is no code for what was called, and not that the call is wrong.
+  virtual bool IsNotImplemented(const std::exception& /*error*/) const { return false; }
   // Whether the calling thread runs a kernel in the middle of a graph, or compiles in the
   // background.
   virtual bool IsInKernel() const { return false; }

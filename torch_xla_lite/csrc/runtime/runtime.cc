@@ -276,6 +276,8 @@ bool Runtime::RefuseReads(bool refuses) {
   return std::exchange(has_refused, false);
 }
 
+bool Runtime::RefusesReads() const { return refuses_reads; }
+
 CostModel& Runtime::costs() { return runner_->costs(); }
 
 void Runtime::ClearCache() {

@@ -94,6 +94,7 @@ class Runtime {
   // Whether the calling thread throws RefusedRead, and starts no graph, where a value is needed.
   // Returns whether it has thrown that since this was set last.
   bool RefuseReads(bool refuses);
+  bool RefusesReads() const;
   void ClearCache();
   // The graph that Sync would run. It is valid until another one is made.
   ir::Graph PendingGraph();
