@@ -242,8 +242,9 @@ class _Capture:
         if captured.writes_others:
             raise ValueError(
                 f"{name} writes to a tensor that it does not take, so that the value would be "
-                "lost.\nOf buffers:  fn, state = torch_xla_lite.to_jax(module), of which fn takes and "
-                "gives them; or module.eval()"
+                "lost.\n"
+                "Of buffers:  fn, state = torch_xla_lite.to_jax(module), of which fn takes and gives "
+                "them; or module.eval()"
             )
         self._captured: Captured = captured
         self.is_random = captured.is_random
