@@ -3,6 +3,7 @@
     encoder.layers = StackedLayers([TransformerBlock() for _ in range(32)])
     h = encoder.layers(h)                   # layer after layer, by jax.lax.scan
     blocks = encoder.layers.to_layers()     # modules again, such as for their state_dict
+    encoder.load_state_dict(saved)          # also that of a ModuleList of blocks
 
 The parameters are stored stacked: a loop over parameters that each step stacks compiles as slowly
 as the layers one after the other.
@@ -11,13 +12,14 @@ as the layers one after the other.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import jax
 import torch
 
-from .jax_calls import call_jax
 from .recorded_modules import RecordedModule
 
 
@@ -25,23 +27,26 @@ class StackedLayers(torch.nn.Module):
     """Layers of one structure, applied one after the other in a loop.
 
     A parameter or buffer `name` of the layers is `layer.name`, with a first dimension for the
-    layers. The layers must be as for `to_jax`, give what they take in their first argument, and
-    draw no random numbers.
+    layers. The layers must be as for `to_jax`, and give what they take in their first argument.
     """
 
     def __init__(self, layers: Sequence[torch.nn.Module]) -> None:
         """Takes copies of the parameters of layers.
 
         Raises:
-          ValueError: there is no layer, or they have different parameters or buffers.
+          ValueError: there is no layer, or they differ in more than values.
         """
         super().__init__()
-        shapes = [{name: x.shape for name, x in layer.state_dict().items()} for layer in layers]
-        if not layers or any(shape != shapes[0] for shape in shapes):
-            raise ValueError(
-                "expected layers with parameters of the same names and shapes.\n"
-                "Stack those that are equal:  StackedLayers(layers[1:])"
-            )
+        if not layers:
+            raise ValueError("expected one layer at least.")
+        for i, layer in enumerate(layers):
+            if (differs := _form(layer)) != (was := _form(layers[0])):
+                pairs = zip_longest(differs, was, fillvalue="nothing")
+                one, other = next(pair for pair in pairs if pair[0] != pair[1])
+                raise ValueError(
+                    f"expected equal layers: {one} of layer {i} is {other} of layer 0.\n"
+                    "Stack those that are equal:  StackedLayers(layers[1:])"
+                )
         self.num_layers = len(layers)
         self.layer = copy.deepcopy(layers[0])
         with torch.no_grad():
@@ -50,25 +55,17 @@ class StackedLayers(torch.nn.Module):
                 _set(self.layer, name, torch.nn.Parameter(stacked, x.requires_grad))
             for name, _ in list(self.layer.named_buffers()):
                 _set(self.layer, name, torch.stack([layer.get_buffer(name) for layer in layers]))
-        self._recorded = RecordedModule(self.layer, _Loop)
+        self._recorded = RecordedModule(self.layer, functools.partial(_Loop, len(layers)))
+        self.register_load_state_dict_pre_hook(_stack_state)
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The result of the last layer.
 
         Args:
           x: of the first layer; each later one takes the result of the one before.
-          args: further arguments of each layer.
+          args, kwargs: further arguments of each layer.
         """
-        params, buffers = self._recorded.state()
-        # torch's dtypes: those of 64 bits stay.
-        with jax.enable_x64(True):
-            # Copies, because the gradient needs the values before they are updated.
-            before = {name: value.clone() for name, value in buffers.items()}
-            result, updated = call_jax(self._recorded.function(), params, before, x, args)
-        with torch.no_grad():
-            for name, value in updated.items():
-                buffers[name].copy_(value)
-        return result
+        return self._recorded(x, *args, **kwargs)
 
     def to_layers(self) -> list[torch.nn.Module]:
         """The layers as modules with parameters of their own."""
@@ -87,14 +84,39 @@ class StackedLayers(torch.nn.Module):
 class _Loop:
     """The loop as a jax function."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, num_layers: int, function: Any) -> None:
+        self._num_layers = num_layers
         self._function = function
 
-    def __call__(self, params: dict, buffers: dict, x: Any, args: tuple) -> tuple[Any, dict]:
-        def step(x: Any, state: tuple[dict, dict]) -> tuple[Any, dict]:
-            return self._function(*state, x, *args)
+    def __call__(
+        self, params: dict, buffers: dict, x: Any, *args: Any, rng: Any = None, **kwargs: Any
+    ) -> tuple[Any, dict]:
+        def step(x: Any, state: tuple) -> tuple[Any, dict]:
+            *state, key = state
+            return self._function(*state, x, *args, rng=key, **kwargs)
 
-        return jax.lax.scan(step, x, (params, buffers))
+        keys = None if rng is None else jax.random.split(rng, self._num_layers)
+        return jax.lax.scan(step, x, (params, buffers, keys))
+
+
+def _form(layer: torch.nn.Module) -> list[str]:
+    """All but the values: the modules with their settings, and the tensors."""
+    modules = [f"{name} {part} training={part.training}" for name, part in layer.named_modules()]
+    tensors = [*layer.named_parameters(), *layer.named_buffers()]
+    return modules + [
+        f"{name} {x.dtype} {tuple(x.shape)} requires_grad={x.requires_grad}" for name, x in tensors
+    ]
+
+
+def _stack_state(
+    module: StackedLayers, state_dict: dict[str, Any], prefix: str, *_: object
+) -> None:
+    """Lets a module load the state of its layers, as a ModuleList of them has it."""
+    for name in module.layer.state_dict():
+        names = [f"{prefix}{i}.{name}" for i in range(module.num_layers)]
+        if all(name in state_dict for name in names):
+            values = [state_dict.pop(name) for name in names]
+            state_dict[f"{prefix}layer.{name}"] = torch.stack(values)
 
 
 def _set(module: torch.nn.Module, name: str, value: torch.Tensor) -> None:

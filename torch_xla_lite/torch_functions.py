@@ -243,8 +243,8 @@ class _Capture:
             raise ValueError(
                 f"{name} writes to a tensor that it does not take, so that the value would be "
                 "lost.\n"
-                "Of buffers:  fn, state = torch_xla_lite.to_jax(module), of which fn takes and gives "
-                "them; or module.eval()"
+                "Of buffers:  fn, state = torch_xla_lite.to_jax(module), of which fn takes and "
+                "gives them; or module.eval()"
             )
         self._captured: Captured = captured
         self.is_random = captured.is_random
