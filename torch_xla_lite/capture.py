@@ -25,6 +25,7 @@ from .compiler.tracing import Call, Scalars
 from .compiler.words import Decoder
 from .lowering.base import registry, target
 from .tensor import XLATensor2
+from .thread_settings import ThreadSettings
 
 _INPUT = "torch_xla_lite::capture_input"
 _OUTPUT = "torch_xla_lite::capture_output"
@@ -196,17 +197,18 @@ def capture(
     """
     done: list[Captured] = []
     errors: list[BaseException] = []
-    settings = _Settings()
+    settings = ThreadSettings()
 
     def work() -> None:
         try:
-            with settings, _compiling, graph_breaks.refused(name):
+            settings.apply()
+            with _compiling, graph_breaks.refused(name):
                 done.append(_capture(fn, inputs))
         except BaseException as error:
             _release(error)
             errors.append(error)
 
-    # The settings of jax and of this package are those of the calling thread.
+    # What context variables do not have, such as jax's options, `settings` has.
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     thread.start()
     thread.join()
@@ -242,23 +244,6 @@ def _capture(
         _XLAC.set_rng_state(*random_state)
     captured.writes_others = writes_others
     return captured
-
-
-class _Settings:
-    """The settings of torch that a thread has for itself."""
-
-    def __init__(self) -> None:
-        self._gradients = torch.is_grad_enabled()
-        self._autocast = torch.is_autocast_enabled("jax")
-        self._dtype = torch.get_autocast_dtype("jax")
-
-    def __enter__(self) -> None:
-        torch.set_grad_enabled(self._gradients)
-        torch.set_autocast_enabled("jax", self._autocast)
-        torch.set_autocast_dtype("jax", self._dtype)
-
-    def __exit__(self, *_: object) -> None:
-        """The thread ends."""
 
 
 class _Compiling:

@@ -145,7 +145,8 @@ def _backward(
 
     def gradient(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         *operands, cotangent = tensors
-        with torch.autocast("jax", enabled=False), torch.enable_grad():
+        no_autocast = torch.autocast("jax", enabled=False)
+        with torch._C.DisableTorchFunction(), no_autocast, torch.enable_grad():
             operands[place].requires_grad_()
             function = decomposition.overload(op)
             positional, keywords = decomposition.bind(function, signature, iter(operands))

@@ -20,7 +20,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from . import _XLAC, jax_functions, jax_programs
+from . import _XLAC, jax_functions, jax_programs, thread_settings
 from .jax_programs import OP, Program, Trace
 from .lowering.base import registry
 from .tensor import XLATensor2, reading_refused
@@ -67,11 +67,7 @@ def call_jax(fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(fn, functools.partial):
         fn, args, kwargs = jax_functions.unwrapped(fn, args, kwargs)
     leaves, tree = jax.tree.flatten((args, kwargs))
-    signature: list[Hashable] = [
-        tree,
-        jax.config.jax_enable_x64,
-        jax.config.jax_default_matmul_precision,
-    ]
+    signature: list[Hashable] = [tree, jax.enable_x64.value, thread_settings.key()]
     operands: list[torch.Tensor] = []
     arrays: list[int] = []  # which operands are no tensors
     for leaf in leaves:

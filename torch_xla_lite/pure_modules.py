@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import torch
 
+from . import thread_settings
 from .jax_calls import call_jax
 from .recorded_modules import RecordedModule
 from .torch_functions import MissingKey
@@ -32,7 +32,7 @@ class PureModule(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         params, buffers = self._recorded.state()
         # torch's dtypes: those of 64 bits stay.
-        with jax.enable_x64(True):
+        with thread_settings.wide():
             try:
                 outputs, updated = self._call(params, buffers, args, kwargs)
             except MissingKey:

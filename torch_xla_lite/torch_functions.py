@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from . import _XLAC, capture, jax_functions
+from . import _XLAC, capture, jax_functions, thread_settings
 from .capture import Captured
 from .lowering.base import registry
 from .tensor import XLATensor2
@@ -173,13 +173,13 @@ class TorchFunction:
         arrays = [jnp.asarray(x) for x, marked in zip(leaves, is_array, strict=True) if marked]
         statics = [x for x, marked in zip(leaves, is_array, strict=True) if not marked]
         inputs = [(registry.TO_TORCH[x.dtype], tuple(x.shape)) for x in arrays]
-        autocast = torch.is_autocast_enabled("jax"), torch.get_autocast_dtype("jax")
         signature = (
             tree,
             tuple(is_array),
             tuple((type(x), x) for x in statics),
             tuple(inputs),
-            (key, autocast, torch.get_default_dtype()),
+            key,
+            thread_settings.key(),
         )
         found = self._captures.get(signature)
         if found is None:

@@ -3,12 +3,14 @@
 import copy
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import pytest
 import torch
 from torch import nn
 
 import torch_xla_lite
-from torch_xla_lite import debug, pure
+from torch_xla_lite import call_jax, debug, pure
 from torch_xla_lite.compile_backend import backend
 
 
@@ -198,3 +200,40 @@ def test_a_copy_of_a_pure_module_is_one_of_its_own():
     copied = copy.deepcopy(model).eval()
     assert copied(x).tolist() == copied.module(x).tolist() != model(x).tolist()
     assert copied.module.num_batches_tracked.item() == 1
+
+
+class Counting(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sum() * 0 + torch.ones(2, device="jax")
+
+
+@WRAPPERS
+def test_autocast_may_begin_and_end(wrap: Callable):
+    model, x = wrap(nn.Linear(6, 3).to("jax")), torch.ones(4, 6, device="jax")
+    found = [model(x).dtype]
+    with torch.autocast("jax", torch.bfloat16):
+        found.append(model(x).dtype)
+    assert [*found, model(x).dtype] == [torch.float32, torch.bfloat16, torch.float32]
+
+
+@WRAPPERS
+def test_the_default_dtype_may_change(wrap: Callable):
+    model, x = wrap(Counting()), torch.ones(1, device="jax")
+    assert model(x).dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert model(x).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+class OfJax(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return call_jax(lambda x: jnp.arange(3) + x, x)
+
+
+def test_functions_of_jax_in_a_pure_module_see_the_user_s_setting():
+    model, x = pure(OfJax()), torch.arange(3, device="jax")
+    assert model(x).dtype == torch.int32
+    with jax.enable_x64(True):
+        assert model(x).dtype == torch.int64

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 import torch_xla_lite
 from torch_xla_lite import (
@@ -361,3 +362,59 @@ def test_derivatives_by_jax_are_those_of_the_formula_that_is_meant(name: str):
     Applied()(x).backward()
     gradient = jax.jit(jax.grad(lambda x: fn({}, {}, x)[0]))(array(x))
     np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-3, atol=1e-6)
+
+
+# --- settings of the thread -----------------------------------------------------------------------
+
+
+def with_range(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.arange(3)
+
+
+def test_the_default_device_is_that_of_the_call():
+    with torch.device("jax"):
+        assert call_torch(with_range, jnp.ones(3)).tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="expected all tensors on one device"):
+        call_torch(with_range, jnp.ones(3))
+
+
+class SinesAreDoubled(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result * 2 if func is torch.sin else result
+
+
+def test_function_modes_are_those_of_the_call():
+    found = [call_torch(torch.sin, jnp.ones(1)).item()]
+    with SinesAreDoubled():
+        found.append(call_torch(torch.sin, jnp.ones(1)).item())
+    found.append(call_torch(torch.sin, jnp.ones(1)).item())
+    assert found == pytest.approx(np.sin(1) * np.array([1, 2, 1]))
+
+
+def test_a_function_mode_is_no_part_of_derivatives_that_are_kept():
+    class Sine(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sin(x)
+
+    fn, _ = to_jax(Sine(), gradient="jax")
+    with SinesAreDoubled():
+        assert jax.grad(lambda x: fn({}, {}, x)[0])(0.0) == 2
+    assert jax.grad(lambda x: fn({}, {}, x)[0])(0.0) == 1
+
+
+class Product(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return call_jax(lambda x: (x @ x, jnp.arange(3)), x)
+
+
+def test_the_options_of_jax_are_those_of_the_call():
+    def lowered() -> str:
+        return jax.jit(lambda x: fn({}, {}, x)[0]).lower(jnp.ones((2, 2))).as_text()
+
+    fn, _ = to_jax(Product())
+    assert "HIGHEST" not in lowered()
+    with jax.default_matmul_precision("highest"):
+        assert "HIGHEST" in lowered()
+    with jax.enable_x64(True):
+        assert fn({}, {}, jnp.ones((2, 2)))[0][1].dtype == jnp.int64
