@@ -1,8 +1,7 @@
-"""RecordedModule: what a module that is called as one op needs of it in each call.
+"""RecordedModule: a module that is called as one op.
 
 recorded = RecordedModule(module)
-params, buffers = recorded.state()
-call_jax(recorded.function(), params, buffers, x)
+recorded(x)                           # its buffers get their new values
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from typing import Any
 
 import torch
 
-from .torch_functions import function_of
+from . import thread_settings
+from .jax_calls import call_jax
+from .torch_functions import MissingKey, function_of
 
 # A name of a tensor in a module, and the dict and key that have the tensor.
 _Place = tuple[str, dict[str, Any], str]
@@ -38,6 +39,32 @@ class RecordedModule:
         self._params = _places(module, module.named_parameters(), "_parameters")
         self._buffers = _places(module, module.named_buffers(), "_buffers")
         self._functions: dict[tuple[bool, ...], Callable] = {}
+        # Whether the module draws random numbers, by training.
+        self._is_random: dict[bool, bool] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results of the module, in its present modes."""
+        params, buffers = self.state()
+        # torch's dtypes: those of 64 bits stay.
+        with thread_settings.wide():
+            try:
+                outputs, updated = self._call(params, buffers, args, kwargs)
+            except MissingKey:
+                self._is_random[self._module.training] = True
+                outputs, updated = self._call(params, buffers, args, kwargs)
+        with torch.no_grad():
+            for name, value in updated.items():
+                buffers[name].copy_(value)
+        return outputs
+
+    def _call(self, params: dict, buffers: dict, args: tuple, kwargs: dict) -> Any:
+        rng = None
+        if self._is_random.get(self._module.training):
+            device = next(iter(params.values())).device if params else "jax"
+            rng = torch.randint(2**32, (2,), dtype=torch.int64, device=device).to(torch.uint32)
+        # Copies, because the gradient needs the values before they are updated.
+        before = {name: value.clone() for name, value in buffers.items()}
+        return call_jax(self.function(), params, before, *args, rng=rng, **kwargs)
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """The parameters and the buffers, by name."""

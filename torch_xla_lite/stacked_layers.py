@@ -96,12 +96,15 @@ class _Loop:
             return self._function(*state, x, *args, rng=key, **kwargs)
 
         keys = None if rng is None else jax.random.split(rng, self._num_layers)
-        return jax.lax.scan(step, x, (params, buffers, keys))
+        return jax.lax.scan(step, x, (params, buffers, keys), self._num_layers)
 
 
 def _form(layer: torch.nn.Module) -> list[str]:
     """All but the values: the modules with their settings, and the tensors."""
-    modules = [f"{name} {part} training={part.training}" for name, part in layer.named_modules()]
+    modules = [
+        f"module {name!r} {type(part).__name__}({part.extra_repr()}) training={part.training}"
+        for name, part in layer.named_modules()
+    ]
     tensors = [*layer.named_parameters(), *layer.named_buffers()]
     return modules + [
         f"{name} {x.dtype} {tuple(x.shape)} requires_grad={x.requires_grad}" for name, x in tensors

@@ -46,7 +46,7 @@ _TABLE = [
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
     (_PACKAGE, ["after_import.py", "autoload.py", "program_lines.py", "startup"]),
-    (_PACKAGE, ["program_history.py"]),
+    (_PACKAGE, ["program_history.py", "thread_settings.py"]),
     (_PACKAGE, ["compiler/__init__.py", "distributed.py", "torch_hooks/__init__.py"]),
     (
         _PACKAGE,

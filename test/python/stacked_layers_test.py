@@ -65,6 +65,52 @@ def test_the_graph_has_as_many_ops_for_all_depths():
     assert found[0] == found[1]
 
 
-def test_layers_of_different_shapes_are_refused():
-    with pytest.raises(ValueError, match="parameters of the same names and shapes"):
-        StackedLayers([nn.Linear(4, 4), nn.Linear(4, 5)])
+def _frozen() -> nn.Module:
+    return nn.Linear(4, 4).requires_grad_(False)
+
+
+DIFFERENT = {
+    "shapes": (nn.Linear(4, 4), nn.Linear(4, 5)),
+    "functions": (
+        nn.Sequential(nn.Linear(4, 4), nn.Tanh()),
+        nn.Sequential(nn.Linear(4, 4), nn.ReLU()),
+    ),
+    "settings": (nn.LayerNorm(4), nn.LayerNorm(4, eps=10.0)),
+    "dtypes": (nn.Linear(4, 4), nn.Linear(4, 4).double()),
+    "modes": (nn.Dropout(0.5), nn.Dropout(0.5).eval()),
+    "frozen": (nn.Linear(4, 4), _frozen()),
+    "sizes": (nn.Sequential(nn.Tanh()), nn.Sequential(nn.Tanh(), nn.Tanh())),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_layers_that_differ_in_more_than_values_are_refused(name: str):
+    with pytest.raises(ValueError, match=r"of layer 1 is .* of layer 0"):
+        StackedLayers(DIFFERENT[name])
+
+
+def test_the_state_of_a_list_of_layers_is_loaded():
+    layers = blocks(3)
+    stacked = StackedLayers(blocks(3)[::-1])
+    stacked.load_state_dict(nn.ModuleList(layers).state_dict())
+    for layer, other in zip(layers, stacked.to_layers(), strict=True):
+        assert torch.equal(layer[0].weight, other[0].weight)
+    stacked.load_state_dict(stacked.state_dict())
+
+
+def test_each_layer_draws_numbers_of_its_own():
+    stacked = StackedLayers([nn.Dropout(0.5) for _ in range(3)]).to("jax")
+    x = torch.ones(64, 64, device="jax")
+    kept = (stacked(x) != 0).float().mean().item()
+    assert abs(kept - 0.125) < 0.02
+    assert not torch.equal(stacked(x), stacked(x))
+    assert torch.equal(stacked.eval()(x), x)
+
+
+def test_further_arguments_go_to_each_layer():
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor, *, scale: torch.Tensor) -> torch.Tensor:
+            return x * scale + y
+
+    x = torch.ones(2)
+    assert StackedLayers([Scaled(), Scaled()])(x, x, scale=x * 2).tolist() == [7, 7]

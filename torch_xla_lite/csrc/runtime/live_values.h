@@ -50,8 +50,8 @@ class LiveValue {
   ir::Value Set(ir::Value value) LITE_REQUIRES(ir::record_lock);
   // Removes it from the list of pending values: its value exists, or cannot be computed.
   void Unlink() LITE_REQUIRES(ir::record_lock);
-  // Gives back the value that was overwritten in a scope of KeepOverwritten, if one was. Returns the
-  // one that it had since, for release after unlocking.
+  // Gives back the value that was overwritten in a scope of KeepOverwritten, if one was. Returns
+  // the one that it had since, for release after unlocking.
   ir::Value Restore() LITE_REQUIRES(ir::record_lock);
 
  private:
