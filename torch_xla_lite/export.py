@@ -83,6 +83,8 @@ class Exported:
         (folder / "program.bin").write_bytes(program)
         if self.weights:
             save_file(dict(self.weights), folder / "weights.safetensors")
+        else:
+            (folder / "weights.safetensors").unlink(missing_ok=True)
         (folder / "meta.json").write_text(json.dumps(self._meta(), indent=1) + "\n")
 
     def _meta(self) -> dict[str, Any]:
@@ -133,9 +135,11 @@ def export(
     Raises:
       GraphBreak: a function reads a value.
       UnsupportedNode: an operation has no lowering that all platforms have.
-      ValueError: the program is no inference, an op calls code outside XLA, or the state is not
-        all that a function updates.
+      ValueError: the program is no inference, an op calls code outside XLA, the state is not all
+        that a function updates, or weights are to be elsewhere.
     """
+    if weights not in ("beside", "inside"):
+        raise ValueError(f"weights={weights!r}: expected 'beside' or 'inside'")
     if isinstance(program, torch.export.ExportedProgram):
         source = exportable_graph(program)
     else:
