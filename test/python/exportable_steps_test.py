@@ -123,11 +123,16 @@ def test_an_array_that_a_function_captures_is_beside():
     np.testing.assert_allclose(exported(X.numpy()), X + torch.arange(3.0))
 
 
-def test_weights_may_be_inside():
+def test_weights_may_be_inside(tmp_path: Path):
     module = model().eval()
     expected = module(X.to("jax")).detach().cpu()
+    export(module, (X,)).save(tmp_path)
     exported = export(module, (X,), weights="inside")
     assert not exported.weights
+    exported.save(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["meta.json", "program.bin"]
+    with pytest.raises(ValueError, match="'beside' or 'inside'"):
+        export(module, (X,), weights="insde")
     np.testing.assert_allclose(exported(X.numpy()), expected, 1e-4, 1e-5)
     graph = torch.export.export(module.cpu(), (X,), dynamic_shapes=({0: torch.export.Dim("b")},))
     exported = export(graph, weights="inside")
