@@ -451,8 +451,9 @@ def counted(program: Callable[..., list], description: str, line: str) -> Callab
 
     def run(*arguments: Any) -> list:
         global _line
-        # The last argument, if it takes numbers.
-        numbers = arguments[-1].tobytes() if isinstance(arguments[-1], np.ndarray) else b""
+        # They are the last argument, if it takes some.
+        last = arguments[-1] if arguments else None
+        numbers = last.tobytes() if isinstance(last, np.ndarray) else b""
         if checks:
             _require_same(hashlib.sha256(digest + numbers).hexdigest(), line)
         _history.add(digest, numbers, line)
