@@ -20,7 +20,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from . import _XLAC, jax_functions, jax_programs, thread_settings
+from . import _XLAC, captured_tensors, jax_functions, jax_programs, thread_settings
 from .jax_programs import OP, Program, Trace
 from .lowering.base import registry
 from .tensor import XLATensor2, reading_refused
@@ -68,6 +68,8 @@ def call_jax(fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
         fn, args, kwargs = jax_functions.unwrapped(fn, args, kwargs)
     leaves, tree = jax.tree.flatten((args, kwargs))
     signature: list[Hashable] = [tree, jax.enable_x64.value, thread_settings.key()]
+    if (modes := getattr(fn, "_torch_modes", None)) is not None:  # of to_jax
+        signature.append(modes())
     operands: list[torch.Tensor] = []
     arrays: list[int] = []  # which operands are no tensors
     for leaf in leaves:
@@ -118,7 +120,10 @@ def _trace(fn: Callable, leaves: list[Any], tree: Any, operands: list[torch.Tens
         "Pass it as an argument:  call_jax(fn, x, tensor)"
     ):
         program, captured, structure = jax_programs.trace(function, structs, label, x64)
-    return Trace(program, tuple(map(XLATensor2, captured)), structure)
+    tensors = tuple(map(XLATensor2, captured))
+    for tensor in tensors:
+        captured_tensors.note_constant(tensor)
+    return Trace(program, tensors, structure)
 
 
 def _add_arrays(

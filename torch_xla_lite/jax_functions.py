@@ -141,6 +141,34 @@ def _traces_of_equal(fn: Callable) -> Traces:
     return traces
 
 
+def key_of(value: Any) -> Hashable:
+    """Differs where values differ that a function may tell apart, such as 0.0 and -0.0, 1 and True;
+    equal for NaN and NaN.
+
+    Args:
+      value: hashable.
+    """
+    if isinstance(value, float):
+        return type(value), value.hex()
+    if isinstance(value, complex):
+        return type(value), value.real.hex(), value.imag.hex()
+    if isinstance(value, np.generic):
+        return type(value), value.dtype, value.tobytes()
+    return type(value), value
+
+
+def values_read_by(fn: types.FunctionType) -> list[Any]:
+    """The defaults, captured variables and globals of a function."""
+    cells = [cell for cell in fn.__closure__ or () if cell != _UNASSIGNED]
+    values = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+    values += [cell.cell_contents for cell in cells]
+    names = _names(fn.__code__)
+    return values + [fn.__globals__[name] for name in names if name in fn.__globals__]
+
+
+_UNASSIGNED = types.CellType()
+
+
 class _CannotCompare(Exception):
     """A function reads a value that cannot be compared, or that may change."""
 

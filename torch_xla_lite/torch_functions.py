@@ -14,7 +14,9 @@ mode.
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import types
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -22,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from . import _XLAC, capture, jax_functions, thread_settings
+from . import _XLAC, capture, captured_tensors, jax_functions, thread_settings
 from .capture import Captured
 from .lowering.base import registry
 from .tensor import XLATensor2
@@ -60,6 +62,8 @@ def to_jax(
 
     Raises (the function):
       GraphBreak: the module needs a value.
+      ValueError: names of parameters are not those of the module, or it uses a tensor on jax that
+        is not a part of its state.
       MissingKey: it draws random numbers and `rng` is missing.
     """
     groups = {
@@ -70,15 +74,20 @@ def to_jax(
         group: {name: jax_view(x) for name, x in tensors.items()}
         for group, tensors in groups.items()
     }
-    return function_of(module, gradient), state
+    fn = function_of(module, gradient)
+    # For call_jax, which keeps what it traced.
+    fn._torch_modes = lambda: _modes_of([module])  # type: ignore[attr-defined]
+    return fn, state
 
 
 def function_of(module: torch.nn.Module, gradient: Gradient) -> Callable[..., Any]:
     """The function of `to_jax`."""
     tensors = [*module.named_parameters(), *module.named_buffers()]
     dtypes = {name: x.dtype for name, x in tensors}
+    name = type(module).__name__
 
     def run(params: dict, buffers: dict, args: tuple, kwargs: dict) -> tuple:
+        _check_names(module, dtypes, {**params, **buffers})
         # A module may write to its buffers; they have no gradient.
         state = {**params, **{name: x.detach() for name, x in buffers.items()}}
         # Arrays are narrower than the module's tensors if those are 64 bits wide.
@@ -93,13 +102,27 @@ def function_of(module: torch.nn.Module, gradient: Gradient) -> Callable[..., An
             )
         return outputs, {name: state[name] for name in buffers}
 
-    function = TorchFunction(run, type(module).__name__, gradient)
+    advice = 'Make it a part of the state:  module.register_buffer("name", tensor)'
+    function = TorchFunction(name, gradient, advice)
 
     def fn(params: Any, buffers: Any, *args: Any, rng: Any = None, **kwargs: Any) -> Any:
-        modes = tuple(part.training for part in module.modules())
-        return function(params, buffers, args, kwargs, rng=rng, key=modes)
+        return function(run, (params, buffers, args, kwargs), rng=rng, key=_modes_of([module]))
 
     return fn
+
+
+def _check_names(module: torch.nn.Module, expected: Iterable[str], given: Iterable[str]) -> None:
+    """Raises if a parameter or buffer has no value, or a value belongs to none."""
+    shared = [module.named_parameters, module.named_buffers]
+    known = {name for named in shared for name, _ in named(remove_duplicate=False)}
+    missing, unknown = sorted({*expected} - {*given}), sorted({*given} - known)
+    if missing or unknown:
+        found = [("lack", missing), ("have the unknown", unknown)]
+        text = " and ".join(f"{verb} {', '.join(names)}" for verb, names in found if names)
+        raise ValueError(
+            f"the parameters and buffers of {type(module).__name__} {text}.\n"
+            'Pass those that to_jax gives:  fn(state["params"], state["buffers"], x)'
+        )
 
 
 def call_torch(fn: Callable, *args: Any, rng: jax.Array | None = None, **kwargs: Any) -> Any:
@@ -108,24 +131,44 @@ def call_torch(fn: Callable, *args: Any, rng: jax.Array | None = None, **kwargs:
         jax.jit(lambda x: call_torch(torch.nn.functional.silu, x) + 1)(x)
 
     Args:
-      args, kwargs: pytrees of jax. Arrays are tensors in `fn`; any other leaf is passed as it is,
-        and must be hashable.
+      args, kwargs: pytrees of jax. Arrays are tensors in `fn`, as are tensors without gradients;
+        any other leaf is passed as it is, and must be hashable.
       rng: a random key, if the function draws random numbers.
 
     Returns:
       The results of `fn`, with arrays in place of tensors.
+
+    Raises:
+      ValueError: `fn` uses a tensor on jax that is no argument.
     """
     fn, args, kwargs = jax_functions.unwrapped(fn, args, kwargs)
     functions = jax_functions.traces_of(fn)
     function = functions.get(_CALL_TORCH)
     if function is None:
-        name = jax_functions.name_of(fn)
-        function = TorchFunction(lambda args, kwargs: fn(*args, **kwargs), name, "torch")
+        function = TorchFunction(jax_functions.name_of(fn), "torch", _PASS_IT)
         functions[_CALL_TORCH] = function
-    return function(args, kwargs, rng=rng)
+    key = _modes_of(_modules_of(fn, jax.tree.leaves((args, kwargs))))
+    return function(lambda args, kwargs: fn(*args, **kwargs), (args, kwargs), rng=rng, key=key)
 
 
 _CALL_TORCH = "call_torch"
+_PASS_IT = (
+    "Pass it as an argument:  call_torch(fn, x, tensor)  or\n"
+    "call_torch(torch.func.functional_call, module, jax_view(module.state_dict()), x)"
+)
+
+
+def _modules_of(fn: Callable, leaves: Sequence[Any]) -> list[torch.nn.Module]:
+    """The modules that a function is, reads, or takes."""
+    function = getattr(fn, "__func__", fn)
+    is_python = isinstance(function, types.FunctionType)
+    read = jax_functions.values_read_by(function) if is_python else []
+    found = (fn, getattr(fn, "__self__", None), *read, *leaves)
+    return [x for x in found if isinstance(x, torch.nn.Module)]
+
+
+def _modes_of(modules: Sequence[torch.nn.Module]) -> tuple[bool, ...]:
+    return tuple(part.training for module in modules for part in module.modules())
 
 
 def jax_view(tree: Any) -> Any:
@@ -153,39 +196,54 @@ def _array_of(x: torch.Tensor) -> jax.Array:
 
 
 class TorchFunction:
-    """A torch function of pytrees as a jax function of pytrees."""
+    """A torch function of pytrees as a jax function of pytrees.
 
-    def __init__(self, fn: Callable, name: str, gradient: Gradient) -> None:
-        self._fn = fn
+    It has no reference to the function, which is an argument: what is known of a function must not
+    keep it alive.
+    """
+
+    def __init__(self, name: str, gradient: Gradient, advice: str) -> None:
+        """
+        Args:
+          name: of the function, for messages.
+          advice: what to do with a tensor that it uses and does not take.
+        """
         self._name = name
         self._gradient = gradient
+        self._advice = advice
         self._captures: collections.OrderedDict[Hashable, _Capture] = collections.OrderedDict()
 
-    def __call__(self, *args: Any, rng: jax.Array | None = None, key: Hashable = None) -> Any:
-        """Calls it.
+    def __call__(
+        self,
+        fn: Callable,
+        args: tuple,
+        *,
+        rng: jax.Array | None = None,
+        key: Hashable = None,
+    ) -> Any:
+        """Calls the function.
 
         Args:
           args: what `fn` takes, with arrays in place of tensors.
           key: what else the function depends on.
         """
         leaves, tree = jax.tree.flatten(args)
-        is_array = [isinstance(leaf, (jax.Array, np.ndarray)) for leaf in leaves]
-        arrays = [jnp.asarray(x) for x, marked in zip(leaves, is_array, strict=True) if marked]
+        is_array = [isinstance(leaf, (jax.Array, np.ndarray, torch.Tensor)) for leaf in leaves]
+        arrays = [_as_array(x) for x, marked in zip(leaves, is_array, strict=True) if marked]
         statics = [x for x, marked in zip(leaves, is_array, strict=True) if not marked]
         inputs = [(registry.TO_TORCH[x.dtype], tuple(x.shape)) for x in arrays]
         signature = (
             tree,
             tuple(is_array),
-            tuple((type(x), x) for x in statics),
+            tuple(map(_key_of_static, statics)),
             tuple(inputs),
             key,
             thread_settings.key(),
         )
         found = self._captures.get(signature)
         if found is None:
-            found = _Capture(
-                self._wrapped(tree, is_array, statics), inputs, self._name, self._gradient
-            )
+            flat = self._wrapped(fn, tree, is_array, statics)
+            found = _Capture(flat, inputs, self._name, self._gradient)
             self._captures[signature] = found
             if len(self._captures) > _MOST:
                 self._captures.popitem(last=False)
@@ -198,15 +256,33 @@ class TorchFunction:
         results = [x if x64 else x.astype(jax.dtypes.canonicalize_dtype(x.dtype)) for x in results]
         return jax.tree.unflatten(found.tree, results)
 
-    def _wrapped(self, tree: Any, is_array: Sequence[bool], statics: Sequence[Any]) -> Callable:
+    def _wrapped(
+        self, fn: Callable, tree: Any, is_array: Sequence[bool], statics: Sequence[Any]
+    ) -> Callable:
         """The function of flat tensors."""
+        message = (
+            f"{self._name} uses a tensor on jax that is no argument, {{}}, so its value would be a "
+            f"constant.\n{self._advice}"
+        )
 
         def run(tensors: Sequence[torch.Tensor]) -> Any:
             values, others = iter(tensors), iter(statics)
             leaves = [next(values) if marked else next(others) for marked in is_array]
-            return self._fn(*jax.tree.unflatten(tree, leaves))
+            with captured_tensors.refused(message, tensors):
+                return fn(*jax.tree.unflatten(tree, leaves))
 
         return run
+
+
+def _as_array(leaf: Any) -> jax.Array:
+    if isinstance(leaf, torch.Tensor):
+        leaf = leaf.to("jax")  # jax refuses it if it requires a gradient.
+    return jnp.asarray(leaf)
+
+
+def _key_of_static(leaf: Any) -> Hashable:
+    # A signature must not keep a module alive.
+    return weakref.ref(leaf) if isinstance(leaf, torch.nn.Module) else jax_functions.key_of(leaf)
 
 
 class _Capture:
@@ -236,7 +312,7 @@ class _Capture:
                 captured = capture.capture(lambda x: self._with_gradients(fn, x), inputs, name)
             except Exception as error:
                 # That of the function, or its gradient needs a value or does not exist.
-                no_gradient = error
+                no_gradient = _released(error)
         if gradient == "jax" or no_gradient is not None:
             captured = capture.capture(lambda x: self._record(fn, x), inputs, name)
         if captured.writes_others:
@@ -321,6 +397,15 @@ class _Capture:
 
         call.defvjp(call_fwd, call_bwd)
         return call
+
+
+def _released(error: Exception) -> Exception:
+    """An error without its tracebacks, whose frames hold the values of all callers."""
+    chained: BaseException | None = error
+    while chained is not None:
+        chained.__traceback__ = None
+        chained = chained.__cause__ or chained.__context__
+    return error
 
 
 def _without_gradient(function: Callable, error: Exception) -> Callable:

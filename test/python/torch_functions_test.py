@@ -1,6 +1,8 @@
 """to_jax, call_torch: torch functions as pure jax functions."""
 
 import copy
+import gc
+import weakref
 from typing import Any
 
 import jax
@@ -418,3 +420,154 @@ def test_the_options_of_jax_are_those_of_the_call():
         assert "HIGHEST" in lowered()
     with jax.enable_x64(True):
         assert fn({}, {}, jnp.ones((2, 2)))[0][1].dtype == jnp.int64
+
+
+# --- values and modes that change -----------------------------------------------------------------
+
+
+def scale_of_the_module() -> nn.Module:
+    return nn.Linear(2, 1, bias=False).to("jax")
+
+
+FACTOR = torch.ones(2).to("jax")
+
+
+def times_a_global(x: torch.Tensor) -> torch.Tensor:
+    return x * FACTOR
+
+
+def times_a_captured_tensor() -> Any:
+    factor = torch.ones(2).to("jax") + 1
+    return lambda x: x * factor[:1]
+
+
+@pytest.mark.parametrize(
+    "make", [scale_of_the_module, times_a_captured_tensor, lambda: times_a_global]
+)
+def test_a_tensor_that_is_no_argument_is_refused(make: Any):
+    with pytest.raises(ValueError, match=r"uses a tensor on jax .*\nPass it as an argument: "):
+        call_torch(make(), jnp.ones((1, 2)))
+
+
+def test_a_tensor_of_a_module_that_is_not_in_its_state_is_refused():
+    module = nn.Identity()
+    module.forward = lambda x: x * FACTOR
+    with pytest.raises(ValueError, match=r"torch.float32 \[2\].*\nMake it a part of the state: "):
+        to_jax(module)[0]({}, {}, jnp.ones(2))
+
+
+def test_tensors_that_the_function_makes_are_constants():
+    factor = jnp.full(2, 3.0)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * torch_view(factor) + torch.tensor([1.0, 2.0], device="jax")
+
+    assert call_torch(function, jnp.ones(2)).tolist() == [4, 5]
+
+
+class Caching(nn.Module):
+    cache: Any = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.cache is None:
+            self.cache = torch.arange(2.0, device="jax")
+        return call_jax(lambda x: x + jnp.arange(2.0), x * self.cache)
+
+
+def test_a_module_may_keep_what_it_made_in_an_earlier_capture():
+    fn, _ = to_jax(Caching())
+    assert fn({}, {}, jnp.ones(2))[0].tolist() == [0, 2]
+    assert fn({}, {}, jnp.ones((1, 2)))[0].tolist() == [[0, 2]]
+
+
+def test_an_array_that_a_function_of_jax_captures_is_a_constant():
+    factor = jnp.full(2, 3.0)
+
+    def triple(x: torch.Tensor) -> torch.Tensor:
+        return call_jax(of_jax, x)
+
+    def of_jax(x: jax.Array) -> jax.Array:
+        return x * factor
+
+    assert triple(torch.ones(2, device="jax")).tolist() == [3, 3]
+    assert call_torch(triple, jnp.ones(2)).tolist() == [3, 3]
+
+
+def functional(module: nn.Module, weights: Any, x: jax.Array) -> jax.Array:
+    return call_torch(torch.func.functional_call, module, weights, x)
+
+
+def method(module: nn.Module, weights: Any, x: jax.Array) -> jax.Array:
+    return call_torch(module.forward, x)
+
+
+def captured(module: nn.Module, weights: Any, x: jax.Array) -> jax.Array:
+    return call_torch(lambda w, x: torch.func.functional_call(module, w, x), weights, x)
+
+
+def by_call_jax(module: nn.Module, weights: Any, x: jax.Array) -> jax.Array:
+    fn = module.__dict__.setdefault("fn", to_jax(module)[0])
+    return jax_view(call_jax(fn, {}, {}, torch_view(x))[0])
+
+
+@pytest.mark.parametrize("call", [functional, method, captured, by_call_jax])
+def test_modes_of_a_module_are_those_at_the_call_of_the_function(call: Any):
+    class Mode(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.training
+
+    module = Mode()
+    assert call(module, {}, jnp.zeros(1)).item() == 1
+    module.eval()
+    assert call(module, {}, jnp.zeros(1)).item() == 0
+
+
+def test_tensors_are_arrays_for_the_function():
+    fn, _ = to_jax(nn.Linear(2, 1, bias=False))
+    w, x = torch.ones(1, 2, device="jax"), torch.ones(2, device="jax")
+    assert fn({"weight": w}, {}, x)[0].item() == 2
+    w.fill_(3)
+    x.fill_(2)
+    assert fn({"weight": w}, {}, x)[0].item() == 12
+    with pytest.raises(BufferError, match="Detach it first"):
+        fn({"weight": w.requires_grad_()}, {}, x)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["weight"], "of Linear lack bias.\nPass those"),
+        (["weight", "bais"], "lack bias and have the unknown bais"),
+        (["weight", "bias", "scale"], "of Linear have the unknown scale"),
+    ],
+)
+def test_names_that_are_not_those_of_the_module_are_refused(names: list[str], text: str):
+    fn, _ = to_jax(nn.Linear(2, 1).to("jax"))
+    with pytest.raises(ValueError, match=text):
+        fn(dict.fromkeys(names, jnp.ones((1, 2))), {}, jnp.ones(2))
+
+
+def test_what_is_known_of_a_function_does_not_keep_it():
+    class Owner:
+        def apply(self, x: torch.Tensor) -> torch.Tensor:
+            return x // 2  # It has no gradient, so an error is kept.
+
+    def call() -> list[weakref.ref]:
+        owner, module = Owner(), nn.Linear(2, 1)
+        function, weights = lambda x: owner.apply(x), jax_view(module.state_dict())
+        call_torch(owner.apply, jnp.ones(2))
+        call_torch(function, jnp.ones(2))
+        call_torch(torch.func.functional_call, module, weights, jnp.ones(2))
+        return [weakref.ref(x) for x in (owner, function, module)]
+
+    references = call()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 3
+
+
+def test_values_that_are_told_apart_are_captured_apart():
+    def signed(x: torch.Tensor, value: complex) -> torch.Tensor:
+        return torch.copysign(x, torch.tensor(value.real))
+
+    found = [call_torch(signed, jnp.ones(1), value).item() for value in (0.0, -0.0, 0j, -0j)]
+    assert found == [1, -1, 1, -1]
