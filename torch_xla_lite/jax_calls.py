@@ -81,7 +81,7 @@ def call_jax(fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
             operands.append(_tensor_of(leaf))
             signature.append((operands[-1].shape, operands[-1].dtype, _impl_of(leaf)))
         else:
-            signature.append((type(leaf), leaf))
+            signature.append(jax_functions.key_of(leaf))
     traces = jax_functions.traces_of(fn)
     key = tuple(signature)
     try:
@@ -102,7 +102,7 @@ def call_jax(fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
 
 def _trace(fn: Callable, leaves: list[Any], tree: Any, operands: list[torch.Tensor]) -> Trace:
     """Traces a call. The leaves tell which of them are operands, and which random keys."""
-    x64 = jax.config.jax_enable_x64 or any(x.dtype in _WIDE for x in operands)
+    x64 = jax.enable_x64.value or any(x.dtype in _WIDE for x in operands)
     structs = [_struct(operand, x64) for operand in operands]
 
     def function(*arrays: jax.Array) -> Any:

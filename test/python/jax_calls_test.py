@@ -75,6 +75,28 @@ def test_equal_values_of_different_types_are_different(value: float):
     assert found[0, 0].item() == len(type(value).__name__)
 
 
+@pytest.mark.parametrize("kind", [float, complex, np.float32, np.float64])
+def test_zeros_of_both_signs_are_different(kind: type):
+    x = torch.ones(1, device="jax")
+    found = [
+        call_jax(lambda x, v: jnp.copysign(x, np.real(v)), x, kind(zero)).item()
+        for zero in (0.0, -0.0)
+    ]
+    assert found == [1, -1]
+
+
+def test_nan_is_one_value():
+    traced = []
+
+    def noted(x: jax.Array, value: float) -> jax.Array:
+        traced.append(value)
+        return x * value
+
+    for _ in range(3):
+        call_jax(noted, values(), float("nan"))
+    assert len(traced) == 1
+
+
 # --- dtypes ---------------------------------------------------------------------------------------
 
 
