@@ -132,6 +132,18 @@ def test_jax_and_numpy_arrays_are_arguments_too(device: str):
     assert_equal(call_jax(jnp.add, x, jnp.ones((3, 4))), x + 1)
 
 
+@DEVICES
+def test_numbers_of_numpy_have_the_width_of_jax(device: str):
+    x = values(device)
+    assert call_jax(jnp.add, x, np.ones((3, 4))).dtype == torch.float32
+    assert call_jax(jnp.add, x.double(), np.full((3, 4), 0.1))[0, 3].item() == 0.1 + x[0, 3].item()
+    with jax.enable_x64(True):
+        assert call_jax(jnp.add, x, np.ones((3, 4))).dtype == torch.float64
+        wide = jnp.ones((3, 4))
+    assert call_jax(jnp.add, x, wide).dtype == torch.float64
+    assert call_jax(jnp.add, x, np.ones((3, 4))).dtype == torch.float32
+
+
 def test_without_tensors_the_result_is_on_device_jax():
     assert call_jax(lambda: jnp.arange(3)).tolist() == [0, 1, 2]
     assert call_jax(jnp.negative, np.arange(3)).tolist() == [0, -1, -2]
