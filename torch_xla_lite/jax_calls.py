@@ -79,9 +79,10 @@ def call_jax(fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
         elif isinstance(leaf, (jax.Array, np.ndarray)):
             arrays.append(len(operands))
             operands.append(_tensor_of(leaf))
-            signature.append((operands[-1].shape, operands[-1].dtype, _impl_of(leaf)))
+            kind = np.ndarray if isinstance(leaf, np.ndarray) else _impl_of(leaf)
+            signature.append((operands[-1].shape, operands[-1].dtype, kind))
         else:
-            signature.append((type(leaf), leaf))
+            signature.append(jax_functions.key_of(leaf))
     traces = jax_functions.traces_of(fn)
     key = tuple(signature)
     try:
@@ -102,7 +103,10 @@ def call_jax(fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
 
 def _trace(fn: Callable, leaves: list[Any], tree: Any, operands: list[torch.Tensor]) -> Trace:
     """Traces a call. The leaves tell which of them are operands, and which random keys."""
-    x64 = jax.config.jax_enable_x64 or any(x.dtype in _WIDE for x in operands)
+    given = zip(filter(_is_array, leaves), operands, strict=True)
+    # numpy's floats are float64 unless one says otherwise: they are float32 in jax.
+    is_wide = any(x.dtype in _WIDE and not isinstance(leaf, np.ndarray) for leaf, x in given)
+    x64 = jax.enable_x64.value or is_wide
     structs = [_struct(operand, x64) for operand in operands]
 
     def function(*arrays: jax.Array) -> Any:

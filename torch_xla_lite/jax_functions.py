@@ -5,9 +5,10 @@
 
 A function is recognised by identity, and a bound method by its object and function. A function that
 is made again, such as a lambda in a loop, is recognised by its code and all that the code reads:
-defaults, captured variables, and globals. That is possible if these are numbers, texts, functions,
-modules, classes, or tuples of them: arrays and other objects cannot be compared, or may change.
-Then each new function is traced, and after the tenth at one line of the program there is a warning.
+defaults, captured variables, globals, and the attributes of these that it names. That is possible
+if these are numbers, texts, functions, modules, classes, or tuples of them: arrays and other
+objects cannot be compared, or may change. Then each new function is traced, and after the tenth at
+one line of the program there is a warning.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -175,42 +176,75 @@ class _CannotCompare(Exception):
 
 def _key_of_function(fn: types.FunctionType, outer: tuple[types.CodeType, ...]) -> Hashable:
     code = fn.__code__
-    if code in outer:
-        raise _CannotCompare  # It calls itself.
-    values = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).items()]
-    try:
-        values += [cell.cell_contents for cell in fn.__closure__ or ()]
-    except ValueError:
-        raise _CannotCompare from None  # A variable that is assigned later.
-    values += [fn.__globals__[name] for name in _names(code) if name in fn.__globals__]
-    return code, tuple(_key_of(value, (*outer, code)) for value in values)
+    if code in outer or _UNASSIGNED in (fn.__closure__ or ()):
+        raise _CannotCompare  # It calls itself, or a variable is assigned later.
+    outer, names = (*outer, code), _names(code)
+    return code, tuple(_key_of(value, outer, names) for value in values_read_by(fn))
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """The names of globals and attributes that code reads, also in functions within it."""
-    yield from code.co_names
+@functools.lru_cache(_MOST_CODES)
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes that code reads, also in functions within it, and its
+    texts, which may be names for `getattr`."""
+    found = {*code.co_names, *(text for text in code.co_consts if isinstance(text, str))}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            found.update(_names(constant))
+    return tuple(sorted(found))
 
 
-def _key_of(value: Any, outer: tuple[types.CodeType, ...]) -> Hashable:
-    if isinstance(value, float):
-        return type(value), value.hex()  # 0.0 == -0.0
+def _key_of(
+    value: Any, outer: tuple[types.CodeType, ...], names: tuple[str, ...], owners: tuple = ()
+) -> Hashable:
+    """Differs where values differ.
+
+    Args:
+      outer: the functions that read the value.
+      names: of attributes that may be read of it.
+      owners: the objects that it is an attribute of.
+    """
     if isinstance(value, _VALUES):
-        return type(value), value
+        return key_of(value)
     if type(value) is tuple:
-        return tuple(_key_of(item, outer) for item in value)
-    is_local = "<" in getattr(value, "__qualname__", "")
-    if isinstance(value, types.FunctionType) and is_local:
+        return tuple(_key_of(item, outer, names, owners) for item in value)
+    if isinstance(value, types.FunctionType) and "<" in value.__qualname__:  # a local one
         return _key_of_function(value, outer)
-    if isinstance(value, _OBJECTS) or hasattr(value, "__wrapped__"):
+    if any(value is owner for owner in owners):
         return _Same(value)
+    if isinstance(value, _OBJECTS) or hasattr(value, "__wrapped__") or _is_of_jax(value):
+        owners = (*owners, value)
+        read = _attributes(value, names).items()
+        return _Same(value), *((name, _key_of(x, outer, names, owners)) for name, x in read)
     raise _CannotCompare
 
 
-_VALUES = (bool, int, str, bytes, type(None), enum.Enum, np.dtype, torch.dtype)
-_OBJECTS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+def _attributes(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The attributes of an object or its base classes, without what computes them: a module may
+    have some that it imports, or warns of."""
+    holders = value.__mro__[::-1] if isinstance(value, type) else (value,)
+    dicts = [vars(holder) for holder in holders if hasattr(holder, "__dict__")]
+    return {name: held[name] for name in names for held in dicts if name in held}
+
+
+def _is_of_jax(value: Any) -> bool:
+    """Whether it is a function of jax that is an object, such as `jnp.add`."""
+    return callable(value) and type(value).__module__.partition(".")[0] == "jax"
+
+
+_VALUES = (bool, int, float, str, bytes, type(None), enum.Enum, np.dtype, torch.dtype)
+_OBJECTS = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    # Attributes of classes.
+    property,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.WrapperDescriptorType,
+)
 
 
 class _Same:

@@ -59,6 +59,7 @@ _TABLE = [
             "placements.py",
             "compiler/progress.py",
             "compiler/stored_values.py",
+            "thread_settings.py",
             "compiler/words.py",
         ],
     ),
@@ -96,7 +97,16 @@ _TABLE = [
             "ops.py",
         ],
     ),
-    (_PACKAGE, ["capture.py", "derivatives.py", "exportable_graphs.py", "jax_calls.py"]),
+    (
+        _PACKAGE,
+        [
+            "capture.py",
+            "captured_tensors.py",
+            "derivatives.py",
+            "exportable_graphs.py",
+            "jax_calls.py",
+        ],
+    ),
     (
         _PACKAGE,
         ["compile_backend.py", "exportable_steps.py", "optax.py", "torch_functions.py"],

@@ -75,6 +75,28 @@ def test_equal_values_of_different_types_are_different(value: float):
     assert found[0, 0].item() == len(type(value).__name__)
 
 
+@pytest.mark.parametrize("kind", [float, complex, np.float32, np.float64])
+def test_zeros_of_both_signs_are_different(kind: type):
+    x = torch.ones(1, device="jax")
+    found = [
+        call_jax(lambda x, v: jnp.copysign(x, np.real(v)), x, kind(zero)).item()
+        for zero in (0.0, -0.0)
+    ]
+    assert found == [1, -1]
+
+
+def test_nan_is_one_value():
+    traced = []
+
+    def noted(x: jax.Array, value: float) -> jax.Array:
+        traced.append(value)
+        return x * value
+
+    for _ in range(3):
+        call_jax(noted, values(), float("nan"))
+    assert len(traced) == 1
+
+
 # --- dtypes ---------------------------------------------------------------------------------------
 
 
@@ -108,6 +130,18 @@ def test_jax_and_numpy_arrays_are_arguments_too(device: str):
     x = values(device)
     assert_equal(call_jax(jnp.add, x, np.ones((3, 4), np.float32)), x + 1)
     assert_equal(call_jax(jnp.add, x, jnp.ones((3, 4))), x + 1)
+
+
+@DEVICES
+def test_numbers_of_numpy_have_the_width_of_jax(device: str):
+    x = values(device)
+    assert call_jax(jnp.add, x, np.ones((3, 4))).dtype == torch.float32
+    assert call_jax(jnp.add, x.double(), np.full((3, 4), 0.1))[0, 3].item() == 0.1 + x[0, 3].item()
+    with jax.enable_x64(True):
+        assert call_jax(jnp.add, x, np.ones((3, 4))).dtype == torch.float64
+        wide = jnp.ones((3, 4))
+    assert call_jax(jnp.add, x, wide).dtype == torch.float64
+    assert call_jax(jnp.add, x, np.ones((3, 4))).dtype == torch.float32
 
 
 def test_without_tensors_the_result_is_on_device_jax():

@@ -207,3 +207,69 @@ def test_the_backward_pass_of_a_dropped_program(monkeypatch: pytest.MonkeyPatch)
 def test_a_name_for_messages():
     assert jax_functions.name_of(Scaled(2)) == "Scaled"
     assert jax_functions.name_of(Scaled(2).apply) == "Scaled.apply"
+
+
+class Options:
+    scale = 1.0
+
+
+class Further(Options):
+    pass
+
+
+LIBRARY = types.ModuleType("library")
+LIBRARY.scale = 1.0
+
+
+def helper(x: jax.Array) -> jax.Array:
+    return x
+
+
+READ = {
+    "class": (Options, lambda: lambda x: x * Options.scale),
+    "base class": (Options, lambda: lambda x: x * Further.scale),
+    "module": (LIBRARY, lambda: lambda x: x * LIBRARY.scale),
+    "function": (helper, lambda: lambda x: helper(x) * helper.scale),
+    "text": (Options, lambda: lambda x: x * vars(Options)["scale"]),
+    "local function": (Options, lambda: (lambda f: lambda x: f(x))(lambda x: x * Options.scale)),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_attributes_that_a_lambda_reads_are_compared(name: str, monkeypatch: pytest.MonkeyPatch):
+    owner, make = READ[name]
+    found = []
+    for scale in (1.0, 2.0, 2.0, 3.0):
+        monkeypatch.setattr(owner, "scale", scale, raising=False)
+        found.append(call_jax(make(), values()).tolist()[1])
+    assert found == [1, 2, 2, 3]
+    assert num_traces(lambda i: call_jax(make(), values())) == 0
+
+
+LIBRARIES = {
+    "function": lambda: lambda x: jnp.sin(x) + jnp.pi,
+    "ufunc": lambda: lambda x: jnp.add(x, 1).astype(jnp.float32).reshape(jnp.shape(x)),
+    "nested": lambda: lambda x: jax.nn.softmax(jax.numpy.sum(x) + jax.nn.relu(x), axis=0),
+    "precision": lambda: lambda x: jnp.dot(x, x, precision=jax.lax.Precision.HIGHEST),
+    "random": lambda: lambda x: jax.random.normal(jax.random.key(0), x.shape, x.dtype) + x,
+    "linalg": lambda: lambda x: jnp.linalg.norm(x) + jax.lax.fori_loop(0, 2, lambda i, y: y, x),
+    "torch": lambda: lambda x: x * torch.finfo(torch.float32).eps,
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_lambda_that_calls_libraries_is_recognised(name: str):
+    assert num_traces(lambda i: call_jax(LIBRARIES[name](), values())) == 1
+
+
+def test_a_line_whose_lambdas_read_objects_that_may_change_gets_one_warning(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    found = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(30):
+            monkeypatch.setattr(Options, "scale", [i])
+            found.append(call_jax(lambda x: x * Options.scale[0], values()).tolist()[1])
+    assert found == list(range(30))
+    assert sum("Pass what it captures as arguments" in str(w.message) for w in caught) == 1
