@@ -221,7 +221,7 @@ def test_what_a_capture_overwrites_has_its_old_value():
         lambda: call_torch(lambda x: x + pending.mul_(2), x),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match="(writes to|uses) a tensor"):
+        with pytest.raises(ValueError, match=r"(writes to|uses) a tensor"):
             call()
     values = [norm.running_mean, norm.num_batches_tracked, summing.total, pending]
     assert [value.tolist() for value in values] == [[0, 0], 0, [0, 0], [4, 4]]
