@@ -96,7 +96,12 @@ class _Loop:
             return self._function(*state, x, *args, rng=key, **kwargs)
 
         keys = None if rng is None else jax.random.split(rng, self._num_layers)
-        return jax.lax.scan(step, x, (params, buffers, keys), self._num_layers)
+        states = params, buffers, keys
+        # Under autocast a layer may give another dtype than it took, and each step is the same.
+        first = jax.tree.map(lambda value: value[0], states)
+        result, _ = jax.eval_shape(step, x, first)
+        x = jax.tree.map(lambda own, other: own.astype(other.dtype), x, result)
+        return jax.lax.scan(step, x, states, self._num_layers)
 
 
 def _form(layer: torch.nn.Module) -> list[str]:

@@ -114,3 +114,16 @@ def test_further_arguments_go_to_each_layer():
 
     x = torch.ones(2)
     assert StackedLayers([Scaled(), Scaled()])(x, x, scale=x * 2).tolist() == [7, 7]
+
+
+def test_autocast_is_that_of_the_call():
+    layers = [nn.Linear(4, 4) for _ in range(3)]
+    stacked = StackedLayers(layers).to("jax")
+    x = torch.linspace(-1, 1, 8).reshape(2, 4)
+    assert stacked(x.to("jax")).dtype == torch.float32
+    with torch.autocast("jax", torch.bfloat16):
+        found = stacked(x.to("jax"))
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = nn.Sequential(*layers)(x)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.cpu(), expected, rtol=2e-2, atol=2e-2)
