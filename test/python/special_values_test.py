@@ -104,10 +104,10 @@ def run(op: Any, sample: Any) -> tuple[Any, bool]:
     """What the op gives, and whether all of it was interpreted."""
     debug.reset_metrics()
     torch.manual_seed(0)
-    on_jax = sample.transform(op_coverage._on_jax)
-    if on_jax.kwargs.get("device") == "cpu":
-        on_jax.kwargs["device"] = "jax"
     try:
+        on_jax = sample.transform(op_coverage._on_jax)
+        if on_jax.kwargs.get("device") == "cpu":
+            on_jax.kwargs["device"] = "jax"
         result = op_coverage._to_cpu(op_coverage._forward(op, on_jax, None))
     except Exception as error:
         result = type(error)
