@@ -44,7 +44,7 @@ class RecordedModule:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the module, in its present modes."""
-        params, buffers = self.state()
+        params, buffers = self._state()
         # torch's dtypes: those of 64 bits stay.
         with thread_settings.wide():
             try:
@@ -64,15 +64,15 @@ class RecordedModule:
             rng = torch.randint(2**32, (2,), dtype=torch.int64, device=device).to(torch.uint32)
         # Copies, because the gradient needs the values before they are updated.
         before = {name: value.clone() for name, value in buffers.items()}
-        return call_jax(self.function(), params, before, *args, rng=rng, **kwargs)
+        return call_jax(self._function(), params, before, *args, rng=rng, **kwargs)
 
-    def state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    def _state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """The parameters and the buffers, by name."""
         params = {name: owner[key] for name, owner, key in self._params}
         buffers = {name: owner[key] for name, owner, key in self._buffers}
         return params, buffers
 
-    def function(self) -> Callable:
+    def _function(self) -> Callable:
         """The function for the modes that the parts of the module have."""
         modes = tuple([part.training for part in self._parts])
         function = self._functions.get(modes)

@@ -104,6 +104,12 @@ def run(program, **variables):
     return done.stdout
 
 
+def run_with(argument, program):
+    """Runs a program that imports libraries.py, with one argument."""
+    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
+    return run(f"import sys; sys.argv[1:] = [{argument!r}]\n{program}", PYTHONPATH=path)
+
+
 def test_accelerate_trains_on_the_device_of_its_variable():
     libraries.require("accelerate")
     program = """
@@ -237,10 +243,7 @@ torch.testing.assert_close(
 def test_the_trainer_of_transformers_trains_like_the_cpu_with(option):
     libraries.require("accelerate")
     libraries.require("transformers")
-    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
-    arguments = json.dumps({option: True})
-    done = programs.run(f"import sys; sys.argv[1:] = [{arguments!r}]\n{TRAINER}", PYTHONPATH=path)
-    assert done.returncode == 0, done.stderr
+    run_with(json.dumps({option: True}), TRAINER)
 
 
 DIFFUSION = """
@@ -305,9 +308,7 @@ torch.testing.assert_close(train("jax", sys.argv[1]), expected, rtol=5e-3, atol=
 @pytest.mark.parametrize("precision", ["no", "bf16", "fp16"])
 def test_the_training_loop_of_diffusers_trains_like_the_cpu(precision):
     libraries.require("diffusers")
-    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
-    done = programs.run(f"import sys; sys.argv[1:] = [{precision!r}]\n{DIFFUSION}", PYTHONPATH=path)
-    assert done.returncode == 0, done.stderr
+    run_with(precision, DIFFUSION)
 
 
 FINE_TUNING = """
@@ -357,9 +358,7 @@ torch.testing.assert_close(train("jax", **options), train("cpu", **options), rto
 @pytest.mark.parametrize("option", ["float32", "bf16", "packing"])
 def test_fine_tuning_by_trl_is_that_of_the_cpu(option):
     libraries.require("trl")
-    path = f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}"
-    done = programs.run(f"import sys; sys.argv[1:] = [{option!r}]\n{FINE_TUNING}", PYTHONPATH=path)
-    assert done.returncode == 0, done.stderr
+    run_with(option, FINE_TUNING)
 
 
 def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
